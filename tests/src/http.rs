@@ -14,6 +14,7 @@ use crate::PATIENCE;
 pub struct Request {
     method: &'static str,
     path: String,
+    host: Option<String>,
     headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
 }
@@ -22,7 +23,8 @@ impl Request {
     /// Asks for a path.
     #[must_use]
     pub fn get(path: &str) -> Self {
-        Self { method: "GET", path: path.to_owned(), headers: Vec::new(), body: None }
+        let (path, headers) = (path.to_owned(), Vec::new());
+        Self { method: "GET", path, host: None, headers, body: None }
     }
 
     /// Posts a body, of no announced type.
@@ -44,6 +46,13 @@ impl Request {
     #[must_use]
     pub fn method(mut self, method: &'static str) -> Self {
         self.method = method;
+        self
+    }
+
+    /// Names another host than `gateway`.
+    #[must_use]
+    pub fn host(mut self, host: &str) -> Self {
+        self.host = Some(host.to_owned());
         self
     }
 
@@ -70,7 +79,8 @@ impl Request {
     /// The bytes on the wire.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let mut head = format!("{} {} HTTP/1.1\r\nHost: gateway\r\n", self.method, self.path);
+        let host = self.host.as_deref().unwrap_or("gateway");
+        let mut head = format!("{} {} HTTP/1.1\r\nHost: {host}\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -11,7 +11,10 @@ use crate::{
 };
 
 /// A document, and the example that prints it.
-const DOCUMENTS: &[(&str, &str, &str)] = &[("docs/errors.md", "holdfast-wire", "errors")];
+const DOCUMENTS: &[(&str, &str, &str)] = &[
+    ("docs/errors.md", "holdfast-wire", "errors"),
+    ("docs/administration-api.md", "holdfast-admin", "api"),
+];
 
 /// Writes all of them; true where all could be made.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {

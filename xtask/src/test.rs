@@ -35,12 +35,15 @@ use crate::{
 /// The suites of one crate each: what the suite is called, and the crate.
 const CRATES: &[(&str, &str)] = &[
     ("domain", "holdfast-domain"),
+    ("accounts", "holdfast-accounts"),
+    ("admin", "holdfast-admin"),
     ("failpoint", "holdfast-failpoint"),
     ("testkit", "holdfast-testkit"),
     ("wire", "holdfast-wire"),
     (STORE, "holdfast-store"),
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
+    ("webhooks", "holdfast-webhooks"),
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
     ("gateway", "holdfast"),

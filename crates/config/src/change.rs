@@ -106,14 +106,13 @@ impl Config {
     /// bound, the database that is open, secrets that sign, sizes that the store and the engine
     /// were given.
     fn kept_against(&self, other: &Self) -> Vec<&'static str> {
-        let admin = |config: &Self| config.admin.as_ref().map(|a| (a.listen, a.token.clone()));
         let settings = [
             ("server.listen", self.server.listen != other.server.listen),
             ("server.node", self.server.node != other.server.node),
             ("server.secrets", self.server.secrets != other.server.secrets),
             ("server.drain", self.server.drain != other.server.drain),
             ("server.trusted_proxies", self.server.trusted_proxies != other.server.trusted_proxies),
-            ("admin", admin(self) != admin(other)),
+            ("admin", self.admin != other.admin),
             ("node", self.node != other.node),
             ("database.url", self.database != other.database),
             ("limits.commit_queue", self.limits.commit_queue != other.limits.commit_queue),

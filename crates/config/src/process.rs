@@ -14,6 +14,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::NodeName;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::CoolDown;
@@ -49,10 +50,14 @@ pub struct ServerConfig {
 }
 
 /// `[admin]`
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct AdminConfig {
     pub listen: SocketAddr,
     pub token: Secret,
+    /// Address that people type. Unset: loopback names with the listener's port.
+    pub url: Option<AdminUrl>,
+    /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
+    pub proxies: Vec<Network>,
 }
 
 /// `[limits]`
@@ -143,13 +148,16 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
         node,
         secrets,
         drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
-        trusted_proxies: table
-            .field("trusted_proxies")
-            .and_then(|field| field.each(|item| item.parse(Network::parse)))
-            .unwrap_or_default(),
+        trusted_proxies: networks(table, "trusted_proxies"),
     };
     table.refuse_unknown();
     server
+}
+
+/// Addresses and networks; none where the key is missing.
+fn networks(table: &Table<'_>, key: &'static str) -> Vec<Network> {
+    let field = table.field(key);
+    field.and_then(|field| field.each(|item| item.parse(Network::parse))).unwrap_or_default()
 }
 
 fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
@@ -192,8 +200,21 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
         );
         None
     });
+    let url_field = table.field("url");
+    let url = url_field.as_ref().map(|field| field.parse(AdminUrl::parse));
+    if let (Some(field), Some(listen), Some(Some(url))) = (&url_field, listen, &url)
+        && AdminOptions::new(listen, Some(url.clone())).is_none()
+    {
+        field.mistake(format_args!(
+            "is {url} and `admin.listen` is {listen}: admin keys would cross a network in plain text. \
+             Write the https:// address of a proxy with TLS, or listen on 127.0.0.1"
+        ));
+    }
+    let proxies = networks(table, "proxies");
     table.refuse_unknown();
-    Some(AdminConfig { listen: listen?, token: token? })
+    // A URL with a mistake is no URL that was left out: the rest of the table is not used either.
+    let url = url.map_or(Some(None), |url| url.map(Some));
+    Some(AdminConfig { listen: listen?, token: token?, url: url?, proxies })
 }
 
 /// A listener: the setting that says where it is, that, and its table.

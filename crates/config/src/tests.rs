@@ -366,6 +366,29 @@ fn a_database_of_a_server_needs_secrets() {
 }
 
 #[test]
+fn administration_has_an_address_that_keeps_its_keys_from_the_network() {
+    let table = |listen: &str, more: &str| {
+        format!("[admin]\nlisten = \"{listen}\"\ntoken = \"0123456789abcdef\"\n{more}\n{LEAST}")
+    };
+    let https = "url = \"https://admin.example.com\"\nproxies = [\"10.0.0.0/8\"]";
+    let admin = good(&table("10.0.0.1:8081", https)).admin.unwrap();
+    assert_eq!(admin.url.unwrap().to_string(), "https://admin.example.com");
+    assert_eq!(admin.proxies.len(), 1);
+    assert!(good(&table("0.0.0.0:8081", "")).admin.unwrap().url.is_none());
+    assert!(good(&table("127.0.0.1:8081", "url = \"http://localhost:8081\"")).admin.is_some());
+    for (listen, more, said) in [
+        ("10.0.0.1:8081", "url = \"http://admin.example.com\"", "plain text"),
+        ("127.0.0.1:8081", "url = \"https://admin.example.com/console\"", "scheme and host"),
+        ("127.0.0.1:8081", "url = \"admin.example.com\"", "scheme and host"),
+        ("127.0.0.1:8081", "proxies = [\"a proxy\"]", "10.0.0.0/8"),
+    ] {
+        let found = mistakes(&table(listen, more));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(said), "{found:?}");
+    }
+}
+
+#[test]
 fn secrets_never_print() {
     let secrets = ["nobody", "hunter2", "short-value"];
     let shown = format!("{:?}", good(DEPLOYED));

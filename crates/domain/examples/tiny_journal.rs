@@ -284,7 +284,7 @@ impl Wallets for TinyJournal {
             return Err(CreateError::NameTaken);
         }
         let (name, available, held) = (name.to_owned(), Micros::ZERO, Micros::ZERO);
-        let wallet = Wallet { id, name, currency, available, held };
+        let wallet = Wallet { id, name, currency, available, held, suspended_at: None };
         rows.wallets.push(wallet.clone());
         Ok(wallet)
     }

@@ -29,30 +29,42 @@ impl Bearer {
     /// Reads `hfk_…`; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-        // Lengths first: base62 reads a shorter text as a smaller number, and a bearer has one
-        // spelling.
-        if id.len() != LEN_OF_128 || secret.len() != LEN_OF_256 {
-            return None;
-        }
-        Some(Self {
-            id: CredentialId::from_bytes(base62::read(id)?),
-            secret: CredentialSecret::new(base62::read(secret)?),
-        })
+        let (id, secret) = read_bearer(PREFIX, text)?;
+        Some(Self { id, secret })
     }
 
     /// Beginning of the whole text: tells one credential from others, and nothing of its secret.
     #[must_use]
     pub fn prefix(id: CredentialId) -> String {
-        format!("{PREFIX}{}", base62::write(&id.to_bytes(), LEN_OF_128))
+        write_prefix(PREFIX, id)
     }
 
     /// The whole text, shown once to whoever gets the key, and not kept.
     #[must_use]
     pub fn expose(&self) -> String {
-        let secret = base62::write(self.secret.bytes(), LEN_OF_256);
-        format!("{}_{secret}", Self::prefix(self.id))
+        write_bearer(PREFIX, self.id, &self.secret)
     }
+}
+
+/// Reads a bearer text behind its noun.
+pub(crate) fn read_bearer(noun: &str, text: &str) -> Option<(CredentialId, CredentialSecret)> {
+    let (id, secret) = text.strip_prefix(noun)?.split_once('_')?;
+    // Lengths first: base62 reads a shorter text as a smaller number, and a bearer has one
+    // spelling.
+    if id.len() != LEN_OF_128 || secret.len() != LEN_OF_256 {
+        return None;
+    }
+    let secret = CredentialSecret::new(base62::read(secret)?);
+    Some((CredentialId::from_bytes(base62::read(id)?), secret))
+}
+
+pub(crate) fn write_prefix(noun: &str, id: CredentialId) -> String {
+    format!("{noun}{}", base62::write(&id.to_bytes(), LEN_OF_128))
+}
+
+pub(crate) fn write_bearer(noun: &str, id: CredentialId, secret: &CredentialSecret) -> String {
+    let secret = base62::write(secret.bytes(), LEN_OF_256);
+    format!("{}_{secret}", write_prefix(noun, id))
 }
 
 impl fmt::Debug for Bearer {
@@ -68,12 +80,18 @@ pub struct ApiKey {
     pub id: ApiKeyId,
     /// Wallet that pays.
     pub wallet: WalletId,
-    /// Name for people; unique.
+    /// Name for people; unique within the wallet.
     pub name: String,
+    /// Id that an outer system has for it; unique within the wallet.
+    pub external_id: Option<String>,
     /// Grant: all that it may do, and until when.
     pub grant: Grant,
+    /// Number of edits.
+    pub edited: u32,
     /// Moment of its issue.
     pub created_at: Timestamp,
+    /// Moment since which nothing new runs for it. What runs goes on, and what is bound answers.
+    pub suspended_at: Option<Timestamp>,
     /// Moment since which it is revoked, for good.
     pub revoked_at: Option<Timestamp>,
 }
@@ -87,6 +105,40 @@ impl ApiKey {
     }
 }
 
+/// An API key to be issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewApiKey {
+    /// Id of the key.
+    pub id: ApiKeyId,
+    /// Wallet that pays.
+    pub wallet: WalletId,
+    /// Name for people; unique within the wallet, and not shaped like an id.
+    pub name: String,
+    /// Id that an outer system has for it; unique within the wallet.
+    pub external_id: Option<String>,
+    /// Grant: all that it may do, and until when.
+    pub grant: Grant,
+}
+
+impl NewApiKey {
+    /// The key as it is kept, issued at this moment.
+    #[must_use]
+    pub fn issued_at(self, now: Timestamp) -> ApiKey {
+        let Self { id, wallet, name, external_id, grant } = self;
+        ApiKey {
+            id,
+            wallet,
+            name,
+            external_id,
+            grant,
+            edited: 0,
+            created_at: now,
+            suspended_at: None,
+            revoked_at: None,
+        }
+    }
+}
+
 /// Grant of an API key: all that it may do, and until when. The default allows everything, for
 /// ever.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,6 +149,8 @@ pub struct Grant {
     pub models: Option<BTreeSet<PublicModelId>>,
     /// Visibility of the wallet's balance to its bearer.
     pub balance: BalanceVisibility,
+    /// Scope of the usage reports that its bearer may read.
+    pub usage: UsageScope,
     /// Moment from which no credential of it is accepted: rotation does not move it.
     pub ends_at: Option<Timestamp>,
 }
@@ -129,6 +183,30 @@ impl BalanceVisibility {
         match self {
             Self::Shown => "shown",
             Self::Hidden => "hidden",
+        }
+    }
+}
+
+/// Scope of the usage reports that the bearer of an API key may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UsageScope {
+    /// The key's own usage.
+    #[default]
+    Key,
+    /// The usage of all keys of its wallet.
+    Wallet,
+}
+
+impl UsageScope {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Key, Self::Wallet];
+
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Wallet => "wallet",
         }
     }
 }

@@ -105,8 +105,20 @@ ids! {
     ClaimId,
     /// 128 random bits made by a process at its start, never reused.
     Incarnation,
+    /// A job of an operator.
+    JobId,
     /// 128 random bits, made anew for each relay by each of its two ends.
     RelayNonce,
+    /// An admin key: an actor of administration. It outlives its credentials.
+    AdminKeyId,
+    /// A person: an actor of administration. It outlives sessions.
+    PersonId,
+    /// Request key of a command of administration, chosen by its actor: a UUID of any version.
+    CommandKey,
+    /// A webhook: an endpoint, the kinds of events that it is sent, and a secret.
+    WebhookId,
+    /// Something that happened; what receivers of webhooks tell repeated deliveries by.
+    EventId,
 }
 
 /// A text that is not a UUID.

@@ -50,33 +50,42 @@
 //! ```
 #![warn(missing_docs, clippy::arithmetic_side_effects, clippy::float_arithmetic)]
 
+pub mod account;
 pub mod answer;
+pub mod audit;
 mod base62;
 pub mod billing;
 pub mod conduct;
 pub mod credential;
 pub mod hold;
 pub mod identity;
+pub mod job;
 pub mod ledger;
 pub mod limits;
+pub mod listing;
 pub mod model;
 pub mod money;
 pub mod operation;
 pub mod ports;
 pub mod price;
 pub mod private;
+pub mod report;
 pub mod request;
 pub mod secret;
 pub mod state;
 pub mod usage;
 pub mod wallet;
+pub mod webhook;
 
 pub use crate::identity::{
-    ApiKeyId, BadRequestKey, ClaimId, CredentialId, HoldId, Incarnation, NodeAddress, NodeName,
-    OperationId, PostingId, RelayNonce, RequestKey, SettlementId, UsageId, WalletId,
+    AdminKeyId, ApiKeyId, BadRequestKey, ClaimId, CommandKey, CredentialId, EventId, HoldId,
+    Incarnation, JobId, NodeAddress, NodeName, OperationId, PersonId, PostingId, RelayNonce,
+    RequestKey, SettlementId, UsageId, WalletId, WebhookId,
 };
 pub use crate::money::{Currency, Micros, Timestamp};
 pub use crate::operation::{
     Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
 };
-pub use crate::ports::{ApiKeys, Journal, Nodes, Prices, Provider, Wallets};
+pub use crate::ports::{
+    Administration, ApiKeys, Directory, Jobs, Journal, Nodes, Prices, Provider, Wallets,
+};

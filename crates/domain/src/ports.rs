@@ -6,6 +6,9 @@
 //! | [`Journal`] | operations, holds and the book: the only one that moves money |
 //! | [`Nodes`] | leases of running processes |
 //! | [`ApiKeys`], [`Wallets`], [`Prices`] | credentials, balances, price versions |
+//! | [`Administration`] | what people change, with the trail of it |
+//! | [`Directory`] | finds and lists wallets, API keys and operations |
+//! | [`Jobs`] | long work of operators, a page at a time |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
 //! | [`Pause`] | the wait between two offers |
 //!
@@ -15,8 +18,11 @@
 //! Never in here: a driver's error type, a status code, a rule about money. Moments are the
 //! database's clock alone, and come with what was read.
 
+mod administration;
 mod call;
+mod directory;
 mod failure;
+mod jobs;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,10 +30,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use self::administration::{Administration, CommandError};
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
+pub use self::directory::Directory;
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
+pub use self::jobs::Jobs;
 use crate::answer::Delta;
-use crate::credential::{ApiKey, Credential, Grant};
+pub use crate::credential::NewApiKey;
+use crate::credential::{ApiKey, Credential};
 use crate::ledger::{Account, Posting};
 use crate::limits::{CounterReadings, ReachedLimit};
 use crate::operation::{Change, Lease, Node, Operation, Receipt, SealedResult, Snapshot};
@@ -219,19 +229,6 @@ impl KnownCredential {
     pub fn ends_at(&self) -> Option<Timestamp> {
         [self.credential.ends_at, self.api_key.grant.ends_at].into_iter().flatten().min()
     }
-}
-
-/// An API key to be issued.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewApiKey {
-    /// Id of the key.
-    pub id: ApiKeyId,
-    /// Wallet that pays.
-    pub wallet: WalletId,
-    /// Name for people; unique, and not shaped like an id.
-    pub name: String,
-    /// Grant: all that it may do, and until when.
-    pub grant: Grant,
 }
 
 /// Reason why a wallet or an API key was not created.

@@ -3,7 +3,10 @@
 //! | key or proof | derived from | so that |
 //! |---|---|---|
 //! | verifier | server secret, credential secret | a stolen database confirms no credential |
+//! | admin verifier | the same, under a noun of its own | no API key is an admin key |
+//! | trail key | server secret | a stolen database writes no row of the trail |
 //! | fingerprint, digest, pseudonym key | server secret, API key | rotation changes none of them |
+//! | webhook key | server secret, webhook, generation | a stolen database signs no delivery |
 //! | result key | credential secret, operation | database and configuration open no result |
 //! | relay proof, relay key | result key, claim, nonces | two nodes trust each other for one run |
 //!
@@ -21,7 +24,7 @@ use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
 pub use self::relay::{BadRelayProof, RelayKey, RelayProof};
 use crate::private::unprinted;
-use crate::{ApiKeyId, OperationId, base62};
+use crate::{ApiKeyId, OperationId, WebhookId, base62};
 
 pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
     absorbed(&mut Hasher::new_derive_key(context), parts)
@@ -95,6 +98,20 @@ impl ServerSecret {
         )))
     }
 
+    /// Verifier that is stored instead of an admin credential's secret. Its context is its own: no
+    /// credential of an API key is one of an admin key, whatever table somebody copies it to.
+    #[must_use]
+    pub fn admin_verifier(&self, secret: &CredentialSecret) -> Verifier {
+        let parts = [&self.bytes[..], &secret.0[..]];
+        Verifier(blake3::Hash::from_bytes(derived("holdfast 2026-11 admin verifier v1", &parts)))
+    }
+
+    /// The key under which rows of the trail are chained.
+    #[must_use]
+    pub fn trail_key(&self) -> TrailKey {
+        TrailKey(derived("holdfast 2026-11 audit v1", &[&self.bytes]))
+    }
+
     /// The key under which requests of an API key are fingerprinted. It depends on the API key, not
     /// on a credential: rotation changes no fingerprint.
     #[must_use]
@@ -115,6 +132,14 @@ impl ServerSecret {
     pub fn pseudonym_key(&self, api_key: ApiKeyId) -> PseudonymKey {
         let parts = [&self.bytes[..], &api_key.to_bytes()[..]];
         PseudonymKey(derived("holdfast 2026-11 pseudonym v1", &parts))
+    }
+
+    /// The key that signs deliveries of a webhook. Another generation is another key: that is how
+    /// the secret of a webhook is rotated, and nothing of it is stored.
+    #[must_use]
+    pub fn webhook_key(&self, webhook: WebhookId, generation: u32) -> WebhookKey {
+        let parts = [&self.bytes[..], &webhook.to_bytes()[..], &generation.to_be_bytes()[..]];
+        WebhookKey(derived("holdfast 2026-11 webhook v1", &parts))
     }
 }
 
@@ -234,6 +259,10 @@ keys! {
     PseudonymKey,
     /// Seals the results of one operation.
     ResultKey,
+    /// Chains the rows of the trail.
+    TrailKey,
+    /// Signs the deliveries of one webhook; its receiver has it too.
+    WebhookKey,
 }
 
 impl PseudonymKey {

@@ -1,6 +1,6 @@
 //! A prepaid balance. Its two numbers are the only shared rows that money moves through.
 
-use crate::{Currency, Micros, WalletId};
+use crate::{Currency, Micros, Timestamp, WalletId};
 
 /// Wallet as it is kept. Never overdrawn: `available` and `held` are at least zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,4 +15,6 @@ pub struct Wallet {
     pub available: Micros,
     /// Amount that running operations reserve.
     pub held: Micros,
+    /// Moment since which nothing new runs on it. What runs goes on.
+    pub suspended_at: Option<Timestamp>,
 }

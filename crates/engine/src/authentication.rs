@@ -60,6 +60,8 @@ pub struct Caller {
     pub api_key: ApiKey,
     /// Currency of the API key's wallet.
     pub currency: Currency,
+    /// True where nothing new runs on that wallet.
+    pub(crate) is_wallet_suspended: bool,
     /// Keys derived under the server secret that writes.
     keys: DerivedKeys,
 }
@@ -171,7 +173,10 @@ impl Authentication {
         let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
         let (bearer, api_key) = (bearer.clone(), known.api_key);
         let (id, keys) = (bearer.id, DerivedKeys::of(self.secrets.first(), api_key.id));
-        let caller = Arc::new(Caller { bearer, api_key, currency: wallet.currency, keys });
+        let is_wallet_suspended = wallet.suspended_at.is_some();
+        let currency = wallet.currency;
+        let caller = Caller { bearer, api_key, currency, is_wallet_suspended, keys };
+        let caller = Arc::new(caller);
         self.cache.keep(id, CachedCaller::read_at(begun, &caller, ends_at));
         Ok(caller)
     }

@@ -30,6 +30,10 @@ pub enum RequestFailure {
         /// The one that was probably meant, of those that the API key may use.
         meant: Option<PublicModelId>,
     },
+    /// Nothing new runs for the API key until it is resumed.
+    ApiKeySuspended,
+    /// Nothing new runs on the wallet until it is resumed.
+    WalletSuspended,
     /// The API key may not use the model.
     ModelNotAllowed,
     /// The model has no price in the currency of the API key's wallet.
@@ -106,6 +110,8 @@ impl RequestFailure {
             Self::BadRequest(_)
             | Self::TooLarge { .. }
             | Self::ModelNotFound { .. }
+            | Self::ApiKeySuspended
+            | Self::WalletSuspended
             | Self::ModelNotAllowed
             | Self::NoPrice(_)
             | Self::ChargeLimit { .. }

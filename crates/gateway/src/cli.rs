@@ -8,18 +8,23 @@
 //! configuration or the database are the commands' own.
 
 pub(crate) mod grant;
+mod key;
 pub(crate) mod value;
+mod wallet;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use holdfast_domain::Currency;
-use holdfast_store::statement;
+use holdfast_accounts::{Reason, Reference};
+use holdfast_domain::audit::TrailHead;
+use holdfast_domain::listing;
 use uuid::Uuid;
 
-use self::grant::{Expiry, Models, Span, SpendCap};
-use self::value::{Amount, Correction, Name, OperationName, PeriodBound, Reason, Reference};
+pub(crate) use self::key::{AdminKey, Issue, Key, KeyChange, UpdateKey};
+use self::value::{OperationName, PeriodBound};
+pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange};
 use crate::failure::CommandFailure;
 
 const AFTER_HELP: &str = "\
@@ -67,6 +72,9 @@ pub(crate) enum Command {
     /// API keys
     #[command(subcommand)]
     Key(Key),
+    /// Keys of the administration, for people and programs that run the service
+    #[command(subcommand)]
+    AdminKey(AdminKey),
     /// Paid operations: what became of a request key
     #[command(subcommand)]
     Operation(Operation),
@@ -92,123 +100,20 @@ pub(crate) enum Migrate {
     Status,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Wallet {
-    /// Create an empty wallet
-    Create {
-        /// A unique name of 1 to 64 printable characters
-        name: Name,
-        /// Its currency for ever: three capital letters
-        #[arg(long, value_name = "CODE", default_value = "USD")]
-        currency: Currency,
-    },
-    /// Add funds
-    Deposit {
-        /// Id or name of the wallet
-        wallet: Reference,
-        /// Units of its currency with at most six decimals, like 10.00
-        #[arg(allow_negative_numbers = true)]
-        amount: Amount,
-        /// Names this deposit: the same one again changes nothing [default: a new UUIDv4, printed]
-        #[arg(long, value_name = "UUID", value_parser = value::posting_key)]
-        key: Option<Uuid>,
-    },
-    /// Give back a part of what a completed operation was charged, at most all of it
-    Refund {
-        /// Operation id or completion id
-        #[arg(value_name = "OPERATION")]
-        operation: OperationName,
-        /// Units of the wallet's currency with at most six decimals, like 0.25
-        #[arg(allow_negative_numbers = true)]
-        amount: Amount,
-        /// Names this refund: the same one again changes nothing [default: a new UUIDv4, printed]
-        #[arg(long, value_name = "UUID", value_parser = value::posting_key)]
-        key: Option<Uuid>,
-    },
-    /// Correct what is available, up or down; it cannot overdraw
-    Adjust {
-        /// Id or name of the wallet
-        wallet: Reference,
-        /// Units of its currency with at most six decimals: 2.50 gives, -2.50 takes
-        #[arg(allow_negative_numbers = true)]
-        amount: Correction,
-        /// Why, for the book: 1 to 200 printable characters
-        #[arg(long, value_name = "TEXT")]
-        reason: Reason,
-        /// Names this adjustment: the same one again changes nothing [default: a new UUIDv4, printed]
-        #[arg(long, value_name = "UUID", value_parser = value::posting_key)]
-        key: Option<Uuid>,
-    },
-    /// Show a wallet and its balance
-    Show {
-        /// Id or name of the wallet
-        wallet: Reference,
-    },
-    /// List all wallets, oldest first
-    List,
-    /// A wallet's statement: what it had, each transfer, oldest first, what it has then
-    Ledger {
-        /// Id or name of the wallet
-        wallet: Reference,
-        #[command(flatten)]
-        period: Period,
-        /// At most this many transfers, the last ones: the opening balance is after the others
-        #[arg(long, value_name = "N", default_value_t = 1_000)]
-        limit: u32,
-    },
+/// Key of a change.
+#[derive(Clone, Copy, Args)]
+pub(crate) struct RequestKey {
+    /// Names this change: the same one again changes nothing [default: a new UUIDv4, printed]
+    #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
+    pub(crate) uuid: Option<Uuid>,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Key {
-    /// Issue an API key and print it, once
-    Issue(Issue),
-    /// List all API keys, oldest first; never their secrets
-    List,
-    /// Add a credential to an API key, print it, once, and let the earlier ones end
-    Rotate {
-        /// Id or name of the API key
-        key: Reference,
-        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
-        #[arg(long, value_name = "SPAN", default_value = "24h")]
-        grace: Span,
-    },
-    /// End an API key for good; running operations finish, stored results become unreadable
-    Revoke {
-        /// Id or name of the API key
-        key: Reference,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Issue {
-    /// Id or name of the wallet that pays
-    #[arg(long)]
-    pub(crate) wallet: Reference,
-    /// A unique name of 1 to 64 printable characters [default: made from its id]
-    #[arg(long)]
-    pub(crate) name: Option<Name>,
-    /// When it ends, also after a rotation: a date like 2027-01-31 (its first moment in UTC), a moment
-    /// of RFC 3339, or a span from now like 30d or 24h [default: never]
-    #[arg(long, value_name = "MOMENT|SPAN")]
-    pub(crate) expires: Option<Expiry>,
-    /// The only models that it may use: their public ids with commas between [default: all]
-    #[arg(long, value_name = "ID,…")]
-    pub(crate) models: Option<Models>,
-    /// What it may spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
-    #[arg(long, value_name = "AMOUNT/WINDOW")]
-    pub(crate) spend_limit: Option<SpendCap>,
-    /// Requests a minute that it may run
-    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
-    pub(crate) rpm: Option<u64>,
-    /// Tokens a minute that it may use, prompt and completion together
-    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
-    pub(crate) tpm: Option<u64>,
-    /// Operations that it may run at once
-    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
-    pub(crate) concurrency: Option<u64>,
-    /// Do not show the wallet's balance to its bearer
-    #[arg(long)]
-    pub(crate) hide_balance: bool,
+impl fmt::Debug for RequestKey {
+    /// Without the key: what a command asks for is compared by its text, and the same command asks
+    /// for the same whether its key was made or given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RequestKey")
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -223,6 +128,17 @@ pub(crate) enum Operation {
         /// At most this many
         #[arg(long, value_name = "N", default_value_t = 1_000)]
         limit: u32,
+    },
+    /// Ask a running operation to end; what has arrived of its answer is kept and charged
+    Cancel {
+        /// Operation id or completion id
+        #[arg(value_name = "OPERATION")]
+        operation: OperationName,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        #[command(flatten)]
+        request: RequestKey,
     },
     /// Bring what a dead process left to rest, as far as the rules allow it now
     Reconcile,
@@ -243,7 +159,8 @@ pub(crate) enum UsageCommand {
     /// Sum the operations that finished in a period, each currency by itself
     ///
     /// Refunds count for the operation that they are of, whenever they were made. Amounts are decimal
-    /// units in a table, micros in CSV and JSON.
+    /// units in a table, micros in CSV and JSON. A cost or margin that is not known is `-`, null in
+    /// JSON.
     Report(Report),
 }
 
@@ -251,9 +168,21 @@ pub(crate) enum UsageCommand {
 pub(crate) struct Report {
     #[command(flatten)]
     pub(crate) period: Period,
-    /// What a row is
-    #[arg(long, value_enum, default_value_t = UsageBy::Day)]
-    pub(crate) by: UsageBy,
+    /// What a row is: one of these, or two with a comma between
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "A[,B]", default_value = "day")]
+    pub(crate) by: Vec<UsageBy>,
+    /// Only what this wallet paid for: its id or name
+    #[arg(long, value_name = "WALLET")]
+    pub(crate) wallet: Option<Reference>,
+    /// Only what this API key asked for: its id or name
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<Reference>,
+    /// Only what this model answered: its public id
+    #[arg(long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+    /// Only what tried this route last: provider/model, as `operation show` names it
+    #[arg(long, value_name = "ROUTE")]
+    pub(crate) route: Option<String>,
     /// How it is printed [default: a table on a terminal, else lines with tabs]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
@@ -261,14 +190,20 @@ pub(crate) struct Report {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UsageBy {
+    /// An hour, in UTC
+    Hour,
     /// A day, in UTC
     Day,
+    /// A month, in UTC
+    Month,
     /// A model
     Model,
     /// An API key
     Key,
     /// A wallet
     Wallet,
+    /// A route: the one that was tried last
+    Route,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -293,14 +228,14 @@ pub(crate) struct Period {
 }
 
 impl Period {
-    pub(crate) fn period(self) -> Result<statement::Period, CommandFailure> {
+    pub(crate) fn period(self) -> Result<listing::Period, CommandFailure> {
         let (from, to) = (self.from.map(PeriodBound::at), self.to.map(PeriodBound::at));
         if from.zip(to).is_some_and(|(from, to)| from >= to) {
             return Err(CommandFailure::Usage(anyhow!(
                 "--from must be before --to, which is not included"
             )));
         }
-        Ok(statement::Period { from, to })
+        Ok(listing::Period { from, to })
     }
 }
 
@@ -308,9 +243,12 @@ impl Period {
 pub(crate) enum Ledger {
     /// Recompute every balance and check every invariant; exit status 1 on any mismatch
     Verify {
-        /// Say how far it is, once a second, also where standard error is no terminal
+        /// Say where each part of the audit ends; how far it is, is told in any case but with --json
         #[arg(long)]
         progress: bool,
+        /// Head of the trail that an earlier verification printed: the trail must still go through it
+        #[arg(long, value_name = "SEQ:MAC")]
+        since: Option<TrailHead>,
     },
 }
 
@@ -348,13 +286,29 @@ mod tests {
             "holdfast wallet refund chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11 0.25 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
             "holdfast wallet adjust acme -2.50 --reason goodwill",
             "holdfast wallet adjust acme 2.5 --reason goodwill --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast wallet deposit acme 10 --source stripe --reference pi_1 --note invoice-7",
+            "holdfast wallet update acme --name acme-2 --key-spend 25.00/month",
+            "holdfast wallet suspend acme --reason unpaid",
+            "holdfast wallet resume acme",
+            "holdfast wallet close acme --dry-run",
+            "holdfast wallet posting 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
             "holdfast wallet show acme",
+            "holdfast key show laptop",
+            "holdfast key update laptop --rpm 60 --tpm none --all-models --no-expires",
+            "holdfast key suspend laptop --reason unpaid",
+            "holdfast key resume laptop",
+            "holdfast admin-key issue --name me --role owner",
+            "holdfast admin-key rotate 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --grace 0s",
+            "holdfast admin-key revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason runaway",
             "holdfast wallet list",
             "holdfast wallet ledger acme",
             "holdfast wallet ledger acme --from 2026-11-01 --to 2026-11-20T09:30:00Z --limit 5",
             "holdfast usage report",
             "holdfast usage report --from 2026-11-01 --to 2026-12-01 --by key --format csv",
             "holdfast usage report --by model --json",
+            "holdfast usage report --by hour,route --wallet acme --key bot --model a/b --route x/y",
+            "holdfast usage report --by month,wallet",
             "holdfast key issue --wallet acme",
             "holdfast key issue --wallet acme --name laptop --json",
             "holdfast key issue --wallet acme --expires 30d --models a/b,c/d --hide-balance",
@@ -389,13 +343,19 @@ mod tests {
             "holdfast wallet refund seven 1",
             "holdfast wallet refund 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 -1",
             "holdfast wallet adjust acme -2.50",
+            "holdfast wallet suspend acme",
+            "holdfast wallet deposit acme 10 --source stripe",
+            "holdfast wallet update acme --key-spend 1/day --no-key-spend",
+            "holdfast key update laptop --rpm 0",
+            "holdfast admin-key issue --name me --role root",
+            "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
             "holdfast wallet adjust acme 0 --reason goodwill",
             "holdfast wallet adjust acme -0.00 --reason goodwill",
             "holdfast wallet adjust acme -1.0000001 --reason goodwill",
             "holdfast wallet adjust acme 1 --reason=",
             "holdfast wallet ledger acme --from yesterday",
             "holdfast usage",
-            "holdfast usage report --by hour",
+            "holdfast usage report --by minute",
             "holdfast usage report --format xml",
             "holdfast usage report --from 2026-13-01",
             "holdfast key issue",

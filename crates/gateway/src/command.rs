@@ -1,5 +1,6 @@
 //! The commands, a module each. All work beside a running `serve`, on the same database.
 
+mod admin_key;
 mod book;
 mod check;
 mod key;
@@ -15,6 +16,7 @@ use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::{database, serve};
 use holdfast_config::Config;
+use holdfast_store::verify::AuditOptions;
 
 /// Does what was asked for.
 pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
@@ -34,6 +36,19 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
             let config = config?;
             with_store(&config, async |store| key::run(output, &config, store, command).await).await
         }
+        Some(Command::AdminKey(command)) => {
+            let config = config?;
+            let run = async |store: &_| admin_key::run(output, &config, store, command).await;
+            with_store(&config, run).await
+        }
+        Some(Command::Operation(Operation::Cancel { operation, reason, request })) => {
+            let config = config?;
+            let cancel = async |store: &_| {
+                let asked = (operation.operation(), &reason, request);
+                operation::cancel(output, &config, store, asked).await
+            };
+            with_store(&config, cancel).await
+        }
         Some(Command::Operation(Operation::Show(show))) => {
             with_store(&config?, async |store| operation::show(output, store, show).await).await
         }
@@ -48,10 +63,12 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
         Some(Command::Usage(UsageCommand::Report(report))) => {
             with_store(&config?, async |store| usage::report(output, store, report).await).await
         }
-        Some(Command::Ledger(Ledger::Verify { progress })) => {
+        Some(Command::Ledger(Ledger::Verify { progress, since })) => {
             let config = config?;
             let kept = config.retention.results;
-            with_store(&config, async |store| book::verify(output, store, kept, progress).await)
+            let secrets = database::known_secrets(&config).into();
+            let options = AuditOptions { retention: kept, secrets, since };
+            with_store(&config, async |store| book::verify(output, store, options, progress).await)
                 .await
         }
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use holdfast_domain::listing::LiveCredential;
+use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::Secrets;
-use holdfast_store::report::LiveCredential;
 use holdfast_store::{Options, ServeLock, Store};
 
 use crate::secret::{self, IfMissing};
@@ -67,6 +68,15 @@ pub(crate) async fn secrets(
          configured, and those are answered 401; {advice}"
     ));
     Ok(secrets)
+}
+
+/// The secrets that are known without making one: for reads, which can do without.
+pub(crate) fn known_secrets(config: &Config) -> Vec<ServerSecret> {
+    if !config.server.secrets.is_empty() {
+        return config.server.secrets.clone();
+    }
+    let folder = config.database.folder();
+    folder.and_then(|folder| secret::read(folder, IfMissing::Refuse).ok()).into_iter().collect()
 }
 
 fn count_keys(credentials: &[&LiveCredential]) -> usize {

@@ -9,6 +9,7 @@ mod failure;
 mod node;
 mod output;
 mod provider;
+mod reports;
 mod secret;
 mod serve;
 mod telemetry;

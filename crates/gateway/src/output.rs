@@ -41,45 +41,46 @@ impl Output {
     }
 
     /// Several things of one kind.
-    pub(crate) fn list<const N: usize>(
+    pub(crate) fn list(
         self,
         views: &[impl Serialize],
-        head: [&str; N],
-        rows: &[[String; N]],
+        head: impl AsRef<[&'static str]>,
+        rows: &[impl AsRef<[String]>],
     ) -> Result<(), CommandFailure> {
         self.sheet(&views, head, rows)
     }
 
     /// Prints an object whose parts are the rows of a table.
-    pub(crate) fn sheet<const N: usize>(
+    pub(crate) fn sheet(
         self,
         view: &impl Serialize,
-        head: [&str; N],
-        rows: &[[String; N]],
+        head: impl AsRef<[&'static str]>,
+        rows: &[impl AsRef<[String]>],
     ) -> Result<(), CommandFailure> {
-        self.print(view, Some(head.map(str::to_owned)), rows)
+        self.print(view, Some(head.as_ref()), rows)
     }
 
-    fn print<const N: usize>(
+    fn print(
         self,
         view: &impl Serialize,
-        head: Option<[String; N]>,
-        rows: &[[String; N]],
+        head: Option<&[&str]>,
+        rows: &[impl AsRef<[String]>],
     ) -> Result<(), CommandFailure> {
         let text = match self {
             Self::Json => String::from_utf8_lossy(&holdfast_wire::api::render(view)).into_owned(),
             Self::Plain => {
-                let lines: Vec<_> = head.iter().chain(rows).map(|row| row.join("\t")).collect();
-                lines.join("\n")
+                let head = head.map(|head| head.join("\t"));
+                let lines = head.into_iter().chain(rows.iter().map(|row| row.as_ref().join("\t")));
+                lines.collect::<Vec<_>>().join("\n")
             }
             Self::Table => {
                 let mut table = Table::new();
                 table.load_style(presets::NOTHING);
                 if let Some(head) = head {
-                    table.set_header(head.map(|name| name.to_uppercase()));
+                    table.set_header(head.iter().map(|name| name.to_uppercase()));
                 }
                 for row in rows {
-                    table.add_row(row);
+                    table.add_row(row.as_ref());
                 }
                 table.trim_fmt()
             }

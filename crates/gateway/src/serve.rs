@@ -11,11 +11,14 @@
 //! The process also ends by itself, with a failure, when it must not go on: its writer ended,
 //! another process took its node name, or the database file was replaced.
 
+mod administration;
 mod files;
 mod greeting;
+mod jobs;
 mod reload;
 mod signals;
 mod start;
+mod summing;
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +28,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use holdfast_engine::Engine;
-use holdfast_http::{Admin, LiveOptions};
+use holdfast_http::{Admin, Administration, LiveOptions};
+use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
@@ -34,11 +38,13 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::signals::Signals;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
+use crate::reports::StoreReports;
 use crate::telemetry;
 use holdfast_config::Config;
 
@@ -71,16 +77,27 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let secrets = database::secrets(&config, &store, lost).await?;
     start::pin_prices(&config, &store).await?;
     if config.file.is_none() {
-        let issued = start::first_key(&store, secrets.first()).await?;
+        let issued = start::first_key(&store, &secrets).await?;
         greeting::greet(&config, public, issued.as_deref())?;
     }
     // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
     let serving = start::serving(&config, None)?;
     let live = Arc::new(LiveOptions::new(start::listening(&config)));
-    let engine = start::engine(&config, &store, secrets, node, serving).await?;
+    let administration = administration::administration(&config, &store, &secrets, admin);
+    let identity = start::Identity::new(&config, node)?;
+    let jobs = JobRunner {
+        store: store.clone(),
+        owner: identity.node.clone(),
+        options: AuditOptions {
+            secrets: secrets.all().into(),
+            ..AuditOptions::keeping(config.retention.results)
+        },
+    };
+    let engine = start::engine(&config, &store, secrets, identity, serving).await?;
     let gateway = Gateway {
         drain: config.server.drain,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
+        administration,
         store,
         engine,
         live,
@@ -94,13 +111,20 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
-    gateway.run(listeners, reloading, &mut signals).await
+    gateway.run(listeners, Beside { reloading, jobs }, &mut signals).await
+}
+
+/// Work beside the listeners, each a task of its own.
+struct Beside {
+    reloading: Option<(Reloader, Signal)>,
+    jobs: JobRunner,
 }
 
 /// A running gateway: everything that serving, draining and closing need.
 struct Gateway {
     drain: Duration,
     admin_token: Option<String>,
+    administration: Option<Administration>,
     store: Store,
     lock: Arc<ServeLock>,
     engine: Arc<Engine>,
@@ -114,10 +138,10 @@ impl Gateway {
     async fn run(
         self,
         listeners: Listeners,
-        reloading: Option<(Reloader, Signal)>,
+        beside: Beside,
         signals: &mut Signals,
     ) -> Result<(), CommandFailure> {
-        let mut serving = pin!(self.serve(listeners, reloading));
+        let mut serving = pin!(self.serve(listeners, beside));
         let ended = tokio::select! {
             () = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
             ended = self.wait_for_end(signals) => ended,
@@ -138,17 +162,20 @@ impl Gateway {
         }
     }
 
-    /// Serves the listeners until `shutdown`, takes other configurations, and keeps the metrics
-    /// small.
-    async fn serve(&self, listeners: Listeners, reloading: Option<(Reloader, Signal)>) {
+    /// Serves the listeners until `shutdown`, takes other configurations, does jobs, and keeps the
+    /// metrics small.
+    async fn serve(&self, listeners: Listeners, beside: Beside) {
         let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
-        let public = holdfast_http::serve(listeners.public, engine, live, self.shutdown.clone());
+        let reports = Arc::new(StoreReports(self.store.clone()));
+        let ports = holdfast_http::Ports { engine, reports };
+        let public = holdfast_http::serve(listeners.public, ports, live, self.shutdown.clone());
         let admin = async {
             if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
                 let (metrics, store) = (self.metrics.clone(), self.store.clone());
                 let metrics = telemetry::rendered(metrics, store, Arc::clone(&self.engine));
                 let engine = Arc::clone(&self.engine);
-                let admin = Admin { token: token.clone(), metrics, engine };
+                let administration = self.administration.clone();
+                let admin = Admin { token: token.clone(), metrics, engine, administration };
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }
         };
@@ -158,13 +185,16 @@ impl Gateway {
                 holdfast_http::serve_nodes(listener, engine, live, self.shutdown.clone()).await;
             }
         };
-        // A task of its own: what is accepted and what is signalled never waits for a reload.
-        let mut reloads = JoinSet::new();
-        if let Some((reloader, hangup)) = reloading {
-            reloads.spawn(reloader.run(hangup, self.shutdown.clone()));
+        // Tasks of their own: what is accepted and what is signalled never waits for a reload or a
+        // job.
+        let mut tasks = JoinSet::new();
+        if let Some((reloader, hangup)) = beside.reloading {
+            tasks.spawn(reloader.run(hangup, self.shutdown.clone()));
         }
-        let reloads = async { while reloads.join_next().await.is_some() {} };
-        tokio::join!(public, admin, nodes, reloads, self.upkeep());
+        tasks.spawn(beside.jobs.run(self.shutdown.clone()));
+        tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
+        let tasks = async { while tasks.join_next().await.is_some() {} };
+        tokio::join!(public, admin, nodes, tasks, self.upkeep());
     }
 
     async fn upkeep(&self) {

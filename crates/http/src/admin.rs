@@ -1,12 +1,26 @@
-//! The operator's listener: metrics behind a token, apart from the public API.
+//! The operator's listener: metrics behind a token and the API of administration, apart from the public API.
+//!
+//! ```text
+//! /healthz, /readyz ─▶ everybody
+//! /admin/…          ─▶ the handler that was given, where one was; it has keys of its own
+//! all else          ─▶ the token, then /metrics
+//! ```
 //!
 //! Probes are answered first and to everybody, then the token is judged, and only then path and method: whoever
 //! has no token learns nothing of what is here. Its limits are fixed, so that no mistake in the configuration
 //! can shut the operator out. No API key is valid here, and the token is valid nowhere else.
+//!
+//! The handler gets the request with its body unread, and the client's address behind the proxies that are
+//! believed. This crate knows nothing of what it answers: no router, no role, no use case. What it owes the
+//! caller whatever the handler does is here: a head of 16 KiB, an answer after a panic, `x-request-id`.
 
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
@@ -16,18 +30,38 @@ use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
-use crate::Options;
-use crate::connection::{accept, connection};
-use crate::headers;
+use crate::connection::{Client, accept, connection, finish};
+use crate::peers;
 use crate::probe::answer_probe;
 use crate::problem::Problem;
-use crate::reply::{HttpResponse, not_allowed, problem};
+use crate::reply::{HttpResponse, not_allowed, problem, with_request_id};
 use crate::response_body::ResponseBody;
 use crate::route::route;
+use crate::{Network, Options, headers};
 
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
+
+/// Answers a request of the API of administration; the address is its client's.
+pub type AdminHandler =
+    Arc<dyn Fn(Request<Incoming>, IpAddr) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
+
+/// The API of administration as this listener has it.
+#[derive(Clone)]
+pub struct Administration {
+    /// Handler of everything below `/admin/`.
+    pub handler: AdminHandler,
+    /// Proxies whose `X-Forwarded-For` says who their clients are.
+    pub proxies: Arc<[Network]>,
+}
+
+impl std::fmt::Debug for Administration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Administration")
+    }
+}
 
 /// State of the operator's listener: its bearer token, the metrics and the engine of the probes.
 #[derive(Clone)]
@@ -39,6 +73,8 @@ pub struct Admin {
     /// Engine behind `GET /healthz` and `GET /readyz`. Probes are heard here however busy the
     /// public listener is.
     pub engine: Arc<Engine>,
+    /// The API of administration, where it may be served here.
+    pub administration: Option<Administration>,
 }
 
 impl std::fmt::Debug for Admin {
@@ -51,7 +87,8 @@ const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bea
      configuration.";
 const ONLY_METRICS: &str = "There is nothing here but GET /metrics, /healthz and /readyz.";
 
-/// Fixed limits of the operator's connections: 64 at once, heads of 16 KiB, no bodies.
+/// Fixed limits of the operator's connections: 64 at once, heads of 16 KiB. Bodies are read by the
+/// handler of administration alone, which bounds them.
 const LIMITS: Options = Options {
     header_bytes: 16_384,
     body_bytes: 0,
@@ -65,8 +102,8 @@ const LIMITS: Options = Options {
     retry_wait: Duration::ZERO,
 };
 
-/// Serves the operator's listener until `shutdown`. Connections in flight are not awaited: a
-/// scrape that is cut is made again.
+/// Serves the operator's listener until `shutdown`; what is in flight then is answered within a
+/// few seconds.
 pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: CancellationToken) {
     let connections = TaskTracker::new();
     while let Some(accepted) = accept(&listener, &shutdown).await {
@@ -76,18 +113,24 @@ pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: Cancella
         }
         let (admin, shutdown) = (admin.clone(), shutdown.clone());
         connections.spawn(async move {
-            let answer = |request, _client| answer(&admin, request);
+            let answer = |request, client| answer(&admin, request, client);
             connection(accepted, &LIMITS, &shutdown, answer).await;
         });
     }
+    finish(&connections).await;
 }
 
-async fn answer(admin: &Admin, request: Request<Incoming>) -> HttpResponse {
+async fn answer(admin: &Admin, request: Request<Incoming>, client: Client) -> HttpResponse {
     // They tell no more than the public listener does, and those who ask have no token.
     if let Ok(route) = route(request.method(), request.uri().path())
         && let Some(answer) = answer_probe(&admin.engine, route).await
     {
         return answer;
+    }
+    if let Some(administration) = &admin.administration
+        && is_administration(request.uri().path())
+    {
+        return administration.answer(request, client.address).await;
     }
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {
@@ -106,6 +149,33 @@ async fn answer(admin: &Admin, request: Request<Incoming>) -> HttpResponse {
     answer
 }
 
+fn is_administration(path: &str) -> bool {
+    path.strip_prefix("/admin").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl Administration {
+    async fn answer(&self, request: Request<Incoming>, address: IpAddr) -> HttpResponse {
+        let id = Uuid::new_v4();
+        let head = headers::head_bytes(request.uri(), request.headers());
+        if head > LIMITS.header_bytes {
+            return with_request_id(problem(&Problem::new(Code::HeadersTooLarge)), id);
+        }
+        let client = peers::client_beyond(&self.proxies, address, request.headers());
+        // Safe to assert: a handler shares nothing that a panic could leave half changed.
+        let told = AssertUnwindSafe((self.handler)(request, client)).catch_unwind().await;
+        let answer = match told {
+            Ok(answer) => answer.map(ResponseBody::from),
+            Err(_panic) => {
+                tracing::error!(request.id = %id, "a handler of administration panicked");
+                // Nothing runs here and nothing is charged; whether a change was made is not known.
+                let failed = Problem { charged: None, ..Problem::new(Code::InternalError) };
+                problem(&failed)
+            }
+        };
+        with_request_id(answer, id)
+    }
+}
+
 /// Constant-time comparison: its time depends on the lengths alone, so that a guess learns
 /// nothing of the bytes. An empty token lets nobody in.
 fn is_token(shown: &[u8], token: &[u8]) -> bool {
@@ -115,7 +185,17 @@ fn is_token(shown: &[u8], token: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_token;
+    use super::{is_administration, is_token};
+
+    #[test]
+    fn administration_is_what_is_below_its_path() {
+        for path in ["/admin", "/admin/", "/admin/v1/wallets", "/admin/openapi.json"] {
+            assert!(is_administration(path), "{path}");
+        }
+        for path in ["/", "/metrics", "/administration", "/v1/admin/"] {
+            assert!(!is_administration(path), "{path}");
+        }
+    }
 
     #[test]
     fn only_the_token_is_the_token() {

@@ -3,8 +3,10 @@
 //!
 //! An operation's id is told wherever the key is bound, so that its caller can look it up.
 
-use holdfast_domain::Micros;
+use std::time::Duration;
+
 use holdfast_domain::model::PublicModelId;
+use holdfast_domain::{Micros, OperationId};
 use holdfast_engine::{RequestFailure, SkippedRoute};
 use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 
@@ -29,6 +31,8 @@ impl From<&RequestFailure> for Problem {
                 message: model_not_found(meant.as_ref().map(PublicModelId::as_str)).into(),
                 ..Self::of_model(Code::ModelNotFound)
             },
+            RequestFailure::ApiKeySuspended => Self::new(Code::ApiKeySuspended),
+            RequestFailure::WalletSuspended => Self::new(Code::WalletSuspended),
             RequestFailure::ModelNotAllowed => Self::of_model(Code::ModelNotAllowed),
             RequestFailure::NoPrice(currency) => Self {
                 message: no_price(&currency.to_string()).into(),
@@ -62,12 +66,7 @@ impl From<&RequestFailure> for Problem {
                 message: CLAIM_LOST.into(),
                 ..Self::bound(Code::OutcomeUnknown, *id)
             },
-            // Zero means that no time is known, not that a retry succeeds at once.
-            RequestFailure::NotRun(id, wait) => {
-                let told = Self::bound(Code::UpstreamUnavailable, *id);
-                let retry = if wait.is_zero() { told.retry } else { RetryAdvice::After(*wait) };
-                Self { retry, ..told }
-            }
+            RequestFailure::NotRun(id, wait) => not_run(*id, *wait),
             RequestFailure::Refused(id, refusal) => {
                 let ErrorBody { code, param, .. } = refused(*refusal, *id);
                 Self { param: param.map(str::to_owned), ..Self::bound(code, *id) }
@@ -103,4 +102,11 @@ fn insufficient_funds(hold: Micros, available: Option<Micros>) -> String {
          max_completion_tokens, or wait for running requests to end.",
         hold.get()
     )
+}
+
+/// Proven not to run. Zero means that no time is known, not that a retry succeeds at once.
+fn not_run(id: OperationId, wait: Duration) -> Problem {
+    let told = Problem::bound(Code::UpstreamUnavailable, id);
+    let retry = if wait.is_zero() { told.retry } else { RetryAdvice::After(wait) };
+    Problem { retry, ..told }
 }

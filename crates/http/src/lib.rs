@@ -30,14 +30,15 @@ mod serve;
 mod service;
 mod socket;
 mod timed_stream;
+mod usage;
 
 use std::time::Duration;
 
-pub use crate::admin::{Admin, Metrics, serve_admin};
+pub use crate::admin::{Admin, AdminHandler, Administration, Metrics, serve_admin};
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};
-pub use crate::serve::serve;
+pub use crate::serve::{Ports, serve};
 
 /// Limits of connections and requests, all of them replaceable while the process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -72,11 +72,33 @@ pub(crate) fn client(trusted: &[Network], address: IpAddr, headers: &HeaderMap) 
     told.unwrap_or(address).to_canonical()
 }
 
+/// The client of a request that came through a row of trusted proxies: the last address in
+/// `X-Forwarded-For` that is none of theirs.
+pub(crate) fn client_beyond(trusted: &[Network], address: IpAddr, headers: &HeaderMap) -> IpAddr {
+    let mut client = address.to_canonical();
+    let values = headers.get_all(FORWARDED_FOR).iter().rev();
+    let texts = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+    for text in texts {
+        if !is_trusted(trusted, client) {
+            break;
+        }
+        // What a trusted proxy has added and nobody can read hides all that stands before it.
+        let Some(told) = forwarded_address(text) else { break };
+        client = told.to_canonical();
+    }
+    client
+}
+
 fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
     // The last field and the last address in it: a proxy appends its own, either as a further
     // address or as a further header. Anything earlier may be forged.
     let last = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?;
-    let last = last.rsplit(',').next()?.trim();
+    forwarded_address(last.rsplit(',').next()?)
+}
+
+/// One address of the header.
+fn forwarded_address(text: &str) -> Option<IpAddr> {
+    let last = text.trim();
     let bare = last.strip_prefix('[').and_then(|rest| rest.split(']').next());
     // Some proxies add the port.
     bare.unwrap_or(last)
@@ -176,6 +198,23 @@ mod tests {
         assert_eq!(from("10.0.0.1", &["unknown"]), "10.0.0.1");
         assert_eq!(from("10.0.0.1", &[]), "10.0.0.1");
         assert_eq!(from("192.0.2.9", &["1.1.1.1"]), "192.0.2.9");
+    }
+
+    #[test]
+    fn behind_a_row_of_proxies_the_client_is_the_last_that_is_none_of_them() {
+        let trusted = [Network::parse("10.0.0.0/8").unwrap()];
+        let from = |address: &str, told: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in told {
+                headers.append(FORWARDED_FOR, HeaderValue::from_static(value));
+            }
+            client_beyond(&trusted, ip(address), &headers).to_string()
+        };
+        assert_eq!(from("10.0.0.1", &["1.1.1.1, 192.0.2.7, 10.0.0.2", "10.0.0.3"]), "192.0.2.7");
+        assert_eq!(from("10.0.0.1", &["1.1.1.1, 192.0.2.7"]), "192.0.2.7");
+        assert_eq!(from("10.0.0.1", &["192.0.2.7, unknown, 10.0.0.2"]), "10.0.0.2");
+        assert_eq!(from("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(from("192.0.2.9", &["1.1.1.1, 10.0.0.2"]), "192.0.2.9");
     }
 
     #[test]

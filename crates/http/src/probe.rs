@@ -26,6 +26,7 @@ pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<Ht
         | Route::Operation(_)
         | Route::Cancel(_)
         | Route::Wallet
+        | Route::Usage(_)
         | Route::Models
         | Route::Model(_)
         | Route::OpenApi

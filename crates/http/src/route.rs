@@ -21,6 +21,8 @@ pub(crate) enum Route<'a> {
     Cancel(&'a str),
     /// `GET /v1/wallet`
     Wallet,
+    /// Usage of the API key that asks.
+    Usage(UsageRoute),
     /// `GET /v1/models`
     Models,
     /// `GET /v1/models/{publisher}/{name}`
@@ -33,6 +35,17 @@ pub(crate) enum Route<'a> {
     Health,
     /// `GET /readyz`
     Ready,
+}
+
+/// Route by which an API key reads its usage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsageRoute {
+    /// `GET /v1/usage`
+    Own,
+    /// `GET /v1/organization/usage/completions`
+    Completions,
+    /// `GET /v1/organization/costs`
+    Costs,
 }
 
 /// Credential that a route wants.
@@ -108,7 +121,7 @@ enum Pattern {
 }
 
 /// All routes. The commonest is the first, because rows are tried from the top.
-static ROWS: [Row; 10] = [
+static ROWS: [Row; 13] = [
     endpoint("/v1/chat/completions", Methods::Post, Pattern::Exact, |_| Route::Completions),
     endpoint(
         "/v1/operations/{idempotency-key}",
@@ -123,6 +136,13 @@ static ROWS: [Row; 10] = [
         |key| Route::Cancel(key),
     ),
     endpoint("/v1/wallet", Methods::GetOrHead, Pattern::Exact, |_| Route::Wallet),
+    endpoint("/v1/usage", Methods::GetOrHead, Pattern::Exact, |_| Route::Usage(UsageRoute::Own)),
+    endpoint("/v1/organization/usage/completions", Methods::GetOrHead, Pattern::Exact, |_| {
+        Route::Usage(UsageRoute::Completions)
+    }),
+    endpoint("/v1/organization/costs", Methods::GetOrHead, Pattern::Exact, |_| {
+        Route::Usage(UsageRoute::Costs)
+    }),
     endpoint("/v1/models", Methods::GetOrHead, Pattern::Exact, |_| Route::Models),
     endpoint(
         "/v1/models/{publisher}/{name}",
@@ -168,13 +188,29 @@ impl Row {
 impl Route<'_> {
     fn row(&self) -> &'static Row {
         // By their places: a row too many or too few does not compile, and a test compares the labels.
-        let [completions, operation, cancel, wallet, models, model, openapi, docs, health, ready] =
-            &ROWS;
+        let [
+            completions,
+            operation,
+            cancel,
+            wallet,
+            usage,
+            completions_usage,
+            costs,
+            models,
+            model,
+            openapi,
+            docs,
+            health,
+            ready,
+        ] = &ROWS;
         match self {
             Self::Completions => completions,
             Self::Operation(_) => operation,
             Self::Cancel(_) => cancel,
             Self::Wallet => wallet,
+            Self::Usage(UsageRoute::Own) => usage,
+            Self::Usage(UsageRoute::Completions) => completions_usage,
+            Self::Usage(UsageRoute::Costs) => costs,
             Self::Models => models,
             Self::Model(_) => model,
             Self::OpenApi => openapi,
@@ -276,7 +312,10 @@ mod tests {
             Route::Completions => Route::Operation("7f"),
             Route::Operation(_) => Route::Cancel("7f"),
             Route::Cancel(_) => Route::Wallet,
-            Route::Wallet => Route::Models,
+            Route::Wallet => Route::Usage(UsageRoute::Own),
+            Route::Usage(UsageRoute::Own) => Route::Usage(UsageRoute::Completions),
+            Route::Usage(UsageRoute::Completions) => Route::Usage(UsageRoute::Costs),
+            Route::Usage(UsageRoute::Costs) => Route::Models,
             Route::Models => Route::Model("a/b"),
             Route::Model(_) => return None,
         })

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::report::Reports;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
@@ -41,16 +42,26 @@ const TURNED_AWAY_MAX: usize = 64;
 const TURNED_AWAY_PER_ADDRESS: usize = 8;
 /// Time for the head of a request that is turned away: a slow client must not hold the place.
 const REFUSED: Duration = Duration::from_secs(1);
+/// Parts of a process that the public API asks.
+#[derive(Debug, Clone)]
+pub struct Ports {
+    /// Completions, operations and accounts.
+    pub engine: Arc<Engine>,
+    /// Usage.
+    pub reports: Arc<dyn Reports>,
+}
+
 /// Serves the public API until `shutdown`, then lets connections finish for a short while.
 pub async fn serve(
     listener: TcpListener,
-    engine: Arc<Engine>,
+    Ports { engine, reports }: Ports,
     live: Arc<LiveOptions>,
     shutdown: CancellationToken,
 ) {
     let places = ConnectionLimiter::default();
     let service = Arc::new(Service {
         engine,
+        reports,
         live: Arc::clone(&live),
         description: Description::render(),
         counts: Arc::default(),

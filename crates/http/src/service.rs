@@ -10,6 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use holdfast_domain::report::Reports;
 use holdfast_engine::{AuthError, Caller, Engine, InFlight, ServingConfig};
 use holdfast_wire::error::Code;
 use http::Request;
@@ -31,12 +32,14 @@ use crate::reply::{
 use crate::request_metrics::RequestMetrics;
 use crate::response_body::ResponseBody;
 use crate::route::{Auth, NoRoute, Route, route};
-use crate::{chat, headers, peers, resources};
+use crate::usage::UsageAsk;
+use crate::{chat, headers, peers, resources, usage};
 
-/// Shared state of all requests: engine, live options, description, metrics, body budget.
+/// Shared state of all requests: engine, reports, live options, description, metrics, body budget.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
+    pub(crate) reports: Arc<dyn Reports>,
     pub(crate) live: Arc<LiveOptions>,
     pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
@@ -153,6 +156,13 @@ impl Service {
                 Ok(with_guard(shown?, place))
             }
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
+            Route::Usage(route) => {
+                let place = self.enter(&serving, &caller)?;
+                let api_key = caller.api_key.id;
+                let ask = UsageAsk { api_key, uri: &head.uri, now: engine.now() };
+                let shown = Box::pin(usage::answer(route, &*self.reports, ask)).await;
+                Ok(with_guard(shown?, place))
+            }
             Route::Models => Ok(resources::models(&serving, &caller, engine.now())),
             Route::Model(id) => resources::model(&serving, &caller, engine.now(), id),
             Route::OpenApi | Route::Docs | Route::Health | Route::Ready => {
@@ -172,6 +182,7 @@ impl Service {
             | Route::Operation(_)
             | Route::Cancel(_)
             | Route::Wallet
+            | Route::Usage(_)
             | Route::Models
             | Route::Model(_) => None,
         };

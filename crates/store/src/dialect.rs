@@ -40,6 +40,30 @@ impl Dialect {
         }
     }
 
+    /// Lock of the rows that a statement reads, until its transaction ends. A transaction of SQLite
+    /// that writes has the whole file.
+    pub(crate) const fn row_lock(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => " FOR NO KEY UPDATE",
+        }
+    }
+
+    /// The route that an operation tried last, as its attempts name it; empty where it tried none.
+    pub(crate) const fn last_route(self) -> &'static str {
+        match self {
+            Self::Sqlite => "coalesce(json_extract(operations.attempts, '$[#-1][0]'), '')",
+            // The server has no character zero, and refuses a text that spells it: it is taken out, and
+            // with it whatever an escaped backslash before it could make of it.
+            Self::Postgres => {
+                "coalesce(CASE WHEN strpos(operations.attempts, chr(92) || 'u0000') = 0
+                 THEN operations.attempts::json -> -1 ->> 0
+                 ELSE replace(replace(operations.attempts, chr(92) || chr(92), '/'),
+                      chr(92) || 'u0000', '')::json -> -1 ->> 0 END, '')"
+            }
+        }
+    }
+
     /// A statement. Its binds are `$1` and so on.
     pub(crate) fn statement<const N: usize>(self, sql: &str, binds: [Value; N]) -> Statement {
         Statement::from_sql_and_values(self.backend(), sql, binds)

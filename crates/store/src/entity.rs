@@ -16,6 +16,7 @@ pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod posting;
 pub(crate) mod price;
+pub(crate) mod usage_hour;
 pub(crate) mod wallet;
 
 #[cfg(test)]
@@ -38,7 +39,7 @@ mod tests {
             let read: Vec<_> = read.split(", ").collect();
             assert_eq!(columns::<E>(alias, read.len()), read);
         }
-        check::<wallet::Entity>("w", rows::WALLET);
+        check::<wallet::Entity>("w", rows::WALLET_RECORD);
         check::<api_key::Entity>("k", rows::API_KEY);
         let (of_operation, of_price) = rows::OPERATION.split_once(", p.").unwrap();
         check::<operation::Entity>("o", of_operation);

@@ -9,16 +9,17 @@
 //! What writes is a database's own, and so are its connections (`sqlite`, `postgres`); judging, the
 //! mapping of rows and what reads them are the same for all.
 //!
-//! Reads go through two pools: `readers` (`Options::readers`) for results and lists, and `glances`
+//! Reads go through three pools: `readers` (`Options::readers`) for results and lists, `glances`
 //! (`GLANCES`) for short reads that everybody waits for, so that large results never lock callers
-//! out. Changes go through one queue of `Options::commit_queue` to one writer.
+//! out, `audits`, the one connection of an audit, and `reports` (`REPORTS`) for sums over many rows,
+//! which lock nobody out either. Changes go through one queue of `Options::commit_queue` to one writer.
 
 mod dialect;
 mod entity;
+mod errand;
 mod job;
 #[doc(hidden)]
 pub mod judge;
-pub mod list;
 mod metrics;
 pub mod migrate;
 mod ports;
@@ -53,8 +54,17 @@ pub use crate::sqlite::lock::{LockError, ServeLock};
 use crate::url::DatabaseLocation;
 pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
 
+/// The longest time by which an operation may have been created before one with a lower number. A
+/// batch on a server reads the clock, then takes its numbers in another statement, while other batches
+/// do the same: the time-outs between the two bound it (`postgres::session` asserts that).
+pub(crate) const CREATION_DISORDER: Duration = Duration::from_secs(30);
+
 /// Connections for the short reads that every caller and every probe waits for.
 const GLANCES: u32 = 2;
+/// Connections for audits, made when the first one begins.
+const AUDITS: u32 = 1;
+/// Connections for reports, and so the number of them that are read at once: others wait.
+const REPORTS: u32 = 2;
 
 /// Settings with which a store is opened.
 #[derive(Debug, Clone)]
@@ -146,6 +156,10 @@ struct Inner {
     /// the clock. Results never go through these, so that however many of them are read, nobody is
     /// locked out.
     glances: Readers,
+    /// For an audit, whose pages take long: nobody else waits for one.
+    audits: Readers,
+    /// For sums over many rows.
+    reports: Readers,
     writing: WriteBackend,
     texts: JournalStatements,
     result_bytes_max: usize,
@@ -201,7 +215,7 @@ impl Store {
         // First: nothing of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
-        let (writing, [readers, glances]) = match options.url.place() {
+        let (writing, [readers, glances, audits, reports]) = match options.url.place() {
             DatabaseLocation::File(file) => {
                 let (sqlite, readers) = Sqlite::open(file, &options, &tasks).await?;
                 (WriteBackend::Sqlite(sqlite), readers.map(Readers::Sqlite))
@@ -217,7 +231,17 @@ impl Store {
         let dialect = options.url.dialect();
         let texts = JournalStatements::of(dialect);
         let result_bytes_max = options.result_bytes_max;
-        let inner = Inner { dialect, readers, glances, writing, texts, result_bytes_max, tasks };
+        let inner = Inner {
+            dialect,
+            readers,
+            glances,
+            audits,
+            reports,
+            writing,
+            texts,
+            result_bytes_max,
+            tasks,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -238,8 +262,10 @@ impl Store {
         // The writer has ended by now; work that nobody waits for may still use the connections.
         self.inner.tasks.wait().await;
         let closed = self.readers().close().await;
-        // Both are closed, whatever came of the first.
+        // All are closed, whatever came of the first.
         let closed = self.inner.glances.close().await.and(closed);
+        let closed = self.inner.audits.close().await.and(closed);
+        let closed = self.inner.reports.close().await.and(closed);
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.close().await.and(closed),
             WriteBackend::Postgres(postgres) => {
@@ -302,6 +328,14 @@ impl Store {
 
     fn readers(&self) -> &Readers {
         &self.inner.readers
+    }
+
+    fn audits(&self) -> &Readers {
+        &self.inner.audits
+    }
+
+    fn reports(&self) -> &Readers {
+        &self.inner.reports
     }
 
     fn dialect(&self) -> Dialect {

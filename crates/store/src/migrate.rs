@@ -454,11 +454,16 @@ async fn loss(
     migration: &Migration,
 ) -> Result<Loss, DbErr> {
     // All of them: whoever writes one of these waits, and finds no table.
-    if dialect == Dialect::Postgres {
-        let sql = "LOCK TABLE wallets, api_keys, prices, operations IN ACCESS EXCLUSIVE MODE";
-        db.execute_unprepared(sql).await?;
+    if dialect == Dialect::Postgres && !migration.loss.is_empty() {
+        let tables: Vec<_> = migration.loss.iter().map(|lost| lost.table).collect();
+        let sql = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", tables.join(", "));
+        db.execute_unprepared(&sql).await?;
     }
-    let row = db.query_one_raw(dialect.statement(migration.loss, [])).await?;
-    let count = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index(at));
-    Ok(Loss { wallets: count(0)?, api_keys: count(1)?, operations: count(2)? })
+    let mut counts = Vec::new();
+    for lost in migration.loss {
+        let sql = format!("SELECT count(*) FROM {}", lost.table);
+        let row = db.query_one_raw(dialect.statement(&sql, [])).await?;
+        counts.push((row.map_or(Ok(0), |row| row.try_get_by_index(0))?, *lost));
+    }
+    Ok(Loss(counts))
 }

@@ -1,6 +1,8 @@
 //! The storage ports on a [`Store`](crate::Store): what is read is read here, by statements that both databases
 //! understand; what is written is handed to the database's own writer.
 
+mod administration;
+mod jobs;
 mod journal;
 mod keys;
 mod nodes;

@@ -4,17 +4,21 @@
 //! ```text
 //! offer -> jobs (commit_queue) -> writer ---- locked wallets ----> lock_worker
 //!                                  1 connection                     1 connection
-//! errands: ERRANDS connections     beats: 1     readers: Options::readers     glances: GLANCES
+//! errands: ERRANDS connections     beats: 1
+//! readers: Options::readers        glances: GLANCES
+//! audits: AUDITS                   reports: REPORTS
 //! ```
 //!
 //! Several processes may work on one database at once. What they write is kept apart by the locks
 //! of wallets, and by the versions of operations.
 
+mod administration;
 mod arrays;
 mod batch;
 mod begin;
 pub(crate) mod connect;
 pub(crate) mod error;
+mod jobs;
 mod journal;
 mod keys;
 mod lock_queue;
@@ -27,8 +31,9 @@ mod pool;
 mod prices;
 mod reads;
 mod row_cache;
-mod session;
+pub(crate) mod session;
 mod statements;
+mod usage;
 mod wallets;
 mod writer;
 
@@ -47,7 +52,7 @@ pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
 use self::session::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
 use self::writer::Writer;
 use crate::job::{Job, WriterEnded};
-use crate::{GLANCES, OpenError, Options};
+use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS};
 
 /// Connections for what is written beside the changes: administration, price versions, purges.
 const ERRANDS: u32 = 2;
@@ -78,18 +83,18 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Starts the writer on the current runtime, as a task among these; gives the connections that
-    /// read, and those for short reads, too.
+    /// read, those for short reads, for audits and for reports, too.
     pub(crate) async fn open(
         url: &PgConnectOptions,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [ConnectionPool; 2]), OpenError> {
+    ) -> Result<(Self, [ConnectionPool; 4]), OpenError> {
         let lock_timeout = options.busy_timeout;
         let line = |connections, statement_timeout, patience, plans| {
             let session = Session { lock_timeout, statement_timeout, plans };
             ConnectionPool::new(url, session, connections, patience, tasks)
         };
-        let readers = [options.readers, GLANCES]
+        let readers = [options.readers, GLANCES, AUDITS, REPORTS]
             .map(|connections| line(connections, READ_STATEMENT, READ, ""));
         let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);

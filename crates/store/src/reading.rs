@@ -20,6 +20,7 @@ pub(crate) mod usage;
 mod verify;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -34,6 +35,7 @@ use tokio::task::JoinError;
 use self::row::FromCells;
 use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
+use crate::postgres::session::{AUDIT_STATEMENT, READ_STATEMENT};
 use crate::rows::{BadRow, Cells};
 use crate::statement::AmountOverflow;
 use crate::usage::SumOverflow;
@@ -62,8 +64,36 @@ enum ReadTransaction {
 }
 
 impl Store {
-    /// Reads in one transaction.
+    /// Reads in one transaction, however long it takes.
     async fn read_transaction<T, W>(&self, work: W) -> Result<T, Unavailable>
+    where
+        T: Send + 'static,
+        W: for<'t> FnOnce(&'t mut ReadTransaction) -> BoxFuture<'t, Result<T, ReadError>>
+            + Send
+            + 'static,
+    {
+        self.read_through(Self::readers, AUDIT_STATEMENT, work).await
+    }
+
+    /// Reads in one transaction of those that are for reports: what others read never waits for it.
+    /// A server ends a statement that takes too long; a file has none that reads more than a page,
+    /// but for sums of sums.
+    async fn report_transaction<T, W>(&self, work: W) -> Result<T, Unavailable>
+    where
+        T: Send + 'static,
+        W: for<'t> FnOnce(&'t mut ReadTransaction) -> BoxFuture<'t, Result<T, ReadError>>
+            + Send
+            + 'static,
+    {
+        self.read_through(Self::reports, READ_STATEMENT, work).await
+    }
+
+    async fn read_through<T, W>(
+        &self,
+        readers: fn(&Self) -> &Readers,
+        statement: Duration,
+        work: W,
+    ) -> Result<T, Unavailable>
     where
         T: Send + 'static,
         W: for<'t> FnOnce(&'t mut ReadTransaction) -> BoxFuture<'t, Result<T, ReadError>>
@@ -73,7 +103,7 @@ impl Store {
         let store = self.clone();
         // A task of its own: a caller that goes away must not leave a transaction open.
         let reading = self.spawn(async move {
-            let mut read = store.begin().await?;
+            let mut read = begin(readers(&store), statement).await?;
             let found = work(&mut read).await;
             read.end().await?;
             found
@@ -89,15 +119,16 @@ impl Store {
         let rows = self.readers().query(query.build(&self.dialect().backend())).await?;
         rows.iter().map(from_row).collect::<Result<_, _>>().map_err(unavailable)
     }
+}
 
-    async fn begin(&self) -> Result<ReadTransaction, ReadError> {
-        match self.readers() {
-            Readers::Sqlite(readers) => {
-                readers.begin().await.map(ReadTransaction::Sqlite).map_err(read)
-            }
-            Readers::Postgres(line) => {
-                line.moment().await.map(ReadTransaction::Postgres).map_err(read)
-            }
+/// Begins a transaction that reads, of which a server lets each statement run for so long.
+async fn begin(readers: &Readers, statement: Duration) -> Result<ReadTransaction, ReadError> {
+    match readers {
+        Readers::Sqlite(readers) => {
+            readers.begin().await.map(ReadTransaction::Sqlite).map_err(read)
+        }
+        Readers::Postgres(line) => {
+            line.moment(statement).await.map(ReadTransaction::Postgres).map_err(read)
         }
     }
 }

@@ -6,6 +6,7 @@
 //! a [`BadRow`], never a default: somebody else wrote the row.
 
 mod cells;
+pub(crate) mod job;
 mod posting;
 pub(crate) mod tariff;
 
@@ -14,8 +15,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::account::WalletRecord;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant, UsageScope};
 use holdfast_domain::ledger::TransferKind;
 use holdfast_domain::limits::{Counter, Limits, Reservation, SpendLimit, SpendWindow};
 use holdfast_domain::model::{FingerprintTerms, PublicModelId};
@@ -58,13 +60,18 @@ pub(crate) const WHOLE_RESULT: &str =
 /// The columns that [`api_key`] reads, of `api_keys AS k`.
 pub(crate) const API_KEY: &str = "k.id, k.wallet_id, k.name, k.requests_per_minute, \
     k.tokens_per_minute, k.concurrency, k.spend_micros, k.spend_window, k.models, k.balance, \
-    k.ends_at, k.created_at, k.revoked_at";
+    k.ends_at, k.created_at, k.revoked_at, k.external_id, k.usage, k.edited, k.suspended_at";
 
 /// The columns that [`credential`] reads, of `credentials AS c`.
 pub(crate) const CREDENTIAL: &str = "c.id, c.api_key_id, c.verifier, c.server_secret, c.ends_at";
 
 /// The columns that [`wallet`] reads, of `wallets AS w`.
-pub(crate) const WALLET: &str = "w.id, w.name, w.currency, w.available, w.held";
+pub(crate) const WALLET: &str = "w.id, w.name, w.currency, w.available, w.held, w.suspended_at";
+
+/// The columns that [`wallet_record`] reads, of `wallets AS w`: those of [`WALLET`] last.
+pub(crate) const WALLET_RECORD: &str = "w.created_at, w.external_id, w.low_balance, w.key_spend, \
+    w.key_spend_window, w.edited, w.closed_at, w.id, w.name, w.currency, w.available, w.held, \
+    w.suspended_at";
 
 /// The count of a kind, of nine.
 fn of_kind(counts: &[u64; MeterKind::COUNT], kind: MeterKind) -> u64 {
@@ -241,7 +248,32 @@ pub(crate) fn wallet(cells: &mut Cells<'_>) -> Result<Wallet, BadRow> {
         currency: currency(cells)?,
         available: cells.micros()?,
         held: cells.micros()?,
+        suspended_at: cells.opt_timestamp()?,
     })
+}
+
+/// Reads [`WALLET_RECORD`].
+pub(crate) fn wallet_record(cells: &mut Cells<'_>) -> Result<WalletRecord, BadRow> {
+    let created_at = cells.timestamp()?;
+    let external_id = cells.opt_text()?;
+    let low_balance = cells.opt_int()?.map(Micros::new);
+    let key_spend = spend_limit(cells)?;
+    let edited = cells.small()?;
+    let closed_at = cells.opt_timestamp()?;
+    let wallet = wallet(cells)?;
+    Ok(WalletRecord { wallet, external_id, low_balance, key_spend, edited, created_at, closed_at })
+}
+
+/// Reads the two columns of a bound on spend.
+fn spend_limit(cells: &mut Cells<'_>) -> Result<Option<SpendLimit>, BadRow> {
+    let micros = cells.opt_int()?.map(Micros::new);
+    let window = cells.parse(|label: Option<String>| match label {
+        Some(label) => {
+            SpendWindow::ALL.into_iter().find(|window| window.label() == label).map(Some)
+        }
+        None => Some(None),
+    })?;
+    Ok(micros.zip(window).map(|(micros, window)| SpendLimit { micros, window }))
 }
 
 /// Reads [`API_KEY`].
@@ -253,14 +285,7 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
     let requests_per_minute = cells.parse(count)?;
     let tokens_per_minute = cells.parse(count)?;
     let concurrency = cells.parse(count)?;
-    let micros = cells.opt_int()?.map(Micros::new);
-    let window = cells.parse(|label: Option<String>| match label {
-        Some(label) => {
-            SpendWindow::ALL.into_iter().find(|window| window.label() == label).map(Some)
-        }
-        None => Some(None),
-    })?;
-    let spend = micros.zip(window).map(|(micros, window)| SpendLimit { micros, window });
+    let spend = spend_limit(cells)?;
     let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
     let models = cells.parse(|text: Option<String>| match text {
         Some(text) => models(&text).map(Some),
@@ -268,9 +293,24 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
     })?;
     let balance = cells
         .parse(|label: String| BalanceVisibility::ALL.into_iter().find(|it| it.label() == label))?;
-    let grant = Grant { limits, models, balance, ends_at: cells.opt_timestamp()? };
-    let created_at = cells.timestamp()?;
-    Ok(ApiKey { id, wallet, name, grant, created_at, revoked_at: cells.opt_timestamp()? })
+    let ends_at = cells.opt_timestamp()?;
+    let (created_at, revoked_at) = (cells.timestamp()?, cells.opt_timestamp()?);
+    let external_id = cells.opt_text()?;
+    let usage =
+        cells.parse(|label: String| UsageScope::ALL.into_iter().find(|it| it.label() == label))?;
+    let (edited, suspended_at) = (cells.small()?, cells.opt_timestamp()?);
+    let grant = Grant { limits, models, balance, usage, ends_at };
+    Ok(ApiKey {
+        id,
+        wallet,
+        name,
+        external_id,
+        grant,
+        edited,
+        created_at,
+        suspended_at,
+        revoked_at,
+    })
 }
 
 /// An allow-list as a row holds it: ids have no commas.

@@ -1,11 +1,13 @@
 //! Everything that is SQLite's: connections and their settings, the writer and its statements, the
 //! ports' statements that write.
 
+mod administration;
 mod batch;
 mod checkpoint;
 mod clock;
 pub(crate) mod connect;
 pub(crate) mod identity;
+mod jobs;
 mod journal;
 mod keys;
 pub(crate) mod lock;
@@ -16,6 +18,7 @@ pub(crate) mod plans;
 mod prices;
 mod queue;
 mod statements;
+mod usage;
 mod wallets;
 mod write_task;
 mod writer;
@@ -37,7 +40,7 @@ use self::connect::DatabaseFile;
 use self::queue::Queue;
 use self::write_task::{WriteError, WriteTask};
 use crate::job::{Job, WriterEnded};
-use crate::{GLANCES, OpenError, Options, unavailable};
+use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS, unavailable};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
 const ERRANDS_MAX: usize = 64;
@@ -58,12 +61,12 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     /// Starts the writer of a file, and waits until it can write; gives the connections that read,
-    /// and those for short reads, too.
+    /// those for short reads, for audits and for reports, too.
     pub(crate) async fn open(
         path: &Path,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [DatabaseConnection; 2]), OpenError> {
+    ) -> Result<(Self, [DatabaseConnection; 4]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
@@ -78,8 +81,11 @@ impl Sqlite {
         writer::start(&opened, tasks).await.map_err(OpenError::Writer)?;
         let readers = connect::readers(path, busy_timeout, options.readers).await;
         let glances = connect::readers(path, busy_timeout, GLANCES).await;
-        let [readers, glances] = [readers, glances].map(|some| some.map_err(OpenError::Connect));
-        Ok((opened, [readers?, glances?]))
+        let audits = connect::readers(path, busy_timeout, AUDITS).await;
+        let reports = connect::readers(path, busy_timeout, REPORTS).await;
+        let [readers, glances, audits, reports] =
+            [readers, glances, audits, reports].map(|some| some.map_err(OpenError::Connect));
+        Ok((opened, [readers?, glances?, audits?, reports?]))
     }
 
     /// Takes in nothing more; the writer ends when what waits is done.

@@ -3,27 +3,9 @@
 //! opening balance, the entries and the closing balance always add up. The wallet's own row is not
 //! asked.
 
+use holdfast_domain::Micros;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::LedgerEntry;
-use holdfast_domain::{Micros, Timestamp};
-
-/// A span of time, open where it has no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Period {
-    /// First moment of the period.
-    pub from: Option<Timestamp>,
-    /// The first moment after it.
-    pub to: Option<Timestamp>,
-}
-
-impl Period {
-    /// First moment and the one after the last; the ends of time where it has none. Nothing is
-    /// ever written in the last moment of all.
-    pub(crate) fn bounds(self) -> (i64, i64) {
-        let from = self.from.map_or(i64::MIN, Timestamp::as_micros);
-        (from, self.to.map_or(i64::MAX, Timestamp::as_micros))
-    }
-}
 
 /// Balance of a wallet at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

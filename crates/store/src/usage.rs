@@ -3,33 +3,112 @@
 //!
 //! An operation belongs to the period in which it finished, and its refunds belong to it, whenever
 //! they were made. What has not finished, or is not settled yet, is in no report.
+//!
+//! A cost that is not known is none: [`Totals::known`] is empty for a group in which nothing has
+//! one, and `costed` says how many have.
 
-use std::collections::BTreeMap;
+pub(crate) mod hour;
+mod sums;
 
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 
-/// Microseconds of a day.
-pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
+pub(crate) use self::sums::{GroupKey, Names, SumOverflow, Sums};
+use holdfast_domain::listing::Period;
 
 /// Key that sums are grouped by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupBy {
+    /// Each hour, in UTC.
+    Hour,
     /// Each day, in UTC.
     Day,
+    /// Each month, in UTC.
+    Month,
     /// Each model.
     Model,
     /// Each API key.
     ApiKey,
     /// Each wallet.
     Wallet,
+    /// Each route: the one that was tried last.
+    Route,
+}
+
+impl GroupBy {
+    /// Every key, in the order of their declaration.
+    pub const ALL: [Self; 7] =
+        [Self::Hour, Self::Day, Self::Month, Self::Model, Self::ApiKey, Self::Wallet, Self::Route];
+}
+
+/// Grouping of a report: by one key, or by each pair of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grouping {
+    first: GroupBy,
+    second: Option<GroupBy>,
+}
+
+impl Grouping {
+    /// Sums for each value of one key.
+    #[must_use]
+    pub const fn by(first: GroupBy) -> Self {
+        Self { first, second: None }
+    }
+
+    /// Sums for each pair of values of two keys; `None` where both are one.
+    #[must_use]
+    pub fn by_both(first: GroupBy, second: GroupBy) -> Option<Self> {
+        (first != second).then_some(Self { first, second: Some(second) })
+    }
+
+    /// The keys, in the order of the report.
+    pub fn keys(self) -> impl Iterator<Item = GroupBy> + Clone {
+        std::iter::once(self.first).chain(self.second)
+    }
+}
+
+/// Operations that a report is of. All parts of it apply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsageFilter {
+    /// Wallet of all of them.
+    pub wallet: Option<WalletId>,
+    /// API key of all of them.
+    pub api_key: Option<ApiKeyId>,
+    /// Public id of the model of all of them.
+    pub model: Option<String>,
+    /// Route that all of them tried last; an empty text is none.
+    pub route: Option<String>,
+}
+
+/// Request for a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageQuery {
+    /// Groups that are summed.
+    pub by: Grouping,
+    /// Operations that are summed.
+    pub filter: UsageFilter,
+    /// Period in which they finished. Whole hours are read at once; the rest of an hour at its
+    /// begin or end is found among all operations, which takes as long as there are many.
+    pub period: Period,
+}
+
+impl UsageQuery {
+    /// Everything that ever finished.
+    #[must_use]
+    pub fn all(by: Grouping) -> Self {
+        Self { by, filter: UsageFilter::default(), period: Period::default() }
+    }
 }
 
 /// A group of operations that has sums of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
+    /// The hour that begins then.
+    Hour(Timestamp),
     /// The day that begins then.
     Day(Timestamp),
+    /// The month that begins then.
+    Month(Timestamp),
     /// The public id of a model.
     Model(String),
     /// An API key; its name first, they are sorted by it.
@@ -46,6 +125,8 @@ pub enum Group {
         /// Id of the wallet.
         id: WalletId,
     },
+    /// A route as attempts name it; empty for operations that tried none.
+    Route(String),
 }
 
 /// A group's sums in one currency.
@@ -53,6 +134,8 @@ pub enum Group {
 pub struct UsageRow {
     /// Group that the sums are of.
     pub group: Group,
+    /// Group by the second key, where the report has two: the sums are of what is in both.
+    pub second: Option<Group>,
     /// Currency of all amounts in the sums.
     pub currency: Currency,
     /// The sums.
@@ -89,102 +172,29 @@ pub struct Totals {
     pub margin: Micros,
 }
 
-/// A sum that does not fit into 64 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a sum is too large")]
-pub(crate) struct SumOverflow;
-
-/// Key of a group in rows.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum GroupKey {
-    /// Days since 1970.
-    Day(i64),
-    Model(String),
-    ApiKey(ApiKeyId),
-    Wallet(WalletId),
+/// Cost and margin of the operations whose cost is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownCost {
+    /// Provider cost.
+    pub provider_cost: Micros,
+    /// Charges less refunds less provider cost.
+    pub margin: Micros,
 }
 
-/// Sums in the making.
-#[derive(Debug, Default)]
-pub(crate) struct Sums(BTreeMap<(GroupKey, Currency), Totals>);
+/// Progress of summing what has finished, which makes reports fast and changes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SummingProgress {
+    /// A step was made, by this process or another; there may be more to sum.
+    Step,
+    /// Everything that is old enough is summed.
+    Done,
+}
 
 impl Totals {
-    const NOTHING: Self = Self {
-        completed: 0,
-        refused: 0,
-        abandoned: 0,
-        estimated: 0,
-        meters: [0; MeterKind::COUNT],
-        charge: Micros::ZERO,
-        shortfall: Micros::ZERO,
-        refunded: Micros::ZERO,
-        exposure: Micros::ZERO,
-        costed: 0,
-        provider_cost: Micros::ZERO,
-        margin: Micros::ZERO,
-    };
-
-    fn plus(&self, more: &Self) -> Option<Self> {
-        let mut meters = self.meters;
-        for (count, more) in meters.iter_mut().zip(more.meters) {
-            *count = count.checked_add(more)?;
-        }
-        Some(Self {
-            completed: self.completed.checked_add(more.completed)?,
-            refused: self.refused.checked_add(more.refused)?,
-            abandoned: self.abandoned.checked_add(more.abandoned)?,
-            estimated: self.estimated.checked_add(more.estimated)?,
-            meters,
-            charge: self.charge.plus(more.charge)?,
-            shortfall: self.shortfall.plus(more.shortfall)?,
-            refunded: self.refunded.plus(more.refunded)?,
-            exposure: self.exposure.plus(more.exposure)?,
-            costed: self.costed.checked_add(more.costed)?,
-            provider_cost: self.provider_cost.plus(more.provider_cost)?,
-            margin: self.margin.plus(more.margin)?,
-        })
-    }
-}
-
-impl Sums {
-    pub(crate) fn add(
-        &mut self,
-        part: GroupKey,
-        currency: Currency,
-        more: &Totals,
-    ) -> Result<(), SumOverflow> {
-        let totals = self.0.entry((part, currency)).or_insert(Totals::NOTHING);
-        *totals = totals.plus(more).ok_or(SumOverflow)?;
-        Ok(())
-    }
-
-    /// Ids of the groups that have one.
-    pub(crate) fn ids(&self) -> Vec<[u8; 16]> {
-        let id = |(part, _currency): &(GroupKey, Currency)| match part {
-            GroupKey::Day(_) | GroupKey::Model(_) => None,
-            GroupKey::ApiKey(id) => Some(id.to_bytes()),
-            GroupKey::Wallet(id) => Some(id.to_bytes()),
-        };
-        self.0.keys().filter_map(id).collect()
-    }
-
-    /// The sums under the names of their groups, sorted by group and currency. Of an id that
-    /// `names` does not know the name is empty.
-    pub(crate) fn with_names(self, names: &BTreeMap<[u8; 16], String>) -> Vec<UsageRow> {
-        let name = |id: [u8; 16]| names.get(&id).cloned().unwrap_or_default();
-        let named = |((part, currency), totals)| {
-            let group = match part {
-                GroupKey::Day(day) => {
-                    Group::Day(Timestamp::from_micros(day.saturating_mul(DAY_MICROS)))
-                }
-                GroupKey::Model(model) => Group::Model(model),
-                GroupKey::ApiKey(id) => Group::ApiKey { name: name(id.to_bytes()), id },
-                GroupKey::Wallet(id) => Group::Wallet { name: name(id.to_bytes()), id },
-            };
-            UsageRow { group, currency, totals }
-        };
-        let mut usages: Vec<_> = self.0.into_iter().map(named).collect();
-        usages.sort_by(|a, b| (&a.group, a.currency).cmp(&(&b.group, b.currency)));
-        usages
+    /// Cost and margin of those that have a known cost; `None` where nothing has one.
+    #[must_use]
+    pub const fn known(&self) -> Option<KnownCost> {
+        let Self { costed, provider_cost, margin, .. } = *self;
+        if costed == 0 { None } else { Some(KnownCost { provider_cost, margin }) }
     }
 }

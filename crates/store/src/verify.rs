@@ -1,37 +1,46 @@
 //! The audit of `holdfast ledger verify`: recomputes every balance and every invariant that
 //! rows can show, from the rows alone. It trusts no column that another one implies.
 //!
-//! Order: wallets, API keys and postings first; then operations with their transfers, by number;
-//! then counters; then `Audit::finish`, which reports what was expected and never came.
+//! An audit is a list of parts, and a part is a sequence of pages:
 //!
-//! Pure: [`crate::Store::verify`] reads the rows, in one transaction. The transfers that an
-//! operation should have are asked of the domain, never written down here a second time. Sums are
-//! 128 bits wide: a damaged book must be reported, not overflow.
+//! ```text
+//! operations -> postings -> wallets -> counters -> trail -> usage   parts, one after the other
+//! after .. last row                                   pages of a part, each in a snapshot of its own
+//! ```
 //!
-//! It never repairs, and never stops at the first mismatch: the first 10,000 are listed, more are
-//! counted.
+//! A page holds whatever must be compared at one moment: an operation with its transfers, a wallet
+//! with its sums, a counter with its window. What moves between two pages is therefore no mismatch,
+//! and no snapshot is held while other pages are read. An [`AuditPosition`] is all that leads from
+//! a page to the next: whoever has it goes on, in another process, too.
+//!
+//! Pure: `reading::verify` reads the rows. The transfers that an operation should have are asked of
+//! the domain, never written down here a second time. Sums are 128 bits wide: a damaged book must be
+//! reported, not overflow.
+//!
+//! It never repairs, and never stops at the first mismatch: the first `LISTED_MAX` are listed, more
+//! are counted, so that an audit of any book fits into memory.
 
-mod counters;
-mod rules;
+pub(crate) mod counters;
+mod report;
+pub(crate) mod rules;
 pub(crate) mod transfers;
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::limits::Counter;
-use holdfast_domain::operation::{Operation, Phase};
-use holdfast_domain::wallet::Wallet;
+use holdfast_domain::audit::TrailHead;
+use holdfast_domain::operation::Operation;
+use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 
-use self::counters::ExpectedCounters;
-use self::transfers::Sums;
+pub use self::report::BadReport;
 
 /// Mismatches that are listed; more are counted.
-const LISTED_MAX: usize = 10_000;
+const LISTED_MAX: usize = 1_000;
 
-/// Result of an audit.
+/// Result of an audit, or of some pages of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Wallets that were looked at.
@@ -47,19 +56,60 @@ pub struct Verification {
 }
 
 /// Terms of an audit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditOptions {
     /// Time that results are kept for.
     pub retention: Duration,
+    /// Server secrets that rows of the trail were made with; without any their MACs are not checked.
+    pub secrets: Arc<[ServerSecret]>,
+    /// Head of the trail that was printed before: the trail must still go through it.
+    pub since: Option<TrailHead>,
 }
 
-/// Progress of an audit.
+impl AuditOptions {
+    /// An audit of a book whose results are kept for so long, without the MACs of its trail.
+    #[must_use]
+    pub fn keeping(retention: Duration) -> Self {
+        Self { retention, secrets: Arc::default(), since: None }
+    }
+}
+
+/// Progress of an audit within the part that it is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Operations that were looked at.
-    pub operations: u64,
-    /// Operations that there are.
+    /// Name of the part.
+    pub part: &'static str,
+    /// Number of the last row that was looked at.
+    pub done: u64,
+    /// Number of the last row that the part looks at.
     pub of: u64,
+}
+
+/// Place of an audit between two pages. As a text it may be kept, and read again by any process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditPosition {
+    /// Name of the part.
+    pub(crate) part: Box<str>,
+    /// Number of the row before the next page.
+    pub(crate) after: i64,
+    /// Number of the last row: those that are added meanwhile are the next audit's.
+    pub(crate) until: i64,
+}
+
+/// Text that is no place of an audit.
+#[derive(Debug, thiserror::Error)]
+#[error("it is no place of an audit: a part and two numbers")]
+pub struct BadAuditPosition;
+
+/// Page of an audit that was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditPage {
+    /// Findings of this page alone.
+    pub found: Verification,
+    /// Progress after it.
+    pub progress: Progress,
+    /// Place of the next page; none after the last one.
+    pub next: Option<AuditPosition>,
 }
 
 /// Something that does not fit.
@@ -104,6 +154,24 @@ impl fmt::Display for Mismatch {
     }
 }
 
+impl fmt::Display for AuditPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.part, self.after, self.until)
+    }
+}
+
+impl FromStr for AuditPosition {
+    type Err = BadAuditPosition;
+
+    fn from_str(text: &str) -> Result<Self, BadAuditPosition> {
+        let mut words = text.split(':');
+        let mut word = || words.next().ok_or(BadAuditPosition);
+        let (part, after, until) = (word()?, word()?, word()?);
+        let number = |text: &str| text.parse().ok().ok_or(BadAuditPosition);
+        Ok(Self { part: part.into(), after: number(after)?, until: number(until)? })
+    }
+}
+
 /// Everything that belongs to one operation, but for its transfers.
 #[derive(Debug)]
 pub(crate) struct AuditedOperation {
@@ -113,13 +181,30 @@ pub(crate) struct AuditedOperation {
     pub(crate) result: StoredResult,
     /// True where it is found among those that run.
     pub(crate) is_listed: bool,
+    /// Wallet of its API key; none where there is no such API key.
+    pub(crate) key_wallet: Option<WalletId>,
+    /// Currency of its wallet as its row spells it; none where there is no such wallet.
+    pub(crate) currency: Option<String>,
+    pub(crate) refunds: Refunds,
 }
 
 /// Result row of an operation, without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredResult {
     Nothing,
-    Result { finished_at: Option<Timestamp> },
+    Result {
+        finished_at: Option<Timestamp>,
+        /// API key of the credential that it is sealed for, where that credential is kept.
+        api_key: Option<ApiKeyId>,
+    },
+}
+
+/// Refunds of one operation, summed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Refunds {
+    pub(crate) micros: i128,
+    /// Number of those that went to another wallet.
+    pub(crate) elsewhere: i64,
 }
 
 /// From when on results are still there: results go in the order of their age.
@@ -131,209 +216,98 @@ pub(crate) struct RetentionBound {
     pub(crate) due: Timestamp,
 }
 
-/// An audit in progress. Wallets, API keys and postings come first.
-#[derive(Debug)]
-pub(crate) struct Audit {
-    found: Verification,
-    kept: RetentionBound,
-    wallets: BTreeMap<WalletId, WalletSums>,
-    api_keys: BTreeMap<ApiKeyId, WalletId>,
-    refunds: BTreeMap<OperationId, Vec<Posting>>,
-    counted: ExpectedCounters,
-}
-
-/// A wallet's row and what its transfers come to. Sums are wide: a broken book may not fit.
-#[derive(Debug)]
-struct WalletSums {
-    wallet: Wallet,
-    available: i128,
-    held: i128,
-    active: i128,
-}
-
-impl Audit {
-    /// An audit at this moment of the database's clock.
-    pub(crate) fn new(kept: RetentionBound, now: Timestamp) -> Self {
-        Self {
-            found: Verification::default(),
-            kept,
-            wallets: BTreeMap::new(),
-            api_keys: BTreeMap::new(),
-            refunds: BTreeMap::new(),
-            counted: ExpectedCounters::new(now),
+impl Verification {
+    /// Adds the findings of a page to those of the pages before it.
+    pub fn add(&mut self, page: Self) {
+        self.wallets += page.wallets;
+        self.operations += page.operations;
+        self.transfers += page.transfers;
+        self.unlisted += page.unlisted;
+        for mismatch in page.mismatches {
+            self.list(mismatch);
         }
     }
 
-    pub(crate) fn wallet(&mut self, wallet: Wallet) {
-        self.found.wallets += 1;
-        let tally = WalletSums { available: 0, held: 0, active: 0, wallet };
-        self.wallets.insert(tally.wallet.id, tally);
+    /// True where nothing was found that does not fit.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.mismatches.is_empty() && self.unlisted == 0
     }
 
-    pub(crate) fn api_key(&mut self, id: ApiKeyId, wallet: WalletId) {
-        self.api_keys.insert(id, wallet);
+    pub(crate) fn report(&mut self, subject: Subject, sentence: impl Into<String>) {
+        self.list(Mismatch { subject, sentence: sentence.into() });
     }
 
-    pub(crate) fn posting(&mut self, posting: Posting) {
-        self.found.transfers += 1;
-        let subject = Subject::Posting(posting.id);
-        match self.wallets.get_mut(&posting.wallet) {
-            Some(tally) => tally.available += i128::from(posting.amount.get()),
-            None => self.report(subject, "its wallet does not exist".to_owned()),
-        }
-        if !posting.kind.allows(posting.amount) {
-            let Posting { kind, amount, .. } = &posting;
-            self.report(subject, format!("it is a {} of {} micros", kind.label(), amount.get()));
-        }
-        if let PostingKind::Refund(operation) = &posting.kind {
-            // Kept until the operation comes by: its charge bounds them.
-            self.refunds.entry(*operation).or_default().push(posting);
-        }
-    }
-
-    pub(crate) fn operation(&mut self, dossier: &AuditedOperation, transfers: Sums) {
-        self.found.operations += 1;
-        let operation = &dossier.operation;
-        let mut wrong = transfers.wrong;
-        match self.api_keys.get(&operation.api_key) {
-            None => wrong.push("its API key does not exist".to_owned()),
-            Some(wallet) if *wallet != operation.wallet => {
-                wrong.push("its wallet is not that of its API key".to_owned());
-            }
-            Some(_same) => {}
-        }
-        if transfers.past_holds != i128::from(dossier.released.get()) {
-            wrong.push(format!(
-                "its earlier generations held {} micros by its transfers and {} by its row",
-                transfers.past_holds,
-                dossier.released.get()
-            ));
-        }
-        rules::check(dossier, self.kept, &mut wrong);
-        self.check_refunds(operation, &mut wrong);
-        self.counted.operation(operation, &transfers.reopened);
-        self.found.transfers += transfers.count;
-        match self.wallets.get_mut(&operation.wallet) {
-            None => wrong.push("its wallet does not exist".to_owned()),
-            Some(tally) => {
-                if tally.wallet.currency != operation.price.currency {
-                    wrong.push("its price is in another currency than its wallet".to_owned());
-                }
-                // By phases, not by transfers: both must come to the same, and are compared at the end.
-                if operation.phase.holds() {
-                    tally.active += i128::from(operation.hold.get());
-                }
-                tally.available += transfers.available;
-                tally.held += transfers.held;
-            }
-        }
-        for sentence in wrong {
-            self.report(Subject::Operation(operation.id), sentence);
-        }
-    }
-
-    /// Numbers that no operation has, where each row got the next one.
-    pub(crate) fn missing(&mut self, first: i64, last: i64) {
-        let sentence = format!("its operations {first} to {last} are missing");
-        self.report(Subject::Book, sentence);
-    }
-
-    /// A row that cannot even be read.
+    /// Reports a row that cannot even be read.
     pub(crate) fn unreadable(&mut self, subject: Subject, error: &dyn std::error::Error) {
-        // Counted all the same: it is there, and was looked at.
-        if matches!(subject, Subject::Operation(_)) {
-            self.found.operations += 1;
-        }
         self.report(subject, format!("its row cannot be read: {error}"));
     }
 
-    /// A counter as its row tells it.
-    pub(crate) fn counter(
-        &mut self,
-        (api_key, counter, window): (ApiKeyId, Counter, Timestamp),
-        used: i64,
-    ) {
-        if let Some(sentence) = self.counted.compare((api_key, counter, window), used) {
-            self.report(Subject::ApiKey(api_key), sentence);
-        }
+    /// Reports numbers that no row has, where each row got the next one.
+    pub(crate) fn missing(&mut self, table: &str, first: i64, last: i64) {
+        self.report(Subject::Book, format!("its {table} {first} to {last} are missing"));
     }
 
-    /// Number of operations that were looked at.
-    pub(crate) const fn operations(&self) -> u64 {
-        self.found.operations
-    }
-
-    /// Ends the audit. `orphans` is how many transfers and results belong to no operation.
-    pub(crate) fn finish(mut self, orphans: u64) -> Verification {
-        if orphans > 0 {
-            let sentence = format!("{orphans} transfers and results belong to no operation");
-            self.report(Subject::Book, sentence);
-        }
-        let missing: Vec<_> = self.refunds.keys().copied().collect();
-        for operation in missing {
-            let sentence = "it was refunded and does not exist".to_owned();
-            self.report(Subject::Operation(operation), sentence);
-        }
-        for (api_key, sentence) in self.counted.missing_counters() {
-            self.report(Subject::ApiKey(api_key), sentence);
-        }
-        // Last: each wallet has all its postings and transfers only now.
-        for tally in std::mem::take(&mut self.wallets).into_values() {
-            for sentence in tally.mismatches() {
-                self.report(Subject::Wallet(tally.wallet.id), sentence);
-            }
-        }
-        self.found
-    }
-
-    fn check_refunds(&mut self, operation: &Operation, wrong: &mut Vec<String>) {
-        // Taken out: refunds that are left at the end are of operations that do not exist.
-        let Some(refunds) = self.refunds.remove(&operation.id) else { return };
-        let charge = match &operation.phase {
-            Phase::Completed { usage, .. } => usage.charge,
-            Phase::Leased
-            | Phase::Recorded(_)
-            | Phase::Open
-            | Phase::Refused { .. }
-            | Phase::Abandoned { .. } => Micros::ZERO,
-        };
-        let refunded: i128 = refunds.iter().map(|refund| i128::from(refund.amount.get())).sum();
-        if refunded > i128::from(charge.get()) {
-            wrong.push(format!("{refunded} micros were refunded of a charge of {}", charge.get()));
-        }
-        if refunds.iter().any(|refund| refund.wallet != operation.wallet) {
-            wrong.push("it was refunded to another wallet".to_owned());
-        }
-    }
-
-    fn report(&mut self, subject: Subject, sentence: String) {
-        if self.found.mismatches.len() < LISTED_MAX {
-            self.found.mismatches.push(Mismatch { subject, sentence });
+    fn list(&mut self, mismatch: Mismatch) {
+        if self.mismatches.len() < LISTED_MAX {
+            self.mismatches.push(mismatch);
         } else {
-            self.found.unlisted += 1;
+            self.unlisted += 1;
         }
     }
 }
 
-impl WalletSums {
-    fn mismatches(&self) -> Vec<String> {
-        let Wallet { available, held, .. } = &self.wallet;
-        let rows = [("available", *available, self.available), ("held", *held, self.held)];
-        let mut wrong: Vec<String> = rows
-            .into_iter()
-            .filter(|(_, row, sum)| i128::from(row.get()) != *sum)
-            .map(|(name, row, sum)| {
-                format!("{name} is {} micros, its transfers make {sum}", row.get())
-            })
-            .collect();
-        if i128::from(held.get()) != self.active {
-            let active = self.active;
-            wrong.push(format!("held is {} micros, its active holds make {active}", held.get()));
+/// Sentences about the sums of a wallet. `active` is the sum of the holds of what runs.
+pub(crate) fn wallet_mismatches(
+    [available, held]: [Micros; 2],
+    [its_available, its_held]: [i128; 2],
+    active: i128,
+) -> Vec<String> {
+    let rows = [("available", available, its_available), ("held", held, its_held)];
+    let mut wrong: Vec<String> = rows
+        .into_iter()
+        .filter(|(_, row, sum)| i128::from(row.get()) != *sum)
+        .map(|(name, row, sum)| format!("{name} is {} micros, its transfers make {sum}", row.get()))
+        .collect();
+    if i128::from(held.get()) != active {
+        wrong.push(format!("held is {} micros, its active holds make {active}", held.get()));
+    }
+    // No column can be below zero. Its transfers can, where one of them was deleted by hand.
+    if its_available < 0 || its_held < 0 {
+        wrong.push("its transfers take more than there was".to_owned());
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        let place = AuditPosition { part: "API keys".into(), after: i64::MIN, until: 7 };
+        assert_eq!(place.to_string().parse::<AuditPosition>().unwrap(), place);
+        for text in ["", "operations:1", "operations:1:two"] {
+            assert!(text.parse::<AuditPosition>().is_err(), "{text}");
         }
-        // No column can be below zero. Its transfers can, where one of them was deleted by hand.
-        if self.available < 0 || self.held < 0 {
-            wrong.push("its transfers take more than there was".to_owned());
+    }
+
+    #[test]
+    fn mismatches_beyond_those_that_are_listed_are_counted() {
+        let page = || {
+            let mut page = Verification { operations: 1, ..Verification::default() };
+            for n in 0..600 {
+                page.report(Subject::Book, format!("its page {n} is torn"));
+            }
+            page
+        };
+        let mut found = Verification::default();
+        assert!(found.is_clean());
+        for _page in 0..3 {
+            found.add(page());
         }
-        wrong
+        let listed = u64::try_from(found.mismatches.len()).unwrap();
+        assert_eq!((listed, found.unlisted, found.operations), (1_000, 800, 3));
+        assert!(!found.is_clean());
     }
 }

@@ -117,6 +117,7 @@ impl MemoryJournal {
                 currency: sample::usd(),
                 available: Micros::ZERO,
                 held: Micros::ZERO,
+                suspended_at: None,
             });
             state.deposit(sample::WALLET, Micros::new(micros));
         }

@@ -2,13 +2,15 @@
 //! script reads either. Money is integers named `…_micros`, moments are RFC 3339 in UTC, and what is
 //! not known is null.
 //!
-//! Not here: OpenAI's shapes, except the list of models, which extends OpenAI's.
+//! Not here: OpenAI's shapes, except the list of models, which extends OpenAI's, and pages of usage and
+//! costs, which are read by OpenAI's clients.
 
 mod account;
 mod book;
 mod key;
 mod model;
 mod operation;
+mod usage;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::price::UnitPrices;
@@ -16,16 +18,20 @@ use holdfast_domain::usage::{MeterKind, Meters};
 use serde::ser::{Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
+use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 
 pub use self::account::AccountView;
 pub use self::book::{
-    BalanceView, CountsView, LedgerEntryView, MismatchView, PostingView, StatementView, UsageOwner,
-    UsageView, VerificationView, WalletView,
+    BalanceView, CountsView, LedgerEntryView, MismatchView, PostingView, StatementView,
+    UsageApiKey, UsageView, UsageWallet, VerificationView, WalletView,
 };
-pub use self::key::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView};
+pub use self::key::{ApiKeyView, CountedKeyView, CredentialView, IssuedKeyView, ListedKeyView};
 pub use self::model::{ModelListView, ModelView, PriceView};
 pub use self::operation::{AttemptView, NotJson, OperationResult, OperationView};
+pub use self::usage::{
+    BucketView, CompletionsUsageView, CostView, PageView, UsageIntervalView, UsageReportView,
+};
 use crate::render;
 
 /// Renders a shape of this module.
@@ -50,6 +56,16 @@ pub fn rfc3339(moment: Timestamp) -> String {
     let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos);
     let text = moment.ok().and_then(|moment| moment.format(FORMAT).ok());
     text.unwrap_or_default()
+}
+
+/// Reads a date, which is its first moment in UTC, or a moment in RFC 3339; `None` for anything else.
+#[must_use]
+pub fn moment(text: &str) -> Option<Timestamp> {
+    let midnight = format!("{text}T00:00:00Z");
+    let text = if text.len() == "2026-11-01".len() { &midnight } else { text };
+    let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    let micros = moment.unix_timestamp_nanos().div_euclid(1_000);
+    i64::try_from(micros).ok().map(Timestamp::from_micros)
 }
 
 /// Counts by the label of their kind, all of them.

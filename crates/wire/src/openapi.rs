@@ -9,6 +9,7 @@ mod example;
 mod page;
 mod request;
 mod shape;
+mod usage;
 
 use holdfast_domain::OperationId;
 use serde_json::{Map, Value, json};
@@ -28,6 +29,7 @@ pub fn document() -> Value {
     let schemas: Map<String, Value> = request::schemas()
         .into_iter()
         .chain(answer::schemas())
+        .chain(usage::schemas())
         .map(|(name, schema)| (name.to_owned(), schema))
         .collect();
     let bearer = json!({

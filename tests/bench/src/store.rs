@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::Directory as _;
+use holdfast_domain::listing::{ApiKeyFilter, Order, PAGE_MAX, PageRequest};
 use holdfast_domain::operation::{Claim, Finish, Lease, Node, SealedResult};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::{
     ApiKeyId, Event, Incarnation, Journal, NodeName, Nodes, Prices, Snapshot, WalletId,
 };
-use holdfast_store::list::{ApiKeyFilter, Order, PAGE_MAX, PageRequest};
 use holdfast_store::{DatabaseUrl, Options, Store};
 use holdfast_testkit::laws::tenant::{judged, operation_change};
 use holdfast_testkit::sample::{self, ClaimBuilder};

@@ -66,7 +66,11 @@ fn an_audit_says_how_far_it_is_where_it_is_asked_to() {
     let (gateway, key) = (site.serve(), request_key());
     check_completion(&gateway.complete(&account, &key, &sim("Hello")), &key, false);
     let asked = site.cli(&["ledger", "verify", "--progress"]);
-    assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), "1 of 1 operations\n"));
+    let parts = ["operations", "postings", "wallets", "API keys"];
+    let mut ends = parts.map(|part| format!("{part}: 1 of 1\n")).concat();
+    // The wallet, its deposit and its key.
+    ends.push_str("trail: 3 of 3\nusage: 1 of 1\n");
+    assert_eq!((asked.code, asked.stderr), (Some(0), ends));
     let quiet = site.cli(&["ledger", "verify"]);
     assert_eq!((quiet.stdout, quiet.stderr), (asked.stdout, String::new()));
     gateway.stop();

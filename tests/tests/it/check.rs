@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 /// The table of errors as it is promised: code, name, status, type, whether to try again.
 #[rustfmt::skip]
-pub(crate) const ROWS: [(Code, &str, u16, &str, bool); 32] = [
+pub(crate) const ROWS: [(Code, &str, u16, &str, bool); 34] = [
     (Code::IdempotencyKeyRequired, "idempotency_key_required", 400, "invalid_request_error", false),
     (Code::IdempotencyKeyMalformed, "idempotency_key_malformed", 400, "invalid_request_error", false),
     (Code::InvalidJson, "invalid_json", 400, "invalid_request_error", false),
@@ -21,6 +21,8 @@ pub(crate) const ROWS: [(Code, &str, u16, &str, bool); 32] = [
     (Code::InsufficientFunds, "insufficient_funds", 402, "insufficient_quota", false),
     (Code::SpendLimitExceeded, "spend_limit_exceeded", 402, "insufficient_quota", false),
     (Code::ChargeLimitExceeded, "charge_limit_exceeded", 402, "insufficient_quota", false),
+    (Code::ApiKeySuspended, "api_key_suspended", 403, "invalid_request_error", false),
+    (Code::WalletSuspended, "wallet_suspended", 403, "invalid_request_error", false),
     (Code::ModelNotAllowed, "model_not_allowed", 403, "invalid_request_error", false),
     (Code::ModelNotFound, "model_not_found", 404, "invalid_request_error", false),
     (Code::NotFound, "not_found", 404, "invalid_request_error", false),

@@ -19,7 +19,9 @@ fn a_wallet_is_created_funded_and_shown() {
     let with = |available: i64| {
         json!({
             "id": id, "name": "acme", "currency": "EUR", "available_micros": available,
-            "held_micros": 0,
+            "held_micros": 0, "external_id": null, "key_spend_micros": null,
+            "key_spend_window": null, "edited": 0, "created_at": wallet["created_at"],
+            "suspended_at": null, "closed_at": null,
         })
     };
     assert_eq!(wallet, with(0));
@@ -141,13 +143,17 @@ fn a_key_is_shown_whole_once() {
     let issued = site.json(&["key", "issue", "--wallet", "main", "--name", "laptop"]);
     let listed = [
         "created_at",
+        "edited",
         "expires_at",
+        "external_id",
         "hide_balance",
         "id",
         "limits",
         "models",
         "name",
         "revoked_at",
+        "suspended_at",
+        "usage",
         "wallet_id",
     ];
     let mut with_key = [&listed[..], &["key"]].concat();
@@ -302,7 +308,10 @@ fn sqlite_rows_that_were_tampered_with_do_not_verify() {
     check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
     gateway.stop();
     let verified = site.verify();
-    assert_eq!(members(&verified), ["mismatches", "ok", "operations", "transfers", "wallets"]);
+    assert_eq!(
+        members(&verified),
+        ["mismatches", "ok", "operations", "trail", "transfers", "wallets"]
+    );
     assert_eq!((&verified["wallets"], &verified["operations"]), (&json!(1), &json!(1)));
 
     for change in ["available = available + 1", "held = held + 1"] {
@@ -349,17 +358,20 @@ fn migrations_are_listed_applied_and_taken_back() {
 #[test]
 fn a_book_is_deleted_only_when_that_is_asked_for() {
     let (site, account) = Site::funded(&Config::simulated());
-    // No step but the first has made anything that is in use.
-    while site.json(&["migrate", "status"])[1]["applied_at"].is_string() {
+    // The last steps have made nothing that is in use.
+    while site.json(&["migrate", "status"])[2]["applied_at"].is_string() {
         let _taken = site.json(&["migrate", "down"]);
     }
     let said = site.cli(&["migrate", "down"]).failed(2);
-    assert!(said.contains("delete 1 wallet, 1 API key, 0 operations and the book"), "{said}");
+    assert!(said.contains("delete 0 admin keys and 3 rows of the trail"), "{said}");
+    assert_eq!(site.json(&["migrate", "down", "--yes"])["version"], 2);
+    let said = site.cli(&["migrate", "down"]).failed(2);
+    assert!(said.contains("delete 1 wallet, 1 API key, 0 operations and 1 posting"), "{said}");
     assert!(said.contains("--yes"), "{said}");
     let _up = site.json(&["migrate", "up"]);
     assert_eq!(site.balance(&account), (10_000_000, 0));
     while site.json(&["migrate", "status"])[1]["applied_at"].is_string() {
-        let _taken = site.json(&["migrate", "down"]);
+        let _taken = site.json(&["migrate", "down", "--yes"]);
     }
     let taken = site.json(&["migrate", "down", "--yes"]);
     assert_eq!(taken["version"], 1);

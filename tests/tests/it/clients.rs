@@ -88,7 +88,12 @@ impl World {
         Ran::of(&mut self.command(sdk, name, edit)).json()
     }
 
-    fn command(&self, sdk: &Sdk, name: &str, edit: impl Fn(String) -> String) -> Command {
+    pub(crate) fn command(
+        &self,
+        sdk: &Sdk,
+        name: &str,
+        edit: impl Fn(String) -> String,
+    ) -> Command {
         let file = format!("{name}.{}", sdk.extension);
         let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
         let text = std::fs::read_to_string(clients.join(sdk.folder).join(&file)).unwrap();

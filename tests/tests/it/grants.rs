@@ -50,6 +50,7 @@ fn an_api_key_shows_everything_that_it_was_issued_with() {
         },
         "hide_balance": true, "created_at": issued["created_at"],
         "expires_at": "2100-01-01T00:00:00.000000Z", "revoked_at": null,
+        "external_id": null, "usage": "key", "edited": 0, "suspended_at": null,
     });
     assert_eq!(issued, expected);
     drop(expected.as_object_mut().unwrap().remove("key"));

@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod administration;
 mod answers;
 mod beside;
 mod between_turns;
@@ -68,9 +69,12 @@ mod storage;
 mod streaming;
 mod streams;
 mod streams_live;
+mod suspension;
 mod told;
 mod tools;
 mod upstream;
 mod upstream_streams;
+mod usage;
 mod vectors;
+mod webhooks;
 mod wire;

@@ -15,9 +15,14 @@ use serde_json::Value;
 
 use crate::shell::{has, hear, say};
 
-/// The library of the Python client, and what tests the gateway against its own description.
-const PYTHON: &[(&str, &str)] =
-    &[("openai", "3.51.0"), ("openapi-spec-validator", "0.9.0"), ("schemathesis", "4.32.5")];
+/// The library of the Python client, what tests the gateway against its own description, and what
+/// receivers verify webhooks with.
+const PYTHON: &[(&str, &str)] = &[
+    ("openai", "3.51.0"),
+    ("openapi-spec-validator", "0.9.0"),
+    ("schemathesis", "4.32.5"),
+    ("standardwebhooks", "1.1.0"),
+];
 const NODE_OPENAI: &str = "6.49.0";
 
 /// The clients, as far as they are there.

@@ -10,12 +10,20 @@ const DOORS: &[(&[&str], &[&str])] = &[
     (&["rusqlite", "sqlx"], &["holdfast-bench", "holdfast-store"]),
     (
         &["hyper", "hyper-util"],
-        &["holdfast-bench", "holdfast-http", "holdfast-providers", "holdfast-tests"],
+        &[
+            "holdfast-bench",
+            "holdfast-http",
+            "holdfast-providers",
+            "holdfast-tests",
+            "holdfast-webhooks",
+        ],
     ),
-    (&["tokio-rustls"], &["holdfast-providers"]),
+    // Both call servers; a webhook must choose the address itself, which a pool of providers does not.
+    (&["tokio-rustls"], &["holdfast-providers", "holdfast-webhooks"]),
     (&["clap", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
     (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
-    (&["serde"], &["holdfast", "holdfast-wire"]),
+    (&["serde"], &["holdfast", "holdfast-admin", "holdfast-wire"]),
+    (&["axum", "tower", "utoipa", "utoipa-axum"], &["holdfast-admin"]),
 ];
 
 /// Not even its tests may: the wire would freeze the domain.
@@ -67,7 +75,16 @@ mod tests {
         check_pair("holdfast-http", "hyper", DependencyKind::Shipped, false);
         check_pair("holdfast-tests", "hyper", DependencyKind::Shipped, false);
         check_pair("holdfast-engine", "hyper", DependencyKind::Shipped, true);
+        check_pair("holdfast-webhooks", "hyper", DependencyKind::Shipped, false);
+        check_pair("holdfast-webhooks", "tokio-rustls", DependencyKind::Shipped, false);
         check_pair("holdfast-http", "tokio-rustls", DependencyKind::Shipped, true);
+    }
+
+    #[test]
+    fn only_administration_has_a_router_and_it_has_no_socket() {
+        check_pair("holdfast-admin", "axum", DependencyKind::Shipped, false);
+        check_pair("holdfast-http", "axum", DependencyKind::Shipped, true);
+        check_pair("holdfast-admin", "hyper", DependencyKind::Shipped, true);
     }
 
     #[test]

@@ -7,16 +7,22 @@ use crate::workspace::{DependencyKind, Package};
 /// Normal dependencies between workspace crates, all of them.
 const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-domain", &[]),
+    ("holdfast-accounts", &["holdfast-domain"]),
     ("holdfast-failpoint", &[]),
     ("holdfast-testkit", &["holdfast-domain"]),
     ("holdfast-wire", &["holdfast-domain"]),
     ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
     ("holdfast-engine", &["holdfast-domain", "holdfast-failpoint", "holdfast-wire"]),
     ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
+    // No provider and no store: whoever has the rows hands it what it sends.
+    ("holdfast-webhooks", &["holdfast-domain"]),
     ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
+    // Neither the store nor the engine: what administration does goes through the use cases.
+    ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-wire"]),
     (
         "holdfast-config",
         &[
+            "holdfast-admin",
             "holdfast-domain",
             "holdfast-engine",
             "holdfast-failpoint",
@@ -29,6 +35,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         GATEWAY,
         &[
+            "holdfast-accounts",
+            "holdfast-admin",
             "holdfast-config",
             "holdfast-domain",
             "holdfast-engine",

@@ -24,3 +24,4 @@ mod situation;
 mod tariff;
 mod tiny_journal;
 mod usage;
+mod webhook;

@@ -130,12 +130,16 @@ mod tests {
             id: sample::API_KEY,
             wallet: sample::WALLET,
             name: "one".to_owned(),
+            external_id: None,
             grant: Grant::default(),
+            edited: 0,
             created_at: sample::NOW,
+            suspended_at: None,
             revoked_at: None,
         };
         let keys = DerivedKeys::of(&secret, api_key.id);
-        let caller = Caller { bearer, api_key, currency: sample::usd(), keys };
+        let (currency, is_wallet_suspended) = (sample::usd(), false);
+        let caller = Caller { bearer, api_key, currency, is_wallet_suspended, keys };
         CachedCaller { caller: Arc::new(caller), renew_at: until, until, ends_at: None }
     }
 

@@ -36,6 +36,12 @@ impl Secrets {
         &self.first
     }
 
+    /// All of them, the one that writes first.
+    #[must_use]
+    pub fn all(&self) -> Vec<ServerSecret> {
+        std::iter::once(&self.first).chain(&self.others).cloned().collect()
+    }
+
     /// Finds the secret that a row was made with; `None` after the operator has removed it.
     #[must_use]
     pub fn find(&self, id: ServerSecretId) -> Option<&ServerSecret> {

@@ -23,7 +23,7 @@ use crate::routes::RoutePlan;
 use crate::runner::may_grow;
 
 impl Front {
-    /// Checks a request against the models, its bounds and the caller's maximum, in this order, and
+    /// Checks a request against suspensions, the models, its bounds and the caller's maximum, in this order, and
     /// prices the claim. Reads nothing but memory.
     fn admit(
         &self,
@@ -31,6 +31,7 @@ impl Front {
         request_body: &RequestBody,
     ) -> Result<Box<PreparedClaim>, RequestFailure> {
         let (caller, RequestBody { request, body }) = (&context.caller, request_body);
+        refuse_suspended(caller)?;
         let model = context.serving.catalogue.find(&request.model).ok_or_else(|| {
             let now = self.membership.node.now();
             RequestFailure::ModelNotFound {
@@ -141,4 +142,16 @@ impl Front {
                     .is_some_and(|binding| binding.is_same_request(bound))
             })
     }
+}
+
+/// Refuses new runs of a suspended key or wallet. What is bound already never comes here to be
+/// judged: a refused claim is answered from its row, where there is one.
+fn refuse_suspended(caller: &Caller) -> Result<(), RequestFailure> {
+    if caller.api_key.suspended_at.is_some() {
+        return Err(RequestFailure::ApiKeySuspended);
+    }
+    if caller.is_wallet_suspended {
+        return Err(RequestFailure::WalletSuspended);
+    }
+    Ok(())
 }

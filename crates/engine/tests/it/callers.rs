@@ -201,7 +201,13 @@ async fn an_end_that_is_known_is_met_to_the_moment() {
     world.store.add_credential(ending);
     let id: ApiKeyId = sample::fresh();
     let grant = Grant { ends_at: Some(sample::NOW.after(secs(4))), ..Grant::default() };
-    let key = NewApiKey { id, wallet: sample::WALLET, name: "ending".to_owned(), grant };
+    let key = NewApiKey {
+        id,
+        wallet: sample::WALLET,
+        name: "ending".to_owned(),
+        external_id: None,
+        grant,
+    };
     world.store.issue(&key, &credential(4, id, &secret(7))).await.unwrap();
     assert!(is_let_in(&world, &bearer(3)).await, "remembered for five seconds from now");
     assert!(is_let_in(&world, &bearer(4)).await);

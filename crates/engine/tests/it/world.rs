@@ -252,7 +252,8 @@ impl Setup {
                 for (n, id) in [(1, sample::API_KEY), (2, OTHER_API_KEY)] {
                     let name = format!("key {n}");
                     let grant = Grant { limits: self.limits, ..Grant::default() };
-                    let key = NewApiKey { id, wallet: sample::WALLET, name, grant };
+                    let key =
+                        NewApiKey { id, wallet: sample::WALLET, name, external_id: None, grant };
                     let credential = credential(n, id, self.secrets.first());
                     store.issue(&key, &credential).await.unwrap();
                 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::account::Role;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::model::PublicModelId;
 
@@ -29,6 +30,28 @@ pub(crate) fn count(text: &str) -> Result<u64, BadCount> {
     "no limit: write a whole number from 1 to {COUNT_MAX}, like 5000; without the option there is none"
 )]
 pub(crate) struct BadCount;
+
+/// Change of a limit: to a number, or to none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<u64>);
+
+/// Reads a change of a limit that is counted.
+pub(crate) fn limit(text: &str) -> Result<Limit, BadCount> {
+    if text == "none" { Ok(Limit(None)) } else { count(text).map(Some).map(Limit) }
+}
+
+/// Reads a role.
+pub(crate) fn role(text: &str) -> Result<Role, BadRole> {
+    Role::from_label(text).ok_or(BadRole)
+}
+
+/// A text that is no role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no role: write owner, operator, finance, support or auditor, or for one wallet holder_admin, \
+     holder_developer or holder_viewer"
+)]
+pub(crate) struct BadRole;
 
 /// A span of time: a whole number and `s`, `m`, `h` or `d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,93 +1,18 @@
-//! Values of command-line arguments: names, ids, amounts, reasons and moments.
+//! Values of command-line arguments: ids, amounts and moments. Names and reasons are the use cases'
+//! own (`holdfast_accounts`), because every door takes the same ones.
 //!
 //! Each type is read by `FromStr`, so that clap refuses a bad argument before a command runs, and
 //! nothing behind it has to check again. An error is one sentence, and says what to write.
 //!
-//! Names and ids share an argument, `Reference`: that is why no name may look like an id. Amounts
-//! are decimals of a currency, read as whole micros; more than six places are refused, never
-//! rounded. Names and reasons go into the book and onto terminals, hence no control characters.
+//! Amounts are decimals of a currency, read as whole micros; more than six places are refused, never
+//! rounded.
 
-use std::fmt;
 use std::str::FromStr;
 
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
-
-/// A wallet's or an API key's name: 1 to 64 printable characters that do not look like an id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name(String);
-
-impl Name {
-    const LEN_MAX: usize = 64;
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Name {
-    type Err = BadName;
-
-    fn from_str(text: &str) -> Result<Self, BadName> {
-        // `Reference` takes such a text for an id: a wallet of that name could never be named.
-        if Uuid::try_parse(text).is_ok() {
-            return Err(BadName::LikeAnId);
-        }
-        if is_printable(text, Self::LEN_MAX) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(BadName::Characters)
-        }
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Failure to read a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadName {
-    #[error("a name must not look like an id")]
-    LikeAnId,
-    #[error("a name has 1 to 64 printable characters")]
-    Characters,
-}
-
-/// True for 1 to `chars_max` characters without control characters, and without blanks around them.
-fn is_printable(text: &str, chars_max: usize) -> bool {
-    let count = text.chars().count();
-    (1..=chars_max).contains(&count) && !text.contains(char::is_control) && text.trim() == text
-}
-
-/// An id or a name; names never look like ids.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reference {
-    Id(Uuid),
-    Name(Name),
-}
-
-impl FromStr for Reference {
-    type Err = BadName;
-
-    fn from_str(text: &str) -> Result<Self, BadName> {
-        Uuid::try_parse(text)
-            .map_or_else(|_name| text.parse().map(Self::Name), |id| Ok(Self::Id(id)))
-    }
-}
-
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id(id) => id.fmt(f),
-            Self::Name(name) => name.fmt(f),
-        }
-    }
-}
 
 /// Funds to be moved: positive, at most six decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,31 +62,6 @@ pub(crate) enum BadAmount {
     #[error("an amount must not be zero")]
     Zero,
 }
-
-/// Reason of a correction, for the book: 1 to 200 printable characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reason(String);
-
-impl Reason {
-    const LEN_MAX: usize = 200;
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Reason {
-    type Err = BadReason;
-
-    fn from_str(text: &str) -> Result<Self, BadReason> {
-        if is_printable(text, Self::LEN_MAX) { Ok(Self(text.to_owned())) } else { Err(BadReason) }
-    }
-}
-
-/// A text that is no reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a reason has 1 to 200 printable characters, and no blanks around them")]
-pub(crate) struct BadReason;
 
 /// A bound of a period: a date, which is its first moment in UTC, or a moment of RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,26 +164,6 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_an_id_is_one() {
-        let id = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
-        for spelling in [id.to_owned(), id.to_uppercase(), id.replace('-', "")] {
-            assert!(matches!(spelling.parse(), Ok(Reference::Id(_))), "{spelling}");
-            assert_eq!(spelling.parse::<Name>(), Err(BadName::LikeAnId));
-        }
-        assert!(matches!("acme".parse(), Ok(Reference::Name(_))));
-    }
-
-    #[test]
-    fn names_are_printable_and_short() {
-        for good in ["a", "Acme Ltd.", "größe", &"x".repeat(64)] {
-            assert!(good.parse::<Name>().is_ok(), "{good}");
-        }
-        for bad in ["", " a", "a\n", "a\tb", "\u{1b}[31m", &"x".repeat(65)] {
-            assert_eq!(bad.parse::<Name>(), Err(BadName::Characters), "{bad:?}");
-        }
-    }
-
-    #[test]
     fn a_correction_goes_both_ways() {
         for (text, micros) in [("2.50", 2_500_000), ("-2.5", -2_500_000), ("-0.000001", -1)] {
             assert_eq!(text.parse(), Ok(Correction(Micros::new(micros))), "{text}");
@@ -293,16 +173,6 @@ mod tests {
         }
         for bad in ["", "-", "+1", "--1", "-1.0000001", "-9223372036854.775809"] {
             assert!(matches!(bad.parse::<Correction>(), Err(BadAmount::Unreadable(_))), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_reason_is_short_and_says_something() {
-        for good in ["x", "outage of 3 May, “quoted”", &"ü".repeat(200)] {
-            assert!(good.parse::<Reason>().is_ok(), "{good}");
-        }
-        for bad in ["", " ", "a ", "a\nb", "a\tb", "\u{1b}[31m", &"x".repeat(201)] {
-            assert_eq!(bad.parse::<Reason>(), Err(BadReason), "{bad:?}");
         }
     }
 

@@ -10,29 +10,24 @@
 //! Ends are judged by the clock of the database, which all nodes share, and are checked against it
 //! before anything is written.
 
+mod change;
+pub(super) mod issue;
+
 use anyhow::{Context, anyhow};
-use holdfast_domain::credential::{ApiKey, BalanceVisibility, Grant};
-use holdfast_domain::limits::Limits;
-use holdfast_domain::ports::RotateError;
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Timestamp};
+use holdfast_accounts::{AccountsError, Reference};
+use holdfast_config::Config;
+use holdfast_domain::credential::{ApiKey, Grant};
+use holdfast_domain::limits::{Counter, Limits};
+use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, LiveCredential, Order};
+use holdfast_domain::{Directory as _, Timestamp};
 use holdfast_store::Store;
-use holdfast_store::list::{ApiKeyFilter, ApiKeyListing, Order};
-use holdfast_store::report::LiveCredential;
-use holdfast_wire::api::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView, rfc3339};
+use holdfast_wire::api::{CountedKeyView, CredentialView, ListedKeyView, rfc3339};
 
 use super::pages::{self, ALL};
-use super::wallet;
-use crate::accounts::{credential, issue_key};
+use crate::accounts::LocalAccounts;
 use crate::cli;
-use crate::cli::grant::{Expiry, Span};
-use crate::cli::value::{Name, Reference};
-use crate::database;
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
-use holdfast_config::Config;
-
-const KEEP: &str = "keep the key now: it is not stored and is not shown again";
+use crate::output::Output;
 
 pub(super) async fn run(
     output: Output,
@@ -41,42 +36,29 @@ pub(super) async fn run(
     command: cli::Key,
 ) -> Result<(), CommandFailure> {
     match command {
-        cli::Key::Issue(asked) => {
-            let wallet = wallet::find(store, &asked.wallet).await?;
-            let grant = grant(config, store, &wallet, &asked).await?;
-            let secrets = database::secrets(config, store, note).await?;
-            let name = asked.name.as_ref().map(Name::as_str);
-            let (key, bearer) = issue_key(store, secrets.first(), wallet.id, name, grant).await?;
-            let made = [
-                ("id", key.id.to_string()),
-                ("name", key.name.clone()),
-                ("wallet", wallet.name),
-                ("limits", limits(&key.grant.limits)),
-                ("models", models(&key.grant)),
-                ("balance", key.grant.balance.label().to_owned()),
-                ("expires_at", moment(key.grant.ends_at)),
-                ("key", bearer.expose()),
-            ];
-            output.object(&IssuedKeyView::of(&key, &bearer), &made)?;
-            note(KEEP);
-            Ok(())
-        }
+        cli::Key::Issue(asked) => issue::issue(output, config, store, &asked).await,
         cli::Key::List => list(output, store).await,
-        cli::Key::Rotate { key, grace } => rotate(output, config, store, &key, grace).await,
-        cli::Key::Revoke { key } => {
-            let key = find(store, &key).await?;
-            let revoked_at = store.revoke(key.id).await.context("the API key was not revoked")?;
-            let again = key.revoked_at.is_some();
-            let key = ApiKey { revoked_at, ..key };
-            output.object(&ApiKeyView::of(&key), &fields(&key))?;
-            if again {
-                note("it had been revoked before");
-            } else {
-                note("a running `holdfast serve` turns it away within 5 seconds");
-            }
-            Ok(())
+        cli::Key::Show { key } => show(output, store, &key).await,
+        cli::Key::Rotate { key, grace, request } => {
+            issue::rotate(output, config, store, (&key, grace, request)).await
         }
+        cli::Key::Change(command) => change::run(output, config, store, command).await,
     }
+}
+
+async fn show(output: Output, store: &Store, key: &Reference) -> Result<(), CommandFailure> {
+    let found = find(store, key).await?;
+    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
+    let record = accounts.api_key(&principal, &id(&found), None).await;
+    let record = record.context("the API key was not shown")?;
+    let mut lines = fields(&record.api_key).to_vec();
+    let state = record.api_key.suspended_at.map(|at| ("suspended_at", rfc3339(at)));
+    lines.extend(state);
+    lines.extend(Counter::ALL.map(|counter| {
+        let used = record.counters.counters.used(counter).unwrap_or(0);
+        (counter.label(), used.to_string())
+    }));
+    output.object(&CountedKeyView::of(&record.api_key, &record.counters), &lines)
 }
 
 async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
@@ -104,101 +86,22 @@ fn in_force(credentials: &[LiveCredential]) -> String {
     next.map_or_else(|| count.to_string(), |end| format!("{count}, next end {}", rfc3339(end)))
 }
 
-/// The grant that the arguments describe, checked against the configured models and the database's
-/// clock.
-async fn grant(
-    config: &Config,
-    store: &Store,
-    wallet: &Wallet,
-    asked: &cli::Issue,
-) -> Result<Grant, CommandFailure> {
-    for id in asked.models.iter().flat_map(|models| models.ids()) {
-        let Some(model) = config.models.iter().find(|model| model.contract.model == *id) else {
-            return Err(CommandFailure::Usage(anyhow!(
-                "nothing was issued: there is no model {id} in the configuration; configure it first"
-            )));
-        };
-        // A note and no refusal: the price may be on its way into the configuration.
-        if model.prices.iter().all(|price| price.version.currency != wallet.currency) {
-            let currency = wallet.currency;
-            note(&format!("{id} has no price in {currency}: the key cannot use it until it has"));
-        }
-    }
-    let ends_at = match asked.expires {
-        Some(expiry) => Some(end(store, expiry).await?),
-        None => None,
-    };
-    let limits = Limits {
-        requests_per_minute: asked.rpm,
-        tokens_per_minute: asked.tpm,
-        concurrency: asked.concurrency,
-        spend: asked.spend_limit.map(cli::grant::SpendCap::limit),
-    };
-    let balance =
-        if asked.hide_balance { BalanceVisibility::Hidden } else { BalanceVisibility::Shown };
-    let models = asked.models.as_ref().map(|models| models.ids().clone());
-    Ok(Grant { limits, models, balance, ends_at })
-}
-
-/// The moment of an end, which has to be in the future of the clock that will judge it.
-async fn end(store: &Store, expiry: Expiry) -> Result<Timestamp, CommandFailure> {
-    let now = store.clock().await.context("the database's clock was not read")?;
-    match expiry {
-        Expiry::After(span) => Ok(now.after(span)),
-        Expiry::At(at) if at > now => Ok(at),
-        Expiry::At(at) => Err(CommandFailure::Usage(anyhow!(
-            "nothing was issued: {} has passed, by the database's clock it is {}",
-            rfc3339(at),
-            rfc3339(now)
-        ))),
-    }
-}
-
-async fn rotate(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    key: &Reference,
-    grace: Span,
-) -> Result<(), CommandFailure> {
-    let found = find(store, key).await?;
-    let secrets = database::secrets(config, store, note).await?;
-    let (credential, bearer) = credential(secrets.first(), found.id)?;
-    let rotation = match store.rotate(&credential, grace.duration()).await {
-        Ok(rotation) => rotation,
-        Err(RotateError::Ended) => {
-            return Err(CommandFailure::Failed(anyhow!(
-                "{} is revoked or past its end, and was not rotated: issue another API key",
-                found.name
-            )));
-        }
-        Err(error @ (RotateError::NoKey | RotateError::Taken | RotateError::Unavailable(_))) => {
-            let error = anyhow::Error::from(error).context("the API key was not rotated");
-            return Err(CommandFailure::Failed(error));
-        }
-    };
-    let (key, ends_at) = (&rotation.api_key, rotation.others_end_at);
-    let made = [
-        ("id", key.id.to_string()),
-        ("name", key.name.clone()),
-        ("previous_ends_at", rfc3339(ends_at)),
-        ("key", bearer.expose()),
-    ];
-    output.object(&IssuedKeyView::rotated(key, &bearer, ends_at), &made)?;
-    note(KEEP);
-    // Kept answers are sealed with the secret of the credential that asked for them.
-    note("answers that were sealed for an earlier credential open with that one alone");
-    Ok(())
-}
-
 /// The API key of this id or name.
 pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result<ApiKey> {
-    let found = match reference {
-        Reference::Id(id) => store.api_key(ApiKeyId::from(*id)).await,
-        Reference::Name(name) => store.api_key_named(name.as_str()).await,
-    };
-    let found = found.context("the API key was not looked up")?;
-    found.ok_or_else(|| anyhow!("there is no API key {reference}: `holdfast key list` shows all"))
+    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
+    match accounts.api_key(&principal, reference, None).await {
+        Ok(found) => Ok(found.api_key),
+        Err(AccountsError::NotFound(_)) => {
+            Err(anyhow!("there is no API key {reference}: `holdfast key list` shows all"))
+        }
+        Err(error @ AccountsError::Ambiguous(_)) => Err(error.into()),
+        Err(error) => Err(anyhow::Error::from(error).context("the API key was not looked up")),
+    }
+}
+
+/// Reference to a key that was found: its name may be another wallet's as well.
+fn id(key: &ApiKey) -> Reference {
+    Reference::Id(uuid::Uuid::from_bytes(key.id.to_bytes()))
 }
 
 const COLUMNS: [&str; 9] = [

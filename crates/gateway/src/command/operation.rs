@@ -1,14 +1,17 @@
 //! `holdfast operation show` and `list`. Neither ever shows what was asked or answered.
 
 use anyhow::{Context, anyhow};
+use holdfast_accounts::{OperationRecord, Reason};
+use holdfast_config::Config;
+use holdfast_domain::listing::{OperationFilter, OperationListing, Order, Scope};
 use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
-use holdfast_domain::{Journal, Micros, OperationId, RequestKey};
+use holdfast_domain::{Directory as _, Journal, Micros, OperationId, RequestKey};
 use holdfast_store::Store;
-use holdfast_store::list::{OperationFilter, OperationListing, Order, Scope};
 use holdfast_wire::api::{OperationView, rfc3339};
 
 use super::key;
 use super::pages;
+use crate::accounts::{LocalAccounts, Undone, request};
 use crate::cli::Show;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
@@ -47,6 +50,29 @@ pub(super) async fn show(output: Output, store: &Store, show: Show) -> Result<()
     let situation = situation(&operation, snapshot.lease.as_ref(), snapshot.now);
     let view = OperationView::of(&operation, situation).for_operator(&operation, refunded);
     output.object(&view, &fields(&operation, situation, refunded))
+}
+
+/// Asks a running operation to end, and shows it as it stands then.
+pub(super) async fn cancel(
+    output: Output,
+    config: &Config,
+    store: &Store,
+    (id, reason, own): (OperationId, &Reason, crate::cli::RequestKey),
+) -> Result<(), CommandFailure> {
+    let LocalAccounts { accounts, principal } = LocalAccounts::to_change(config, store).await?;
+    let asked = request(own.uuid, &["operation cancel", &id.to_string()], Some(reason));
+    let undone = Undone { nothing: "nothing was cancelled", key: asked.key, currency: None };
+    let done = accounts.cancel_operation(&principal, &asked, id).await;
+    let OperationRecord { operation, situation, refunded } =
+        done.map_err(|error| undone.because(error))?.thing;
+    let view = OperationView::of(&operation, situation).for_operator(&operation, refunded);
+    output.object(&view, &fields(&operation, situation, refunded))?;
+    if operation.cancel_asked {
+        note("its owner ends it: what has arrived is kept and charged");
+    } else {
+        note("it does not run any more: nothing was asked of it");
+    }
+    Ok(())
 }
 
 pub(super) async fn list(

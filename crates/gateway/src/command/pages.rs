@@ -1,20 +1,19 @@
 //! Lists of the store, read page by page, for commands that print them as a whole.
 
-use holdfast_domain::ports::Unavailable;
-use holdfast_store::list::{Order, Page, PageRequest};
+use holdfast_domain::listing::{Order, Page, PageRequest};
 
 /// Rows of a list that has no limit.
 pub(super) const ALL: u32 = u32::MAX;
 
 /// Reads the first rows of a list, page by page. Returns true where there are more.
-pub(super) async fn read<T, F>(
+pub(super) async fn read<T, E, F>(
     order: Order,
     limit: u32,
     page: impl Fn(PageRequest) -> F,
     mut each: impl FnMut(T),
-) -> Result<bool, Unavailable>
+) -> Result<bool, E>
 where
-    F: Future<Output = Result<Page<T>, Unavailable>>,
+    F: Future<Output = Result<Page<T>, E>>,
 {
     let mut left = limit;
     let mut request = PageRequest::first(order, limit);

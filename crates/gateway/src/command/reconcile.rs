@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
-use async_trait::async_trait;
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::{Node, Phase};
-use holdfast_domain::ports::{LeaseMode, Pause};
+use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::{Incarnation, Journal, Nodes, OperationId};
 use holdfast_store::{LockError, ServeLock, Store};
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::accounts::FixedPause;
 use crate::failure::CommandFailure;
 use crate::node;
 use crate::output::{Output, note};
@@ -21,7 +21,6 @@ use holdfast_config::Config;
 
 /// Operations that one look takes.
 const OPERATIONS_PER_LOOK: u32 = 1_024;
-const BETWEEN_OFFERS: Duration = Duration::from_millis(200);
 
 /// State of one operation after its reconciliation.
 #[derive(Debug, Serialize)]
@@ -116,15 +115,5 @@ async fn all_due(
                 at_rest: !matches!(operation.phase, Phase::Leased | Phase::Recorded(_)),
             });
         }
-    }
-}
-
-/// The wait between two offers to a store that gave no verdict.
-struct FixedPause;
-
-#[async_trait]
-impl Pause for FixedPause {
-    async fn pause(&self, _attempt: u32) {
-        tokio::time::sleep(BETWEEN_OFFERS).await;
     }
 }

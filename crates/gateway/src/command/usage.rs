@@ -1,12 +1,21 @@
 //! `holdfast usage report`: what was used and charged, for whoever sends the bills.
+//!
+//! A report has one key or two. Each is a column of a table, named by what people call it, and one or
+//! two columns of CSV, where ids stand beside names. What is not known is `-`, and never zero.
+//!
+//! Amounts of two currencies never meet in a row. Tables have decimal units, files integer micros;
+//! texts that people chose cannot begin a formula there. Sums are the store's: nothing is added here.
 
 use anyhow::{Context, anyhow};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_store::Store;
-use holdfast_store::usage::{Group, GroupBy, Totals, UsageRow};
-use holdfast_wire::api::{CountsView, UsageOwner, UsageView, rfc3339};
+use holdfast_store::usage::{
+    Group, GroupBy, Grouping, KnownCost, Totals, UsageFilter, UsageQuery, UsageRow,
+};
+use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet, rfc3339};
 
+use super::{key, wallet};
 use crate::cli::{Format, Report, UsageBy};
 use crate::csv;
 use crate::failure::CommandFailure;
@@ -17,6 +26,9 @@ const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "co
 const AMOUNTS: [&str; 6] =
     ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
 
+/// Stands for what is not known, or is none.
+const DASH: &str = "-";
+
 pub(super) async fn report(
     output: Output,
     store: &Store,
@@ -24,13 +36,10 @@ pub(super) async fn report(
 ) -> Result<(), CommandFailure> {
     let period = report.period.period()?;
     let form = form(output, report.format)?;
-    let by = match report.by {
-        UsageBy::Day => GroupBy::Day,
-        UsageBy::Model => GroupBy::Model,
-        UsageBy::Key => GroupBy::ApiKey,
-        UsageBy::Wallet => GroupBy::Wallet,
-    };
-    let usages = store.usage(by, period).await.context("usage was not summed")?;
+    let by = grouping(&report.by)?;
+    let filter = filter(store, &report).await?;
+    let usages = store.usage(UsageQuery { by, filter, period }).await;
+    let usages = usages.context("usage was not summed")?;
     match form {
         ReportFormat::Csv => output::text(&spell_csv(by, &usages)),
         ReportFormat::Output(output) => {
@@ -39,6 +48,42 @@ pub(super) async fn report(
             output.list(&views, head(by), &rows)
         }
     }
+}
+
+fn grouping(by: &[UsageBy]) -> Result<Grouping, CommandFailure> {
+    let grouping = match *by {
+        [one] => Some(Grouping::by(key_of(one))),
+        [first, second] => Grouping::by_both(key_of(first), key_of(second)),
+        [] | [_, _, _, ..] => None,
+    };
+    grouping.ok_or_else(|| {
+        CommandFailure::Usage(anyhow!("--by takes one key, or two that differ, like day,model"))
+    })
+}
+
+const fn key_of(by: UsageBy) -> GroupBy {
+    match by {
+        UsageBy::Hour => GroupBy::Hour,
+        UsageBy::Day => GroupBy::Day,
+        UsageBy::Month => GroupBy::Month,
+        UsageBy::Model => GroupBy::Model,
+        UsageBy::Key => GroupBy::ApiKey,
+        UsageBy::Wallet => GroupBy::Wallet,
+        UsageBy::Route => GroupBy::Route,
+    }
+}
+
+async fn filter(store: &Store, report: &Report) -> Result<UsageFilter, CommandFailure> {
+    let wallet = match &report.wallet {
+        Some(reference) => Some(wallet::find(store, reference).await?.wallet.id),
+        None => None,
+    };
+    let api_key = match &report.key {
+        Some(reference) => Some(key::find(store, reference).await?.id),
+        None => None,
+    };
+    let (model, route) = (report.model.clone(), report.route.clone());
+    Ok(UsageFilter { wallet, api_key, model, route })
 }
 
 /// Format of a report: CSV, or one of the formats that every command has.
@@ -62,24 +107,16 @@ fn form(output: Output, format: Option<Format>) -> Result<ReportFormat, CommandF
 }
 
 fn view(usage: &UsageRow) -> UsageView {
-    let UsageRow { group, currency, totals } = usage;
-    let (mut day, mut model, mut owner) = (None, None, None);
-    match group {
-        Group::Day(moment) => day = Some(date(*moment)),
-        Group::Model(id) => model = Some(id.clone()),
-        Group::ApiKey { name, id } => {
-            let (api_key_id, api_key_name) = (id.to_string(), name.clone());
-            owner = Some(UsageOwner::ApiKey { api_key_id, api_key_name });
-        }
-        Group::Wallet { name, id } => {
-            let (wallet_id, wallet_name) = (id.to_string(), name.clone());
-            owner = Some(UsageOwner::Wallet { wallet_id, wallet_name });
-        }
-    }
-    UsageView {
-        day,
-        model,
-        owner,
+    let UsageRow { group, second, currency, totals } = usage;
+    let known = totals.known();
+    let mut view = UsageView {
+        hour: None,
+        day: None,
+        month: None,
+        model: None,
+        api_key: None,
+        wallet: None,
+        route: None,
         currency: currency.to_string(),
         completed: totals.completed,
         refused: totals.refused,
@@ -91,41 +128,70 @@ fn view(usage: &UsageRow) -> UsageView {
         refunded_micros: totals.refunded.get(),
         exposure_micros: totals.exposure.get(),
         costed: totals.costed,
-        provider_cost_micros: totals.provider_cost.get(),
-        margin_micros: totals.margin.get(),
+        provider_cost_micros: known.map(|it| it.provider_cost.get()),
+        margin_micros: known.map(|it| it.margin.get()),
+    };
+    for group in std::iter::once(group).chain(second) {
+        match group {
+            Group::Hour(_) => view.hour = Some(shown(group)),
+            Group::Day(_) => view.day = Some(shown(group)),
+            Group::Month(_) => view.month = Some(shown(group)),
+            Group::Model(id) => view.model = Some(id.clone()),
+            Group::Route(route) => view.route = Some(route.clone()),
+            Group::ApiKey { name, id } => {
+                let (api_key_id, api_key_name) = (id.to_string(), name.clone());
+                view.api_key = Some(UsageApiKey { api_key_id, api_key_name });
+            }
+            Group::Wallet { name, id } => {
+                let (wallet_id, wallet_name) = (id.to_string(), name.clone());
+                view.wallet = Some(UsageWallet { wallet_id, wallet_name });
+            }
+        }
     }
+    view
 }
 
-fn head(by: GroupBy) -> [&'static str; COLUMNS] {
-    let group = match by {
+fn head(by: Grouping) -> Vec<&'static str> {
+    let name = |by| match by {
+        GroupBy::Hour => "hour",
         GroupBy::Day => "day",
+        GroupBy::Month => "month",
         GroupBy::Model => "model",
         GroupBy::ApiKey => "key",
         GroupBy::Wallet => "wallet",
+        GroupBy::Route => "route",
     };
-    let mut names = [group, "currency"]
-        .into_iter()
-        .chain(COUNTS)
-        .chain(MeterKind::ALL.map(MeterKind::label))
-        .chain(AMOUNTS);
-    std::array::from_fn(|_column| names.next().unwrap_or_default())
+    let sums = ["currency"].into_iter().chain(COUNTS).chain(MeterKind::ALL.map(MeterKind::label));
+    by.keys().map(name).chain(sums).chain(AMOUNTS).collect()
 }
 
-/// A group, a currency, counts, meters and amounts.
-const COLUMNS: usize = 2 + COUNTS.len() + MeterKind::COUNT + AMOUNTS.len();
+fn row(usage: &UsageRow) -> Vec<String> {
+    let UsageRow { group, second, currency, totals } = usage;
+    std::iter::once(group)
+        .chain(second)
+        .map(shown)
+        .chain([currency.to_string()])
+        .chain(counts(usage).map(|count| count.to_string()))
+        .chain(amounts(totals).map(|amount| spelled(amount, |amount| amount.to_string())))
+        .collect()
+}
 
-fn row(usage: &UsageRow) -> [String; COLUMNS] {
-    let UsageRow { group, currency, totals } = usage;
-    let group = match group {
-        Group::Day(moment) => date(*moment),
+/// A group in one column: what people call it.
+fn shown(group: &Group) -> String {
+    match group {
+        Group::Hour(start) => format!("{}Z", cut(*start, 19)),
+        Group::Day(start) => cut(*start, 10),
+        Group::Month(start) => cut(*start, 7),
         Group::Model(id) => id.clone(),
         Group::ApiKey { name, .. } | Group::Wallet { name, .. } => name.clone(),
-    };
-    let mut cells = [group, currency.to_string()]
-        .into_iter()
-        .chain(counts(usage).map(|count| count.to_string()))
-        .chain(amounts(totals).map(|amount| amount.to_string()));
-    std::array::from_fn(|_column| cells.next().unwrap_or_default())
+        Group::Route(route) if route.is_empty() => DASH.to_owned(),
+        Group::Route(route) => route.clone(),
+    }
+}
+
+/// The first characters of a moment.
+fn cut(moment: Timestamp, characters: usize) -> String {
+    rfc3339(moment).chars().take(characters).collect()
 }
 
 /// Operations by their outcome, then meters.
@@ -136,45 +202,62 @@ fn counts(usage: &UsageRow) -> impl Iterator<Item = u64> {
         .chain(totals.meters)
 }
 
-/// In the order of [`AMOUNTS`].
-const fn amounts(totals: &Totals) -> [Micros; AMOUNTS.len()] {
-    let Totals { charge, shortfall, refunded, provider_cost, margin, exposure, .. } = *totals;
-    [charge, shortfall, refunded, provider_cost, margin, exposure]
+/// In the order of [`AMOUNTS`]; nothing where it is not known.
+fn amounts(totals: &Totals) -> [Option<Micros>; AMOUNTS.len()] {
+    let Totals { charge, shortfall, refunded, exposure, .. } = *totals;
+    let known = totals.known();
+    let cost = known.map(|KnownCost { provider_cost, .. }| provider_cost);
+    let margin = known.map(|KnownCost { margin, .. }| margin);
+    [Some(charge), Some(shortfall), Some(refunded), cost, margin, Some(exposure)]
 }
 
-fn spell_csv(by: GroupBy, usages: &[UsageRow]) -> String {
-    let group: &[&str] = match by {
-        GroupBy::Day => &["day"],
-        GroupBy::Model => &["model"],
-        // The id beside the name, whose spelling `csv::chosen` may change.
-        GroupBy::ApiKey => &["api_key_id", "api_key_name"],
-        GroupBy::Wallet => &["wallet_id", "wallet_name"],
+fn spelled(amount: Option<Micros>, spell: impl FnOnce(Micros) -> String) -> String {
+    amount.map_or_else(|| DASH.to_owned(), spell)
+}
+
+fn spell_csv(by: Grouping, usages: &[UsageRow]) -> String {
+    let name = |by: GroupBy| -> &[&str] {
+        match by {
+            GroupBy::Hour => &["hour"],
+            GroupBy::Day => &["day"],
+            GroupBy::Month => &["month"],
+            GroupBy::Model => &["model"],
+            // The id beside the name, whose spelling `csv::chosen` may change.
+            GroupBy::ApiKey => &["api_key_id", "api_key_name"],
+            GroupBy::Wallet => &["wallet_id", "wallet_name"],
+            GroupBy::Route => &["route"],
+        }
     };
     let amount_names = AMOUNTS.map(|name| format!("{name}_micros"));
-    let names = group.iter().copied().chain(["currency"]).chain(COUNTS);
+    let groups: Vec<_> = by.keys().flat_map(name).copied().collect();
+    let names = groups.into_iter().chain(["currency"]).chain(COUNTS);
     let names = names
         .chain(MeterKind::ALL.map(MeterKind::label))
         .chain(amount_names.iter().map(String::as_str));
     let mut text = csv::record(names);
     for usage in usages {
-        let UsageRow { group, currency, totals } = usage;
-        let mut fields = match group {
-            Group::Day(moment) => vec![date(*moment)],
-            Group::Model(id) => vec![id.clone()],
-            Group::ApiKey { name, id } => vec![id.to_string(), csv::chosen(name)],
-            Group::Wallet { name, id } => vec![id.to_string(), csv::chosen(name)],
-        };
+        let UsageRow { group, second, currency, totals } = usage;
+        let groups = std::iter::once(group).chain(second);
+        let mut fields: Vec<_> = groups.flat_map(cells).collect();
         fields.push(currency.to_string());
         fields.extend(counts(usage).map(|count| count.to_string()));
         // In micros: a spreadsheet would round a decimal of six places to what its column shows.
-        fields.extend(amounts(totals).map(|amount| amount.get().to_string()));
+        let micros = |amount: Micros| amount.get().to_string();
+        fields.extend(amounts(totals).map(|amount| spelled(amount, micros)));
         text.push_str(&csv::record(fields.iter().map(String::as_str)));
     }
     text
 }
 
-/// The day that begins at a moment.
-fn date(moment: Timestamp) -> String {
-    let moment = rfc3339(moment);
-    moment.split_once('T').map_or_else(|| moment.clone(), |(date, _time)| date.to_owned())
+/// A group's columns in CSV.
+fn cells(group: &Group) -> Vec<String> {
+    match group {
+        Group::ApiKey { name, id } => vec![id.to_string(), csv::chosen(name)],
+        Group::Wallet { name, id } => vec![id.to_string(), csv::chosen(name)],
+        // Chosen by whoever wrote the configuration; none, which is no text of theirs, is a dash.
+        Group::Model(text) | Group::Route(text) if !text.is_empty() => vec![csv::chosen(text)],
+        Group::Hour(_) | Group::Day(_) | Group::Month(_) | Group::Model(_) | Group::Route(_) => {
+            vec![shown(group)]
+        }
+    }
 }

@@ -13,23 +13,28 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use holdfast_domain::credential::Grant;
+use holdfast_accounts::{
+    Accounts, AccountsError, KeyOrder, Name, NewWallet, Outcome, PostingRecord, Principal,
+    Reference, Request,
+};
+use holdfast_domain::account::PostingDetails;
+use holdfast_domain::credential::{Bearer, Grant};
+use holdfast_domain::listing::{ApiKeyFilter, Order, PageRequest};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, PinError};
-use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Currency, Incarnation, Micros, NodeAddress, PostingId, Prices};
+use holdfast_domain::{
+    CommandKey, Currency, Directory as _, Incarnation, Micros, NodeAddress, Prices,
+};
 use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };
 use holdfast_http::{DirectTransport, HttpConfig};
-use holdfast_store::list::{ApiKeyFilter, Order, PageRequest};
 use holdfast_store::{SchemaError, ServeLock, Store, migrate};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
 
 use super::files;
-use crate::accounts::posting::deposit;
-use crate::accounts::{create_wallet, issue_key};
+use crate::accounts;
 use crate::failure::CommandFailure;
 use crate::provider::build;
 use crate::{database, node};
@@ -39,8 +44,10 @@ use holdfast_config::{Config, ProviderKind};
 pub(super) const DEFAULT_NAME: &str = "default";
 /// Funds of that wallet: ten units of its currency.
 const DEFAULT_FUNDS: Micros = Micros::new(10_000_000);
-/// Id of the posting of these funds: the same at every start, so that they are booked once.
-const DEFAULT_DEPOSIT: PostingId = PostingId::from_bytes(*b"holdfast-default");
+/// Request keys of the steps of a first start: the same at every start, so that each is done once.
+const DEFAULT_WALLET: &[u8; 16] = b"holdfast-wallet1";
+const DEFAULT_KEY: &[u8; 16] = b"holdfast-api-key";
+const DEFAULT_DEPOSIT: &[u8; 16] = b"holdfast-default";
 
 /// With a configuration file nothing is made by itself, not even a folder for the lock.
 pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
@@ -72,10 +79,7 @@ pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), Com
 /// On a database without an API key: a wallet with funds and one key. Returns what its bearer must
 /// keep. A start that ended halfway is taken up where it ended; a wallet of another name is proof
 /// that somebody set things up by hand.
-pub(super) async fn first_key(
-    store: &Store,
-    secret: &ServerSecret,
-) -> anyhow::Result<Option<String>> {
+pub(super) async fn first_key(store: &Store, secrets: &Secrets) -> anyhow::Result<Option<String>> {
     let any = PageRequest::first(Order::Oldest, 1);
     if !store.api_keys(ApiKeyFilter::default(), any).await?.rows.is_empty() {
         return Ok(None);
@@ -83,27 +87,62 @@ pub(super) async fn first_key(
     let nobody_was_here = store.wallets(any).await?.rows.is_empty();
     let usd = Currency::USD;
     // A start that ended halfway left a wallet of this name and currency: it is taken up.
-    let begun = store.wallet_named(DEFAULT_NAME).await?.filter(|it| it.currency == usd);
-    let wallet = match begun {
-        Some(wallet) => wallet,
-        None if nobody_was_here => create_wallet(store, DEFAULT_NAME, usd).await?,
-        None => return Ok(None),
-    };
+    let begun = store.wallet_named(DEFAULT_NAME).await?;
+    let is_begun = begun.is_some_and(|it| it.wallet.currency == usd);
+    let (accounts, principal) = (accounts::over(store, secrets), Principal::local());
+    let name: Name = DEFAULT_NAME.parse()?;
+    if !is_begun && !nobody_was_here {
+        return Ok(None);
+    }
+    if !is_begun {
+        let (currency, name) = (usd, name.clone());
+        let new =
+            NewWallet { name, currency, external_id: None, low_balance: None, key_spend: None };
+        accounts.create_wallet(&principal, &request(DEFAULT_WALLET), &new).await?;
+    }
+    let wallet = Reference::Name(name.clone());
     // The key comes last: it is what the next start looks for, so all before it is done by then.
-    deposit(store, &wallet, DEFAULT_FUNDS, DEFAULT_DEPOSIT).await?;
-    let everything = Grant::default();
-    let (_key, bearer) =
-        issue_key(store, secret, wallet.id, Some(DEFAULT_NAME), everything).await?;
-    Ok(Some(bearer.expose()))
+    deposit(&accounts, &wallet).await?;
+    let order = KeyOrder { name: Some(name), external_id: None, grant: Grant::default() };
+    let issued =
+        accounts.issue_api_keys(&principal, &request(DEFAULT_KEY), &wallet, &[order]).await?;
+    let bearer = issued.thing.first().and_then(|issued| issued.bearer.as_ref());
+    Ok(bearer.map(Bearer::expose))
 }
 
-/// Starts the engine under a new incarnation of the node's name; `listens` is its address for other
-/// nodes.
+async fn deposit(
+    accounts: &Accounts,
+    wallet: &Reference,
+) -> Result<Outcome<PostingRecord>, AccountsError> {
+    let (asked, details) = (request(DEFAULT_DEPOSIT), PostingDetails::default());
+    accounts.deposit(&Principal::local(), &asked, wallet, DEFAULT_FUNDS, details).await
+}
+
+/// Request of a step of the first start, the same at every start.
+fn request(step: &[u8; 16]) -> Request {
+    Request::new(CommandKey::from_bytes(*step), &[step], None)
+}
+
+/// Name under which this process works beside others, and its address for other nodes.
+pub(super) struct Identity {
+    pub(super) node: Node,
+    listens: Option<SocketAddr>,
+}
+
+impl Identity {
+    /// A new incarnation of the node's name: it tells this process from an earlier one of that name.
+    pub(super) fn new(config: &Config, listens: Option<SocketAddr>) -> anyhow::Result<Self> {
+        let (name, incarnation) = (node::name(config)?, Incarnation::from(Uuid::new_v4()));
+        Ok(Self { node: Node { name, incarnation }, listens })
+    }
+}
+
+/// Starts the engine under this identity.
 pub(super) async fn engine(
     config: &Config,
     store: &Store,
     secrets: Secrets,
-    listens: Option<SocketAddr>,
+    Identity { node, listens }: Identity,
     serving: ServingConfig,
 ) -> anyhow::Result<Arc<Engine>> {
     let ports = Ports {
@@ -112,8 +151,6 @@ pub(super) async fn engine(
         keys: Arc::new(store.clone()),
         wallets: Arc::new(store.clone()),
     };
-    // A new incarnation at each start tells this process from an earlier one of its name.
-    let node = Node { name: node::name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
     let options = Options {
         node,
         // The lock of a file proves that nobody else has the name.
@@ -208,6 +245,8 @@ pub(super) fn listening(config: &Config) -> HttpConfig {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_domain::Wallets;
+    use holdfast_domain::secret::ServerSecret;
     use holdfast_domain::wallet::Wallet;
     use holdfast_store::{DatabaseUrl, Options as StoreOptions};
     use tempfile::TempDir;
@@ -230,14 +269,18 @@ mod tests {
         (folder, Store::open(StoreOptions::new(url)).await.unwrap())
     }
 
-    fn secret() -> ServerSecret {
-        ServerSecret::new(&[7; 32]).unwrap()
+    fn secrets() -> Secrets {
+        Secrets::new(ServerSecret::new(&[7; 32]).unwrap(), Vec::new())
+    }
+
+    async fn create_wallet(store: &Store, name: &str) {
+        Wallets::create(store, Uuid::new_v4().into(), name, Currency::USD).await.unwrap();
     }
 
     async fn only_wallet(store: &Store) -> Wallet {
         let mut wallets = store.wallets(PageRequest::first(Order::Oldest, 9)).await.unwrap().rows;
         assert_eq!(wallets.len(), 1);
-        wallets.remove(0)
+        wallets.remove(0).wallet
     }
 
     #[tokio::test]
@@ -245,16 +288,15 @@ mod tests {
         for half in [Half::Nothing, Half::Wallet, Half::Deposit] {
             let (_folder, store) = store().await;
             if half != Half::Nothing {
-                let usd = "USD".parse().unwrap();
-                let made = create_wallet(&store, DEFAULT_NAME, usd).await.unwrap();
+                create_wallet(&store, DEFAULT_NAME).await;
                 if half == Half::Deposit {
-                    let deposit = deposit(&store, &made, DEFAULT_FUNDS, DEFAULT_DEPOSIT);
-                    deposit.await.unwrap();
+                    let wallet = DEFAULT_NAME.parse().unwrap();
+                    deposit(&accounts::over(&store, &secrets()), &wallet).await.unwrap();
                 }
             }
-            assert!(first_key(&store, &secret()).await.unwrap().is_some(), "{half:?}");
+            assert!(first_key(&store, &secrets()).await.unwrap().is_some(), "{half:?}");
             assert_eq!(only_wallet(&store).await.available, DEFAULT_FUNDS, "{half:?}");
-            assert_eq!(first_key(&store, &secret()).await.unwrap(), None, "{half:?}");
+            assert_eq!(first_key(&store, &secrets()).await.unwrap(), None, "{half:?}");
             assert_eq!(only_wallet(&store).await.available, DEFAULT_FUNDS, "{half:?}");
             store.close().await.unwrap();
         }
@@ -263,8 +305,8 @@ mod tests {
     #[tokio::test]
     async fn what_somebody_set_up_by_hand_is_left_alone() {
         let (_folder, store) = store().await;
-        create_wallet(&store, "acme", "USD".parse().unwrap()).await.unwrap();
-        assert_eq!(first_key(&store, &secret()).await.unwrap(), None);
+        create_wallet(&store, "acme").await;
+        assert_eq!(first_key(&store, &secrets()).await.unwrap(), None);
         assert_eq!(only_wallet(&store).await.name, "acme");
         store.close().await.unwrap();
     }

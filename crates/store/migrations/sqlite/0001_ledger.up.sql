@@ -23,7 +23,7 @@ CREATE TABLE api_keys (
     seq INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
     wallet_id BLOB NOT NULL REFERENCES wallets (id),
-    name TEXT NOT NULL UNIQUE CHECK (length(name) > 0),
+    name TEXT NOT NULL CHECK (length(name) > 0),
     requests_per_minute INTEGER CHECK (requests_per_minute >= 0),
     tokens_per_minute INTEGER CHECK (tokens_per_minute >= 0),
     concurrency INTEGER CHECK (concurrency >= 0),
@@ -38,6 +38,8 @@ CREATE TABLE api_keys (
     CHECK ((spend_micros IS NULL) = (spend_window IS NULL))
 ) STRICT;
 
+-- Customers name their keys without asking each other.
+CREATE UNIQUE INDEX api_keys_of_wallet ON api_keys (wallet_id, name);
 CREATE TRIGGER api_keys_keep_identity BEFORE UPDATE OF seq, id, wallet_id, created_at ON api_keys
 BEGIN SELECT RAISE(ABORT, 'the identity and wallet of an API key never change'); END;
 CREATE TRIGGER api_keys_stay_revoked BEFORE UPDATE OF revoked_at ON api_keys

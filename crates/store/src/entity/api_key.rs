@@ -10,7 +10,6 @@ pub struct Model {
     #[sea_orm(unique)]
     pub id: Vec<u8>,
     pub wallet_id: Vec<u8>,
-    #[sea_orm(unique)]
     pub name: String,
     pub requests_per_minute: Option<i64>,
     pub tokens_per_minute: Option<i64>,
@@ -22,6 +21,10 @@ pub struct Model {
     pub ends_at: Option<i64>,
     pub created_at: i64,
     pub revoked_at: Option<i64>,
+    pub external_id: Option<String>,
+    pub usage: String,
+    pub edited: i64,
+    pub suspended_at: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]

@@ -2,32 +2,35 @@
 
 use std::fmt;
 
-/// Rows that would be deleted for good: those of the book.
+/// Rows of one table that taking a migration back deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
-    /// Wallets, whatever is in them.
-    pub wallets: i64,
-    /// API keys.
-    pub api_keys: i64,
-    /// Operations.
-    pub operations: i64,
+pub(super) struct LostTable {
+    pub(super) table: &'static str,
+    /// One row in words, and several.
+    pub(super) nouns: [&'static str; 2],
 }
 
+/// Rows that would be deleted for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss(pub(super) Vec<(i64, LostTable)>);
+
 impl Loss {
-    pub(super) const fn is_nothing(self) -> bool {
-        self.wallets == 0 && self.api_keys == 0 && self.operations == 0
+    pub(super) fn is_nothing(&self) -> bool {
+        self.0.iter().all(|(count, _)| *count == 0)
     }
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |count: i64, noun| match count {
-            1 => format!("1 {noun}"),
-            _ => format!("{count} {noun}s"),
-        };
-        let Self { wallets, api_keys, operations } = *self;
-        let (wallets, api_keys) = (of(wallets, "wallet"), of(api_keys, "API key"));
-        write!(f, "{wallets}, {api_keys}, {} and the book of them", of(operations, "operation"))
+        let counted = self.0.iter().map(|(count, LostTable { nouns: [one, several], .. })| {
+            if *count == 1 { format!("1 {one}") } else { format!("{count} {several}") }
+        });
+        let counted: Vec<_> = counted.collect();
+        match counted.split_last() {
+            Some((last, [])) => f.write_str(last),
+            Some((last, others)) => write!(f, "{} and {last}", others.join(", ")),
+            None => f.write_str("nothing"),
+        }
     }
 }
 

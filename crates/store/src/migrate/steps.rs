@@ -6,6 +6,7 @@
 use holdfast_domain::Timestamp;
 
 use super::MigrationStatus;
+use super::loss::LostTable;
 use crate::dialect::Dialect;
 
 /// Migration of the schema from one version to the next, and back, for both databases.
@@ -16,11 +17,13 @@ pub(super) struct Migration {
     /// Texts to this schema and back, in SQLite's words and in PostgreSQL's.
     pub(super) sqlite: [&'static str; 2],
     pub(super) postgres: [&'static str; 2],
-    /// Counts what taking it back deletes, as [`Loss`](super::Loss) tells it.
-    pub(super) loss: &'static str,
+    /// Tables whose rows taking it back deletes, as far as people would miss them.
+    pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS];
+
+const LEDGER: Migration = Migration {
     version: 1,
     name: "ledger",
     sqlite: [
@@ -31,9 +34,60 @@ pub(super) const MIGRATIONS: &[Migration] = &[Migration {
         include_str!("../../migrations/postgres/0001_ledger.up.sql"),
         include_str!("../../migrations/postgres/0001_ledger.down.sql"),
     ],
-    loss: "SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM api_keys),
-            (SELECT count(*) FROM operations)",
-}];
+    loss: &[
+        LostTable { table: "wallets", nouns: ["wallet", "wallets"] },
+        LostTable { table: "api_keys", nouns: ["API key", "API keys"] },
+        LostTable { table: "operations", nouns: ["operation", "operations"] },
+        LostTable { table: "postings", nouns: ["posting", "postings"] },
+    ],
+};
+
+const ADMINISTRATION: Migration = Migration {
+    version: 2,
+    name: "administration",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0002_administration.up.sql"),
+        include_str!("../../migrations/sqlite/0002_administration.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0002_administration.up.sql"),
+        include_str!("../../migrations/postgres/0002_administration.down.sql"),
+    ],
+    loss: &[
+        LostTable { table: "admin_keys", nouns: ["admin key", "admin keys"] },
+        LostTable { table: "audit", nouns: ["row of the trail", "rows of the trail"] },
+    ],
+};
+
+const JOBS: Migration = Migration {
+    version: 3,
+    name: "jobs",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0003_jobs.up.sql"),
+        include_str!("../../migrations/sqlite/0003_jobs.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0003_jobs.up.sql"),
+        include_str!("../../migrations/postgres/0003_jobs.down.sql"),
+    ],
+    // Reports of what is in the book, and nothing of the book.
+    loss: &[],
+};
+
+const USAGE_HOURS: Migration = Migration {
+    version: 4,
+    name: "usage_hours",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0004_usage_hours.up.sql"),
+        include_str!("../../migrations/sqlite/0004_usage_hours.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0004_usage_hours.up.sql"),
+        include_str!("../../migrations/postgres/0004_usage_hours.down.sql"),
+    ],
+    // Sums of rows that stay, made again by the next way there.
+    loss: &[],
+};
 
 /// Schema that all migrations make together, for tests that look at it without a store.
 #[cfg(test)]

@@ -9,8 +9,8 @@ use holdfast_domain::{Currency, PostingId, WalletId, Wallets};
 use crate::dialect::blob;
 use crate::reading::statement;
 use crate::rows::{self, Cells};
-use crate::statement::Period;
 use crate::{Store, WriteBackend, unavailable};
+use holdfast_domain::listing::Period;
 
 #[async_trait]
 impl Wallets for Store {

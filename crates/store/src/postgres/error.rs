@@ -118,6 +118,12 @@ pub(super) fn is_broken(error: &sqlx::Error) -> bool {
         || is_lost(error)
 }
 
+/// True where nothing can have been committed: the server said what it refused, or the error is of
+/// this side, before COMMIT.
+pub(crate) fn is_certain(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some() && !has_code(error, &["40003"]) || is_refusal(error)
+}
+
 /// True for a violated unique key: another row has that name or id.
 pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.is_unique_violation())

@@ -16,7 +16,8 @@ use crate::unavailable;
 
 const ISSUE: &str = "INSERT INTO api_keys (id, wallet_id, name, requests_per_minute,
     tokens_per_minute, concurrency, spend_micros, spend_window, models, balance, ends_at,
-    created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    created_at, external_id, usage) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+    $10, $11, $12, $13, $14)";
 const ADD: &str = "INSERT INTO credentials (id, api_key_id, verifier, server_secret, created_at,
     ends_at) VALUES ($1, $2, $3, $4, $5, $6)";
 const REVOKE: &str = "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
@@ -85,7 +86,8 @@ async fn issue(
     credential: &Credential,
     now: Timestamp,
 ) -> Result<Option<ApiKey>, sqlx::Error> {
-    let NewApiKey { id, wallet, name, grant } = key;
+    let api_key = key.issued_at(now);
+    let ApiKey { id, wallet, name, grant, .. } = &api_key;
     let limits = grant.limits;
     let found: Option<i64> = sqlx::query_scalar("SELECT seq FROM wallets WHERE id = $1")
         .bind(wallet.to_bytes().to_vec())
@@ -98,7 +100,7 @@ async fn issue(
     sqlx::query(ISSUE)
         .bind(id.to_bytes().to_vec())
         .bind(wallet.to_bytes().to_vec())
-        .bind(&name)
+        .bind(name)
         .bind(count(limits.requests_per_minute))
         .bind(count(limits.tokens_per_minute))
         .bind(count(limits.concurrency))
@@ -108,10 +110,12 @@ async fn issue(
         .bind(grant.balance.label())
         .bind(grant.ends_at.map(Timestamp::as_micros))
         .bind(now.as_micros())
+        .bind(&api_key.external_id)
+        .bind(grant.usage.label())
         .execute(&mut *connection)
         .await?;
     add(connection, credential, now).await?;
-    Ok(Some(ApiKey { id, wallet, name, grant, created_at: now, revoked_at: None }))
+    Ok(Some(api_key))
 }
 
 async fn rotate(

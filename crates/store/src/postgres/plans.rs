@@ -18,7 +18,7 @@ use crate::migrate;
 const STATES: [&str; 3] = [
     "",
     "ANALYZE",
-    "INSERT INTO wallets VALUES (1, '\\x00112233445566778899aabbccddeeff', 'w', 'USD', 9, 1, 0);
+    "INSERT INTO wallets (seq, id, name, currency, available, held, created_at) VALUES (1, '\\x00112233445566778899aabbccddeeff', 'w', 'USD', 9, 1, 0);
      INSERT INTO operations VALUES (1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 1, 0, '\\x00112233445566778899aabbccddeeff',
         '', gen_bytes(16), '', 'a/b', gen_bytes(8), gen_bytes(32), gen_bytes(32), 'p', gen_bytes(16), 'n',
         gen_bytes(16), 'leased', '[]');

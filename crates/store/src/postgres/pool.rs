@@ -31,7 +31,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connect::session;
 use super::error::is_broken;
-use super::session::{AUDIT_STATEMENT, CLOCK, Session, begin_snapshot, is_healthy, within};
+use super::session::{CLOCK, Session, begin_snapshot, is_healthy, within};
 
 /// Longest wait of a caller for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
@@ -39,9 +39,8 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(2);
 /// Age at which a connection that nobody has used is closed.
 const IDLE: Duration = Duration::from_secs(300);
-/// Time-out of a snapshot read: longer than the server lets it run.
-const AUDIT: Duration = Duration::from_secs(16 * 60);
-const _: () = assert!(AUDIT.as_secs() > AUDIT_STATEMENT.as_secs());
+/// Time that a statement of a snapshot read is waited for beyond its limit: the server ends it first.
+const ANSWER_LATE: Duration = Duration::from_secs(30);
 /// Time-out of closing a connection or ending its transaction: one that takes longer is dead.
 const END: Duration = Duration::from_secs(2);
 
@@ -72,6 +71,8 @@ pub(crate) struct PgReadTransaction {
     /// Locked for a statement at a time: SeaORM's builder shares what it reads through.
     taken: tokio::sync::Mutex<ConnectionGuard>,
     shared: Arc<PoolInner>,
+    /// Longest wait for a statement.
+    patience: Duration,
 }
 
 impl ConnectionPool {
@@ -144,13 +145,17 @@ impl ConnectionPool {
         self.run(move |connection| Box::pin(read(connection, statement))).await
     }
 
-    /// Begins a read of several statements.
-    pub(crate) async fn moment(&self) -> Result<PgReadTransaction, sqlx::Error> {
+    /// Begins a read of several statements, each with this limit.
+    pub(crate) async fn moment(
+        &self,
+        statement: Duration,
+    ) -> Result<PgReadTransaction, sqlx::Error> {
         let shared = Arc::clone(&self.shared);
         let mut taken = shared.acquire().await?;
         // Where this fails, or is dropped, the connection goes with it.
-        within(self.patience, taken.connection.execute(begin_snapshot())).await?;
-        Ok(PgReadTransaction { taken: tokio::sync::Mutex::new(taken), shared })
+        within(self.patience, taken.connection.execute(begin_snapshot(statement))).await?;
+        let patience = statement.saturating_add(ANSWER_LATE);
+        Ok(PgReadTransaction { taken: tokio::sync::Mutex::new(taken), shared, patience })
     }
 
     /// Closes the connections, once nothing uses them any more.
@@ -213,7 +218,7 @@ impl PgReadTransaction {
         statement: Statement,
     ) -> Result<Vec<QueryResult>, sqlx::Error> {
         let mut taken = self.taken.lock().await;
-        within(AUDIT, read(&mut taken.connection, statement)).await
+        within(self.patience, read(&mut taken.connection, statement)).await
     }
 
     /// Ends the snapshot. A connection on which that fails is not used again.

@@ -18,18 +18,18 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor, Row as _};
 
+use crate::CREATION_DISORDER;
 use crate::dialect::Dialect;
-use crate::list::CREATION_DISORDER;
 
 /// The server's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Postgres.clock();
 
-/// Limit of a statement that a caller waits for.
-pub(super) const READ_STATEMENT: Duration = Duration::from_secs(10);
+/// Limit of a statement that a caller waits for, and of each of a report.
+pub(crate) const READ_STATEMENT: Duration = Duration::from_secs(10);
 /// Limit of a statement of administration, or of a purge.
 pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
-/// Limit of a statement in a snapshot read: audits and reports go through all there is.
-pub(super) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
+/// Limit of a statement in a snapshot read: audits go through all there is.
+pub(crate) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
 /// Limit of a statement of a migration, which may rewrite or index all there is.
 pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
 /// Limit of a statement of the writer, which touches no row that it does not name.
@@ -64,10 +64,10 @@ pub(super) struct Session {
     pub(super) plans: &'static str,
 }
 
-/// Begin of a read of several statements, which all see one moment.
-pub(super) fn begin_snapshot() -> AssertSqlSafe<String> {
-    // LOCAL: the session keeps its shorter limit for the next caller.
-    let statement = AUDIT_STATEMENT.as_millis();
+/// Begin of a read of several statements, which all see one moment and have this limit each.
+pub(super) fn begin_snapshot(statement: Duration) -> AssertSqlSafe<String> {
+    // LOCAL: the session keeps its own limit for the next caller.
+    let statement = statement.as_millis();
     AssertSqlSafe(format!(
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
          SET LOCAL statement_timeout = {statement}"

@@ -28,7 +28,7 @@ impl Postgres {
                     .execute(connection)
                     .await?;
                 let zero = Micros::ZERO;
-                Ok(Wallet { id, name, currency, available: zero, held: zero })
+                Ok(Wallet { id, name, currency, available: zero, held: zero, suspended_at: None })
             })
         });
         created.await.map_err(|error| {

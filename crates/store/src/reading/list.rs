@@ -1,50 +1,40 @@
-//! The queries behind [`crate::list`]: API keys and wallets, by pages, by id and by name.
+//! The directory: wallets, API keys and operations, by pages, by id and by name.
 
+use async_trait::async_trait;
+use holdfast_domain::account::WalletRecord;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, WalletId};
-use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryTrait, Select};
+use holdfast_domain::{ApiKeyId, Directory, Micros, OperationId, WalletId};
+use sea_orm::sea_query::Query;
+use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QueryTrait, Select};
 
+use super::operation::operations;
 use super::page::{numbers, page, sparse_page};
-use super::report::{in_force, is_in_force};
+use super::report::{in_force, is_in_force, refunds};
 use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::entity::{api_key, credential, wallet};
-use crate::list::{ApiKeyFilter, ApiKeyListing, ApiKeyState, Page, PageRequest};
-use crate::report::LiveCredential;
+use holdfast_domain::listing::LiveCredential;
+use holdfast_domain::listing::{
+    ApiKeyFilter, ApiKeyListing, ApiKeyState, OperationFilter, OperationListing, Page, PageRequest,
+};
 
-impl Store {
-    /// Wallets.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn wallets(&self, request: PageRequest) -> Result<Page<Wallet>, Unavailable> {
+#[async_trait]
+impl Directory for Store {
+    async fn wallets(&self, request: PageRequest) -> Result<Page<WalletRecord>, Unavailable> {
         self.read_transaction(move |db| {
             Box::pin(page(db, wallet::Entity::find(), wallet::Column::Seq, request))
         })
         .await
     }
 
-    /// The wallet of this name.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn wallet_named(&self, name: &str) -> Result<Option<Wallet>, Unavailable> {
+    async fn wallet_named(&self, name: &str) -> Result<Option<WalletRecord>, Unavailable> {
         let named = wallet::Entity::find().filter(wallet::Column::Name.eq(name));
-        let found: Vec<(i64, Wallet)> = self.select(named.as_query()).await?;
+        let found: Vec<(i64, WalletRecord)> = self.select(named.as_query()).await?;
         Ok(found.into_iter().next().map(|(_, wallet)| wallet))
     }
 
-    /// API keys with their credentials in force.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn api_keys(
+    async fn api_keys(
         &self,
         filter: ApiKeyFilter,
         request: PageRequest,
@@ -52,28 +42,38 @@ impl Store {
         self.read_transaction(move |db| Box::pin(api_keys(db, filter, request))).await
     }
 
-    /// The API key of this id.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn api_key(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Unavailable> {
-        self.one_api_key(api_key::Column::Id.eq(id.to_bytes().to_vec())).await
-    }
-
-    /// The API key of this name.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn api_key_named(&self, name: &str) -> Result<Option<ApiKey>, Unavailable> {
-        self.one_api_key(api_key::Column::Name.eq(name)).await
-    }
-
-    async fn one_api_key(&self, which: Expr) -> Result<Option<ApiKey>, Unavailable> {
-        let which = api_key::Entity::find().filter(which);
-        let found: Vec<(i64, ApiKey)> = self.select(which.as_query()).await?;
+    async fn api_key(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Unavailable> {
+        let of_id = api_key::Entity::find().filter(api_key::Column::Id.eq(id.to_bytes().to_vec()));
+        let found: Vec<(i64, ApiKey)> = self.select(of_id.as_query()).await?;
         Ok(found.into_iter().next().map(|(_, api_key)| api_key))
+    }
+
+    async fn api_keys_named(
+        &self,
+        name: &str,
+        wallet: Option<WalletId>,
+    ) -> Result<Vec<ApiKey>, Unavailable> {
+        let named = api_key::Entity::find()
+            .filter(api_key::Column::Name.eq(name))
+            .apply_if(wallet, |keys, wallet| {
+                keys.filter(api_key::Column::WalletId.eq(wallet.to_bytes().to_vec()))
+            })
+            .order_by_asc(api_key::Column::Seq);
+        let found: Vec<(i64, ApiKey)> = self.select(named.as_query()).await?;
+        Ok(found.into_iter().map(|(_, api_key)| api_key).collect())
+    }
+
+    async fn operations(
+        &self,
+        filter: OperationFilter,
+        request: PageRequest,
+    ) -> Result<Page<OperationListing>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(operations(db, filter, request))).await
+    }
+
+    async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
+        let sum = Query::select().expr(refunds(operation.to_bytes().to_vec())).take();
+        Ok(self.select(&sum).await?.first().copied().unwrap_or(Micros::ZERO))
     }
 }
 

@@ -8,42 +8,27 @@
 use std::ops::Range;
 
 use holdfast_domain::operation::{Lease, Operation};
-use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{Micros, Timestamp};
 use sea_orm::sea_query::{Expr, ExprTrait as _, Func};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, Iterable, JoinType, QueryFilter, QueryOrder, QuerySelect,
-    QueryTrait, RelationTrait, Select,
+    ColumnTrait, Condition, EntityTrait, Iterable, JoinType, QueryFilter, QuerySelect, QueryTrait,
+    RelationTrait, Select,
 };
 
-use super::page::{numbers, page, sparse_page};
+use super::page::{first_at, numbers, page, sparse_page};
 use super::report::refunds;
 use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
-use crate::Store;
+use crate::CREATION_DISORDER;
 use crate::dialect::Dialect;
 use crate::entity::operation::{Column, Entity, Relation};
 use crate::entity::{api_key, node, price};
-use crate::list::{CREATION_DISORDER, OperationFilter, OperationListing, Page, PageRequest, Scope};
 use crate::rows::{self, BadRow, Cells};
-use crate::statement::Period;
+use holdfast_domain::listing::Period;
+use holdfast_domain::listing::{OperationFilter, OperationListing, Page, PageRequest, Scope};
 
-impl Store {
-    /// Operations.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn operations(
-        &self,
-        filter: OperationFilter,
-        request: PageRequest,
-    ) -> Result<Page<OperationListing>, Unavailable> {
-        self.read_transaction(move |db| Box::pin(operations(db, filter, request))).await
-    }
-}
-
-async fn operations(
+/// A page of operations.
+pub(super) async fn operations(
     db: &ReadTransaction,
     filter: OperationFilter,
     request: PageRequest,
@@ -108,37 +93,17 @@ pub(super) fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) 
 async fn created_in(db: &ReadTransaction, period: Period) -> Result<Range<i64>, ReadError> {
     let all = numbers::<Entity>(db, Column::Seq).await?;
     let disorder = i64::try_from(CREATION_DISORDER.as_micros()).unwrap_or(i64::MAX);
+    let columns = [Column::Seq, Column::CreatedAt];
+    let created_at = |moment| first_at::<Entity>(db, columns, moment, all.clone());
     let start = match period.from {
-        Some(from) => first_at(db, from.as_micros().saturating_sub(disorder), all.end).await?,
+        Some(from) => created_at(from.as_micros().saturating_sub(disorder)).await?,
         None => all.start,
     };
     let end = match period.to {
-        Some(to) => first_at(db, to.as_micros().saturating_add(disorder), all.end).await?,
+        Some(to) => created_at(to.as_micros().saturating_add(disorder)).await?,
         None => all.end,
     };
     Ok(start..end)
-}
-
-/// Number of an operation created at this moment or later, the one before which was created before
-/// it; or `end`.
-async fn first_at(db: &ReadTransaction, moment: i64, end: i64) -> Result<i64, ReadError> {
-    let (mut low, mut high) = (0, end);
-    while low < high {
-        let middle = low.midpoint(high);
-        // Numbers of a server have gaps: the next one that there is.
-        let next = Entity::find()
-            .select_only()
-            .columns([Column::Seq, Column::CreatedAt])
-            .filter(Column::Seq.gte(middle))
-            .order_by_asc(Column::Seq)
-            .limit(1);
-        let next: Vec<(i64, i64)> = db.select(next.as_query()).await?;
-        match next.first() {
-            Some((seq, created_at)) if *created_at < moment => low = seq.saturating_add(1),
-            Some(_) | None => high = middle,
-        }
-    }
-    Ok(low)
 }
 
 /// A row of the list without what all rows share.

@@ -17,7 +17,7 @@ use sea_orm::{
 
 use super::row::{FromCells, Row};
 use super::{ReadError, ReadTransaction, read};
-use crate::list::{Order, PAGE_MAX, Page, PageCursor, PageRequest, ROWS_READ_MAX};
+use holdfast_domain::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest, ROWS_READ_MAX};
 
 /// Reads the page of what is selected, by the number in its first column.
 pub(super) async fn page<E, M, T>(
@@ -100,4 +100,31 @@ pub(super) async fn numbers<E: EntityTrait>(
     let last = E::find().select_only().column(number).order_by_desc(number).limit(1);
     let last: Vec<i64> = db.select(last.as_query()).await?;
     Ok(0..last.first().map_or(0, |last| last.saturating_add(1)))
+}
+
+/// Number of a row created at this moment or later, the one before which was created before it; or
+/// the end of these numbers. `columns` are the number and the moment of creation.
+pub(super) async fn first_at<E: EntityTrait>(
+    db: &ReadTransaction,
+    [number, created_at]: [E::Column; 2],
+    moment: i64,
+    numbers: Range<i64>,
+) -> Result<i64, ReadError> {
+    let Range { start: mut low, end: mut high } = numbers;
+    while low < high {
+        let middle = low.midpoint(high);
+        // Numbers of a server have gaps: the next one that there is.
+        let next = E::find()
+            .select_only()
+            .columns([number, created_at])
+            .filter(number.gte(middle))
+            .order_by_asc(number)
+            .limit(1);
+        let next: Vec<(i64, i64)> = db.select(next.as_query()).await?;
+        match next.first() {
+            Some((seq, created_at)) if *created_at < moment => low = seq.saturating_add(1),
+            Some(_) | None => high = middle,
+        }
+    }
+    Ok(low)
 }

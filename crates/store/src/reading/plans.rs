@@ -11,8 +11,8 @@ use super::operation::{OperationRow, select};
 use super::page::{page, sparse_page};
 use crate::dialect::Dialect;
 use crate::entity::operation::Column;
-use crate::list::{OperationFilter, Order, Page, PageCursor, PageRequest, Scope};
 use crate::sqlite::plans::{ledger, plan};
+use holdfast_domain::listing::{OperationFilter, Order, Page, PageCursor, PageRequest, Scope};
 
 /// A connection that finds nothing, and keeps the statements.
 struct Recorder(Mutex<Vec<String>>);

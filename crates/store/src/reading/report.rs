@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::{Currency, Micros, OperationId, Timestamp};
+use holdfast_domain::{Currency, Micros, Timestamp};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect,
@@ -13,7 +14,7 @@ use sea_orm::{
 use super::row::FromCells;
 use crate::Store;
 use crate::entity::{api_key, credential, operation, posting, price};
-use crate::report::{LiveCredential, OutstandingHolds};
+use crate::report::OutstandingHolds;
 use crate::rows::{self, BadRow, Cells};
 
 impl Store {
@@ -58,16 +59,6 @@ impl Store {
             outstanding.oldest_age = outstanding.oldest_age.max(age);
         }
         Ok(outstanding)
-    }
-
-    /// Sum of the refunds of an operation's charge.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
-        let sum = Query::select().expr(refunds(operation.to_bytes().to_vec())).take();
-        Ok(self.select(&sum).await?.first().copied().unwrap_or(Micros::ZERO))
     }
 }
 

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use holdfast_domain::account::WalletRecord;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::secret::ServerSecretId;
-use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 
-use crate::report::LiveCredential;
 use crate::rows::{self, BadRow, Cells};
+use holdfast_domain::listing::LiveCredential;
 
 /// A value that is read of the columns of a row.
 pub(super) trait FromCells: Sized {
@@ -57,11 +57,9 @@ impl FromCells for Micros {
     }
 }
 
-impl FromCells for Wallet {
+impl FromCells for WalletRecord {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        // Its moment of creation, which nobody is shown.
-        cells.skip(1);
-        rows::wallet(cells)
+        rows::wallet_record(cells)
     }
 }
 

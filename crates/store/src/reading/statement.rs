@@ -16,7 +16,8 @@ use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
-use crate::statement::{Period, Statement, StatementBalance};
+use crate::statement::{Statement, StatementBalance};
+use holdfast_domain::listing::Period;
 
 /// The last transfers of a wallet in a period, oldest first. Those of one moment were committed
 /// together: what pays comes before what is paid from it, and refunds come last.

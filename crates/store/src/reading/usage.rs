@@ -1,27 +1,39 @@
-//! The query behind [`crate::usage`]. It reads the rows of all operations: an index by the moment
-//! of finishing would cost every request a write, and nobody waits for a report. Rows are summed
-//! page by page, so that no more than a page is ever sorted or held.
+//! Reports of usage, the queries behind [`crate::usage`].
+//!
+//! ```text
+//!             period.from            whole hours            period.to
+//! summed           |--edge--|==========================|--edge--|      usage_hours; edges: operations
+//! not summed       |--------------------------------------------|      operations, from the first number
+//! ended late       |--------------------------------------------|      operations that are noted
+//! ```
+//!
+//! Every operation that has finished is in one of the three ([`summing`]), and so is every refund.
+//! All is read in one transaction: what is summed meanwhile is neither missed nor read twice.
+//! Operations are read page by page, so that no more than a page is ever sorted or held.
 
-use std::collections::BTreeMap;
+mod check;
+pub(crate) mod facts;
+mod summing;
+
 use std::ops::Range;
 
+use holdfast_domain::limits::Counter;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::usage::MeterKind;
-use holdfast_domain::{ApiKeyId, Currency, WalletId};
-use sea_orm::sea_query::{Expr, ExprTrait as _, Query, SelectStatement};
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryResult, QuerySelect, QueryTrait,
-};
+use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
+use sea_orm::sea_query::SelectStatement;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
 
+pub(super) use self::check::mismatches;
+use self::facts::{HOUR, Scope, Selection};
 use super::page::numbers;
-use super::report::{refunds, total};
+use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
 use crate::Store;
-use crate::entity::operation::{self, Column};
-use crate::entity::{api_key, wallet};
+use crate::entity::{api_key, operation, posting, wallet};
 use crate::rows::{self, BadRow, Cells};
-use crate::statement::Period;
-use crate::usage::{DAY_MICROS, GroupBy, GroupKey, Sums, Totals, UsageRow};
+use crate::usage::hour::SummingPosition;
+use crate::usage::{GroupBy, GroupKey, Names, Sums, Totals, UsageFilter, UsageQuery, UsageRow};
+use holdfast_domain::listing::Period;
 
 /// Operations that are summed at once.
 const PAGE: usize = 20_000;
@@ -29,18 +41,7 @@ const PAGE: usize = 20_000;
 /// Names that are looked up at once.
 const NAMES: usize = 500;
 
-/// The meters, in the order of [`MeterKind::ALL`].
-const METERS: [Column; MeterKind::COUNT] = [
-    Column::Input,
-    Column::CachedInput,
-    Column::CacheWrite,
-    Column::AudioInput,
-    Column::Output,
-    Column::Reasoning,
-    Column::AudioOutput,
-    Column::Request,
-    Column::Image,
-];
+const SUMMED: &str = "SELECT steps, operations_to, postings_to FROM usage_summed";
 
 impl Store {
     /// Usage that finished in a period, summed for each group and currency, sorted by both.
@@ -48,128 +49,193 @@ impl Store {
     /// # Errors
     ///
     /// Where the database cannot be read, or a sum does not fit into 64 bits.
-    pub async fn usage(&self, by: GroupBy, period: Period) -> Result<Vec<UsageRow>, Unavailable> {
-        self.read_transaction(move |db| Box::pin(report(db, by, period))).await
+    pub async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, Unavailable> {
+        self.report_transaction(move |db| Box::pin(report(db, query))).await
     }
+}
+
+/// A report in the making.
+struct Report<'r> {
+    db: &'r ReadTransaction,
+    keys: Vec<GroupBy>,
+    filter: UsageFilter,
+    sums: Sums,
 }
 
 async fn report(
     db: &ReadTransaction,
-    by: GroupBy,
-    period: Period,
+    UsageQuery { by, filter, period }: UsageQuery,
 ) -> Result<Vec<UsageRow>, ReadError> {
+    let filter = with_wallet(db, filter).await?;
+    let keys = by.keys().collect();
+    let mut report = Report { db, keys, filter, sums: Sums::default() };
+    let summed = summed(db).await?;
     let (from, to) = period.bounds();
-    let numbers = numbers::<operation::Entity>(db, Column::Seq).await?;
-    let mut sums = Sums::default();
-    for start in numbers.step_by(PAGE) {
-        let end = start.saturating_add(i64::try_from(PAGE).unwrap_or(i64::MAX));
-        let page = page(by, start..end, from..to);
-        for row in db.query_all(&page).await.map_err(super::read)? {
-            let (part, currency, totals) = summed(by, &row).map_err(ReadError::Row)?;
-            sums.add(part, currency, &totals).map_err(ReadError::Usage)?;
-        }
+    let all = numbers::<operation::Entity>(db, operation::Column::Seq).await?;
+    let postings = numbers::<posting::Entity>(db, posting::Column::Seq).await?;
+    let Split { hours, edges } = Split::of(period);
+    report.add(|scope| scope.hours(&hours)).await?;
+    report.walk(summed.operations_to..all.end, from..to).await?;
+    report.add(|scope| scope.operations(&Selection::Late, &(from..to))).await?;
+    report.add(|scope| scope.refunds(&(summed.postings_to..postings.end), &(from..to))).await?;
+    for edge in edges.into_iter().flatten() {
+        report.walk(all.start..summed.operations_to, edge.clone()).await?;
+        report.add(|scope| scope.refunds(&(postings.start..summed.postings_to), &edge)).await?;
     }
-    let names = names(db, by, sums.ids()).await?;
-    Ok(sums.with_names(&names))
+    let names = names(db, report.sums.ids()).await?;
+    Ok(report.sums.with_names(&names))
 }
 
-/// Sums over the operations with these numbers that finished then.
-pub(crate) fn page(by: GroupBy, numbers: Range<i64>, finished: Range<i64>) -> SelectStatement {
-    let part = match by {
-        // Spelled out: a bind would be another one in GROUP BY, and so another expression.
-        GroupBy::Day => Expr::cust(format!("operations.finished_at / {DAY_MICROS}")),
-        GroupBy::Model => Column::Model.into_expr(),
-        GroupBy::ApiKey => Column::ApiKeyId.into_expr(),
-        GroupBy::Wallet => Column::WalletId.into_expr(),
-    };
-    let currency = wallet::Column::Currency.into_expr();
-    let only = |those: Expr, then: Expr| -> Expr { Expr::case(those, then).into() };
-    let count = |those: Expr| only(those, 1.into()).count();
-    let refunded = refunds(Column::Id.into_expr());
-    // A run that may have cost something, and that nobody was charged for.
-    let is_exposed = Column::Phase.is_in(["refused", "abandoned"]);
-    let exposure = only(is_exposed, Column::Hold.into_expr());
-    let (charge, cost) = (Column::Charge.into_expr(), Column::ProviderCost.into_expr());
-    // Nothing of what has no cost: it is absent there, and so is the difference.
-    let margin = charge.clone().sub(refunded.clone()).sub(cost.clone());
-    let mut page = Query::select();
-    page.exprs([part.clone(), currency.clone()])
-        .exprs(["completed", "refused", "abandoned"].map(|phase| count(Column::Phase.eq(phase))))
-        .expr(count(Column::MetersSource.eq("estimated")))
-        .exprs(METERS.map(|meter| total(meter.into_expr())))
-        .exprs([charge, Column::Shortfall.into_expr(), refunded, exposure].map(total))
-        .expr(cost.clone().count())
-        .exprs([cost, margin].map(total))
-        .from(operation::Entity)
-        // Operations come first in the join, whatever the planner thinks of wallets.
-        .cross_join(wallet::Entity)
-        .and_where(wallet::Column::Id.into_expr().eq(Column::WalletId.into_expr()))
-        .and_where(Column::Seq.gte(numbers.start))
-        .and_where(Column::Seq.lt(numbers.end))
-        .and_where(Column::FinishedAt.gte(finished.start))
-        .and_where(Column::FinishedAt.lt(finished.end))
-        .add_group_by([part, currency]);
-    page
+impl Report<'_> {
+    /// Adds up the operations with these numbers that finished then.
+    async fn walk(&mut self, numbers: Range<i64>, finished: Range<i64>) -> Result<(), ReadError> {
+        for page in pages(numbers, PAGE) {
+            let page = Selection::Numbers(page);
+            self.add(|scope| scope.operations(&page, &finished)).await?;
+        }
+        Ok(())
+    }
+
+    async fn add(
+        &mut self,
+        statement: impl FnOnce(&Scope<'_>) -> SelectStatement,
+    ) -> Result<(), ReadError> {
+        let Self { db, keys, filter, sums } = self;
+        let select = statement(&Scope { dialect: db.dialect(), keys, filter });
+        for row in db.query_all(&select).await.map_err(super::read)? {
+            let mut cells = Cells::new(&row);
+            let mut key = |by: &GroupBy| key(*by, &mut cells).map_err(ReadError::Row);
+            let mut keys = keys.iter();
+            let first = keys.next().map_or(Err(ReadError::Row(BadRow::Value(0))), &mut key)?;
+            let second = keys.next().map(&mut key).transpose()?;
+            let currency = rows::currency(&mut cells).map_err(ReadError::Row)?;
+            let totals = Totals::from_cells(&mut cells).map_err(ReadError::Row)?;
+            sums.add((first, second), currency, &totals).map_err(ReadError::Usage)?;
+        }
+        Ok(())
+    }
 }
 
-fn summed(by: GroupBy, row: &QueryResult) -> Result<(GroupKey, Currency, Totals), BadRow> {
+/// A period in whole hours, and the parts of hours before and after them.
+#[derive(Debug, PartialEq, Eq)]
+struct Split {
+    hours: Range<i64>,
+    edges: [Option<Range<i64>>; 2],
+}
+
+impl Split {
+    fn of(period: Period) -> Self {
+        let (from, to) = period.bounds();
+        let before = |moment: i64| moment.saturating_sub(moment.rem_euclid(HOUR));
+        let first = match period.from {
+            Some(_) if before(from) < from => before(from).saturating_add(HOUR),
+            Some(_) | None => from,
+        };
+        let last = period.to.map_or(to, |_bounded| before(to));
+        if first > last {
+            // Within one hour.
+            return Self { hours: 0..0, edges: [Some(from..to), None] };
+        }
+        let edge = |edge: Range<i64>| (!edge.is_empty()).then_some(edge);
+        Self { hours: first..last, edges: [edge(from..first), edge(last..to)] }
+    }
+}
+
+/// Numbers by the page.
+fn pages(numbers: Range<i64>, page: usize) -> impl Iterator<Item = Range<i64>> {
+    let (end, width) = (numbers.end, i64::try_from(page).unwrap_or(i64::MAX));
+    numbers.step_by(page).map(move |start| start..start.saturating_add(width).min(end))
+}
+
+/// Numbers to which operations and postings are summed.
+async fn summed(db: &ReadTransaction) -> Result<SummingPosition, ReadError> {
+    let rows = db.query(SUMMED, []).await?;
+    let row = rows.first().ok_or(ReadError::Row(BadRow::Value(0)))?;
     let mut cells = Cells::new(row);
-    let part = match by {
-        GroupBy::Day => GroupKey::Day(cells.int()?),
+    let mut number = || cells.int().map_err(ReadError::Row);
+    Ok(SummingPosition { steps: number()?, operations_to: number()?, postings_to: number()? })
+}
+
+/// The filter with the wallet of its API key: sums are found by their wallet.
+async fn with_wallet(db: &ReadTransaction, filter: UsageFilter) -> Result<UsageFilter, ReadError> {
+    let (None, Some(id)) = (filter.wallet, filter.api_key) else { return Ok(filter) };
+    let found: Vec<WalletId> = db.select(wallet_of(id).as_query()).await?;
+    Ok(UsageFilter { wallet: found.first().copied(), ..filter })
+}
+
+fn wallet_of(id: ApiKeyId) -> sea_orm::Select<api_key::Entity> {
+    use api_key::Column;
+    api_key::Entity::find()
+        .select_only()
+        .column(Column::WalletId)
+        .filter(Column::Id.eq(id.to_bytes().to_vec()))
+}
+
+fn key(by: GroupBy, cells: &mut Cells<'_>) -> Result<GroupKey, BadRow> {
+    Ok(match by {
+        GroupBy::Hour => GroupKey::Hour(cells.timestamp()?),
+        GroupBy::Day => GroupKey::Day(cells.timestamp()?),
+        GroupBy::Month => GroupKey::Month(month(cells.timestamp()?)),
         GroupBy::Model => GroupKey::Model(cells.text()?),
         GroupBy::ApiKey => GroupKey::ApiKey(ApiKeyId::from_bytes(cells.bytes()?)),
         GroupBy::Wallet => GroupKey::Wallet(WalletId::from_bytes(cells.bytes()?)),
-    };
-    let currency = rows::currency(&mut cells)?;
-    let (completed, refused, abandoned) = (cells.small()?, cells.small()?, cells.small()?);
-    let estimated = cells.small()?;
-    let mut meters = [0; MeterKind::COUNT];
-    for count in &mut meters {
-        *count = cells.small()?;
+        GroupBy::Route => GroupKey::Route(cells.text()?),
+    })
+}
+
+/// The month of a day, as spend limits have it.
+fn month(day: Timestamp) -> Timestamp {
+    Counter::SpendMonth.window(day)
+}
+
+impl FromCells for WalletId {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        cells.bytes().map(Self::from_bytes)
     }
-    let (charge, shortfall, refunded) = (cells.micros()?, cells.micros()?, cells.micros()?);
-    let exposure = cells.micros()?;
-    let (costed, provider_cost, margin) = (cells.small()?, cells.micros()?, cells.micros()?);
-    let totals = Totals {
-        completed,
-        refused,
-        abandoned,
-        estimated,
-        meters,
-        charge,
-        shortfall,
-        refunded,
-        exposure,
-        costed,
-        provider_cost,
-        margin,
-    };
-    Ok((part, currency, totals))
+}
+
+impl FromCells for Totals {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        let (completed, refused, abandoned) = (cells.small()?, cells.small()?, cells.small()?);
+        let estimated = cells.small()?;
+        let mut meters = Self::NOTHING.meters;
+        for count in &mut meters {
+            *count = cells.small()?;
+        }
+        Ok(Self {
+            completed,
+            refused,
+            abandoned,
+            estimated,
+            meters,
+            charge: cells.micros()?,
+            shortfall: cells.micros()?,
+            refunded: cells.micros()?,
+            exposure: cells.micros()?,
+            costed: cells.small()?,
+            provider_cost: cells.micros()?,
+            margin: cells.micros()?,
+        })
+    }
 }
 
 /// The names of what is grouped by id.
 async fn names(
     db: &ReadTransaction,
-    by: GroupBy,
-    ids: Vec<[u8; 16]>,
-) -> Result<BTreeMap<[u8; 16], String>, ReadError> {
-    let mut names = BTreeMap::new();
-    for ids in ids.chunks(NAMES) {
-        let ids = ids.iter().map(|id| id.to_vec());
-        let named = match by {
-            GroupBy::Day | GroupBy::Model => break,
-            GroupBy::ApiKey => {
-                use api_key::Column::{Id, Name};
-                let some = api_key::Entity::find().select_only().columns([Id, Name]);
-                some.filter(Id.is_in(ids)).into_query()
-            }
-            GroupBy::Wallet => {
-                use wallet::Column::{Id, Name};
-                let some = wallet::Entity::find().select_only().columns([Id, Name]);
-                some.filter(Id.is_in(ids)).into_query()
-            }
-        };
-        names.extend(db.select::<([u8; 16], String)>(&named).await?);
+    [api_keys, wallets]: [Vec<[u8; 16]>; 2],
+) -> Result<Names, ReadError> {
+    let mut names = Names::new();
+    for ids in api_keys.chunks(NAMES) {
+        use api_key::Column::{Id, Name};
+        let some = api_key::Entity::find().select_only().columns([Id, Name]);
+        let some = some.filter(Id.is_in(ids.iter().map(|id| id.to_vec())));
+        names.extend(db.select::<([u8; 16], String)>(some.as_query()).await?);
+    }
+    for ids in wallets.chunks(NAMES) {
+        use wallet::Column::{Id, Name};
+        let some = wallet::Entity::find().select_only().columns([Id, Name]);
+        let some = some.filter(Id.is_in(ids.iter().map(|id| id.to_vec())));
+        names.extend(db.select::<([u8; 16], String)>(some.as_query()).await?);
     }
     Ok(names)
 }

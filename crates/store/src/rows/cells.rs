@@ -54,7 +54,7 @@ impl<'r> Cells<'r> {
     }
 
     /// Parses the next column by `read`; `None` there means that it cannot stand there.
-    pub(super) fn parse<T: TryGetable + FromSql, U>(
+    pub(crate) fn parse<T: TryGetable + FromSql, U>(
         &mut self,
         read: impl FnOnce(T) -> Option<U>,
     ) -> Result<U, BadRow> {
@@ -106,7 +106,7 @@ impl<'r> Cells<'r> {
         self.parse(|value: Vec<u8>| value.try_into().ok())
     }
 
-    pub(super) fn opt_bytes<const N: usize>(&mut self) -> Result<Option<[u8; N]>, BadRow> {
+    pub(crate) fn opt_bytes<const N: usize>(&mut self) -> Result<Option<[u8; N]>, BadRow> {
         self.parse(|value: Option<Vec<u8>>| value.map(TryInto::try_into).transpose().ok())
     }
 

@@ -14,7 +14,8 @@ use crate::unavailable;
 
 const ISSUE: &str = "INSERT INTO api_keys (id, wallet_id, name, requests_per_minute,
     tokens_per_minute, concurrency, spend_micros, spend_window, models, balance, ends_at,
-    created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    created_at, external_id, usage) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+    ?10, ?11, ?12, ?13, ?14)";
 const ADD: &str = "INSERT INTO credentials (id, api_key_id, verifier, server_secret, created_at,
     ends_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const REVOKE: &str = "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
@@ -73,7 +74,8 @@ fn issue(
     credential: &Credential,
     now: Timestamp,
 ) -> Result<Option<ApiKey>, WriteError> {
-    let NewApiKey { id, wallet, name, grant } = key;
+    let api_key = key.issued_at(now);
+    let ApiKey { id, wallet, name, grant, .. } = &api_key;
     let limits = grant.limits;
     let mut find = transaction.prepare("SELECT 1 FROM wallets WHERE id = ?1")?;
     // Asked first: the foreign key would only say that something is missing, as a failure of the database.
@@ -94,10 +96,12 @@ fn issue(
         grant.balance.label(),
         grant.ends_at.map(Timestamp::as_micros),
         now.as_micros(),
+        api_key.external_id,
+        grant.usage.label(),
     ];
     transaction.execute(ISSUE, row)?;
     add(transaction, credential, now)?;
-    Ok(Some(ApiKey { id, wallet, name, grant, created_at: now, revoked_at: None }))
+    Ok(Some(api_key))
 }
 
 fn rotate(

@@ -12,8 +12,9 @@ use super::statements::Statements;
 use crate::dialect::Dialect;
 use crate::migrate;
 use crate::ports::{JournalStatements, STANDING};
-use crate::reading::{statement, usage};
-use crate::usage::GroupBy;
+use crate::reading::statement;
+use crate::reading::usage::facts::{Scope, Selection};
+use crate::usage::{GroupBy, UsageFilter};
 
 pub(crate) fn ledger() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
@@ -64,14 +65,38 @@ fn no_statement_of_a_request_reads_a_whole_table() {
 }
 
 #[test]
-fn a_report_reads_operations_by_their_numbers_and_sorts_no_more_than_a_page() {
+fn a_report_reads_rows_by_an_index_and_sorts_no_more_than_a_page() {
     let connection = ledger();
-    for by in [GroupBy::Day, GroupBy::Model, GroupBy::ApiKey, GroupBy::Wallet] {
-        let page = DbBackend::Sqlite.build(&usage::page(by, 0..1, 0..1));
-        let plan = plan(&connection, &page.sql);
-        let operations = "SEARCH operations USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
-        assert_eq!(plan.first().map(String::as_str), Some(operations), "{plan:#?}");
-        assert!(!plan.iter().any(|line| reads_a_table(line)), "{plan:#?}");
+    let (everybody, wallet) = (UsageFilter::default(), Some(WalletId::from_u128(1)));
+    let customer = UsageFilter { wallet, ..UsageFilter::default() };
+    let numbers = Selection::Numbers(0..1);
+    for by in GroupBy::ALL {
+        for (filter, selection, expected) in [
+            (
+                &everybody,
+                &numbers,
+                "SEARCH operations USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+            ),
+            (
+                &customer,
+                &numbers,
+                "SEARCH operations USING INDEX operations_of_wallet (wallet_id=? AND rowid>? AND rowid<?)",
+            ),
+            (&everybody, &Selection::Late, "SEARCH operations USING INTEGER PRIMARY KEY (rowid=?)"),
+        ] {
+            let scope = Scope { dialect: Dialect::Sqlite, keys: &[by], filter };
+            let page = DbBackend::Sqlite.build(&scope.operations(selection, &(0..1)));
+            let mut plan = plan(&connection, &page.sql);
+            assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:#?}");
+            // Those that are noted are few.
+            plan.retain(|line| line != "SCAN late_ends");
+            assert!(!plan.iter().any(|line| reads_a_table(line)), "{plan:#?}");
+        }
+        let scope = Scope { dialect: Dialect::Sqlite, keys: &[by], filter: &customer };
+        let hours = DbBackend::Sqlite.build(&scope.hours(&(0..1)));
+        let plan = plan(&connection, &hours.sql);
+        let expected = "SEARCH usage_hours USING PRIMARY KEY (wallet_id=? AND hour>? AND hour<?)";
+        assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:#?}");
     }
 }
 

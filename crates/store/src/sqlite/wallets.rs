@@ -21,7 +21,7 @@ impl Sqlite {
             let row = (id.to_bytes(), name.as_str(), currency.as_str(), now.as_micros());
             transaction.execute(CREATE, row)?;
             let zero = Micros::ZERO;
-            Ok(Wallet { id, name, currency, available: zero, held: zero })
+            Ok(Wallet { id, name, currency, available: zero, held: zero, suspended_at: None })
         });
         created.await.map_err(|error| {
             // By the table, as on a server: the name is taken or not as the row is written.

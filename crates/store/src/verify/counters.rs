@@ -1,14 +1,16 @@
-//! Expected counters of API keys, by their operations' rows.
+//! Expected counters of API keys, by sums over their operations' rows.
 //!
 //! Counters of days, months and all time are exact. Those of minutes are looked at for an hour
 //! only: the next minute forgets them, and they are deleted after two days. Rows do not tell two
 //! things of them: whether what was abandoned had been sent to anybody, and which limits an earlier
 //! generation had. So these have bounds.
+//!
+//! Which reservation an ending leaves standing is written down here once more, for sums of many
+//! operations: the domain says it of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::limits::Counter;
-use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::{ApiKeyId, Timestamp};
 
 use crate::judge::Window;
@@ -18,7 +20,7 @@ const RECENT_MICROS: i64 = 3_600 * 1_000_000;
 
 /// Ranges in which counters should stand, by window.
 #[derive(Debug)]
-pub(super) struct ExpectedCounters {
+pub(crate) struct ExpectedCounters {
     recent: Timestamp,
     windows: BTreeMap<Window, CountRange>,
     /// API keys whose minutes cannot be known: a generation that held nothing left no trace.
@@ -32,42 +34,81 @@ struct CountRange {
     high: i128,
 }
 
+/// Sums over operations of one API key that reserved the same counters at one time and ended alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OperationSums {
+    pub(crate) api_key: ApiKeyId,
+    /// Begin of the minute of their admission, or of the day where that minute is not looked at.
+    pub(crate) admitted: Timestamp,
+    /// Bits of the reserved counters, in the order of [`Counter::ALL`], the first the lowest.
+    pub(crate) counters: u8,
+    pub(crate) end: Ending,
+    pub(crate) count: i128,
+    pub(crate) hold: i128,
+    pub(crate) charge: i128,
+    pub(crate) reserved_tokens: i128,
+    pub(crate) used_tokens: i128,
+}
+
+/// Ending of an operation, as far as counters go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Running,
+    Completed,
+    /// Not run, in its first generation or in a later one, whose request stays counted.
+    Open {
+        is_first: bool,
+    },
+    Refused,
+    Abandoned,
+}
+
+impl Ending {
+    /// The ending that a row says; none where no phase has this label.
+    pub(crate) fn of(phase: &str, is_first: bool) -> Option<Self> {
+        match phase {
+            "leased" | "recorded" => Some(Self::Running),
+            "completed" => Some(Self::Completed),
+            "open" => Some(Self::Open { is_first }),
+            "refused" => Some(Self::Refused),
+            "abandoned" => Some(Self::Abandoned),
+            _ => None,
+        }
+    }
+}
+
 impl ExpectedCounters {
-    pub(super) fn new(now: Timestamp) -> Self {
-        let recent = Timestamp::from_micros(now.as_micros().saturating_sub(RECENT_MICROS));
+    pub(crate) fn new(now: Timestamp) -> Self {
+        let hour_ago = Timestamp::from_micros(now.as_micros().saturating_sub(RECENT_MICROS));
+        // A whole minute: half of one could not be compared.
+        let recent = Counter::Requests.window(hour_ago);
         Self { recent, windows: BTreeMap::new(), untold: BTreeSet::new() }
     }
 
-    /// Counts an operation, whose generations between its first and its last were admitted then.
-    pub(super) fn operation(&mut self, operation: &Operation, reopened: &[Timestamp]) {
-        let corrections = operation.corrections();
-        let corrected = |counter: Counter| {
-            let moved = corrections.iter().find(|moved| moved.counter == counter);
-            moved.map_or(0, |moved| i128::from(moved.amount))
-        };
-        for counter in Counter::ALL.into_iter().filter(|counter| reserves(operation, *counter)) {
-            let reserved = reserved(operation, counter);
-            let used = reserved + corrected(counter);
-            let may_be_sent = matches!(operation.phase, Phase::Abandoned { .. });
-            let span = if may_be_sent && is_of_minutes(counter) {
-                CountRange { low: 0, high: reserved }
-            } else {
-                CountRange { low: used, high: used }
-            };
-            self.add(operation.api_key, counter, operation.admitted_at, span);
-        }
-        for at in reopened {
-            let perhaps = CountRange { low: 0, high: 1 };
-            self.add(operation.api_key, Counter::Requests, *at, perhaps);
-        }
-        let between = u64::from(operation.generation).saturating_sub(2);
-        if u64::try_from(reopened.len()).is_ok_and(|told| told < between) {
-            self.untold.insert(operation.api_key);
+    /// Begin of the first minute that is looked at.
+    pub(crate) const fn recent(&self) -> Timestamp {
+        self.recent
+    }
+
+    pub(crate) fn operations(&mut self, sums: &OperationSums) {
+        for counter in sums.reserved_counters() {
+            self.add(sums.api_key, counter, sums.admitted, sums.range(counter));
         }
     }
 
+    /// Counts so many generations, between the first and the last of their operations, that were
+    /// admitted in this minute.
+    pub(crate) fn reopened(&mut self, api_key: ApiKeyId, minute: Timestamp, count: i128) {
+        self.add(api_key, Counter::Requests, minute, CountRange { low: 0, high: count });
+    }
+
+    /// Notes an API key whose minutes cannot be known.
+    pub(crate) fn untold(&mut self, api_key: ApiKeyId) {
+        self.untold.insert(api_key);
+    }
+
     /// Compares a counter with its range; a sentence where it does not fit.
-    pub(super) fn compare(&mut self, window: Window, used: i64) -> Option<String> {
+    pub(crate) fn compare(&mut self, window: Window, used: i64) -> Option<String> {
         let (api_key, counter, start) = window;
         // Taken out: what is left when all rows were compared should be counted and is not.
         let CountRange { low, high } = self.windows.remove(&window).unwrap_or_default();
@@ -84,20 +125,19 @@ impl ExpectedCounters {
     }
 
     /// Counters that should be there and are not, after all counters were compared.
-    pub(super) fn missing_counters(&self) -> Vec<(ApiKeyId, String)> {
+    pub(crate) fn missing_counters(&self) -> impl Iterator<Item = (ApiKeyId, String)> + '_ {
         let missing = self.windows.iter().filter(|((api_key, counter, _), span)| {
             span.low != 0 && !(is_of_minutes(*counter) && self.untold.contains(api_key))
         });
-        let told = missing.map(|((api_key, counter, _), span)| {
+        missing.map(|((api_key, counter, _), span)| {
             let label = counter.label();
             (*api_key, format!("its operations make {} of {label}, which is not counted", span.low))
-        });
-        told.collect()
+        })
     }
 
     fn add(&mut self, api_key: ApiKeyId, counter: Counter, at: Timestamp, more: CountRange) {
         let window = counter.window(at);
-        if is_of_minutes(counter) && window < self.recent {
+        if (is_of_minutes(counter) && window < self.recent) || more == CountRange::default() {
             return;
         }
         let span = self.windows.entry((api_key, counter, window)).or_default();
@@ -106,6 +146,44 @@ impl ExpectedCounters {
     }
 }
 
+impl OperationSums {
+    fn reserved_counters(&self) -> impl Iterator<Item = Counter> + use<> {
+        let counters = self.counters;
+        let is_reserved = move |bit| counters.checked_shr(bit).unwrap_or(0) & 1 == 1;
+        let bits = Counter::ALL.into_iter().zip(0_u32..);
+        bits.filter(move |(_, bit)| is_reserved(*bit)).map(|(counter, _bit)| counter)
+    }
+
+    /// Range in which these operations leave a counter.
+    fn range(&self, counter: Counter) -> CountRange {
+        let reserved = self.reserved(counter);
+        let used = match (self.end, counter) {
+            (Ending::Running, _) => reserved,
+            (_, Counter::Concurrency) | (Ending::Open { .. }, Counter::Tokens) => 0,
+            (Ending::Open { is_first: true }, Counter::Requests) => 0,
+            (Ending::Completed, Counter::Tokens) => self.used_tokens,
+            (Ending::Completed, Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth) => {
+                self.charge
+            }
+            (_, Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth) => 0,
+            (_, Counter::Requests | Counter::Tokens) => reserved,
+        };
+        // What was given up may have been proven not to have run: a row does not tell.
+        let may_be_sent = self.end == Ending::Abandoned && is_of_minutes(counter);
+        CountRange { low: if may_be_sent { 0 } else { used }, high: used }
+    }
+
+    /// Sum of what they reserved of a counter.
+    const fn reserved(&self, counter: Counter) -> i128 {
+        match counter {
+            Counter::Requests | Counter::Concurrency => self.count,
+            Counter::Tokens => self.reserved_tokens,
+            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => self.hold,
+        }
+    }
+}
+
+/// True for counters whose windows are minutes.
 const fn is_of_minutes(counter: Counter) -> bool {
     match counter {
         Counter::Requests | Counter::Tokens => true,
@@ -115,20 +193,84 @@ const fn is_of_minutes(counter: Counter) -> bool {
     }
 }
 
-/// Amount that the last generation reserved of a counter.
-fn reserved(operation: &Operation, counter: Counter) -> i128 {
-    match counter {
-        Counter::Requests | Counter::Concurrency => 1,
-        Counter::Tokens => i128::from(operation.reserved.tokens()),
-        Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
-            i128::from(operation.hold.get())
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use holdfast_domain::limits::{CounterReadings, Limits, SpendLimit, SpendWindow};
+    use holdfast_domain::operation::{Change, Receipt, Version};
+    use holdfast_domain::{Event, Micros, Operation, Snapshot, decide};
+    use holdfast_testkit::laws::tenant;
+    use holdfast_testkit::sample::{self, NOW};
+
+    use super::*;
+
+    /// The operation after this event, under limits of every kind.
+    fn ended(event: Option<&dyn Fn(&Operation) -> Event>, window: SpendWindow) -> Operation {
+        let limits = Limits {
+            requests_per_minute: Some(9),
+            tokens_per_minute: Some(9_000),
+            concurrency: Some(9),
+            spend: Some(SpendLimit { micros: Micros::new(9_000), window }),
+        };
+        let receipt =
+            Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
+        let admission = sample::admission(&sample::claim().limits(limits).build());
+        let Change::Operation(transition) = &*admission else { panic!("it is a claim") };
+        let operation = transition.apply(None, receipt).unwrap();
+        let Some(event) = event else { return operation };
+        let event = event(&operation);
+        let before = Arc::new(operation);
+        let snapshot = Snapshot { operation: Some((*before).clone()), ..Snapshot::vacant(NOW) };
+        decide(&snapshot, event).unwrap().apply(Some(&before), receipt).unwrap()
+    }
+
+    fn sums(operation: &Operation) -> OperationSums {
+        let usage = operation.phase.usage();
+        let is_first = operation.generation == 1;
+        OperationSums {
+            api_key: operation.api_key,
+            admitted: Counter::Requests.window(operation.admitted_at),
+            counters: operation.reserved.counters(),
+            end: Ending::of(operation.phase.label(), is_first).unwrap(),
+            count: 1,
+            hold: i128::from(operation.hold.get()),
+            charge: usage.map_or(0, |usage| i128::from(usage.charge.get())),
+            reserved_tokens: i128::from(operation.reserved.tokens()),
+            used_tokens: usage.map_or(0, |usage| {
+                let meters = &usage.metered.meters;
+                i128::from(meters.prompt_tokens() + meters.completion_tokens())
+            }),
         }
     }
-}
 
-/// True where the operation took part in a counter.
-fn reserves(operation: &Operation, counter: Counter) -> bool {
-    let bits = operation.reserved.counters();
-    let bit = Counter::ALL.iter().position(|other| *other == counter);
-    bit.is_some_and(|bit| bits >> bit & 1 == 1)
+    #[test]
+    fn sums_leave_counters_where_the_domain_leaves_them() {
+        type EventOf<'e> = &'e dyn Fn(&Operation) -> Event;
+        let events: [Option<EventOf<'_>>; 6] = [
+            None,
+            Some(&|o| tenant::record(o, 20, 10)),
+            Some(&|o| tenant::finish(o, 20, 10)),
+            Some(&tenant::refuse),
+            Some(&tenant::not_run),
+            Some(&tenant::give_up),
+        ];
+        for (event, window) in
+            events.into_iter().flat_map(|event| SpendWindow::ALL.map(|window| (event, window)))
+        {
+            let operation = ended(event, window);
+            let corrections = operation.corrections();
+            let sums = sums(&operation);
+            // Corrections are of what was reserved, and so are sums.
+            for counter in sums.reserved_counters() {
+                let moved = corrections.iter().find(|moved| moved.counter == counter);
+                let moved = moved.map_or(0, |moved| i128::from(moved.amount));
+                let range = sums.range(counter);
+                let label = (operation.phase.label(), counter.label());
+                assert_eq!(range.high, sums.reserved(counter) + moved, "{label:?}");
+                let is_bounded = sums.end == Ending::Abandoned && is_of_minutes(counter);
+                assert_eq!(range.low, if is_bounded { 0 } else { range.high }, "{label:?}");
+            }
+        }
+    }
 }

@@ -1,13 +1,63 @@
-//! Rules of one operation that its own row and its result's must satisfy.
+//! Rules of one operation that its own row and those that belong to it must satisfy: its API key's,
+//! its wallet's, its result's, its refunds'.
+//!
+//! Moments are compared where they were written twice, and never with each other: a clock that was
+//! set back is no mismatch.
 
-use holdfast_domain::OperationId;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, Phase};
+use holdfast_domain::{ApiKeyId, Micros, OperationId};
 
-use super::{AuditedOperation, RetentionBound, StoredResult};
+use super::{AuditedOperation, Refunds, RetentionBound, StoredResult};
 
-pub(super) fn check(dossier: &AuditedOperation, kept: RetentionBound, wrong: &mut Vec<String>) {
+/// Sentences about an operation whose earlier generations held so much by its transfers.
+pub(crate) fn check(
+    dossier: &AuditedOperation,
+    past_holds: i128,
+    kept: RetentionBound,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    check_owners(dossier, &mut wrong);
+    check_row(dossier, past_holds, &mut wrong);
+    check_price(&dossier.operation, &mut wrong);
+    check_version(&dossier.operation, &mut wrong);
+    check_usage(&dossier.operation, &mut wrong);
+    check_result(&dossier.operation, dossier.result, kept, &mut wrong);
+    check_refunds(&dossier.operation, dossier.refunds, &mut wrong);
+    wrong
+}
+
+fn check_owners(dossier: &AuditedOperation, wrong: &mut Vec<String>) {
     let operation = &dossier.operation;
+    match dossier.key_wallet {
+        None => wrong.push("its API key does not exist".to_owned()),
+        Some(wallet) if wallet != operation.wallet => {
+            wrong.push("its wallet is not that of its API key".to_owned());
+        }
+        Some(_same) => {}
+    }
+    match &dossier.currency {
+        None => wrong.push("its wallet does not exist".to_owned()),
+        Some(currency) if *currency != operation.price.currency.as_str() => {
+            wrong.push("its price is in another currency than its wallet".to_owned());
+        }
+        Some(_same) => {}
+    }
+}
+
+fn check_row(dossier: &AuditedOperation, past_holds: i128, wrong: &mut Vec<String>) {
+    let operation = &dossier.operation;
+    let released = dossier.released.get();
+    if past_holds != i128::from(released) {
+        wrong.push(format!(
+            "its earlier generations held {past_holds} micros by its transfers and {released} by its \
+             row"
+        ));
+    }
+    // A hold of nothing has no transfer that would say the moment once more.
+    if operation.generation == 1 && operation.created_at != operation.admitted_at {
+        wrong.push("it was made at another moment than it was admitted".to_owned());
+    }
     // The id is what makes a key run once: a row under another one would let it run again.
     if operation.id != OperationId::of(operation.api_key, operation.request_key) {
         wrong.push("its id does not follow from its API key and request key".to_owned());
@@ -16,10 +66,6 @@ pub(super) fn check(dossier: &AuditedOperation, kept: RetentionBound, wrong: &mu
         let found = if dossier.is_listed { "listed" } else { "not listed" };
         wrong.push(format!("it is {found} among those that run"));
     }
-    check_price(operation, wrong);
-    check_version(operation, wrong);
-    check_usage(operation, wrong);
-    check_result(operation, dossier.result, kept, wrong);
 }
 
 /// A price version is named after the model and the currency that it is for.
@@ -77,10 +123,13 @@ fn check_result(
         }
         (
             Phase::Recorded(_) | Phase::Completed { .. } | Phase::Refused { .. },
-            StoredResult::Result { finished_at },
+            StoredResult::Result { finished_at, api_key },
         ) => {
             if finished_at != operation.phase.finished_at() {
                 wrong.push("its result says another moment than its row".to_owned());
+            }
+            if api_key.is_some_and(|api_key: ApiKeyId| api_key != operation.api_key) {
+                wrong.push("its result is sealed for another API key".to_owned());
             }
         }
         (
@@ -94,5 +143,24 @@ fn check_result(
             }
         }
         (Phase::Leased | Phase::Open | Phase::Abandoned { .. }, StoredResult::Nothing) => {}
+    }
+}
+
+/// All refunds together give back at most the charge, and to the wallet that paid it.
+fn check_refunds(operation: &Operation, refunds: Refunds, wrong: &mut Vec<String>) {
+    let charge = match &operation.phase {
+        Phase::Completed { usage, .. } => usage.charge,
+        Phase::Leased
+        | Phase::Recorded(_)
+        | Phase::Open
+        | Phase::Refused { .. }
+        | Phase::Abandoned { .. } => Micros::ZERO,
+    };
+    let Refunds { micros, elsewhere } = refunds;
+    if micros > i128::from(charge.get()) {
+        wrong.push(format!("{micros} micros were refunded of a charge of {}", charge.get()));
+    }
+    if elsewhere > 0 {
+        wrong.push("it was refunded to another wallet".to_owned());
     }
 }

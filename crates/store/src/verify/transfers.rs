@@ -4,9 +4,11 @@
 
 use std::cmp::Ordering;
 
-use holdfast_domain::ledger::{Account, Funds, Transfer, TransferKind};
+use holdfast_domain::ledger::{Funds, Transfer, TransferKind};
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::{Micros, Timestamp};
+
+use super::{Subject, Verification};
 
 /// A transfer of an operation as its row tells it, its accounts among it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,58 +18,40 @@ pub(crate) struct AuditEntry {
     pub(crate) at: Timestamp,
 }
 
-/// Sums over the transfers of an operation, in micros.
-#[derive(Debug, Default)]
-pub(crate) struct Sums {
-    pub(crate) count: u64,
-    pub(crate) available: i128,
-    pub(crate) held: i128,
-    /// Sum of the holds of all generations but the last.
-    pub(crate) past_holds: i128,
-    /// Admissions of its generations between the first and the last, where they held anything.
-    pub(crate) reopened: Vec<Timestamp>,
-    pub(crate) wrong: Vec<String>,
-}
-
-/// The transfers of an operation as they are read, in the order of their legs.
+/// The transfers of an operation as they are read, in the order of their legs. What does not fit is
+/// reported at once: an operation of ten thousand generations may have as many mismatches.
 #[derive(Debug)]
 pub(crate) struct Transfers<'o> {
     operation: &'o Operation,
-    sums: Sums,
+    found: &'o mut Verification,
+    /// Sum of the holds of all generations but the last.
+    past_holds: i128,
     /// Transfers of the generation that is being read.
     group: Vec<AuditEntry>,
     has_last: bool,
 }
 
 impl<'o> Transfers<'o> {
-    pub(crate) fn of(operation: &'o Operation) -> Self {
-        Self { operation, sums: Sums::default(), group: Vec::new(), has_last: false }
+    pub(crate) const fn of(operation: &'o Operation, found: &'o mut Verification) -> Self {
+        Self { operation, found, past_holds: 0, group: Vec::new(), has_last: false }
     }
 
     pub(crate) fn add(&mut self, line: AuditEntry) {
         if self.group.first().is_some_and(|first| first.generation != line.generation) {
             self.close_group();
         }
-        self.sums.count += 1;
-        let Transfer { debit, credit, amount, .. } = line.transfer;
-        let amount = i128::from(amount.get());
-        for (account, amount) in [(debit, -amount), (credit, amount)] {
-            match account {
-                Account::Available => self.sums.available += amount,
-                Account::Held => self.sums.held += amount,
-                Account::Funding | Account::Revenue | Account::Adjustments => {}
-            }
-        }
+        self.found.transfers += 1;
         self.group.push(line);
     }
 
-    pub(crate) fn finish(mut self) -> Sums {
+    /// Ends the operation: the sum that its generations before the last held.
+    pub(crate) fn finish(mut self) -> i128 {
         self.close_group();
         // A last generation without any transfer was never seen above; one that holds nothing has none.
         if !self.has_last {
             self.check(self.operation.generation, &[]);
         }
-        self.sums
+        self.past_holds
     }
 
     fn close_group(&mut self) {
@@ -86,12 +70,13 @@ impl<'o> Transfers<'o> {
                 current(self.operation, &transfers)
             }
             Ordering::Less => {
-                self.pass(generation, lines);
+                let held = transfers.iter().filter(|it| it.kind == TransferKind::Hold);
+                self.past_holds += held.map(|it| i128::from(it.amount.get())).sum::<i128>();
                 released_transfers(&transfers)
             }
         };
         if generation == 0 || transfers != expected {
-            self.sums.wrong.push(format!(
+            self.report(format!(
                 "the transfers of its generation {generation} are {}, they should be {}",
                 render_transfers(&transfers),
                 render_transfers(&expected)
@@ -111,21 +96,14 @@ impl<'o> Transfers<'o> {
                 | TransferKind::Lapse => (phase.finished_at(), "finished"),
             };
             if said.is_some_and(|said| said != *at) {
-                let sentence = format!("it was {what} at another moment than its transfers say");
-                self.sums.wrong.push(sentence);
+                self.report(format!("it was {what} at another moment than its transfers say"));
                 return;
             }
         }
     }
 
-    fn pass(&mut self, generation: u32, lines: &[AuditEntry]) {
-        for line in lines.iter().filter(|line| line.transfer.kind == TransferKind::Hold) {
-            self.sums.past_holds += i128::from(line.transfer.amount.get());
-            // The first generation that did not run gave its request back; later ones leave theirs counted.
-            if generation > 1 {
-                self.sums.reopened.push(line.at);
-            }
-        }
+    fn report(&mut self, sentence: String) {
+        self.found.report(Subject::Operation(self.operation.id), sentence);
     }
 }
 

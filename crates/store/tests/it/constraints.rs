@@ -84,13 +84,13 @@ async fn wallets_stay_within_their_bounds(home: &impl Home) {
             ("UPDATE wallets SET created_at = 0", Says("never change")),
             ("UPDATE wallets SET name = ''", CHECK),
             ("DELETE FROM wallets", Says("never deleted")),
-            ("INSERT INTO wallets SELECT 9, id, 'x', 'USD', 0, 0, 0 FROM wallets", UNIQUE),
+            ("INSERT INTO wallets (seq, id, name, currency, available, held, created_at) SELECT 9, id, 'x', 'USD', 0, 0, 0 FROM wallets", UNIQUE),
             (
-                "INSERT INTO wallets SELECT 9, randomblob(16), name, 'USD', 0, 0, 0 FROM wallets",
+                "INSERT INTO wallets (seq, id, name, currency, available, held, created_at) SELECT 9, randomblob(16), name, 'USD', 0, 0, 0 FROM wallets",
                 UNIQUE,
             ),
-            ("INSERT INTO wallets VALUES (9, randomblob(16), 'x', 'usd', 0, 0, 0)", CHECK),
-            ("INSERT INTO wallets VALUES (9, randomblob(15), 'x', 'USD', 0, 0, 0)", CHECK),
+            ("INSERT INTO wallets (seq, id, name, currency, available, held, created_at) VALUES (9, randomblob(16), 'x', 'usd', 0, 0, 0)", CHECK),
+            ("INSERT INTO wallets (seq, id, name, currency, available, held, created_at) VALUES (9, randomblob(15), 'x', 'USD', 0, 0, 0)", CHECK),
         ],
     )
     .await;

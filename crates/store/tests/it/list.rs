@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::ports::{NewApiKey, Unavailable};
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, Operation, OperationId, Timestamp};
-use holdfast_store::Store;
-use holdfast_store::list::{
+use holdfast_domain::listing::Period;
+use holdfast_domain::listing::{
     ApiKeyFilter, ApiKeyState, OperationFilter, Order, PAGE_MAX, Page, PageRequest, ROWS_READ_MAX,
     Scope,
 };
-use holdfast_store::statement::Period;
+use holdfast_domain::ports::{NewApiKey, Unavailable};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{ApiKeyId, Directory as _, Operation, OperationId, Timestamp};
+use holdfast_store::Store;
 use holdfast_testkit::laws::tenant::{Tenant, credential, finish};
 use holdfast_testkit::sample;
 
@@ -29,7 +29,8 @@ pub(crate) async fn all_api_keys(store: &Store) -> Vec<ApiKey> {
 
 /// Every wallet, the oldest first.
 pub(crate) async fn all_wallets(store: &Store) -> Vec<Wallet> {
-    whole(Order::Oldest, |request| store.wallets(request)).await
+    let listed = whole(Order::Oldest, |request| store.wallets(request)).await;
+    listed.into_iter().map(|listed| listed.wallet).collect()
 }
 
 /// All of a list, by pages of two.
@@ -179,7 +180,7 @@ async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home
         let id: ApiKeyId = sample::fresh();
         let grant = Grant { ends_at, ..Grant::default() };
         let name = format!("of {id}");
-        let key = NewApiKey { id, wallet: tenants[n].wallet, name, grant };
+        let key = NewApiKey { id, wallet: tenants[n].wallet, name, external_id: None, grant };
         let credential = credential(id);
         home.keys().unwrap().issue(&key, &credential).await.unwrap()
     };
@@ -216,11 +217,12 @@ async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home
 
     let store = home.store();
     assert_eq!(store.api_key(ended.id).await.unwrap().as_ref(), Some(&ended));
-    assert_eq!(store.api_key_named(&ended.name).await.unwrap(), Some(ended));
+    assert_eq!(store.api_keys_named(&ended.name, None).await.unwrap(), [ended]);
     assert_eq!(store.api_key(sample::fresh()).await.unwrap(), None);
-    assert_eq!(store.api_key_named("of nobody").await.unwrap(), None);
+    assert_eq!(store.api_keys_named("of nobody", None).await.unwrap(), []);
     let wallet = home.wallets().find(tenants[1].wallet).await.unwrap().unwrap();
-    assert_eq!(store.wallet_named(&wallet.name).await.unwrap(), Some(wallet));
+    let named = store.wallet_named(&wallet.name).await.unwrap();
+    assert_eq!(named.map(|record| record.wallet), Some(wallet));
     assert_eq!(store.wallet_named("of nobody").await.unwrap(), None);
 }
 

@@ -2,12 +2,14 @@
 //! these two promise.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test that fails panics")]
 
+mod administration;
 mod begins;
 mod commit;
 mod constraints;
 mod differential;
 mod heat;
 mod identity;
+mod jobs;
 mod laws;
 mod list;
 mod postgres;
@@ -22,5 +24,8 @@ mod server;
 mod silence;
 mod statement;
 mod usage;
+mod usage_reopened;
+mod usage_scale;
+mod usage_sums;
 mod verify;
 mod withheld;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use holdfast_domain::Directory as _;
 use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Scope};
 use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::{Micros, OperationId};
-use holdfast_store::list::{OperationFilter, Order, PageRequest, Scope};
 use holdfast_testkit::laws::tenant::{Tenant, finish, record};
 
 use crate::scratch::Home;

@@ -1,12 +1,13 @@
 //! The audit finds what does not fit, whoever broke it, and nothing where all is well.
 
-use std::sync::{Arc, Mutex};
+mod pages;
+
 use std::time::Duration;
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::{Event, Micros};
-use holdfast_store::verify::{AuditOptions, Progress, Verification};
+use holdfast_store::verify::{AuditOptions, Verification};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 
@@ -154,7 +155,7 @@ async fn charges_and_refunds_that_were_touched_are_found(home: &impl Home) {
     finds(home, moved, "operation", "5 micros were refunded of a charge of 0").await;
     let nobody = "UPDATE postings SET operation_id = zeroblob(16) WHERE kind = 'refund'";
     finds(home, nobody, "operation", "refunded and does not exist").await;
-    let other = "INSERT INTO wallets VALUES (9, zeroblob(16), 'x', 'USD', 5, 0, 0);
+    let other = "INSERT INTO wallets (seq, id, name, currency, available, held, created_at) VALUES (9, zeroblob(16), 'x', 'USD', 5, 0, 0);
         UPDATE postings SET wallet_id = zeroblob(16) WHERE kind = 'refund'";
     finds(home, other, "operation", "refunded to another wallet").await;
     finds(home, "UPDATE postings SET kind = 'gift'", "posting", "cannot be read").await;
@@ -236,7 +237,7 @@ async fn generations_that_are_over_are_found_where_both_their_sides_were_touched
 }
 
 async fn what_an_operation_is_bound_to_is_compared(home: &impl Home) {
-    let moved = "INSERT INTO wallets VALUES (9, zeroblob(16), 'x', 'USD', 0, 0, 0);
+    let moved = "INSERT INTO wallets (seq, id, name, currency, available, held, created_at) VALUES (9, zeroblob(16), 'x', 'USD', 0, 0, 0);
         UPDATE api_keys SET wallet_id = zeroblob(16);
         UPDATE operations SET model = 'other/model' WHERE seq = 3";
     let told = ["its wallet is not that of its API key", "is not of its model other/model"];
@@ -260,7 +261,8 @@ async fn results_go_in_the_order_of_their_age(home: &impl Home) {
     Raw::reckless(home).await.run("DELETE FROM results WHERE op_seq IN (3, 4)").await;
     assert_eq!(home.store().verify().await.unwrap().mismatches, [], "the oldest go first");
     Raw::open(home).await.run("DELETE FROM results WHERE op_seq = 9").await;
-    let kept_for = |retention| home.store().verify_by(AuditOptions { retention }, |_progress| {});
+    let kept_for =
+        |retention| home.store().verify_by(AuditOptions::keeping(retention), |_progress| {});
     assert_eq!(kept_for(Duration::ZERO).await.unwrap().mismatches, [], "all are due");
     let told = kept_for(Duration::from_secs(3_600)).await.unwrap().mismatches;
     assert_eq!(told.len(), 1, "{told:?}");
@@ -285,30 +287,46 @@ async fn a_refund_that_calls_itself_a_deposit_is_found_by_what_it_names(home: &i
     finds(home, kind, "posting", "cannot be read").await;
 }
 
-/// Gives the open operation thousands of generations before its own, each of which held one micro.
-const RETRIED: &str = "
-    UPDATE transfers SET leg = leg + 64000 WHERE op_seq = 5;
-    INSERT INTO transfers WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000)
-        SELECT 5, i * 8, 1, 0 FROM n UNION ALL SELECT 5, i * 8 + 3, 1, 0 FROM n;
-    UPDATE operations SET generation = 8001, released = 8000, version = 16002 WHERE seq = 5";
+async fn results_are_sealed_for_the_api_key_of_their_operation(home: &impl Home) {
+    let another = "INSERT INTO api_keys (seq, id, wallet_id, name, balance, created_at)
+            SELECT 2, zeroblob(16), id, 'other', 'shown', 0 FROM wallets;
+        INSERT INTO credentials SELECT zeroblob(16), zeroblob(16), verifier, server_secret, 0, NULL
+            FROM credentials;
+        UPDATE results SET credential_id = zeroblob(16) WHERE op_seq = 3";
+    finds(home, another, "operation", "its result is sealed for another API key").await;
+}
 
-async fn a_key_that_was_retried_thousands_of_times_is_read_in_pages(home: &impl Home) {
-    fill(home).await;
-    let mut raw = Raw::reckless(home).await;
-    raw.run(RETRIED).await;
-    let (told, found) =
-        (Arc::new(Mutex::new(Vec::new())), AuditOptions { retention: Duration::MAX });
-    let tell = {
-        let told = Arc::clone(&told);
-        move |progress: Progress| told.lock().unwrap().push((progress.operations, progress.of))
-    };
-    let found = home.store().verify_by(found, tell).await.unwrap();
-    assert_eq!((found.mismatches, found.transfers), (Vec::new(), 24 + 16_000));
-    assert_eq!(*told.lock().unwrap(), [(10, 10)]);
-    raw.run("UPDATE transfers SET amount = 2 WHERE op_seq = 5 AND leg = 40003").await;
-    let found = home.store().verify().await.unwrap();
-    let told: Vec<String> = found.mismatches.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|told| told.contains("its generation 5000 are")), "{told:?}");
+async fn a_first_generation_was_admitted_when_its_operation_was_made(home: &impl Home) {
+    // It holds nothing, and has no transfer that says a moment.
+    let other = "UPDATE operations SET created_at = created_at - 1 WHERE seq = 8";
+    finds(home, other, "operation", "it was made at another moment").await;
+}
+
+async fn what_belongs_to_nobody_is_found(home: &impl Home) {
+    let counters = "INSERT INTO counters VALUES (zeroblob(16), 3, 0, 7)";
+    finds(home, counters, "the book", "1 counters belong to no API key").await;
+    let unknown = "UPDATE counters SET counter = 7 WHERE counter = 2";
+    finds(home, unknown, "the book", "1 counters belong to no API key").await;
+    let credentials = "UPDATE credentials SET api_key_id = zeroblob(16)";
+    finds(home, credentials, "the book", "1 credentials belong to no API key").await;
+    let wallet = "UPDATE api_keys SET wallet_id = zeroblob(16)";
+    finds(home, wallet, "API key", "its wallet does not exist").await;
+    // Between two operations, before the first and after the last.
+    for number in [-4, 0, 99] {
+        let transfer = format!("INSERT INTO transfers VALUES ({number}, 8, 1, 0)");
+        finds(home, &transfer, "the book", "1 transfers, results or notes").await;
+    }
+}
+
+/// Two operations of more than any sum of 64 bits holds, and what their holds would be.
+const HUGE: &str = "
+    UPDATE transfers SET amount = 9223372036854775807 WHERE leg = 8;
+    UPDATE operations SET hold = 9223372036854775807, charge = 9223372036854775807
+        WHERE charge IS NOT NULL";
+
+async fn sums_that_overflow_are_told(home: &impl Home) {
+    finds_all(home, HUGE, "wallet", &["its transfers make -", "its transfers take more"]).await;
+    finds(home, HUGE, "API key", "its counter spend_total stands at").await;
 }
 
 #[tokio::test]
@@ -316,6 +334,12 @@ async fn numbers_of_a_file_have_no_gaps() {
     let home = Scratch::make().await;
     let gone = "DELETE FROM results WHERE op_seq = 8; DELETE FROM operations WHERE seq = 8";
     finds(&home, gone, "the book", "its operations 8 to 8 are missing").await;
+    // Balances that follow do not hide it.
+    let gone = "DELETE FROM postings WHERE seq = 2; UPDATE wallets SET available = available - 5";
+    finds(&home, gone, "the book", "its postings 2 to 2 are missing").await;
+    let gone = "UPDATE wallets SET seq = 3; UPDATE api_keys SET seq = 2";
+    finds(&home, gone, "the book", "its wallets 1 to 2 are missing").await;
+    finds(&home, gone, "the book", "its API keys 1 to 1 are missing").await;
 }
 
 #[tokio::test]
@@ -326,6 +350,7 @@ async fn postgres_what_the_reconciler_finds_is_what_runs() {
         finds(&home, &gone, "operation", "it is not listed among those that run").await;
     }
     finds(&home, "INSERT INTO running VALUES (3)", "operation", "it is listed among").await;
+    finds(&home, "INSERT INTO running VALUES (99)", "the book", "notes of what runs").await;
 }
 
 crate::scratch::on_every_store! {
@@ -342,5 +367,8 @@ crate::scratch::on_every_store! {
     results_go_in_the_order_of_their_age,
     counters_of_every_window_are_recomputed,
     a_refund_that_calls_itself_a_deposit_is_found_by_what_it_names,
-    a_key_that_was_retried_thousands_of_times_is_read_in_pages,
+    results_are_sealed_for_the_api_key_of_their_operation,
+    a_first_generation_was_admitted_when_its_operation_was_made,
+    what_belongs_to_nobody_is_found,
+    sums_that_overflow_are_told,
 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::credential::{BalanceVisibility, Credential, Grant};
+use holdfast_domain::credential::{BalanceVisibility, Credential, Grant, UsageScope};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Change, Transition};
 use holdfast_domain::ports::{
@@ -42,15 +42,17 @@ pub async fn an_issued_key_is_found_by_its_credential(stores: &dyn Stores) {
         limits,
         models: Some(models.into()),
         balance: BalanceVisibility::Hidden,
+        usage: UsageScope::Wallet,
         ends_at: Some(IN_2100),
     };
     let mut issued = Vec::new();
     for grant in [all, Grant::default()] {
-        let new = NewApiKey { grant, ..new_key(tenant.wallet, &name("key")) };
+        let external_id = Some(name("external"));
+        let new = NewApiKey { grant, external_id, ..new_key(tenant.wallet, &name("key")) };
         let credential = credential(new.id);
         let key = stores.keys().unwrap().issue(&new, &credential).await.unwrap();
         assert_eq!((key.id, key.wallet), (new.id, new.wallet));
-        assert_eq!((&key.name, &key.grant, key.revoked_at), (&new.name, &new.grant, None));
+        assert_eq!(key, new.issued_at(key.created_at));
         let known = stores.keys().unwrap().credential(credential.id).await.unwrap().unwrap();
         assert!(known.now >= key.created_at);
         assert_eq!((&known.credential, &known.api_key), (&credential, &key));
@@ -72,7 +74,7 @@ pub async fn a_key_needs_its_wallet(stores: &dyn Stores) {
     assert_eq!(stores.keys().unwrap().credential(credential.id).await.unwrap(), None);
 }
 
-/// Neither a name nor an id is given twice, and a refused key leaves nothing behind.
+/// Neither a name within a wallet nor an id is given twice, and a refused key leaves nothing behind.
 pub async fn names_of_keys_are_taken_once(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let first = new_key(tenant.wallet, &name("key"));
@@ -281,7 +283,7 @@ pub async fn a_claim_does_not_change_a_known_price(stores: &dyn Stores) {
 
 fn new_key(wallet: WalletId, name: &str) -> NewApiKey {
     let id: ApiKeyId = sample::fresh();
-    NewApiKey { id, wallet, name: name.to_owned(), grant: Grant::default() }
+    NewApiKey { id, wallet, name: name.to_owned(), external_id: None, grant: Grant::default() }
 }
 
 fn name(kind: &str) -> String {

@@ -72,7 +72,13 @@ impl<'a> Tenant<'a> {
         let id: ApiKeyId = sample::fresh();
         if let Some(keys) = self.stores.keys() {
             let name = format!("key-{}", Uuid::new_v4().simple());
-            let new = NewApiKey { id, wallet: self.wallet, name, grant: Grant::default() };
+            let new = NewApiKey {
+                id,
+                wallet: self.wallet,
+                name,
+                external_id: None,
+                grant: Grant::default(),
+            };
             keys.issue(&new, &credential(id)).await.unwrap();
         }
         id

@@ -101,12 +101,14 @@ impl ApiKeys for MemoryJournal {
         if state.wallet(key.wallet).is_none() {
             return Err(CreateError::NoWallet);
         }
-        let taken = state.api_keys.iter().any(|k| k.id == key.id || k.name == key.name);
+        let taken = state
+            .api_keys
+            .iter()
+            .any(|k| k.id == key.id || k.wallet == key.wallet && k.name == key.name);
         if taken || state.credentials.contains_key(&credential.id) {
             return Err(CreateError::NameTaken);
         }
-        let NewApiKey { id, wallet, name, grant } = key.clone();
-        let api_key = ApiKey { id, wallet, name, grant, created_at, revoked_at: None };
+        let api_key = key.clone().issued_at(created_at);
         state.api_keys.push(api_key.clone());
         state.credentials.insert(credential.id, credential.clone());
         Ok(api_key)
@@ -167,7 +169,8 @@ impl Wallets for MemoryJournal {
             return Err(CreateError::NameTaken);
         }
         let (available, held) = (Micros::ZERO, Micros::ZERO);
-        let wallet = Wallet { id, name: name.to_owned(), currency, available, held };
+        let name = name.to_owned();
+        let wallet = Wallet { id, name, currency, available, held, suspended_at: None };
         state.wallets.push(wallet.clone());
         Ok(wallet)
     }

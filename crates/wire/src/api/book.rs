@@ -8,10 +8,10 @@
 //! * A statement adds up: its opening balance and its entries make its closing balance.
 
 use holdfast_domain::Micros;
+use holdfast_domain::account::WalletRecord;
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::usage::MeterKind;
-use holdfast_domain::wallet::Wallet;
 use serde::{Serialize, Serializer};
 
 use super::rfc3339;
@@ -24,18 +24,34 @@ pub struct WalletView {
     currency: String,
     available_micros: i64,
     held_micros: i64,
+    external_id: Option<String>,
+    key_spend_micros: Option<i64>,
+    key_spend_window: Option<&'static str>,
+    edited: u32,
+    created_at: String,
+    suspended_at: Option<String>,
+    closed_at: Option<String>,
 }
 
 impl WalletView {
-    /// Shows a wallet with its name.
+    /// Shows a wallet with its name, and all that people set on it.
     #[must_use]
-    pub fn for_operator(wallet: &Wallet) -> Self {
+    pub fn for_operator(record: &WalletRecord) -> Self {
+        let WalletRecord { wallet, external_id, key_spend, edited, created_at, closed_at, .. } =
+            record;
         Self {
             id: wallet.id.to_string(),
             name: wallet.name.clone(),
             currency: wallet.currency.to_string(),
             available_micros: wallet.available.get(),
             held_micros: wallet.held.get(),
+            external_id: external_id.clone(),
+            key_spend_micros: key_spend.map(|spend| spend.micros.get()),
+            key_spend_window: key_spend.map(|spend| spend.window.label()),
+            edited: *edited,
+            created_at: rfc3339(*created_at),
+            suspended_at: wallet.suspended_at.map(rfc3339),
+            closed_at: closed_at.map(rfc3339),
         }
     }
 }
@@ -122,18 +138,30 @@ impl LedgerEntryView {
 }
 
 /// Usage of a group's operations in a period, in one currency: counts, meters, charges and costs.
-/// One of its first three parts says which group it is.
+/// Its first parts, as many as the report has keys, say which group it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UsageView {
+    /// An hour, `2026-11-01T13:00:00Z`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hour: Option<String>,
     /// A day, `2026-11-01`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day: Option<String>,
+    /// A month, `2026-11`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub month: Option<String>,
     /// A model's public id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// An API key or a wallet.
+    /// An API key.
     #[serde(flatten)]
-    pub owner: Option<UsageOwner>,
+    pub api_key: Option<UsageApiKey>,
+    /// A wallet.
+    #[serde(flatten)]
+    pub wallet: Option<UsageWallet>,
+    /// A route; empty for operations that tried none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
     /// Currency of all amounts of the row.
     pub currency: String,
     /// Number of operations that were answered and settled.
@@ -157,30 +185,28 @@ pub struct UsageView {
     pub exposure_micros: i64,
     /// Number of the completed whose cost to the operator is known.
     pub costed: u64,
-    /// Cost of those to the operator.
-    pub provider_cost_micros: i64,
-    /// Margin of those: charges less refunds less cost.
-    pub margin_micros: i64,
+    /// Cost of those to the operator; null where no cost is known.
+    pub provider_cost_micros: Option<i64>,
+    /// Margin of those: charges less refunds less cost; null where no cost is known.
+    pub margin_micros: Option<i64>,
 }
 
-/// Owner of a group's operations.
+/// API key of a group's operations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum UsageOwner {
-    /// An API key's.
-    ApiKey {
-        /// Id of the API key.
-        api_key_id: String,
-        /// Name of the API key.
-        api_key_name: String,
-    },
-    /// A wallet's.
-    Wallet {
-        /// Id of the wallet.
-        wallet_id: String,
-        /// Name of the wallet.
-        wallet_name: String,
-    },
+pub struct UsageApiKey {
+    /// Id of the API key.
+    pub api_key_id: String,
+    /// Name of the API key.
+    pub api_key_name: String,
+}
+
+/// Wallet of a group's operations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UsageWallet {
+    /// Id of the wallet.
+    pub wallet_id: String,
+    /// Name of the wallet.
+    pub wallet_name: String,
 }
 
 /// Sums of counts by the label of their kind, all of them, in the order of [`MeterKind::ALL`].
@@ -236,6 +262,9 @@ pub struct VerificationView {
     wallets: u64,
     operations: u64,
     transfers: u64,
+    /// Head of the trail, `seq:mac`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trail: Option<String>,
     mismatches: Vec<MismatchView>,
 }
 
@@ -249,7 +278,13 @@ impl VerificationView {
         mismatches: Vec<MismatchView>,
     ) -> Self {
         // Computed here, so that no report can be fine and have mismatches.
-        Self { ok: mismatches.is_empty(), wallets, operations, transfers, mismatches }
+        Self { ok: mismatches.is_empty(), wallets, operations, transfers, trail: None, mismatches }
+    }
+
+    /// The same with the head of the trail.
+    #[must_use]
+    pub fn with_trail(self, head: &str) -> Self {
+        Self { trail: Some(head.to_owned()), ..self }
     }
 }
 

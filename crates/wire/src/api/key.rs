@@ -1,9 +1,11 @@
 //! API keys as the operator sees them. The whole credential is shown once, when it is made.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use holdfast_domain::credential::{ApiKey, BalanceVisibility, Bearer, Grant};
-use holdfast_domain::limits::Limits;
+use holdfast_domain::limits::{Counter, Limits};
+use holdfast_domain::ports::CounterSnapshot;
 use holdfast_domain::{CredentialId, Timestamp};
 use serde::Serialize;
 
@@ -21,6 +23,10 @@ pub struct ApiKeyView {
     created_at: String,
     expires_at: Option<String>,
     revoked_at: Option<String>,
+    external_id: Option<String>,
+    usage: &'static str,
+    edited: u32,
+    suspended_at: Option<String>,
 }
 
 impl ApiKeyView {
@@ -37,6 +43,10 @@ impl ApiKeyView {
             created_at: rfc3339(key.created_at),
             expires_at: key.grant.ends_at.map(rfc3339),
             revoked_at: key.revoked_at.map(rfc3339),
+            external_id: key.external_id.clone(),
+            usage: key.grant.usage.label(),
+            edited: key.edited,
+            suspended_at: key.suspended_at.map(rfc3339),
         }
     }
 }
@@ -85,6 +95,25 @@ impl ListedKeyView {
     }
 }
 
+/// An API key with the readings of its counters in the windows of now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CountedKeyView {
+    #[serde(flatten)]
+    api_key: ApiKeyView,
+    used: BTreeMap<&'static str, i64>,
+}
+
+impl CountedKeyView {
+    /// Shows an API key and these readings.
+    #[must_use]
+    pub fn of(key: &ApiKey, standing: &CounterSnapshot) -> Self {
+        let used = Counter::ALL
+            .into_iter()
+            .filter_map(|counter| Some((counter.label(), standing.counters.used(counter)?)));
+        Self { api_key: ApiKeyView::of(key), used: used.collect() }
+    }
+}
+
 /// A credential without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CredentialView {
@@ -106,7 +135,7 @@ impl CredentialView {
 /// An API key with a whole new credential.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct IssuedKeyView {
-    key: String,
+    key: Option<String>,
     #[serde(flatten)]
     api_key: ApiKeyView,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,16 +143,20 @@ pub struct IssuedKeyView {
 }
 
 impl IssuedKeyView {
-    /// Shows a new API key and what its bearer must keep.
+    /// Shows a new API key and what its bearer must keep; null where an earlier request made it.
     #[must_use]
-    pub fn of(key: &ApiKey, bearer: &Bearer) -> Self {
-        Self { key: bearer.expose(), api_key: ApiKeyView::of(key), previous_ends_at: None }
+    pub fn of(key: &ApiKey, bearer: Option<&Bearer>) -> Self {
+        Self {
+            key: bearer.map(Bearer::expose),
+            api_key: ApiKeyView::of(key),
+            previous_ends_at: None,
+        }
     }
 
     /// Shows an API key that was rotated, what its bearer must keep, and until when what it has
     /// borne so far is accepted at the latest.
     #[must_use]
-    pub fn rotated(key: &ApiKey, bearer: &Bearer, previous_ends_at: Timestamp) -> Self {
+    pub fn rotated(key: &ApiKey, bearer: Option<&Bearer>, previous_ends_at: Timestamp) -> Self {
         Self { previous_ends_at: Some(rfc3339(previous_ends_at)), ..Self::of(key, bearer) }
     }
 }

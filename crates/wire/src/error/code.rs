@@ -253,6 +253,22 @@ codes! {
         message: "This request may cost more than Holdfast-Max-Charge-Micros allows. Raise that \
             header, or lower max_completion_tokens.",
     }
+    ApiKeySuspended {
+        cause: "The API key is suspended: nothing new runs for it, and what was bound still \
+            answers.",
+        label: "api_key_suspended", status: 403, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This API key is suspended. Ask whoever issued it; earlier requests still answer \
+            under their Idempotency-Keys.",
+    }
+    WalletSuspended {
+        cause: "The wallet is suspended: nothing new runs on it, and what was bound still \
+            answers.",
+        label: "wallet_suspended", status: 403, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This wallet is suspended. Ask whoever runs it; earlier requests still answer \
+            under their Idempotency-Keys.",
+    }
     ModelNotAllowed {
         cause: "The API key may not use the model, or the model has no price in the wallet's \
             currency.",

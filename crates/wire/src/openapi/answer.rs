@@ -150,7 +150,7 @@ fn usage() -> Value {
     )
 }
 
-fn by_kind(kinds: impl Iterator<Item = MeterKind> + Clone, text: &str) -> Value {
+pub(super) fn by_kind(kinds: impl Iterator<Item = MeterKind> + Clone, text: &str) -> Value {
     let properties: Map<String, Value> =
         kinds.clone().map(|kind| (kind.label().to_owned(), natural())).collect();
     let required: Vec<&str> = kinds.map(MeterKind::label).collect();

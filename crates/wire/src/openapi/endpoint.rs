@@ -263,6 +263,13 @@ pub(super) fn in_path(name: &str, schema: Value, text: &str) -> Value {
     parameter
 }
 
+/// A parameter of a query.
+pub(super) fn in_query(name: &str, required: bool, schema: Value, text: &str) -> Value {
+    let mut parameter = json!({"name": name, "in": "query", "required": required});
+    add(&mut parameter, schema, text);
+    parameter
+}
+
 /// A header of a request.
 pub(super) fn in_header(name: &str, required: bool, schema: Value, text: &str) -> Value {
     let mut parameter = json!({"name": name, "in": "header", "required": required});

@@ -8,11 +8,13 @@
 
 use serde_json::{Value, json};
 
-use super::endpoint::{Endpoint, EndpointResponse, RATES, in_header, in_path};
-use super::shape::{described, integer, open as open_object, string};
+use super::endpoint::{Endpoint, EndpointResponse, RATES, in_header, in_path, in_query};
+use super::shape::{array, described, integer, open as open_object, string, words};
 use crate::error::Code;
 
 const KEY_PATTERN: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
+/// A date, or the beginning of an hour; offsets of time zones are read as well.
+const HOUR_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:00:00Z)?$";
 /// Errors of every request, whoever sends it.
 const ALWAYS: [Code; 3] = [Code::InvalidValue, Code::MethodNotAllowed, Code::Overloaded];
 /// Errors of every request with an API key.
@@ -25,6 +27,9 @@ pub(super) fn all() -> Vec<Endpoint> {
         operation(),
         cancel(),
         wallet(),
+        usage(),
+        completions_usage(),
+        costs(),
         models(),
         model(),
         health(),
@@ -179,6 +184,93 @@ fn wallet() -> Endpoint {
         "Shows the wallet that the API key spends from, and the API key's own limits",
         answer,
     )
+}
+
+/// Errors of a query, and of a key that has too many requests at once.
+const QUERY: [Code; 2] = [Code::UnknownParameter, Code::TooManyOperations];
+
+fn usage() -> Endpoint {
+    let moment = json!({"type": "string", "pattern": HOUR_PATTERN});
+    let hour = |name, text| in_query(name, false, moment.clone(), text);
+    let by = words(&["hour", "day", "month", "hour,model", "day,model", "month,model"]);
+    let from = "A date (its first moment, UTC), or the beginning of an hour in RFC 3339; unless it is \
+                sent, the beginning of this month. 31 days are told by the hour, 366 by the day, \
+                3660 by the month.";
+    Endpoint {
+        parameters: vec![
+            in_query("by", false, by, "What a row is; days unless it is sent."),
+            hour("from", from),
+            hour("to", "The same, not included; unless it is sent, the end of this hour."),
+        ],
+        errors: errors(true, &QUERY),
+        ..look(
+            "/v1/usage",
+            "getUsage",
+            "Sums what the API key used and was charged, by the moment at which it finished",
+            EndpointResponse::json("The sums.", "UsageReport"),
+        )
+    }
+}
+
+fn completions_usage() -> Endpoint {
+    let mut parameters = bucket_parameters(&["model", "api_key_id"], 31);
+    let models = array(string(), 0, None);
+    parameters.push(in_query("models", false, models, "The only models that are summed."));
+    Endpoint {
+        parameters,
+        errors: errors(true, &QUERY),
+        ..look(
+            "/v1/organization/usage/completions",
+            "getCompletionsUsage",
+            "The API key's usage in OpenAI's shape",
+            EndpointResponse::json("A page of buckets.", "CompletionsUsagePage"),
+        )
+    }
+}
+
+fn costs() -> Endpoint {
+    Endpoint {
+        parameters: bucket_parameters(&["line_item", "api_key_id"], 180),
+        errors: errors(true, &QUERY),
+        ..look(
+            "/v1/organization/costs",
+            "getCosts",
+            "The API key's charges less refunds in OpenAI's shape; a line item is a model",
+            EndpointResponse::json("A page of buckets.", "CostsPage"),
+        )
+    }
+}
+
+/// Parameters of OpenAI's that both endpoints take.
+fn bucket_parameters(groups: &[&str], days_max: i64) -> Vec<Value> {
+    const SECONDS_MAX: i64 = 253_402_300_799;
+    let seconds = || integer(0, SECONDS_MAX);
+    let start = "Unix seconds: the bucket of this moment is the first.";
+    let end =
+        "Unix seconds, not included: the bucket before it is the last; now unless it is sent.";
+    let limit = format!(
+        "Buckets on a page: 7 unless it is sent, 24 of hours; {days_max} at most, 168 of hours."
+    );
+    let page = json!({"type": "string", "pattern": "^page_[0-9]+$"});
+    vec![
+        in_query("start_time", true, seconds(), start),
+        in_query("end_time", false, seconds(), end),
+        in_query("bucket_width", false, words(&["1d", "1h"]), "A day unless it is sent, in UTC."),
+        in_query(
+            "group_by",
+            false,
+            array(words(groups), 0, None),
+            "What results are told apart by.",
+        ),
+        in_query("limit", false, integer(1, days_max.max(168)), &limit),
+        in_query("page", false, page, "The `next_page` of the page before."),
+        in_query(
+            "api_key_ids",
+            false,
+            array(string(), 0, None),
+            "API keys that are summed; of others than the one that asks nothing is told.",
+        ),
+    ]
 }
 
 fn models() -> Endpoint {

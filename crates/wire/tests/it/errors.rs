@@ -36,7 +36,12 @@ const TABLE: &[(u16, &str, bool, &[&str])] = &[
         false,
         &["insufficient_funds", "spend_limit_exceeded", "charge_limit_exceeded"],
     ),
-    (403, "invalid_request_error", false, &["model_not_allowed"]),
+    (
+        403,
+        "invalid_request_error",
+        false,
+        &["api_key_suspended", "wallet_suspended", "model_not_allowed"],
+    ),
     (404, "invalid_request_error", false, &["model_not_found", "not_found"]),
     (405, "invalid_request_error", false, &["method_not_allowed"]),
     (408, "invalid_request_error", true, &["request_timeout"]),

@@ -1,8 +1,8 @@
 //! API keys as their operator and their bearer see them.
 
-use holdfast_domain::credential::{ApiKey, BalanceVisibility, Bearer, Grant};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Bearer, Grant, UsageScope};
 use holdfast_domain::limits::{Counter, CounterReadings, Limits, SpendLimit, SpendWindow};
-use holdfast_domain::ports::CounterSnapshot;
+use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
 use holdfast_domain::secret::CredentialSecret;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
@@ -26,7 +26,8 @@ fn at(seconds: i64) -> Timestamp {
 
 fn key(grant: Grant) -> ApiKey {
     let (id, wallet) = (ApiKeyId::from_u128(2), WalletId::from_u128(3));
-    ApiKey { id, wallet, name: "ci".to_owned(), grant, created_at: at(1), revoked_at: Some(at(2)) }
+    let new = NewApiKey { id, wallet, name: "ci".to_owned(), external_id: None, grant };
+    ApiKey { revoked_at: Some(at(2)), ..new.issued_at(at(1)) }
 }
 
 fn limited(window: SpendWindow) -> Limits {
@@ -44,6 +45,7 @@ fn granted() -> Grant {
         limits: limited(SpendWindow::Month),
         models: Some(models.into()),
         balance: BalanceVisibility::Hidden,
+        usage: UsageScope::Key,
         ends_at: Some(at(3)),
     }
 }
@@ -62,6 +64,7 @@ fn an_api_key_shows_its_grant_and_its_secret_once() {
         "created_at": "1970-01-01T00:00:01.000000Z",
         "expires_at": "1970-01-01T00:00:03.000000Z",
         "revoked_at": "1970-01-01T00:00:02.000000Z",
+        "external_id": null, "usage": "key", "edited": 0, "suspended_at": null,
     });
     assert_eq!(shown(&ApiKeyView::of(&key)), listed);
     let bearer = Bearer { id: CredentialId::from_u128(9), secret: CredentialSecret::new([5; 32]) };
@@ -71,9 +74,9 @@ fn an_api_key_shows_its_grant_and_its_secret_once() {
         all
     };
     let secret = bearer.expose();
-    let issued = IssuedKeyView::of(&key, &bearer);
+    let issued = IssuedKeyView::of(&key, Some(&bearer));
     assert_eq!(shown(&issued), with(json!({"key": secret})));
-    let rotated = IssuedKeyView::rotated(&key, &bearer, at(4));
+    let rotated = IssuedKeyView::rotated(&key, Some(&bearer), at(4));
     let end = "1970-01-01T00:00:04.000000Z";
     assert_eq!(shown(&rotated), with(json!({"key": secret, "previous_ends_at": end})));
     let credentials = vec![CredentialView::of(bearer.id, at(5), Some(at(6)))];
@@ -103,6 +106,7 @@ fn a_caller_sees_its_limits_and_the_balance_only_where_it_may() {
         currency: "EUR".parse().unwrap(),
         available: Micros::new(10),
         held: Micros::new(5),
+        suspended_at: None,
     };
     let used = [61, 7, 3, 1, 2, 30];
     let tally: CounterReadings = Counter::ALL.into_iter().zip(used).collect();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::account::WalletRecord;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::ledger::{Account, Posting, PostingKind};
 use holdfast_domain::limits::Reservation;
@@ -20,8 +21,8 @@ use holdfast_domain::{
 };
 use holdfast_wire::api::{
     self, BalanceView, CountsView, LedgerEntryView, MismatchView, ModelListView, ModelView,
-    OperationResult, OperationView, PostingView, StatementView, UsageOwner, UsageView,
-    VerificationView, WalletView, rfc3339,
+    OperationResult, OperationView, PostingView, StatementView, UsageApiKey, UsageView,
+    UsageWallet, VerificationView, WalletView, rfc3339,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -241,12 +242,26 @@ fn a_wallet_has_a_name_for_its_operator() {
         currency: "EUR".parse().unwrap(),
         available: Micros::new(10),
         held: Micros::new(5),
+        suspended_at: Some(at(2)),
     };
-    let id = format!("{NIL}3");
-    let operator = shown(&WalletView::for_operator(&wallet));
+    let record = WalletRecord {
+        wallet,
+        external_id: Some("c-17".to_owned()),
+        low_balance: None,
+        key_spend: None,
+        edited: 3,
+        created_at: at(1),
+        closed_at: None,
+    };
     assert_eq!(
-        operator,
-        json!({"id": id, "name": "acme", "currency": "EUR", "available_micros": 10, "held_micros": 5})
+        shown(&WalletView::for_operator(&record)),
+        json!({
+            "id": format!("{NIL}3"), "name": "acme", "currency": "EUR",
+            "available_micros": 10, "held_micros": 5, "external_id": "c-17",
+            "key_spend_micros": null, "key_spend_window": null, "edited": 3,
+            "created_at": "1970-01-01T00:00:01.000000Z",
+            "suspended_at": "1970-01-01T00:00:02.000000Z", "closed_at": null,
+        })
     );
 }
 
@@ -336,10 +351,14 @@ fn a_posting_says_what_it_was_for() {
 
 #[test]
 fn a_group_of_usage_is_named_by_what_it_is_of() {
-    let view = |day: Option<&str>, model: Option<&str>, owner| UsageView {
-        day: day.map(str::to_owned),
-        model: model.map(str::to_owned),
-        owner,
+    let view = || UsageView {
+        hour: None,
+        day: None,
+        month: None,
+        model: None,
+        api_key: None,
+        wallet: None,
+        route: None,
         currency: "EUR".to_owned(),
         completed: 1,
         refused: 2,
@@ -351,17 +370,26 @@ fn a_group_of_usage_is_named_by_what_it_is_of() {
         refunded_micros: 7,
         exposure_micros: 11,
         costed: 8,
-        provider_cost_micros: 9,
-        margin_micros: -10,
+        provider_cost_micros: Some(9),
+        margin_micros: Some(-10),
     };
-    let (key, wallet) = ("k".to_owned(), "w".to_owned());
-    let key = UsageOwner::ApiKey { api_key_id: key.clone(), api_key_name: key };
-    let wallet = UsageOwner::Wallet { wallet_id: wallet.clone(), wallet_name: wallet };
+    let (text, key, wallet) = (|it: &str| Some(it.to_owned()), "k".to_owned(), "w".to_owned());
+    let key = Some(UsageApiKey { api_key_id: key.clone(), api_key_name: key });
+    let wallet = Some(UsageWallet { wallet_id: wallet.clone(), wallet_name: wallet });
+    let owners =
+        json!({"api_key_id": "k", "api_key_name": "k", "wallet_id": "w", "wallet_name": "w"});
+    let hour = "2026-11-01T13:00:00Z";
+    let of_hour = json!({"hour": hour, "model": "a/b"});
     for (view, group) in [
-        (view(Some("2026-11-01"), None, None), json!({"day": "2026-11-01"})),
-        (view(None, Some("a/b"), None), json!({"model": "a/b"})),
-        (view(None, None, Some(key)), json!({"api_key_id": "k", "api_key_name": "k"})),
-        (view(None, None, Some(wallet)), json!({"wallet_id": "w", "wallet_name": "w"})),
+        (UsageView { day: text("2026-11-01"), ..view() }, json!({"day": "2026-11-01"})),
+        (UsageView { month: text("2026-11"), ..view() }, json!({"month": "2026-11"})),
+        (UsageView { hour: text(hour), model: text("a/b"), ..view() }, of_hour),
+        (UsageView { route: text(""), ..view() }, json!({"route": ""})),
+        (UsageView { api_key: key, wallet, ..view() }, owners),
+        (
+            UsageView { provider_cost_micros: None, margin_micros: None, ..view() },
+            json!({"provider_cost_micros": null, "margin_micros": null}),
+        ),
     ] {
         let mut expected = json!({
             "currency": "EUR", "completed": 1, "refused": 2, "abandoned": 3, "estimated": 4,

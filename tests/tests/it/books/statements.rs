@@ -288,8 +288,90 @@ fn a_report_of_usage_is_the_sum_of_the_answers() {
     assert_eq!(books.report("model", &["--from", "2999-01-01", "--json"]).json(), json!([]));
     let _said = books.report("model", &["--from", "2026-01-02", "--to", "2026-01-02"]).failed(2);
     let _said = books.report("model", &["--format", "csv", "--json"]).failed(2);
-    let _said = books.report("hour", &[]).failed(2);
+    let _said = books.report("minute", &[]).failed(2);
+    let _said = books.report("day,day", &[]).failed(2);
+    let _said = books.report("day,model,key", &[]).failed(2);
     books.site.verify();
+}
+
+/// Sums of charges in a report.
+fn charges(report: &Value) -> i64 {
+    report.as_array().unwrap().iter().map(|row| micros(row, "charge_micros")).sum()
+}
+
+#[test]
+fn a_report_by_two_keys_and_of_some_operations_adds_up() {
+    let books = Books::kept();
+    let report = |by: &str, more: &[&str]| books.report(by, &[&["--json"], more].concat()).json();
+    let whole = report("wallet", &[]);
+    for by in ["hour,key", "month,wallet", "model,route", "route,day", "key,model"] {
+        let pairs = report(by, &[]);
+        let rows = pairs.as_array().unwrap();
+        assert!(rows.len() > whole.as_array().unwrap().len() - 1, "{by}: {pairs}");
+        assert_eq!(charges(&pairs), charges(&whole), "{by}");
+        let of = |name: &str| rows.iter().all(|row| row.get(name).is_some());
+        for name in by.split(',') {
+            let name = if name == "key" { "api_key_id" } else { name };
+            let name = if name == "wallet" { "wallet_name" } else { name };
+            assert!(of(name), "{by}: {name} in {pairs}");
+        }
+    }
+    let hour = text(&report("hour", &[])[0], "hour");
+    assert!(hour.len() == 20 && hour.ends_with(":00:00Z"), "{hour}");
+    assert_eq!(text(&report("month", &[])[0], "month").len(), 7);
+
+    let row = &report("model,key", &["--wallet", FORMULA])[0];
+    let (model, key) = (text(row, "model"), text(row, "api_key_id"));
+    let filtered = report("wallet", &["--wallet", FORMULA, "--model", &model, "--key", &key]);
+    assert_eq!(charges(&filtered), micros(row, "charge_micros"));
+    assert_eq!(text(&filtered[0], "wallet_name"), FORMULA);
+    let routes = report("route", &[]);
+    for row in routes.as_array().unwrap() {
+        let name = text(row, "route");
+        let of_route = report("route", &["--route", &name]);
+        let same = routes.as_array().unwrap().iter().filter(|row| row["route"] == name.as_str());
+        assert_eq!(of_route, same.cloned().collect::<Value>(), "in each currency");
+    }
+    assert_eq!(report("model", &["--model", "nobody/nothing"]), json!([]));
+    let _said = books.report("day", &["--wallet", "nobody"]).failed(1);
+}
+
+#[test]
+fn a_statement_in_csv_is_the_statement_and_no_formula() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let _posting =
+        site.json(&["wallet", "adjust", "main", "-0.000007", "--reason", "=SUM(A1), \"x\""]);
+    let gateway = site.serve();
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &sim("Hello")), &key, false);
+    let csv = site.cli(&["wallet", "ledger", "main", "--csv"]).ok();
+    let statement = site.json(&["wallet", "ledger", "main"]);
+    let lines: Vec<_> = csv.split("\r\n").collect();
+    let entries = statement["entries"].as_array().unwrap();
+    assert_eq!(lines.len(), entries.len() + 4, "a head, both balances, and an end: {csv}");
+    assert_eq!(
+        lines[0],
+        "at,kind,debit,credit,amount_micros,available_micros,held_micros,operation_id,generation,\
+         posting_id,reason,currency,omitted_entries"
+    );
+    assert_eq!(lines[1], ",opening,,,,0,0,,,,,USD,0");
+    let (available, held) = balance(&statement["closing"]);
+    assert_eq!(lines[lines.len() - 2], format!(",closing,,,,{available},{held},,,,,USD,"));
+    assert!(csv.contains(",\"'=SUM(A1), \"\"x\"\"\",USD,\r\n"), "{csv}");
+    for (line, entry) in lines[2..].iter().zip(entries) {
+        let begin = format!(
+            "{},{},{},{},{},{},{},",
+            text(entry, "at"),
+            text(entry, "kind"),
+            text(entry, "debit"),
+            text(entry, "credit"),
+            micros(entry, "amount_micros"),
+            micros(entry, "available_micros"),
+            micros(entry, "held_micros")
+        );
+        assert!(line.starts_with(&begin), "{line} is not {entry}");
+    }
+    let _said = site.cli(&["wallet", "ledger", "main", "--csv", "--json"]).failed(2);
 }
 
 #[test]
@@ -332,7 +414,7 @@ fn python_reads_a_report_in_csv() {
     let named = std::env::var_os("HOLDFAST_TEST_PYTHON").map(PathBuf::from);
     let python = named.expect("HOLDFAST_TEST_PYTHON: `cargo xtask test tests` sets it");
     let books = Books::kept();
-    for by in ["day", "model", "key", "wallet"] {
+    for by in ["day", "model", "key", "wallet", "month,wallet", "route,key"] {
         books.site.write("report.csv", &books.report(by, &["--format", "csv"]).ok());
         let file = books.site.path("report.csv");
         let read = Ran::of(Command::new(&python).args(["-c", READ]).arg(file)).json();
@@ -348,6 +430,8 @@ fn flat(row: &Value) -> Value {
     let members = row.as_object().unwrap().iter().chain(row["meters"].as_object().unwrap());
     for (name, value) in members.filter(|(name, _)| *name != "meters") {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        // What is not known, and the route of what tried none.
+        let value = if value == "null" || value.is_empty() { "-".to_owned() } else { value };
         let value = if value.starts_with('=') { format!("'{value}") } else { value };
         flat.insert(name.clone(), Value::from(value));
     }

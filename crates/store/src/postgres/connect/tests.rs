@@ -7,7 +7,7 @@ use std::task::Poll;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use sqlx::AssertSqlSafe;
 
-use crate::postgres::session::{READ_STATEMENT, begin_snapshot};
+use crate::postgres::session::{AUDIT_STATEMENT, READ_STATEMENT, begin_snapshot};
 
 use super::*;
 
@@ -54,7 +54,7 @@ async fn postgres_no_connection_waits_or_stands_still_for_ever() {
     let session = Session { lock_timeout, statement_timeout: READ_STATEMENT, plans: "" };
     let mut kept = super::session(&url, session).await.unwrap();
     let mut audit = super::session(&url, session).await.unwrap();
-    audit.execute(begin_snapshot()).await.unwrap();
+    audit.execute(begin_snapshot(AUDIT_STATEMENT)).await.unwrap();
     let mut writer = writer(&url, lock_timeout).await.unwrap();
     let sessions = [(&mut kept, "10s"), (&mut audit, "15min"), (&mut writer, "10s")];
     for (connection, statement) in sessions {

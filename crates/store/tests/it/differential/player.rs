@@ -109,7 +109,13 @@ impl<'a> Player<'a> {
     }
 
     async fn issue(&mut self, id: ApiKeyId, wallet: WalletId, name: &str) -> String {
-        let new = NewApiKey { id, wallet, name: name.to_owned(), grant: Grant::default() };
+        let new = NewApiKey {
+            id,
+            wallet,
+            name: name.to_owned(),
+            external_id: None,
+            grant: Grant::default(),
+        };
         match self.stores.keys().unwrap().issue(&new, &super::rows::credential_of(id)).await {
             Ok(key) => {
                 self.stamped(key.created_at);

@@ -15,25 +15,16 @@
 //! applied to [`ROWS_READ_MAX`] numbers a page: such a page may have few rows or none, and a next
 //! one nevertheless.
 
-use std::time::Duration;
-
-use holdfast_domain::credential::ApiKey;
-use holdfast_domain::operation::{Lease, Operation};
-use holdfast_domain::{ApiKeyId, Micros, Timestamp, WalletId};
-
-use crate::report::LiveCredential;
-use crate::statement::Period;
+use crate::credential::ApiKey;
+use crate::operation::{Lease, Operation};
+use crate::secret::ServerSecretId;
+use crate::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
 
 /// Rows on one page at most.
 pub const PAGE_MAX: u32 = 500;
 
 /// Rows that one page reads at most, where no index finds those that a filter is after.
 pub const ROWS_READ_MAX: u32 = 20_000;
-
-/// The longest time by which an operation may have been created before one with a lower number. A
-/// batch on a server reads the clock, then takes its numbers in another statement, while other batches
-/// do the same: the time-outs between the two bound it (`postgres::session` asserts that).
-pub(crate) const CREATION_DISORDER: Duration = Duration::from_secs(30);
 
 /// Order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +37,7 @@ pub enum Order {
 
 /// Place in a list where a page ended, in the order of that list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageCursor(pub(crate) i64);
+pub struct PageCursor(pub i64);
 
 /// Request for one page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +57,40 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// End of this page, where there may be more after it.
     pub next: Option<PageCursor>,
+}
+
+/// A span of time, open where it has no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Period {
+    /// First moment of the period.
+    pub from: Option<Timestamp>,
+    /// The first moment after it.
+    pub to: Option<Timestamp>,
+}
+
+impl Period {
+    /// First moment and the one after the last; the ends of time where it has none. Nothing is
+    /// ever written in the last moment of all.
+    #[must_use]
+    pub fn bounds(self) -> (i64, i64) {
+        let from = self.from.map_or(i64::MIN, Timestamp::as_micros);
+        (from, self.to.map_or(i64::MAX, Timestamp::as_micros))
+    }
+}
+
+/// A credential that is in force, without what its bearer is checked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveCredential {
+    /// The public half of the credential.
+    pub id: CredentialId,
+    /// The API key that it belongs to.
+    pub api_key: ApiKeyId,
+    /// The server secret that it was made with.
+    pub server_secret: ServerSecretId,
+    /// The moment when it was made.
+    pub created_at: Timestamp,
+    /// End of the credential, as a rotation sets it; its API key may end before.
+    pub ends_at: Option<Timestamp>,
 }
 
 /// Filter of a list of API keys.
@@ -149,7 +174,8 @@ impl PageRequest {
 
 impl OperationFilter {
     /// True where no index leads to the rows: they are few among those that are read.
-    pub(crate) fn is_sparse(&self) -> bool {
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
         let is_filtered = self.api_key.is_some() || self.created != Period::default();
         is_filtered && self.scope == Scope::All
     }

@@ -1,0 +1,168 @@
+//! Admin keys: issued, rotated, revoked. Nobody grants what they have not, nor beyond their own end.
+
+use std::time::Duration;
+
+use holdfast_domain::account::{
+    AccountAction, AdminBearer, AdminCredential, AdminKey, Reach, Role, Thing, UseCase,
+};
+use holdfast_domain::{AdminKeyId, Timestamp};
+use uuid::Uuid;
+
+use crate::api_keys::random_credential;
+use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, ThingKind};
+
+/// An admin key to be issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAdminKey {
+    /// Name for people.
+    pub name: Name,
+    /// Role.
+    pub role: Role,
+    /// Wallets that the role is for: one for a holder's role, all for any other.
+    pub reach: Reach,
+    /// Moment from which it is not accepted.
+    pub ends_at: Option<Timestamp>,
+}
+
+/// An admin key that was issued or rotated, with its bearer where this very request made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedAdminKey {
+    /// Id of the key.
+    pub id: AdminKeyId,
+    /// The key as it was issued; `None` for a repetition or a rotation.
+    pub admin_key: Option<AdminKey>,
+    /// Text that its holder shows; `None` for a repetition, which cannot know it.
+    pub bearer: Option<AdminBearer>,
+}
+
+impl Accounts {
+    /// Issues an admin key.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn issue_admin_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        new: &NewAdminKey,
+    ) -> Result<Outcome<IssuedAdminKey>, AccountsError> {
+        principal.authorize(UseCase::AdminKeyIssue)?;
+        if !principal.role.may_grant(new.role) {
+            return Err(AccountsError::Forbidden {
+                use_case: UseCase::AdminKeyIssue,
+                role: principal.role,
+            });
+        }
+        let is_one_wallet = matches!(new.reach, Reach::Wallet(_));
+        if new.role.is_holder() != is_one_wallet {
+            return Err(AccountsError::Invalid {
+                field: "wallet_id",
+                message: "a holder's role is for one wallet, and any other role for none"
+                    .to_owned(),
+            });
+        }
+        self.refuse_end(principal, new.ends_at).await?;
+        if let Reach::Wallet(wallet) = new.reach {
+            let found = self.book.wallet_record(wallet).await?;
+            found.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+        }
+        let admin_key = AdminKey {
+            id: AdminKeyId::from(Uuid::new_v4()),
+            name: new.name.as_str().to_owned(),
+            role: new.role,
+            reach: new.reach,
+            ends_at: new.ends_at,
+            // The store's moment takes its place.
+            created_at: Timestamp::from_micros(0),
+            created_by: principal.actor,
+            revoked_at: None,
+        };
+        let (credential, bearer) = self.admin_credential(admin_key.id)?;
+        let action = AccountAction::IssueAdminKey(admin_key.clone(), credential);
+        let done = self.change(principal, request, action).await?;
+        let is_told = !request.dry_run && !done.replayed;
+        let thing = IssuedAdminKey {
+            id: done.things.iter().find_map(admin_key_of).unwrap_or(admin_key.id),
+            admin_key: Some(admin_key).filter(|_| is_told),
+            bearer: Some(bearer).filter(|_| is_told),
+        };
+        Ok(Outcome { thing, replayed: done.replayed })
+    }
+
+    /// Adds a credential to an admin key, and ends its other ones after a grace.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn rotate_admin_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: AdminKeyId,
+        grace: Duration,
+    ) -> Result<Outcome<IssuedAdminKey>, AccountsError> {
+        principal.authorize(UseCase::AdminKeyRotate)?;
+        let (credential, bearer) = self.admin_credential(id)?;
+        let action = AccountAction::RotateAdminKey { credential, grace };
+        let done = self.change(principal, request, action).await?;
+        let bearer = Some(bearer).filter(|_| !request.dry_run && !done.replayed);
+        let thing = IssuedAdminKey { id, admin_key: None, bearer };
+        Ok(Outcome { thing, replayed: done.replayed })
+    }
+
+    /// Ends an admin key for good. The last owner's stays.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn revoke_admin_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: AdminKeyId,
+    ) -> Result<Outcome<AdminKeyId>, AccountsError> {
+        principal.authorize(UseCase::AdminKeyRevoke)?;
+        let done = self.change(principal, request, AccountAction::RevokeAdminKey(id)).await?;
+        Ok(Outcome { thing: id, replayed: done.replayed })
+    }
+
+    /// Refuses an end that has passed, or that is beyond that of whoever grants.
+    async fn refuse_end(
+        &self,
+        principal: &Principal,
+        ends_at: Option<Timestamp>,
+    ) -> Result<(), AccountsError> {
+        let is_beyond = principal.ends_at.is_some_and(|own| ends_at.is_none_or(|end| end > own));
+        let now = self.book.clock().await?;
+        let message = if is_beyond {
+            "nobody grants beyond their own end: name an end that is no later than it"
+        } else if ends_at.is_some_and(|end| end <= now) {
+            "the end has passed: name a moment to come"
+        } else {
+            return Ok(());
+        };
+        Err(AccountsError::Invalid { field: "ends_at", message: message.to_owned() })
+    }
+
+    fn admin_credential(
+        &self,
+        admin_key: AdminKeyId,
+    ) -> Result<(AdminCredential, AdminBearer), AccountsError> {
+        let server_secret = self.writing_secret()?;
+        let (id, secret) = random_credential()?;
+        let bearer = AdminBearer { id, secret };
+        let credential = AdminCredential {
+            id,
+            admin_key,
+            verifier: server_secret.admin_verifier(&bearer.secret),
+            server_secret: server_secret.id(),
+            ends_at: None,
+        };
+        Ok((credential, bearer))
+    }
+}
+
+fn admin_key_of(thing: &Thing) -> Option<AdminKeyId> {
+    if let Thing::AdminKey(id) = thing { Some(*id) } else { None }
+}

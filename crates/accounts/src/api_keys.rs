@@ -1,0 +1,389 @@
+//! API keys: issued, found, listed, edited, suspended, rotated, revoked.
+//!
+//! ```text
+//! role, reach ─▶ reason wanted? ─▶ spend within the wallet's key_spend? ─▶ secret made ─▶ command
+//! ```
+//!
+//! A secret is money. It is told once, to whoever has the key issued or rotated, and only where this
+//! very request made it: a repetition finds the key and no secret, and the key is rotated for
+//! another one. It is made before the command, because only its verifier goes to the store.
+//!
+//! Never in here: a key without a bound for whoever may not spend without one ([`refuse_unbounded`]),
+//! neither at its issue nor by an edit.
+
+use std::time::Duration;
+
+use aws_lc_rs::rand;
+use holdfast_domain::account::{AccountAction, ApiKeyPatch, Role, Thing, UseCase, WalletRecord};
+use holdfast_domain::credential::{ApiKey, Bearer, Credential, Grant};
+use holdfast_domain::limits::SpendLimit;
+use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
+use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
+use holdfast_domain::secret::CredentialSecret;
+use holdfast_domain::{ApiKeyId, CredentialId, Timestamp, WalletId};
+use uuid::Uuid;
+
+use crate::{
+    Accounts, AccountsError, ExternalId, Name, Outcome, Principal, Reference, Request, ThingKind,
+};
+
+/// An API key to be issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyOrder {
+    /// Name for people; one is made up where it is missing.
+    pub name: Option<Name>,
+    /// Id that an outer system has for it; unique within the wallet.
+    pub external_id: Option<ExternalId>,
+    /// Grant: all that it may do, and until when.
+    pub grant: Grant,
+}
+
+/// An API key that was issued or rotated, with its bearer where this very request made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedApiKey {
+    /// The key.
+    pub api_key: ApiKey,
+    /// Text that its holder shows; `None` for a repetition, which cannot know it.
+    pub bearer: Option<Bearer>,
+    /// Moment at which the other credentials end at the latest; `None` for a new key.
+    pub others_end_at: Option<Timestamp>,
+}
+
+/// An API key with the readings of its counters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKeyRecord {
+    /// The key.
+    pub api_key: ApiKey,
+    /// Its counters in the windows of now.
+    pub counters: CounterSnapshot,
+}
+
+/// Most keys that one request issues.
+const KEYS_MAX: usize = 100;
+
+impl Accounts {
+    /// Issues API keys of one wallet, all or none.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`]; nothing was issued, unless it is `Uncertain`.
+    pub async fn issue_api_keys(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        wallet: &Reference,
+        orders: &[KeyOrder],
+    ) -> Result<Outcome<Vec<IssuedApiKey>>, AccountsError> {
+        principal.authorize(UseCase::ApiKeyIssue)?;
+        let wallet = self.reachable_wallet(principal, wallet).await?;
+        if orders.is_empty() || orders.len() > KEYS_MAX {
+            return Err(AccountsError::Invalid {
+                field: "keys",
+                message: format!("a request issues 1 to {KEYS_MAX} keys"),
+            });
+        }
+        Self::want_reason_of_operator(principal, UseCase::ApiKeyIssue, request)?;
+        for order in orders {
+            refuse_unbounded(principal, &wallet, order.grant.limits.spend)?;
+        }
+        let now = self.book.clock().await?;
+        if orders.iter().any(|order| order.grant.ends_at.is_some_and(|end| end <= now)) {
+            return Err(AccountsError::Invalid {
+                field: "ends_at",
+                message: "the end has passed: name a moment to come".to_owned(),
+            });
+        }
+        let mut made = Vec::with_capacity(orders.len());
+        for order in orders {
+            made.push(self.new_key(wallet.wallet.id, order)?);
+        }
+        let keys = made.iter().map(|(key, credential, _)| (key.clone(), credential.clone()));
+        let action = AccountAction::IssueApiKeys { wallet: wallet.wallet.id, keys: keys.collect() };
+        let done = self.change(principal, request, action).await?;
+        let mut issued = Vec::with_capacity(done.things.len());
+        for id in done.things.iter().filter_map(api_key_of) {
+            let own = made.iter().find(|(key, ..)| key.id == id);
+            let api_key = match (self.book.api_key(id).await?, own) {
+                (Some(api_key), _) => api_key,
+                // Judged, and not made.
+                (None, Some((key, ..))) => key.clone().issued_at(now),
+                (None, None) => return Err(AccountsError::NotFound(ThingKind::ApiKey)),
+            };
+            // No secret of a key that is not there, or that another request made.
+            let is_told = !request.dry_run && !done.replayed;
+            let bearer = own.filter(|_| is_told).map(|(_, _, bearer)| bearer.clone());
+            issued.push(IssuedApiKey { api_key, bearer, others_end_at: None });
+        }
+        Ok(Outcome { thing: issued, replayed: done.replayed })
+    }
+
+    /// API keys, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn api_keys(
+        &self,
+        principal: &Principal,
+        filter: ApiKeyFilter,
+        page: PageRequest,
+    ) -> Result<Page<ApiKeyListing>, AccountsError> {
+        principal.authorize(UseCase::ApiKeyRead)?;
+        let wallet = match (principal.only_wallet(), filter.wallet) {
+            (Some(own), Some(asked)) if own != asked => {
+                return Ok(Page { rows: Vec::new(), next: None });
+            }
+            (own, asked) => own.or(asked),
+        };
+        Ok(self.book.api_keys(ApiKeyFilter { wallet, ..filter }, page).await?)
+    }
+
+    /// The API key of this id or name, with its counters.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`], for one of a wallet that is out of reach too.
+    pub async fn api_key(
+        &self,
+        principal: &Principal,
+        reference: &Reference,
+        wallet: Option<WalletId>,
+    ) -> Result<ApiKeyRecord, AccountsError> {
+        principal.authorize(UseCase::ApiKeyRead)?;
+        let api_key = self.reachable_api_key(principal, reference, wallet).await?;
+        let counters = self.book.counters(api_key.id).await?;
+        Ok(ApiKeyRecord { api_key, counters })
+    }
+
+    /// Edits an API key. `expected` is the number of edits that the sender has seen.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "who, by which request, on what, and what: four things"
+    )]
+    pub async fn edit_api_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+        patch: ApiKeyPatch,
+        expected: Option<u32>,
+    ) -> Result<Outcome<ApiKey>, AccountsError> {
+        principal.authorize(UseCase::ApiKeyUpdate)?;
+        let found = self.reachable_api_key(principal, reference, None).await?;
+        // The bound that the key has after the edit, whatever is edited: an end that is moved or a
+        // model that is added makes an unbounded key worth more.
+        let missing = || AccountsError::NotFound(ThingKind::Wallet);
+        let wallet = self.book.wallet_record(found.wallet).await?.ok_or_else(missing)?;
+        let spend = patch.spend.unwrap_or(found.grant.limits.spend);
+        refuse_unbounded(principal, &wallet, spend)?;
+        let (api_key, wallet) = (found.id, found.wallet);
+        let action = AccountAction::EditApiKey { api_key, wallet, patch, expected };
+        self.change_api_key(principal, request, found, action).await
+    }
+
+    /// Stops new runs of an API key; a reason is wanted.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn suspend_api_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+    ) -> Result<Outcome<ApiKey>, AccountsError> {
+        principal.authorize(UseCase::ApiKeySuspend)?;
+        Self::want_reason(UseCase::ApiKeySuspend, request)?;
+        let found = self.reachable_api_key(principal, reference, None).await?;
+        let action = AccountAction::SuspendApiKey(found.id);
+        self.change_api_key(principal, request, found, action).await
+    }
+
+    /// Lets new runs of an API key in.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn resume_api_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+    ) -> Result<Outcome<ApiKey>, AccountsError> {
+        principal.authorize(UseCase::ApiKeyResume)?;
+        let found = self.reachable_api_key(principal, reference, None).await?;
+        let action = AccountAction::ResumeApiKey(found.id);
+        self.change_api_key(principal, request, found, action).await
+    }
+
+    /// Ends an API key for good.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn revoke_api_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+    ) -> Result<Outcome<ApiKey>, AccountsError> {
+        principal.authorize(UseCase::ApiKeyRevoke)?;
+        let found = self.reachable_api_key(principal, reference, None).await?;
+        let action = AccountAction::RevokeApiKey(found.id);
+        self.change_api_key(principal, request, found, action).await
+    }
+
+    /// Adds a credential to an API key, and ends its other ones after a grace.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn rotate_api_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+        grace: Duration,
+    ) -> Result<Outcome<IssuedApiKey>, AccountsError> {
+        principal.authorize(UseCase::ApiKeyRotate)?;
+        Self::want_reason_of_operator(principal, UseCase::ApiKeyRotate, request)?;
+        let found = self.reachable_api_key(principal, reference, None).await?;
+        let (credential, bearer) = self.credential(found.id)?;
+        let action = AccountAction::RotateApiKey { credential, grace };
+        let done = self.change(principal, request, action).await?;
+        let is_told = !request.dry_run && !done.replayed;
+        let thing = IssuedApiKey {
+            api_key: self.book.api_key(found.id).await?.unwrap_or(found),
+            bearer: Some(bearer).filter(|_| is_told),
+            others_end_at: Some(done.at.after(grace)),
+        };
+        Ok(Outcome { thing, replayed: done.replayed })
+    }
+
+    async fn change_api_key(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        found: ApiKey,
+        action: AccountAction,
+    ) -> Result<Outcome<ApiKey>, AccountsError> {
+        let done = self.change(principal, request, action).await?;
+        let id = done.things.iter().find_map(api_key_of).unwrap_or(found.id);
+        let thing = self.book.api_key(id).await?.unwrap_or(found);
+        Ok(Outcome { thing, replayed: done.replayed })
+    }
+
+    /// The API key of this id or name, where it is within reach.
+    pub(crate) async fn reachable_api_key(
+        &self,
+        principal: &Principal,
+        reference: &Reference,
+        wallet: Option<WalletId>,
+    ) -> Result<ApiKey, AccountsError> {
+        let missing = || AccountsError::NotFound(ThingKind::ApiKey);
+        let found = match reference {
+            Reference::Id(id) => self.book.api_key(ApiKeyId::from(*id)).await?,
+            Reference::Name(name) => {
+                let wallet = wallet.or(principal.only_wallet());
+                let mut named = self.book.api_keys_named(name.as_str(), wallet).await?;
+                if named.len() > 1 {
+                    return Err(AccountsError::Ambiguous(ThingKind::ApiKey));
+                }
+                named.pop()
+            }
+        };
+        let found = found.ok_or_else(missing)?;
+        principal.reach(found.wallet, ThingKind::ApiKey)?;
+        Ok(found)
+    }
+
+    fn new_key(
+        &self,
+        wallet: WalletId,
+        order: &KeyOrder,
+    ) -> Result<(NewApiKey, Credential, Bearer), AccountsError> {
+        let id = Uuid::new_v4();
+        let made_up = || format!("key-{}", id.as_simple()).chars().take(12).collect();
+        let key = NewApiKey {
+            id: ApiKeyId::from(id),
+            wallet,
+            name: order.name.as_ref().map_or_else(made_up, |name| name.as_str().to_owned()),
+            external_id: order.external_id.as_ref().map(|id| id.as_str().to_owned()),
+            grant: order.grant.clone(),
+        };
+        let (credential, bearer) = self.credential(key.id)?;
+        Ok((key, credential, bearer))
+    }
+
+    /// A new credential of an API key, and what its bearer has to keep.
+    fn credential(&self, api_key: ApiKeyId) -> Result<(Credential, Bearer), AccountsError> {
+        let server_secret = self.writing_secret()?;
+        let (id, secret) = random_credential()?;
+        let bearer = Bearer { id, secret };
+        let credential = Credential {
+            id,
+            api_key,
+            verifier: server_secret.verifier(&bearer.secret),
+            server_secret: server_secret.id(),
+            ends_at: None,
+        };
+        Ok((credential, bearer))
+    }
+
+    /// Who acts on somebody else's wallet says why. The command line beside the database is its
+    /// owner's own.
+    fn want_reason_of_operator(
+        principal: &Principal,
+        use_case: UseCase,
+        request: &Request,
+    ) -> Result<(), AccountsError> {
+        let is_own = principal.role.is_holder() || *principal == Principal::local();
+        if is_own { Ok(()) } else { Self::want_reason(use_case, request) }
+    }
+}
+
+/// Random halves of a credential. The id is random as well: a bearer must not tell how many there
+/// are.
+pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret), AccountsError> {
+    let (mut id, mut secret) = ([0; 16], [0; 32]);
+    let filled = rand::fill(&mut id).and_then(|()| rand::fill(&mut secret));
+    filled.map_err(|error| AccountsError::NoRandom(Box::new(error)))?;
+    Ok((CredentialId::from_bytes(id), CredentialSecret::new(secret)))
+}
+
+fn api_key_of(thing: &Thing) -> Option<ApiKeyId> {
+    if let Thing::ApiKey(id) = thing { Some(*id) } else { None }
+}
+
+/// Refuses a key that could spend more than the wallet lets be granted by this role.
+fn refuse_unbounded(
+    principal: &Principal,
+    wallet: &WalletRecord,
+    spend: Option<SpendLimit>,
+) -> Result<(), AccountsError> {
+    if matches!(principal.role, Role::Owner | Role::HolderAdmin) {
+        return Ok(());
+    }
+    let Some(most) = wallet.key_spend else {
+        return Err(AccountsError::Unset(
+            "the wallet has no key_spend: an owner sets how much a key may spend that this role issues",
+        ));
+    };
+    let is_within =
+        spend.is_some_and(|spend| spend.window == most.window && spend.micros <= most.micros);
+    if is_within {
+        return Ok(());
+    }
+    Err(AccountsError::Invalid {
+        field: "spend_micros",
+        message: format!(
+            "a key of this wallet may spend {} in a window of {} at most",
+            most.micros,
+            most.window.label()
+        ),
+    })
+}

@@ -1,0 +1,94 @@
+//! Errors of the use cases, in words that every door can show.
+
+use std::fmt;
+
+use holdfast_domain::account::{AccountRefusal, Role, UseCase};
+use holdfast_domain::ports::{Cause, CommandError, Unavailable};
+
+/// Kind of a thing that was looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThingKind {
+    /// A wallet.
+    Wallet,
+    /// An API key.
+    ApiKey,
+    /// A posting.
+    Posting,
+    /// An operation.
+    Operation,
+    /// An admin key.
+    AdminKey,
+}
+
+impl fmt::Display for ThingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wallet => "wallet",
+            Self::ApiKey => "API key",
+            Self::Posting => "posting",
+            Self::Operation => "operation",
+            Self::AdminKey => "admin key",
+        })
+    }
+}
+
+/// Failure of a use case. Nothing was changed, unless it is [`AccountsError::Uncertain`].
+#[derive(Debug, thiserror::Error)]
+pub enum AccountsError {
+    /// The role does not have the use case.
+    #[error("the role {role} may not do {use_case}")]
+    Forbidden {
+        /// The use case.
+        use_case: UseCase,
+        /// The role.
+        role: Role,
+    },
+    /// A bound that somebody else has to set first.
+    #[error("{0}")]
+    Unset(&'static str),
+    /// There is no such thing, for this principal at least.
+    #[error("there is no such {0}")]
+    NotFound(ThingKind),
+    /// More things than one have the name.
+    #[error("more than one {0} has this name: use an id, or say which wallet")]
+    Ambiguous(ThingKind),
+    /// A value that cannot stand.
+    #[error("{message}")]
+    Invalid {
+        /// Name of the field.
+        field: &'static str,
+        /// Sentence that says what to write.
+        message: String,
+    },
+    /// The book refuses it. Nothing was bound.
+    #[error(transparent)]
+    Refused(AccountRefusal),
+    /// No server secret is known here, so that nothing can be chained or verified.
+    #[error("there is no server secret")]
+    NoSecret,
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    NoRandom(#[source] Cause),
+    /// The store does not work.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+    /// The answer was lost: the change may have been made. The same request again finds out.
+    #[error("the store gave no verdict: send the same request again, it is done at most once")]
+    Uncertain(#[source] Cause),
+}
+
+impl From<CommandError> for AccountsError {
+    fn from(error: CommandError) -> Self {
+        match error {
+            CommandError::Refused(refusal) => Self::Refused(refusal),
+            CommandError::Unavailable(cause) => Self::Unavailable(cause),
+            CommandError::Uncertain(cause) => Self::Uncertain(cause),
+        }
+    }
+}
+
+impl From<Unavailable> for AccountsError {
+    fn from(Unavailable(cause): Unavailable) -> Self {
+        Self::Unavailable(cause)
+    }
+}

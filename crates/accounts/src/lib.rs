@@ -1,0 +1,159 @@
+//! The use cases of administration: who may change what of wallets, API keys, postings, operations
+//! and admin keys.
+//!
+//! ```text
+//! command line ─┐                ┌─ authorization (role, wallet)
+//! HTTP API ─────┼─▶ Accounts ────┼─ values (names, limits, ends)
+//! console ──────┘                └─ ports: Administration (changes), Directory (lists), Journal
+//! ```
+//!
+//! Every door parses, calls a use case and renders what comes back. So what is allowed, what is
+//! refused and what stands in the trail is the same whoever asks, from wherever. What a change does
+//! to the book is judged one step further in, by [`holdfast_domain::account::decide`], in the
+//! transaction that writes it.
+//!
+//! | refusal | what the doors say |
+//! |---|---|
+//! | a use case that the role has not | 403, which names it |
+//! | a thing of another wallet, for a holder | 404: it does not exist for them |
+//! | a value that cannot stand | 400, which names the field |
+//! | everything that the book decides | 409 or 422, and nothing is bound |
+//!
+//! Never in here: HTTP, SQL, arguments of a command line, a secret in an error.
+
+mod admin_keys;
+mod api_keys;
+mod authentication;
+mod error;
+mod operations;
+mod postings;
+mod principal;
+mod table;
+mod text;
+mod wallets;
+
+use std::sync::Arc;
+
+use holdfast_domain::account::{
+    AccountAction, AccountCommand, AccountReceipt, RequestBinding, UseCase,
+};
+use holdfast_domain::ports::Pause;
+use holdfast_domain::secret::ServerSecret;
+use holdfast_domain::{Administration, ApiKeys, CommandKey, Directory, Journal, Wallets};
+
+pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
+pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
+pub use self::authentication::AuthenticationError;
+pub use self::error::{AccountsError, ThingKind};
+pub use self::operations::OperationRecord;
+pub use self::postings::PostingRecord;
+pub use self::principal::Principal;
+pub use self::table::{Door, TABLE};
+pub use self::text::{BadName, BadText, ExternalId, Name, Note, Reason, Reference, Source};
+pub use self::wallets::NewWallet;
+
+/// The ports that the use cases work through: one store has them all.
+pub trait Book: Administration + ApiKeys + Directory + Journal + Wallets {}
+
+impl<T: Administration + ApiKeys + Directory + Journal + Wallets> Book for T {}
+
+/// The use cases, over one book.
+#[derive(Clone)]
+pub struct Accounts {
+    book: Arc<dyn Book>,
+    /// The secrets of the server; the first one writes, the others are read by.
+    secrets: Arc<[ServerSecret]>,
+    pause: Arc<dyn Pause>,
+}
+
+impl std::fmt::Debug for Accounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Accounts")
+    }
+}
+
+/// Request of a change: what makes it safe to repeat, and why it is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Request key, which its sender chose.
+    pub key: CommandKey,
+    /// Digest of all that was asked: the same key with another digest is another request.
+    pub digest: [u8; 32],
+    /// Reason that its sender gives.
+    pub reason: Option<Reason>,
+    /// True where the change is judged and not made.
+    pub dry_run: bool,
+}
+
+impl Request {
+    /// A request whose digest is that of these parts, such as method, path and body.
+    #[must_use]
+    pub fn new(key: CommandKey, parts: &[&[u8]], reason: Option<Reason>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            // The length first: two lists of parts are never spelled alike.
+            hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hasher.update(part);
+        }
+        Self { key, digest: *hasher.finalize().as_bytes(), reason, dry_run: false }
+    }
+}
+
+/// Outcome of a change: the thing as it stands now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome<T> {
+    /// The thing, read after the change.
+    pub thing: T,
+    /// True where an earlier request made the change, and this one none.
+    pub replayed: bool,
+}
+
+impl Accounts {
+    /// The use cases over this book. `secrets` are the server's, the one that writes first.
+    #[must_use]
+    pub fn new(
+        book: Arc<dyn Book>,
+        secrets: impl Into<Arc<[ServerSecret]>>,
+        pause: Arc<dyn Pause>,
+    ) -> Self {
+        Self { book, secrets: secrets.into(), pause }
+    }
+
+    fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {
+        self.secrets.first().ok_or(AccountsError::NoSecret)
+    }
+
+    /// Does a change for somebody who may do it.
+    async fn change(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        action: AccountAction,
+    ) -> Result<AccountReceipt, AccountsError> {
+        let command = AccountCommand {
+            actor: principal.actor,
+            address: principal.address.clone(),
+            request: RequestBinding { key: request.key, digest: request.digest },
+            reason: request.reason.as_ref().map(|reason| reason.as_str().to_owned()),
+            action,
+        };
+        let secret = self.writing_secret()?;
+        let done = if request.dry_run {
+            self.book.rehearse(&command, secret).await
+        } else {
+            self.book.administer(&command, secret).await
+        };
+        done.map_err(AccountsError::from)
+    }
+
+    /// Refuses a change that wants a reason and has none.
+    fn want_reason(use_case: UseCase, request: &Request) -> Result<(), AccountsError> {
+        if request.reason.is_none() {
+            return Err(AccountsError::Invalid {
+                field: "reason",
+                message: format!("{use_case} wants a reason: say why"),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Operations: found, listed, cancelled, reconciled.
+//!
+//! A cancellation and a reconciliation are transitions of the operation, judged by its own rules.
+//! The trail's row is committed first, as asked: what came of it is the operation's to say.
+
+use holdfast_domain::account::{AccountAction, UseCase};
+use holdfast_domain::conduct::Conduct;
+use holdfast_domain::listing::{OperationFilter, OperationListing, Page, PageRequest};
+use holdfast_domain::operation::{Operation, Situation, situation};
+use holdfast_domain::{Micros, OperationId, RequestKey, Snapshot, WalletId};
+
+use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request, ThingKind};
+
+/// An operation with what its situation depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationRecord {
+    /// The operation.
+    pub operation: Operation,
+    /// Its situation by the database's clock.
+    pub situation: Situation,
+    /// Sum of the refunds of its charge.
+    pub refunded: Micros,
+}
+
+/// End that somebody asks of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AskedEnd {
+    Cancel,
+    Reconcile,
+}
+
+impl Accounts {
+    /// The operation of this id.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`], for one of a wallet that is out of reach too.
+    pub async fn operation(
+        &self,
+        principal: &Principal,
+        id: OperationId,
+    ) -> Result<OperationRecord, AccountsError> {
+        principal.authorize(UseCase::OperationRead)?;
+        self.reachable_operation(principal, id).await
+    }
+
+    /// Id of what an API key and a request key stand for, whether or not it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`] for an API key that is not there, or out of reach.
+    pub async fn operation_id(
+        &self,
+        principal: &Principal,
+        api_key: &Reference,
+        wallet: Option<WalletId>,
+        request_key: RequestKey,
+    ) -> Result<OperationId, AccountsError> {
+        principal.authorize(UseCase::OperationRead)?;
+        let api_key = self.reachable_api_key(principal, api_key, wallet).await?;
+        Ok(OperationId::of(api_key.id, request_key))
+    }
+
+    /// Operations, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn operations(
+        &self,
+        principal: &Principal,
+        filter: OperationFilter,
+        page: PageRequest,
+    ) -> Result<Page<OperationListing>, AccountsError> {
+        principal.authorize(UseCase::OperationRead)?;
+        let wallet = match (principal.only_wallet(), filter.wallet) {
+            (Some(own), Some(asked)) if own != asked => {
+                return Ok(Page { rows: Vec::new(), next: None });
+            }
+            (own, asked) => own.or(asked),
+        };
+        Ok(self.book.operations(OperationFilter { wallet, ..filter }, page).await?)
+    }
+
+    /// Asks a running operation to end; a reason is wanted. One that has ended stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn cancel_operation(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: OperationId,
+    ) -> Result<Outcome<OperationRecord>, AccountsError> {
+        principal.authorize(UseCase::OperationCancel)?;
+        Self::want_reason(UseCase::OperationCancel, request)?;
+        self.end_operation(principal, request, id, AskedEnd::Cancel).await
+    }
+
+    /// Ends an operation whose owner is gone, or settles a recorded one. Any other stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn reconcile_operation(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: OperationId,
+    ) -> Result<Outcome<OperationRecord>, AccountsError> {
+        principal.authorize(UseCase::OperationReconcile)?;
+        self.end_operation(principal, request, id, AskedEnd::Reconcile).await
+    }
+
+    async fn end_operation(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: OperationId,
+        end: AskedEnd,
+    ) -> Result<Outcome<OperationRecord>, AccountsError> {
+        let found = self.reachable_operation(principal, id).await?;
+        let use_case = match end {
+            AskedEnd::Cancel => UseCase::OperationCancel,
+            AskedEnd::Reconcile => UseCase::OperationReconcile,
+        };
+        let action = AccountAction::AskOperation { operation: id, use_case };
+        let asked = self.change(principal, request, action).await?;
+        if request.dry_run {
+            return Ok(Outcome { thing: found, replayed: asked.replayed });
+        }
+        let conduct = Conduct { journal: &*self.book, pause: &*self.pause, orphan_grace: None };
+        // Also where the request was known: its first sender may have died between the two.
+        match end {
+            AskedEnd::Cancel => conduct.cancel(id).await?,
+            AskedEnd::Reconcile => conduct.reconcile(id).await?,
+        };
+        let thing = self.reachable_operation(principal, id).await?;
+        Ok(Outcome { thing, replayed: asked.replayed })
+    }
+
+    async fn reachable_operation(
+        &self,
+        principal: &Principal,
+        id: OperationId,
+    ) -> Result<OperationRecord, AccountsError> {
+        let missing = || AccountsError::NotFound(ThingKind::Operation);
+        let Snapshot { operation, lease, now, .. } = self.book.load(id).await?;
+        let operation = operation.ok_or_else(missing)?;
+        principal.reach(operation.wallet, ThingKind::Operation)?;
+        let situation = situation(&operation, lease.as_ref(), now);
+        let refunded = self.book.refunded(id).await?;
+        Ok(OperationRecord { operation, situation, refunded })
+    }
+}

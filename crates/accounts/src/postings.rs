@@ -1,0 +1,151 @@
+//! Postings: deposits, adjustments and refunds. The id of a posting is its request key, so that the
+//! same request through any door, with any key, is the same posting.
+
+use holdfast_domain::account::{
+    AccountAction, NewPosting, PostingDetails, Role, Thing, UseCase, WalletRecord,
+};
+use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::{Micros, OperationId, PostingId, WalletId};
+
+use crate::{Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, ThingKind};
+
+/// A posting, and the wallet that it moved as it stands now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostingRecord {
+    /// The posting.
+    pub posting: Posting,
+    /// The wallet.
+    pub wallet: WalletRecord,
+}
+
+impl Accounts {
+    /// Adds funds.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "who, by which request, on what, and what: four things"
+    )]
+    pub async fn deposit(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        wallet: &Reference,
+        amount: Micros,
+        details: PostingDetails,
+    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+        principal.authorize(UseCase::PostingDeposit)?;
+        let wallet = self.reachable_wallet(principal, wallet).await?;
+        let posting = posting(request, wallet.wallet.id, PostingKind::Deposit, amount)?;
+        self.post(principal, request, NewPosting { posting, details }).await
+    }
+
+    /// Gives to or takes from what is available, for a reason.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "who, by which request, on what, and what: four things"
+    )]
+    pub async fn adjust(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        wallet: &Reference,
+        amount: Micros,
+        details: PostingDetails,
+    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+        principal.authorize(UseCase::PostingAdjust)?;
+        Self::want_reason(UseCase::PostingAdjust, request)?;
+        let wallet = self.reachable_wallet(principal, wallet).await?;
+        let reason = request.reason.as_ref().map_or("", Reason::as_str).to_owned();
+        let kind = PostingKind::Adjustment(reason);
+        let posting = posting(request, wallet.wallet.id, kind, amount)?;
+        self.post(principal, request, NewPosting { posting, details }).await
+    }
+
+    /// Gives back a part of what an operation was charged, to the wallet that paid.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "who, by which request, on what, and what: four things"
+    )]
+    pub async fn refund(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        operation: OperationId,
+        amount: Micros,
+        details: PostingDetails,
+    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+        principal.authorize(UseCase::PostingRefund)?;
+        if principal.role == Role::Support {
+            return Err(AccountsError::Unset("support has no allowance for refunds"));
+        }
+        let missing = || AccountsError::NotFound(ThingKind::Operation);
+        let snapshot = self.book.load(operation).await?;
+        let wallet = snapshot.operation.ok_or_else(missing)?.wallet;
+        principal.reach(wallet, ThingKind::Operation)?;
+        let posting = posting(request, wallet, PostingKind::Refund(operation), amount)?;
+        self.post(principal, request, NewPosting { posting, details }).await
+    }
+
+    /// The posting of this id.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`], for one of a wallet that is out of reach too.
+    pub async fn posting(
+        &self,
+        principal: &Principal,
+        id: PostingId,
+    ) -> Result<PostingRecord, AccountsError> {
+        principal.authorize(UseCase::PostingRead)?;
+        let missing = || AccountsError::NotFound(ThingKind::Posting);
+        let posting = self.book.posting(id).await?.ok_or_else(missing)?;
+        principal.reach(posting.wallet, ThingKind::Posting)?;
+        let wallet = self.book.wallet_record(posting.wallet).await?.ok_or_else(missing)?;
+        Ok(PostingRecord { posting, wallet })
+    }
+
+    async fn post(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        new: NewPosting,
+    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+        let offered = new.posting.clone();
+        let done = self.change(principal, request, AccountAction::Post(new)).await?;
+        let missing = || AccountsError::NotFound(ThingKind::Posting);
+        let id = |thing: &Thing| if let Thing::Posting(id) = thing { Some(*id) } else { None };
+        let id = done.things.iter().find_map(id);
+        let posting = match self.book.posting(id.ok_or_else(missing)?).await? {
+            Some(posting) => posting,
+            // Judged, and not made.
+            None => offered,
+        };
+        let wallet = self.book.wallet_record(posting.wallet).await?.ok_or_else(missing)?;
+        Ok(Outcome { thing: PostingRecord { posting, wallet }, replayed: done.replayed })
+    }
+}
+
+fn posting(
+    request: &Request,
+    wallet: WalletId,
+    kind: PostingKind,
+    amount: Micros,
+) -> Result<Posting, AccountsError> {
+    let id = PostingId::from_bytes(request.key.to_bytes());
+    Posting::new(id, wallet, kind, amount).ok_or_else(|| AccountsError::Invalid {
+        field: "amount_micros",
+        message: "a deposit or refund is of more than nothing, an adjustment not of nothing"
+            .to_owned(),
+    })
+}

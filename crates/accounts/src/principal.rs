@@ -1,0 +1,68 @@
+//! The principal of a request: who asks, and what for they may.
+
+use holdfast_domain::account::{ActorId, AdminKey, Reach, Role, UseCase};
+use holdfast_domain::{Timestamp, WalletId};
+
+use crate::{AccountsError, ThingKind};
+
+/// Whoever asks, authenticated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// Identity in the trail.
+    pub actor: ActorId,
+    /// Role.
+    pub role: Role,
+    /// Wallets that the role is for.
+    pub reach: Reach,
+    /// Moment from which the principal is accepted no more, where there is one.
+    pub ends_at: Option<Timestamp>,
+    /// Network address, where there is one.
+    pub address: Option<String>,
+}
+
+impl Principal {
+    /// The command line beside the database: it may do everything, as whoever has the database can.
+    #[must_use]
+    pub const fn local() -> Self {
+        let (role, reach) = (Role::Owner, Reach::All);
+        Self { actor: ActorId::Local, role, reach, ends_at: None, address: None }
+    }
+
+    /// The bearer of an admin key.
+    #[must_use]
+    pub const fn of_admin_key(key: &AdminKey, address: Option<String>) -> Self {
+        let (actor, role, reach) = (ActorId::AdminKey(key.id), key.role, key.reach);
+        Self { actor, role, reach, ends_at: key.ends_at, address }
+    }
+
+    /// Refuses a use case that the role has not.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Forbidden`], which names the use case.
+    pub fn authorize(&self, use_case: UseCase) -> Result<(), AccountsError> {
+        if self.role.may(use_case) {
+            Ok(())
+        } else {
+            Err(AccountsError::Forbidden { use_case, role: self.role })
+        }
+    }
+
+    /// Refuses a thing of a wallet that is out of reach, as if there were no such thing.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`].
+    pub fn reach(&self, wallet: WalletId, kind: ThingKind) -> Result<(), AccountsError> {
+        if self.reach.covers(wallet) { Ok(()) } else { Err(AccountsError::NotFound(kind)) }
+    }
+
+    /// Wallet that everything which the principal sees belongs to, where it is one alone.
+    #[must_use]
+    pub const fn only_wallet(&self) -> Option<WalletId> {
+        match self.reach {
+            Reach::All => None,
+            Reach::Wallet(wallet) => Some(wallet),
+        }
+    }
+}

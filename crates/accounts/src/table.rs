@@ -1,0 +1,93 @@
+//! The doors of each use case: its endpoint, and its command.
+//!
+//! Its roles are the domain's ([`UseCase::roles`]). A use case without an endpoint or a command says
+//! why here; tests of the API and of the command line compare this table with theirs, both ways.
+
+use holdfast_domain::account::UseCase;
+
+/// Doors of a use case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Door {
+    /// The use case.
+    pub use_case: UseCase,
+    /// Method and path of each endpoint below `/admin/v1`.
+    pub endpoints: &'static [(&'static str, &'static str)],
+    /// Words of each command.
+    pub commands: &'static [&'static str],
+}
+
+const fn door(
+    use_case: UseCase,
+    endpoints: &'static [(&'static str, &'static str)],
+    commands: &'static [&'static str],
+) -> Door {
+    Door { use_case, endpoints, commands }
+}
+
+/// Every use case with its doors.
+pub const TABLE: &[Door] = &[
+    door(UseCase::WalletCreate, &[("POST", "/wallets")], &["wallet create"]),
+    door(
+        UseCase::WalletRead,
+        &[("GET", "/wallets"), ("GET", "/wallets/{id}")],
+        &["wallet list", "wallet show"],
+    ),
+    door(UseCase::WalletUpdate, &[("PATCH", "/wallets/{id}")], &["wallet update"]),
+    door(UseCase::WalletSuspend, &[("POST", "/wallets/{id}/suspend")], &["wallet suspend"]),
+    door(UseCase::WalletResume, &[("POST", "/wallets/{id}/resume")], &["wallet resume"]),
+    door(UseCase::WalletClose, &[("POST", "/wallets/{id}/close")], &["wallet close"]),
+    door(UseCase::PostingDeposit, &[("POST", "/deposits")], &["wallet deposit"]),
+    door(UseCase::PostingAdjust, &[("POST", "/adjustments")], &["wallet adjust"]),
+    door(UseCase::PostingRefund, &[("POST", "/refunds")], &["wallet refund"]),
+    door(
+        UseCase::PostingRead,
+        &[("GET", "/deposits/{id}"), ("GET", "/adjustments/{id}"), ("GET", "/refunds/{id}")],
+        &["wallet posting"],
+    ),
+    door(
+        UseCase::ApiKeyIssue,
+        &[("POST", "/api_keys"), ("POST", "/api_keys/bulk")],
+        &["key issue"],
+    ),
+    door(
+        UseCase::ApiKeyRead,
+        &[("GET", "/api_keys"), ("GET", "/api_keys/{id}")],
+        &["key list", "key show"],
+    ),
+    door(UseCase::ApiKeyUpdate, &[("PATCH", "/api_keys/{id}")], &["key update"]),
+    door(UseCase::ApiKeySuspend, &[("POST", "/api_keys/{id}/suspend")], &["key suspend"]),
+    door(UseCase::ApiKeyResume, &[("POST", "/api_keys/{id}/resume")], &["key resume"]),
+    door(UseCase::ApiKeyRotate, &[("POST", "/api_keys/{id}/rotate")], &["key rotate"]),
+    door(UseCase::ApiKeyRevoke, &[("POST", "/api_keys/{id}/revoke")], &["key revoke"]),
+    door(
+        UseCase::OperationRead,
+        &[("GET", "/operations"), ("GET", "/operations/{id}")],
+        &["operation list", "operation show"],
+    ),
+    door(UseCase::OperationCancel, &[("POST", "/operations/{id}/cancel")], &["operation cancel"]),
+    door(
+        UseCase::OperationReconcile,
+        &[("POST", "/operations/{id}/reconcile")],
+        &["operation reconcile"],
+    ),
+    door(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
+    door(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
+    door(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_use_case_has_one_row_and_no_door_has_two() {
+        let rows: BTreeSet<_> = TABLE.iter().map(|door| door.use_case).collect();
+        assert_eq!(rows.len(), TABLE.len());
+        let missing: Vec<_> = UseCase::ALL.iter().filter(|it| !rows.contains(it)).collect();
+        assert!(missing.is_empty(), "without doors: {missing:?}");
+        let endpoints: Vec<_> = TABLE.iter().flat_map(|door| door.endpoints).collect();
+        assert_eq!(endpoints.iter().collect::<BTreeSet<_>>().len(), endpoints.len());
+    }
+}

@@ -1,0 +1,229 @@
+//! Wallets: made, found, listed, edited, suspended, closed.
+//!
+//! A wallet is found by its id or its name, and then checked against the reach of whoever asks: one
+//! that is out of reach is *not found*, so that nobody learns which wallets there are. A change goes
+//! to the store with the id alone: a rename between the look and the command moves nothing to
+//! another wallet.
+//!
+//! Never in here: balances. Only postings and operations move them.
+
+use holdfast_domain::account::{AccountAction, Reach, Thing, UseCase, WalletPatch, WalletRecord};
+use holdfast_domain::limits::SpendLimit;
+use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
+use uuid::Uuid;
+
+use crate::{
+    Accounts, AccountsError, ExternalId, Name, Outcome, Principal, Reference, Request, ThingKind,
+};
+
+/// A wallet to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWallet {
+    /// Name for people; unique.
+    pub name: Name,
+    /// Currency, for ever.
+    pub currency: Currency,
+    /// Id that an outer system has for it; unique.
+    pub external_id: Option<ExternalId>,
+    /// Threshold of `wallet.low`.
+    pub low_balance: Option<Micros>,
+    /// Most that a key may spend that is issued by whoever is neither owner nor the holder's
+    /// administrator.
+    pub key_spend: Option<SpendLimit>,
+}
+
+impl NewWallet {
+    fn record(&self) -> WalletRecord {
+        let wallet = Wallet {
+            id: WalletId::from(Uuid::now_v7()),
+            name: self.name.as_str().to_owned(),
+            currency: self.currency,
+            available: Micros::ZERO,
+            held: Micros::ZERO,
+            suspended_at: None,
+        };
+        WalletRecord {
+            wallet,
+            external_id: self.external_id.as_ref().map(|id| id.as_str().to_owned()),
+            low_balance: self.low_balance,
+            key_spend: self.key_spend,
+            edited: 0,
+            // The store's moment takes its place.
+            created_at: Timestamp::from_micros(0),
+            closed_at: None,
+        }
+    }
+}
+
+impl Accounts {
+    /// Makes an empty wallet.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`]; nothing was made, unless it is `Uncertain`.
+    pub async fn create_wallet(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        new: &NewWallet,
+    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+        principal.authorize(UseCase::WalletCreate)?;
+        let record = new.record();
+        let action = AccountAction::CreateWallet(record.clone());
+        let done = self.change(principal, request, action).await?;
+        if request.dry_run {
+            return Ok(Outcome { thing: record, replayed: done.replayed });
+        }
+        self.changed_wallet(&done.things, done.replayed).await
+    }
+
+    /// The wallet of this id or name.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`], for one that is out of reach too.
+    pub async fn wallet(
+        &self,
+        principal: &Principal,
+        reference: &Reference,
+    ) -> Result<WalletRecord, AccountsError> {
+        principal.authorize(UseCase::WalletRead)?;
+        self.reachable_wallet(principal, reference).await
+    }
+
+    /// Wallets, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn wallets(
+        &self,
+        principal: &Principal,
+        page: PageRequest,
+    ) -> Result<Page<WalletRecord>, AccountsError> {
+        principal.authorize(UseCase::WalletRead)?;
+        match principal.reach {
+            Reach::All => Ok(self.book.wallets(page).await?),
+            Reach::Wallet(own) => {
+                let rows = self.book.wallet_record(own).await?.into_iter().collect();
+                Ok(Page { rows, next: None })
+            }
+        }
+    }
+
+    /// Edits a wallet. `expected` is the number of edits that the sender has seen.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "who, by which request, on what, and what: four things"
+    )]
+    pub async fn edit_wallet(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+        patch: WalletPatch,
+        expected: Option<u32>,
+    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+        let edit = |wallet| AccountAction::EditWallet { wallet, patch, expected };
+        self.change_wallet(principal, request, reference, UseCase::WalletUpdate, edit).await
+    }
+
+    /// Stops new runs of a wallet; a reason is wanted.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn suspend_wallet(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+        let suspend = AccountAction::SuspendWallet;
+        self.change_wallet(principal, request, reference, UseCase::WalletSuspend, suspend).await
+    }
+
+    /// Lets new runs of a wallet in.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn resume_wallet(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+        let resume = AccountAction::ResumeWallet;
+        self.change_wallet(principal, request, reference, UseCase::WalletResume, resume).await
+    }
+
+    /// Closes an empty wallet for good, and revokes its API keys with it.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`]; a wallet that is not empty is refused with what it has.
+    pub async fn close_wallet(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+        let close = AccountAction::CloseWallet;
+        self.change_wallet(principal, request, reference, UseCase::WalletClose, close).await
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "who, by which request, on what, and what: four things"
+    )]
+    async fn change_wallet(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        reference: &Reference,
+        use_case: UseCase,
+        action: impl FnOnce(WalletId) -> AccountAction,
+    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+        principal.authorize(use_case)?;
+        if use_case == UseCase::WalletSuspend {
+            Self::want_reason(use_case, request)?;
+        }
+        let found = self.reachable_wallet(principal, reference).await?;
+        let done = self.change(principal, request, action(found.wallet.id)).await?;
+        self.changed_wallet(&done.things, done.replayed).await
+    }
+
+    async fn changed_wallet(
+        &self,
+        things: &[Thing],
+        replayed: bool,
+    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+        let id = |thing: &Thing| if let Thing::Wallet(id) = thing { Some(*id) } else { None };
+        let id = things.iter().find_map(id).ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+        let record = self.book.wallet_record(id).await?;
+        let thing = record.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+        Ok(Outcome { thing, replayed })
+    }
+
+    /// The wallet of this id or name, where it is within reach.
+    pub(crate) async fn reachable_wallet(
+        &self,
+        principal: &Principal,
+        reference: &Reference,
+    ) -> Result<WalletRecord, AccountsError> {
+        let found = match reference {
+            Reference::Id(id) => self.book.wallet_record(WalletId::from(*id)).await?,
+            Reference::Name(name) => self.book.wallet_named(name.as_str()).await?,
+        };
+        let found = found.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+        principal.reach(found.wallet.id, ThingKind::Wallet)?;
+        Ok(found)
+    }
+}

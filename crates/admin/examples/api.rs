@@ -1,0 +1,108 @@
+//! Prints `docs/administration-api.md` from the tables of roles, doors and errors. `cargo xtask docs`
+//! writes it; a test compares.
+
+use std::io::{self, Write};
+
+use holdfast_accounts::TABLE;
+use holdfast_admin::Code;
+use holdfast_domain::account::Role;
+
+/// Longest line of the prose.
+const LINE_MAX: usize = 120;
+
+const INTRODUCTION: &str = "\
+# The API of administration
+
+<!-- Written by `cargo xtask docs` from crates/admin, crates/accounts/src/table.rs and
+     crates/domain/src/account/role.rs: change it there. -->
+
+One of the doors to what [administration.md](administration.md) describes. It is below `/admin/v1` on the listener of
+`[admin]`. `/admin/openapi.json` describes every request; it needs no key. The first key comes from the command line:
+
+```text
+holdfast admin-key issue --name me --role owner
+curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
+```
+
+- **Where it is served.** On loopback under `localhost`, `127.0.0.1` and `[::1]`. Elsewhere only behind a proxy with
+  TLS, under the host of `admin.url`: a listener that is not on loopback and has no `https://` address there serves
+  `/metrics`, `/healthz` and `/readyz` only. Another `Host` is 421.
+- **Keys.** `Authorization: Bearer hfa_…`. API keys and `admin.token` are not accepted; every bad key gets the same 401.
+  A key has one role. A holder's role is for one wallet, and things of other wallets do not exist for it.
+- **Changes** want an `Idempotency-Key`: a UUID in lower case, new for each change. The same request with the same key
+  is done once. A repetition has the first answer's status, the thing as it stands now, and `idempotent-replayed: true`.
+  Another request with the key is a 409. What was refused binds nothing.
+- **Secrets are told once.** The repetition of an issue or a rotation has `\"key\": null` and a `notice`.
+- **A posting's id is its `Idempotency-Key`**, through any door and with any admin key. A deposit's `source` and
+  `external_reference` are unique together for ever.
+- `?dry_run=true` on deposits, adjustments, refunds, bulk issues and closings answers `{\"would\": …}`, and changes
+  nothing.
+- **Bodies** are JSON of at most 1 MiB. Amounts are whole micros, moments are RFC 3339, and unknown members are refused.
+  In edits an absent member stays and `null` removes. `If-Match` with the `ETag` refuses an edit of what has changed
+  since.
+- **Lists** are `{\"data\", \"has_more\", \"next_cursor\"}`, newest first, with `limit` 1 to 200 (50). A cursor goes with the
+  filters of its page.
+- An admin key has 16 requests on the way at most, a listener 64 connections.
+";
+
+fn main() -> io::Result<()> {
+    io::stdout().write_all(document().as_bytes())
+}
+
+/// The whole document.
+pub(crate) fn document() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    text.push_str("\n## Who may do what\n\nAn owner may do everything.\n\n");
+    let roles: Vec<_> = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
+    let head: String = roles.iter().map(|role| format!(" {role} |")).collect();
+    text.push_str(&format!("| use case |{head}\n|---|{}\n", "---|".repeat(roles.len())));
+    for door in TABLE {
+        let may = |role: &Role| if role.may(door.use_case) { " yes |" } else { " |" };
+        let cells: String = roles.iter().map(may).collect();
+        text.push_str(&format!("| `{}` |{cells}\n", door.use_case));
+    }
+    text.push_str(
+        "\n## Doors\n\n| use case | endpoint below `/admin/v1` | command |\n|---|---|---|\n",
+    );
+    for door in TABLE {
+        let endpoints = door.endpoints.iter().map(|(method, path)| format!("`{method} {path}`"));
+        let endpoints = endpoints.collect::<Vec<_>>().join(", ");
+        let commands = door.commands.iter().map(|words| format!("`holdfast {words}`"));
+        let commands = commands.collect::<Vec<_>>().join(", ");
+        text.push_str(&format!("| `{}` | {endpoints} | {commands} |\n", door.use_case));
+    }
+    text.push_str(
+        "\n## Errors\n\nThe body is that of [errors.md](errors.md): `message`, `type`, `param` and \
+         `code`. Branch on `code`; the table is\nclosed. `retry` is the header `x-should-retry`. A 403 \
+         `forbidden` names the missing use case in `scope`, a 412 the\nnumber of edits in `edited`.\n\
+         \n| status | code | type | retry |\n|---|---|---|---|\n",
+    );
+    for code in Code::ALL {
+        let (status, label, kind, retry) = (code.status(), code.label(), code.kind(), code.retry());
+        text.push_str(&format!("| {status} | [`{label}`](#{label}) | `{kind}` | {retry} |\n"));
+    }
+    for code in Code::ALL {
+        let (label, cause) = (code.label(), wrapped(code.cause()));
+        let message = code.message();
+        text.push_str(&format!("\n### {label}\n\n{cause}\n\n```text\n{message}\n```\n"));
+    }
+    text
+}
+
+/// The words of a paragraph in lines of at most [`LINE_MAX`] characters.
+fn wrapped(paragraph: &str) -> String {
+    let (mut lines, mut len) = (String::new(), 0);
+    for word in paragraph.split(' ') {
+        let word_len = word.chars().count();
+        if len > 0 && len + 1 + word_len > LINE_MAX {
+            lines.push('\n');
+            len = 0;
+        } else if len > 0 {
+            lines.push(' ');
+            len += 1;
+        }
+        lines.push_str(word);
+        len += word_len;
+    }
+    lines
+}

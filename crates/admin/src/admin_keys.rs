@@ -1,0 +1,171 @@
+//! `/admin_keys`: issued, rotated, revoked. Owners only; nobody grants what they have not.
+
+use std::fmt;
+
+use axum::extract::State;
+use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
+use holdfast_domain::account::Reach;
+use holdfast_domain::{AdminKeyId, WalletId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::answer::Answer;
+use crate::description::{ChangeHeader, Errors};
+use crate::error::Problem;
+use crate::gate::Gate;
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
+use crate::rotation::RotationBody;
+use crate::value::{Moment, RoleLabel, parse, parse_some};
+
+/// An admin key that was issued or rotated.
+#[derive(Serialize, ToSchema)]
+#[schema(as = IssuedAdminKey)]
+pub(crate) struct AdminKeyView {
+    #[schema(format = "uuid")]
+    id: String,
+    /// Text that its holder sends, told in this answer alone; null where an earlier request made it.
+    key: Option<String>,
+    /// Remedy where `key` is null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    notice: Option<&'static str>,
+    /// The key as it was issued, where this request issued it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    issued: Option<AdminKeyTerms>,
+}
+
+/// Terms of an admin key.
+#[derive(Debug, Serialize, ToSchema)]
+struct AdminKeyTerms {
+    name: String,
+    role: RoleLabel,
+    /// The one wallet of a holder's role.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    ends_at: Option<Moment>,
+}
+
+/// An admin key that was revoked.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RevokedAdminKey {
+    #[schema(format = "uuid")]
+    id: String,
+}
+
+const TOLD: &str = "An earlier request with this Idempotency-Key made the key, and its secret was told \
+    then. If that answer was lost, POST /admin/v1/admin_keys/{id}/rotate with a new Idempotency-Key \
+    and `grace_seconds` 0 for another one.";
+
+impl AdminKeyView {
+    fn new(issued: IssuedAdminKey, replayed: bool) -> Self {
+        let terms = issued.admin_key.map(|key| AdminKeyTerms {
+            name: key.name,
+            role: key.role.into(),
+            wallet_id: match key.reach {
+                Reach::All => None,
+                Reach::Wallet(wallet) => Some(wallet.to_string()),
+            },
+            ends_at: key.ends_at.map(Moment),
+        });
+        Self {
+            id: issued.id.to_string(),
+            key: issued.bearer.map(|bearer| bearer.expose()),
+            notice: replayed.then_some(TOLD),
+            issued: terms,
+        }
+    }
+}
+
+impl fmt::Debug for AdminKeyView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdminKeyView").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// An admin key to be issued.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AdminKeyDraft {
+    /// 1 to 64 printable characters, not like an id; unique among the keys in force.
+    name: String,
+    role: RoleLabel,
+    /// The one wallet of a holder's role; none for any other.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    ends_at: Option<Moment>,
+    reason: Option<String>,
+}
+
+impl ChangeBody for AdminKeyDraft {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    post, path = "/admin_keys", operation_id = "issue_admin_key", tag = "admin_keys",
+    params(ChangeHeader), request_body = AdminKeyDraft,
+    responses((status = 201, description = "The admin key.", body = AdminKeyView), Errors)
+)]
+/// Issues an admin key; its secret is in this answer alone.
+pub(crate) async fn issue(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<AdminKeyDraft>,
+) -> Result<Answer<AdminKeyView>> {
+    let wallet: Option<WalletId> = parse_some("wallet_id", body.wallet_id.as_deref())?;
+    let new = NewAdminKey {
+        name: parse("name", &body.name)?,
+        role: body.role.into(),
+        reach: wallet.map_or(Reach::All, Reach::Wallet),
+        ends_at: body.ends_at.map(|Moment(at)| at),
+    };
+    let issued = gate.accounts.issue_admin_key(&principal, &request, &new).await?;
+    Ok(Answer::made(AdminKeyView::new(issued.thing, issued.replayed), issued.replayed))
+}
+
+#[utoipa::path(
+    post, path = "/admin_keys/{id}/rotate", operation_id = "rotate_admin_key", tag = "admin_keys",
+    params(
+        ("id" = String, Path, description = "Id of the admin key.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<RotationBody>,
+    responses((status = 200, description = "The admin key.", body = AdminKeyView), Errors)
+)]
+/// Adds a credential to an admin key, and ends its other ones after a grace.
+pub(crate) async fn rotate(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, body }: ChangeRequest<RotationBody>,
+) -> Result<Answer<AdminKeyView>> {
+    let (id, grace) = (AdminKeyId::from(id), body.grace()?);
+    let rotated = gate.accounts.rotate_admin_key(&principal, &request, id, grace).await?;
+    Ok(Answer::changed(AdminKeyView::new(rotated.thing, rotated.replayed), rotated.replayed))
+}
+
+#[utoipa::path(
+    post, path = "/admin_keys/{id}/revoke", operation_id = "revoke_admin_key", tag = "admin_keys",
+    params(
+        ("id" = String, Path, description = "Id of the admin key.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The id.", body = RevokedAdminKey), Errors)
+)]
+/// Ends an admin key for good. The last owner's stays.
+pub(crate) async fn revoke(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<RevokedAdminKey>> {
+    let id = AdminKeyId::from(id);
+    let revoked = gate.accounts.revoke_admin_key(&principal, &request, id).await?;
+    let view = RevokedAdminKey { id: revoked.thing.to_string() };
+    Ok(Answer::changed(view, revoked.replayed))
+}

@@ -1,0 +1,100 @@
+//! The API of administration as one service: the router, and the seam to whatever has the socket.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use holdfast_accounts::Accounts;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::description::{self, DESCRIPTION_PATH, PREFIX};
+use crate::error::{Code, Problem};
+use crate::gate::{self, ClientAddress, Gate};
+use crate::in_flight::InFlight;
+use crate::options::AdminOptions;
+use crate::{admin_keys, api_keys, operations, postings, wallets};
+
+/// The API of administration.
+#[derive(Debug, Clone)]
+pub struct AdminApi {
+    router: Router,
+}
+
+impl AdminApi {
+    /// The API over these use cases.
+    #[must_use]
+    pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
+        let gate = Gate { accounts, options, in_flight: InFlight::default() };
+        let (router, document) = endpoints().split_for_parts();
+        let document = description::render(document);
+        let router = router
+            .route(DESCRIPTION_PATH, axum::routing::get(async || description::answer(document)))
+            .fallback(async || Problem::new(Code::NotFound))
+            .method_not_allowed_fallback(async || Problem::new(Code::MethodNotAllowed))
+            .layer(from_fn_with_state(gate.clone(), gate::pass))
+            .with_state(gate);
+        Self { router }
+    }
+
+    /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,
+    /// and its request key finds out which.
+    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<Bytes>
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ClientAddress(client));
+        let answered = self.router.clone().oneshot(request).await;
+        let answer = answered.unwrap_or_else(|never: Infallible| match never {});
+        let (head, body) = answer.into_parts();
+        match body.collect().await {
+            Ok(body) => Response::from_parts(head, body.to_bytes()),
+            // All bodies here are whole before they are sent.
+            Err(error) => {
+                tracing::error!(%error, "an answer was not collected");
+                let (head, _body) = Problem::new(Code::InternalError).into_response().into_parts();
+                Response::from_parts(head, Bytes::new())
+            }
+        }
+    }
+}
+
+/// All endpoints, with their description.
+pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
+    let api = OpenApiRouter::default()
+        .routes(routes!(wallets::create, wallets::list))
+        .routes(routes!(wallets::show, wallets::update))
+        .routes(routes!(wallets::suspend))
+        .routes(routes!(wallets::resume))
+        .routes(routes!(wallets::close))
+        .routes(routes!(postings::deposit))
+        .routes(routes!(postings::show_deposit))
+        .routes(routes!(postings::adjust))
+        .routes(routes!(postings::show_adjustment))
+        .routes(routes!(postings::refund))
+        .routes(routes!(postings::show_refund))
+        .routes(routes!(api_keys::issue, api_keys::list))
+        .routes(routes!(api_keys::issue_bulk))
+        .routes(routes!(api_keys::show, api_keys::update))
+        .routes(routes!(api_keys::suspend))
+        .routes(routes!(api_keys::resume))
+        .routes(routes!(api_keys::rotate))
+        .routes(routes!(api_keys::revoke))
+        .routes(routes!(operations::list))
+        .routes(routes!(operations::show))
+        .routes(routes!(operations::cancel))
+        .routes(routes!(operations::reconcile))
+        .routes(routes!(admin_keys::issue))
+        .routes(routes!(admin_keys::rotate))
+        .routes(routes!(admin_keys::revoke));
+    OpenApiRouter::with_openapi(description::frame()).nest(PREFIX, api)
+}

@@ -1,0 +1,253 @@
+//! `/api_keys`: issued, shown with their counters, listed, edited, suspended, resumed, rotated,
+//! revoked.
+//!
+//! Handlers parse, call a use case and show what comes back. Paths and bodies name things by ids
+//! alone: a name would mean another key after a rename, and a repetition would touch that one.
+//!
+//! The secret of a key is told once, in the answer of the request that made it. A repetition of that
+//! request has `"key": null` and a `notice` that says how to come by another one.
+
+mod body;
+mod view;
+
+use axum::extract::State;
+use holdfast_accounts::{IssuedApiKey, KeyOrder, Outcome, Reference};
+use holdfast_domain::WalletId;
+use holdfast_domain::account::ApiKeyPatch;
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::listing::ApiKeyFilter;
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
+use self::view::{ApiKeyView, IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
+use crate::answer::{Answer, ChangeOutcome};
+use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
+use crate::error::{Code, Problem};
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::rotation::RotationBody;
+use crate::value::{ApiKeyStateLabel, parse, parse_some};
+
+/// Filters of a list of API keys, and its page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ApiKeyQuery {
+    /// API keys of this wallet.
+    #[param(format = "uuid")]
+    wallet_id: Option<String>,
+    /// API keys in this state.
+    #[param(inline)]
+    state: Option<ApiKeyStateLabel>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Part of a query that cursors are bound to.
+#[derive(Serialize)]
+struct Filters {
+    wallet: Option<String>,
+    state: Option<ApiKeyStateLabel>,
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    post, path = "/api_keys", operation_id = "issue_api_key", tag = "api_keys",
+    params(ChangeHeader), request_body = ApiKeyDraft,
+    responses((status = 201, description = "The API key.", body = IssuedKeyView), Errors)
+)]
+/// Issues an API key; its secret is in this answer alone.
+pub(crate) async fn issue(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<ApiKeyDraft>,
+) -> Result<Answer<IssuedKeyView>> {
+    let wallet = Reference::Id(parse("wallet_id", &body.wallet_id)?);
+    let orders = [body.order()?];
+    let issued = gate.accounts.issue_api_keys(&principal, &request, &wallet, &orders).await?;
+    let Outcome { thing, replayed } = issued;
+    let key = thing.into_iter().next().ok_or_else(|| Problem::new(Code::InternalError))?;
+    Ok(told(key, replayed))
+}
+
+#[utoipa::path(
+    post, path = "/api_keys/bulk", operation_id = "issue_api_keys", tag = "api_keys",
+    params(ChangeHeader, DryRun), request_body = ApiKeyBulk,
+    responses(
+        (status = 201, description = "The API keys.", body = IssuedKeysView),
+        (status = 200, description = "What they would be.", body = ChangeOutcome<IssuedKeysView>),
+        Errors,
+    )
+)]
+/// Issues 1 to 100 API keys of one wallet, all or none.
+pub(crate) async fn issue_bulk(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<ApiKeyBulk>,
+) -> Result<Answer<ChangeOutcome<IssuedKeysView>>> {
+    let wallet = Reference::Id(parse("wallet_id", &body.wallet_id)?);
+    let orders: Vec<KeyOrder> = body.orders()?;
+    let issued = gate.accounts.issue_api_keys(&principal, &request, &wallet, &orders).await?;
+    let view = IssuedKeysView::new(issued.thing, issued.replayed);
+    Ok(Answer::made(view, issued.replayed).or_rehearsed(request.dry_run))
+}
+
+#[utoipa::path(
+    get, path = "/api_keys", operation_id = "list_api_keys", tag = "api_keys", params(ApiKeyQuery),
+    responses((status = 200, description = "A page.", body = List<ListedKeyView>), Errors)
+)]
+/// Lists API keys with their credentials in force.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<ApiKeyQuery>,
+) -> Result<Answer<List<ListedKeyView>>> {
+    let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
+    let filters = Filters { wallet: wallet.map(|id| id.to_string()), state: query.state };
+    let list = ListId::new("api_keys", &filters);
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let filter = ApiKeyFilter { wallet, state: query.state.map(Into::into) };
+    Ok(Answer::of(list.list(gate.accounts.api_keys(&principal, filter, page).await?)))
+}
+
+#[utoipa::path(
+    get, path = "/api_keys/{id}", operation_id = "show_api_key", tag = "api_keys",
+    params(("id" = String, Path, description = "Id of the API key.", format = "uuid")),
+    responses((status = 200, description = "The API key.", body = ShownKeyView), Errors)
+)]
+/// Shows an API key with its counters.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<ShownKeyView>> {
+    let record = gate.accounts.api_key(&principal, &Reference::Id(id), None).await?;
+    let edited = record.api_key.edited;
+    Ok(Answer::of(ShownKeyView::from(record)).edited(edited))
+}
+
+#[utoipa::path(
+    patch, path = "/api_keys/{id}", operation_id = "update_api_key", tag = "api_keys",
+    params(
+        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
+        ChangeHeader, IfMatchHeader,
+    ),
+    request_body = ApiKeyEdit,
+    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
+)]
+/// Edits an API key.
+pub(crate) async fn update(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    IfMatch(expected): IfMatch,
+    ChangeRequest { request, body }: ChangeRequest<ApiKeyEdit>,
+) -> Result<Answer<ApiKeyView>> {
+    let patch: ApiKeyPatch = body.patch()?;
+    let id = Reference::Id(id);
+    let changed = gate.accounts.edit_api_key(&principal, &request, &id, patch, expected).await?;
+    Ok(changed_key(changed))
+}
+
+#[utoipa::path(
+    post, path = "/api_keys/{id}/suspend", operation_id = "suspend_api_key", tag = "api_keys",
+    params(
+        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = ReasonBody,
+    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
+)]
+/// Stops new runs of an API key; a reason is wanted.
+pub(crate) async fn suspend(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<ApiKeyView>> {
+    let id = Reference::Id(id);
+    let changed = gate.accounts.suspend_api_key(&principal, &request, &id).await?;
+    Ok(changed_key(changed))
+}
+
+#[utoipa::path(
+    post, path = "/api_keys/{id}/resume", operation_id = "resume_api_key", tag = "api_keys",
+    params(
+        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
+)]
+/// Lets new runs of an API key in.
+pub(crate) async fn resume(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<ApiKeyView>> {
+    let id = Reference::Id(id);
+    let changed = gate.accounts.resume_api_key(&principal, &request, &id).await?;
+    Ok(changed_key(changed))
+}
+
+#[utoipa::path(
+    post, path = "/api_keys/{id}/rotate", operation_id = "rotate_api_key", tag = "api_keys",
+    params(
+        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<RotationBody>,
+    responses((status = 200, description = "The API key.", body = IssuedKeyView), Errors)
+)]
+/// Adds a credential to an API key, and ends its other ones after a grace.
+pub(crate) async fn rotate(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, body }: ChangeRequest<RotationBody>,
+) -> Result<Answer<IssuedKeyView>> {
+    let grace = body.grace()?;
+    let id = Reference::Id(id);
+    let rotated = gate.accounts.rotate_api_key(&principal, &request, &id, grace).await?;
+    let edited = rotated.thing.api_key.edited;
+    let view = IssuedKeyView::new(rotated.thing, rotated.replayed);
+    Ok(Answer::changed(view, rotated.replayed).edited(edited))
+}
+
+#[utoipa::path(
+    post, path = "/api_keys/{id}/revoke", operation_id = "revoke_api_key", tag = "api_keys",
+    params(
+        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
+)]
+/// Ends an API key for good; what runs finishes.
+pub(crate) async fn revoke(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<ApiKeyView>> {
+    let id = Reference::Id(id);
+    let changed = gate.accounts.revoke_api_key(&principal, &request, &id).await?;
+    Ok(changed_key(changed))
+}
+
+fn changed_key(changed: Outcome<ApiKey>) -> Answer<ApiKeyView> {
+    let edited = changed.thing.edited;
+    Answer::changed(changed.thing.into(), changed.replayed).edited(edited)
+}
+
+fn told(key: IssuedApiKey, replayed: bool) -> Answer<IssuedKeyView> {
+    let edited = key.api_key.edited;
+    Answer::made(IssuedKeyView::new(key, replayed), replayed).edited(edited)
+}

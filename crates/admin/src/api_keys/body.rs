@@ -1,0 +1,221 @@
+//! Bodies that issue and edit API keys.
+//!
+//! Limits are flat members, named as in answers. In a body that issues, an absent member is no
+//! limit. In a body that edits, an absent member stays as it is and `null` takes the limit away:
+//! the two are told apart by a type of their own. A bound on spend has two members, amount and
+//! window, which come together or not at all.
+//!
+//! Unknown members are refused: a limit that is misspelled would be no limit.
+
+use holdfast_accounts::{KeyOrder, Name};
+use holdfast_domain::account::ApiKeyPatch;
+use holdfast_domain::credential::Grant;
+use holdfast_domain::limits::Limits;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::Problem;
+use crate::request::ChangeBody;
+use crate::value::{
+    BalanceLabel, Moment, UsageLabel, WindowLabel, count, edited_spend, models, parse_some,
+    present, spend,
+};
+use crate::wallets::external_id;
+
+const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
+
+type Result<T> = std::result::Result<T, Problem>;
+
+/// An API key to be issued, beside its wallet.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiKeyOrder {
+    /// 1 to 64 printable characters, not like an id; one is made up where it is missing.
+    name: Option<String>,
+    external_id: Option<String>,
+    #[schema(minimum = 1)]
+    requests_per_minute: Option<u64>,
+    #[schema(minimum = 1)]
+    tokens_per_minute: Option<u64>,
+    #[schema(minimum = 1)]
+    concurrency: Option<u64>,
+    #[schema(minimum = 1)]
+    spend_micros: Option<i64>,
+    spend_window: Option<WindowLabel>,
+    /// Models that it may use; all of them where it is missing.
+    models: Option<Vec<String>>,
+    balance: Option<BalanceLabel>,
+    usage: Option<UsageLabel>,
+    /// Moment from which it is not accepted.
+    ends_at: Option<Moment>,
+}
+
+impl ApiKeyOrder {
+    fn order(&self) -> Result<KeyOrder> {
+        let limits = Limits {
+            requests_per_minute: count("requests_per_minute", self.requests_per_minute)?,
+            tokens_per_minute: count("tokens_per_minute", self.tokens_per_minute)?,
+            concurrency: count("concurrency", self.concurrency)?,
+            spend: spend(SPEND, self.spend_micros, self.spend_window)?,
+        };
+        let default = Grant::default();
+        let grant = Grant {
+            limits,
+            models: self.models.as_deref().map(models).transpose()?,
+            balance: self.balance.map_or(default.balance, Into::into),
+            usage: self.usage.map_or(default.usage, Into::into),
+            ends_at: self.ends_at.map(|Moment(at)| at),
+        };
+        Ok(KeyOrder {
+            name: parse_some("name", self.name.as_deref())?,
+            external_id: parse_some("external_id", self.external_id.as_deref())?,
+            grant,
+        })
+    }
+}
+
+/// An API key to be issued.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiKeyDraft {
+    /// Wallet that pays.
+    #[schema(format = "uuid")]
+    pub(super) wallet_id: String,
+    name: Option<String>,
+    external_id: Option<String>,
+    #[schema(minimum = 1)]
+    requests_per_minute: Option<u64>,
+    #[schema(minimum = 1)]
+    tokens_per_minute: Option<u64>,
+    #[schema(minimum = 1)]
+    concurrency: Option<u64>,
+    #[schema(minimum = 1)]
+    spend_micros: Option<i64>,
+    spend_window: Option<WindowLabel>,
+    models: Option<Vec<String>>,
+    balance: Option<BalanceLabel>,
+    usage: Option<UsageLabel>,
+    ends_at: Option<Moment>,
+    /// Reason, which is wanted of everybody but the wallet's holder.
+    reason: Option<String>,
+}
+
+impl ApiKeyDraft {
+    /// The key without its wallet. The members stand here once more because serde refuses unknown
+    /// members only where none are flattened.
+    pub(super) fn order(&self) -> Result<KeyOrder> {
+        let order = ApiKeyOrder {
+            name: self.name.clone(),
+            external_id: self.external_id.clone(),
+            requests_per_minute: self.requests_per_minute,
+            tokens_per_minute: self.tokens_per_minute,
+            concurrency: self.concurrency,
+            spend_micros: self.spend_micros,
+            spend_window: self.spend_window,
+            models: self.models.clone(),
+            balance: self.balance,
+            usage: self.usage,
+            ends_at: self.ends_at,
+        };
+        order.order()
+    }
+}
+
+impl ChangeBody for ApiKeyDraft {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// API keys of one wallet to be issued, all or none.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiKeyBulk {
+    /// Wallet that pays.
+    #[schema(format = "uuid")]
+    pub(super) wallet_id: String,
+    #[schema(min_items = 1, max_items = 100)]
+    keys: Vec<ApiKeyOrder>,
+    /// Reason, which is wanted of everybody but the wallet's holder.
+    reason: Option<String>,
+}
+
+impl ApiKeyBulk {
+    pub(super) fn orders(&self) -> Result<Vec<KeyOrder>> {
+        self.keys.iter().map(ApiKeyOrder::order).collect()
+    }
+}
+
+impl ChangeBody for ApiKeyBulk {
+    const DRY_RUN: bool = true;
+
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// Edit of an API key: what is absent stays as it is, and null removes.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::option_option, reason = "an edit tells absent from null")]
+pub(crate) struct ApiKeyEdit {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    external_id: Option<Option<String>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    requests_per_minute: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    tokens_per_minute: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    concurrency: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    spend_micros: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<WindowLabel>)]
+    spend_window: Option<Option<WindowLabel>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    models: Option<Option<Vec<String>>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    balance: Option<BalanceLabel>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageLabel>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Moment>)]
+    ends_at: Option<Option<Moment>>,
+    reason: Option<String>,
+}
+
+impl ApiKeyEdit {
+    pub(super) fn patch(&self) -> Result<ApiKeyPatch> {
+        let limit =
+            |param, limit: Option<Option<u64>>| limit.map(|limit| count(param, limit)).transpose();
+        let name: Option<Name> = parse_some("name", self.name.as_deref())?;
+        let external = self.external_id.as_ref().map(|id| external_id(id.as_deref()));
+        let ids = self.models.as_ref().map(|ids| ids.as_deref().map(models).transpose());
+        Ok(ApiKeyPatch {
+            name: name.map(|name| name.as_str().to_owned()),
+            external_id: external.transpose()?,
+            requests_per_minute: limit("requests_per_minute", self.requests_per_minute)?,
+            tokens_per_minute: limit("tokens_per_minute", self.tokens_per_minute)?,
+            concurrency: limit("concurrency", self.concurrency)?,
+            spend: edited_spend(SPEND, self.spend_micros, self.spend_window)?,
+            models: ids.transpose()?,
+            balance: self.balance.map(Into::into),
+            usage: self.usage.map(Into::into),
+            ends_at: self.ends_at.map(|end| end.map(|Moment(at)| at)),
+        })
+    }
+}
+
+impl ChangeBody for ApiKeyEdit {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}

@@ -1,0 +1,147 @@
+//! The description of the API, OpenAPI 3.1, made from the handlers.
+//!
+//! It is served without a key: it is the same text for everybody, has no secret in it, and tools
+//! that make clients read it unauthenticated. Its errors are those of the closed table, the same for
+//! every operation ([`Errors`]); its security and the header of changes are said once, here.
+
+use std::collections::BTreeMap;
+
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::response::{Response as ResponseDescription, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required,
+};
+use utoipa::{IntoParams, IntoResponses, ToSchema};
+
+use crate::error::{Code, ErrorBody};
+
+/// Beginning of every path but the description's.
+pub(crate) const PREFIX: &str = "/admin/v1";
+/// Path of the description.
+pub(crate) const DESCRIPTION_PATH: &str = "/admin/openapi.json";
+
+const SECURITY: &str = "admin_key";
+
+const TEXT: &str = "\
+The administration of a Holdfast gateway: wallets, postings, API keys, operations and admin keys.
+
+Amounts are whole micros of the wallet's currency. Moments are RFC 3339. Unknown members and \
+parameters are refused. Every change wants an `Idempotency-Key`, a UUID in lower case: the same \
+request with the same key is done once and answered again, with `idempotent-replayed: true`; another \
+request with it is a 409. Lists are newest first.";
+
+/// The description without its operations.
+pub(crate) fn frame() -> OpenApi {
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("hfa_…")
+        .description(Some("An admin key."));
+    let components = ComponentsBuilder::new()
+        .security_scheme(SECURITY, SecurityScheme::Http(bearer.build()))
+        .schemas_from_iter(error_schemas());
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("Holdfast administration")
+                .version(env!("CARGO_PKG_VERSION"))
+                .description(Some(TEXT)),
+        )
+        .components(Some(components.build()))
+        .security(Some([SecurityRequirement::new(SECURITY, Vec::<String>::new())]))
+        .build()
+}
+
+fn error_schemas() -> Vec<(String, RefOr<utoipa::openapi::Schema>)> {
+    let mut schemas =
+        vec![(ErrorBody::name().into_owned(), <ErrorBody as utoipa::PartialSchema>::schema())];
+    ErrorBody::schemas(&mut schemas);
+    schemas
+}
+
+/// The description as JSON.
+pub(crate) fn render(document: OpenApi) -> String {
+    // Texts and lists always render; an empty document would show in the first test that reads it.
+    serde_json::to_string_pretty(&document).unwrap_or_default()
+}
+
+pub(crate) fn answer(document: String) -> Response {
+    let mut answer = Response::new(document.into());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// Errors of every operation, by status.
+pub(crate) struct Errors;
+
+impl IntoResponses for Errors {
+    fn responses() -> BTreeMap<String, RefOr<ResponseDescription>> {
+        let mut causes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+        for code in Code::ALL {
+            causes.entry(code.status()).or_default().push(code.label());
+        }
+        let describe = |(status, labels): (u16, Vec<&str>)| {
+            let schema = Ref::from_schema_name(ErrorBody::name());
+            let content = ContentBuilder::new().schema(Some(schema)).build();
+            let response = ResponseBuilder::new()
+                .description(format!("`{}`", labels.join("`, `")))
+                .content("application/json", content);
+            (status.to_string(), RefOr::T(response.build()))
+        };
+        causes.into_iter().map(describe).collect()
+    }
+}
+
+/// Header of every change.
+pub(crate) struct ChangeHeader;
+
+impl IntoParams for ChangeHeader {
+    fn into_params(_parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let uuid = SchemaFormat::Custom("uuid".to_owned());
+        let schema = ObjectBuilder::new().schema_type(Type::String).format(Some(uuid));
+        let header = ParameterBuilder::new()
+            .name("Idempotency-Key")
+            .parameter_in(ParameterIn::Header)
+            .required(Required::True)
+            .description(Some("A UUID in lower case, new for each change."))
+            .schema(Some(schema));
+        vec![header.build()]
+    }
+}
+
+/// Parameter of changes that can be rehearsed.
+pub(crate) struct DryRun;
+
+impl IntoParams for DryRun {
+    fn into_params(_parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let parameter = ParameterBuilder::new()
+            .name("dry_run")
+            .parameter_in(ParameterIn::Query)
+            .required(Required::False)
+            .description(Some("True: judged and not made; the answer is `{\"would\": …}`."))
+            .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)));
+        vec![parameter.build()]
+    }
+}
+
+/// Header of edits.
+pub(crate) struct IfMatchHeader;
+
+impl IntoParams for IfMatchHeader {
+    fn into_params(_parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let header = ParameterBuilder::new()
+            .name("If-Match")
+            .parameter_in(ParameterIn::Header)
+            .required(Required::False)
+            .description(Some("The `ETag` that was shown: the edit is refused if it has changed."))
+            .schema(Some(ObjectBuilder::new().schema_type(Type::String)));
+        vec![header.build()]
+    }
+}
+
+#[cfg(test)]
+mod tests;

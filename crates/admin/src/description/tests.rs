@@ -1,0 +1,89 @@
+//! The description against the table of doors, and its own promises.
+
+use std::collections::BTreeSet;
+
+use holdfast_accounts::TABLE;
+use serde_json::Value;
+
+use super::*;
+use crate::api::endpoints;
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+fn document() -> Value {
+    let (_router, document) = endpoints().split_for_parts();
+    serde_json::from_str(&render(document)).unwrap()
+}
+
+/// Method, path and description of each operation.
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, item): (&String, &Value)| {
+        let path = path.strip_prefix(PREFIX).unwrap().to_owned();
+        let item = item.as_object().unwrap().clone();
+        let known = item.into_iter().filter(|(method, _)| METHODS.contains(&method.as_str()));
+        known.map(move |(method, it)| (method.to_uppercase(), path.clone(), it)).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+#[test]
+fn every_door_is_described_and_nothing_else_is() {
+    let described: BTreeSet<_> =
+        operations(&document()).into_iter().map(|(method, path, _)| (method, path)).collect();
+    let doors = TABLE.iter().flat_map(|door| door.endpoints);
+    let doors: BTreeSet<_> = doors.map(|(m, p)| ((*m).to_owned(), (*p).to_owned())).collect();
+    assert_eq!(described, doors);
+}
+
+#[test]
+fn operation_ids_are_unique() {
+    let operations = operations(&document());
+    let ids: BTreeSet<_> = operations.iter().map(|(_, _, it)| it["operationId"].as_str()).collect();
+    assert!(!ids.contains(&None));
+    assert_eq!(ids.len(), operations.len());
+}
+
+#[test]
+fn every_operation_has_every_error_and_changes_have_their_key() {
+    for (method, path, operation) in operations(&document()) {
+        for code in Code::ALL {
+            let response = &operation["responses"][code.status().to_string()];
+            let described = response["description"].as_str().unwrap_or_default();
+            assert!(described.contains(code.label()), "{method} {path} {code:?}: {response}");
+        }
+        let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let has_key = parameters.iter().any(|it| it["name"] == "Idempotency-Key");
+        assert_eq!(has_key, method != "GET", "{method} {path}");
+        let has_id = parameters.iter().any(|it| it["name"] == "id" && it["in"] == "path");
+        assert_eq!(has_id, path.contains("{id}"), "{method} {path}");
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = document();
+    let text = document.to_string();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let mut references = 0;
+    for part in text.split("\"#/components/schemas/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(schemas.contains_key(name), "{name}");
+        references += 1;
+    }
+    assert!(references > 0);
+    assert_eq!(document["openapi"], "3.1.0");
+}
+
+#[test]
+fn bodies_refuse_what_they_do_not_know() {
+    let document = document();
+    for (method, path, operation) in operations(&document) {
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let text = schema.to_string();
+        let Some(name) = text.split("#/components/schemas/").nth(1) else { continue };
+        let name = name.split('"').next().unwrap();
+        let body = &document["components"]["schemas"][name];
+        assert_eq!(body["additionalProperties"], false, "{method} {path} {name}");
+    }
+}

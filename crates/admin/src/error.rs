@@ -1,0 +1,128 @@
+//! Errors on their way to callers: the code, and everything that the body says beside it.
+//!
+//! The body is that of the public API: `{"error": {"message", "type", "param", "code"}}`, with
+//! `scope` where a role lacks a use case and `edited` where somebody else was first. Which error a
+//! failure of a use case is, is said in one exhaustive match, `translation`.
+//!
+//! Never in a body: a secret, or the cause of a failure of the server. The cause is logged, once,
+//! where the error is made.
+
+mod code;
+mod translation;
+
+use std::borrow::Cow;
+
+use axum::response::{IntoResponse, Response};
+use holdfast_domain::account::UseCase;
+use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub use self::code::Code;
+pub(crate) use self::translation::sentence;
+
+const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// Error on its way to a caller.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    code: Code,
+    message: Cow<'static, str>,
+    param: Option<Cow<'static, str>>,
+    scope: Option<UseCase>,
+    edited: Option<u32>,
+}
+
+impl Problem {
+    /// Error with its code's usual message.
+    pub(crate) const fn new(code: Code) -> Self {
+        let message = Cow::Borrowed(code.message());
+        Self { code, message, param: None, scope: None, edited: None }
+    }
+
+    /// Error with a message of its own.
+    pub(crate) fn told(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { message: message.into(), ..Self::new(code) }
+    }
+
+    /// Error about one member, parameter or header.
+    pub(crate) fn invalid(
+        param: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { param: Some(param.into()), ..Self::told(Code::InvalidValue, message) }
+    }
+
+    /// Refusal of a use case to a role.
+    pub(crate) fn forbidden(use_case: UseCase, message: String) -> Self {
+        Self { scope: Some(use_case), ..Self::told(Code::Forbidden, message) }
+    }
+
+    pub(crate) const fn code(&self) -> Code {
+        self.code
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Self { code, message, param, scope, edited } = self;
+        let error = ErrorMembers {
+            message: message.into_owned(),
+            kind: code.kind().to_owned(),
+            param: param.map(Cow::into_owned),
+            code: code.label().to_owned(),
+            scope: scope.map(|use_case| use_case.label().to_owned()),
+            edited,
+        };
+        // A body of texts and numbers always renders; an empty one would still have its status.
+        let body = serde_json::to_vec(&ErrorBody { error }).unwrap_or_default();
+        let mut answer = Response::new(body.into());
+        *answer.status_mut() =
+            StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let retry = if code.retry() { "true" } else { "false" };
+        headers.insert(X_SHOULD_RETRY, HeaderValue::from_static(retry));
+        if code.retry() {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if code == Code::InvalidAdminKey {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // What is left of such a request is not read: the connection cannot be used again.
+        if matches!(code, Code::RequestTooLarge | Code::RequestTimeout) {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+}
+
+/// Body of every error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    error: ErrorMembers,
+}
+
+/// Members of an error.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error)]
+struct ErrorMembers {
+    /// Event and remedy in words.
+    message: String,
+    /// Family of the error.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Member, parameter or header that the error is about.
+    param: Option<String>,
+    /// Name of the error: one of a closed table.
+    code: String,
+    /// Use case that the role has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    scope: Option<String>,
+    /// Number of edits by now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    edited: Option<u32>,
+}

@@ -1,0 +1,314 @@
+//! Codes of errors, a row each: all that is constant of an error stands in its row and nowhere else.
+//!
+//! ```text
+//! codes!  EditConflict { cause, label, status, kind, retry, message }
+//!            │            │                 │             │
+//!            │            docs/administration-api.md  the body that callers get
+//!            └ a variant of Code, its place in Code::ALL, its arm of Code::row
+//! ```
+//!
+//! A new error is a new row. A `label` never changes: callers have it in their programs. A message
+//! says what to do next. `retry` is the header `x-should-retry`: SDKs repeat 409, 429 and 5xx
+//! unless it says `false`. No error of this table binds the `Idempotency-Key`, except perhaps
+//! `outcome_unknown`, which is repeated with the same key for that reason.
+
+const INVALID_REQUEST: &str = "invalid_request_error";
+const AUTHENTICATION: &str = "authentication_error";
+const PERMISSION: &str = "permission_error";
+const CONFLICT: &str = "conflict_error";
+const IDEMPOTENCY: &str = "idempotency_error";
+const RATE_LIMIT: &str = "rate_limit_error";
+const SERVER: &str = "server_error";
+
+/// Constants of one error.
+struct Row {
+    cause: &'static str,
+    label: &'static str,
+    status: u16,
+    kind: &'static str,
+    retry: bool,
+    message: &'static str,
+}
+
+impl Code {
+    /// Value of `code` in the body.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.row().label
+    }
+
+    /// HTTP status.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        self.row().status
+    }
+
+    /// Value of `type` in the body.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        self.row().kind
+    }
+
+    /// Value of `x-should-retry`: whether the same request with the same key may fare better.
+    #[must_use]
+    pub const fn retry(self) -> bool {
+        self.row().retry
+    }
+
+    /// Cause, as one sentence of the documentation.
+    #[must_use]
+    pub const fn cause(self) -> &'static str {
+        self.row().cause
+    }
+
+    /// Message of this code where no request has a better one.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        self.row().message
+    }
+}
+
+/// Makes [`Code`] of the rows. The cause documents the variant too, so that it is written once.
+macro_rules! codes {
+    ($($code:ident { cause: $cause:literal, $($members:tt)+ })+) => {
+        /// Names of the errors, in the order of the table in the documentation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = $cause] $code,)+
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: [Self; [$(Self::$code),+].len()] = [$(Self::$code),+];
+
+            const fn row(self) -> &'static Row {
+                match self {
+                    $(Self::$code => &const { Row { cause: $cause, $($members)+ } },)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    IdempotencyKeyRequired {
+        cause: "A change has no `Idempotency-Key`.",
+        label: "idempotency_key_required", status: 400, kind: INVALID_REQUEST, retry: false,
+        message: "Send the header Idempotency-Key, exactly once: a new UUID for each change, and the \
+            same one when you repeat it. Make one with `uuidgen | tr A-Z a-z`.",
+    }
+    IdempotencyKeyMalformed {
+        cause: "The `Idempotency-Key` is not one UUID in its canonical spelling, or was sent more \
+            than once.",
+        label: "idempotency_key_malformed", status: 400, kind: INVALID_REQUEST, retry: false,
+        message: "The header Idempotency-Key must be one UUID in its canonical spelling, like \
+            7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11: 36 lower-case hexadecimal digits and hyphens. Make \
+            one with `uuidgen | tr A-Z a-z`.",
+    }
+    InvalidJson {
+        cause: "The body is not one JSON object in UTF-8, or its bytes did not all come.",
+        label: "invalid_json", status: 400, kind: INVALID_REQUEST, retry: false,
+        message: "The body is not JSON. Send one JSON object in UTF-8.",
+    }
+    InvalidValue {
+        cause: "A member of the body, a parameter or a header is missing, is not known, or has a \
+            value that it cannot have; `param` names it.",
+        label: "invalid_value", status: 400, kind: INVALID_REQUEST, retry: false,
+        message: "A value cannot stand. Correct the one that `param` names.",
+    }
+    InvalidCursor {
+        cause: "The `cursor` is none that a page of this list with these filters ended with.",
+        label: "invalid_cursor", status: 400, kind: INVALID_REQUEST, retry: false,
+        message: "The cursor belongs to another list or to other filters. Send `next_cursor` of the \
+            page before with the filters of that page, or begin without a cursor.",
+    }
+    InvalidAdminKey {
+        cause: "The admin key is missing, malformed, unknown, revoked or past its end: the same \
+            answer for all.",
+        label: "invalid_admin_key", status: 401, kind: AUTHENTICATION, retry: false,
+        message: "Send `Authorization: Bearer hfa_…` with an admin key that is in force. API keys \
+            and the token of /metrics are none.",
+    }
+    Forbidden {
+        cause: "The role of the admin key has not the use case that `scope` names.",
+        label: "forbidden", status: 403, kind: PERMISSION, retry: false,
+        message: "The role of this admin key may not do this. Use a key whose role has the use case \
+            in `scope`.",
+    }
+    BoundNotSet {
+        cause: "The role may do this within a bound that nobody has set.",
+        label: "bound_not_set", status: 403, kind: PERMISSION, retry: false,
+        message: "Somebody else has to set a bound first.",
+    }
+    NotFound {
+        cause: "There is no such thing, or none that this admin key reaches.",
+        label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
+        message: "There is nothing here. Check the path and the id in it; /admin/openapi.json lists \
+            the paths.",
+    }
+    MethodNotAllowed {
+        cause: "The path does not take this method; `allow` names what it takes.",
+        label: "method_not_allowed", status: 405, kind: INVALID_REQUEST, retry: false,
+        message: "This path does not take this method. Send the request with one that the `allow` \
+            header names.",
+    }
+    RequestTimeout {
+        cause: "The body did not arrive in time.",
+        label: "request_timeout", status: 408, kind: INVALID_REQUEST, retry: true,
+        message: "The body did not arrive in time. Send the same request with the same \
+            Idempotency-Key again, in one go.",
+    }
+    IdempotencyKeyConflict {
+        cause: "The `Idempotency-Key` is bound to another request, or to another posting.",
+        label: "idempotency_key_conflict", status: 409, kind: IDEMPOTENCY, retry: false,
+        message: "This Idempotency-Key was used for another request. Send this one with a new key.",
+    }
+    ExternalReferenceConflict {
+        cause: "The `source` and `external_reference` belong to a deposit of another amount or to \
+            another wallet.",
+        label: "external_reference_conflict", status: 409, kind: CONFLICT, retry: false,
+        message: "This payment is booked already, with another amount or to another wallet. Find \
+            that deposit before you send anything again.",
+    }
+    NameTaken {
+        cause: "Another thing of the kind has the name.",
+        label: "name_taken", status: 409, kind: CONFLICT, retry: false,
+        message: "The name is taken. Choose another one.",
+    }
+    ExternalIdTaken {
+        cause: "Another thing of the kind has the `external_id`.",
+        label: "external_id_taken", status: 409, kind: CONFLICT, retry: false,
+        message: "The external id is taken. Choose another one.",
+    }
+    WalletClosed {
+        cause: "A closed wallet takes no edit, no API key and no money.",
+        label: "wallet_closed", status: 409, kind: CONFLICT, retry: false,
+        message: "The wallet is closed for good. Use another wallet.",
+    }
+    WalletNotEmpty {
+        cause: "A wallet is closed only while nothing is available and nothing is held.",
+        label: "wallet_not_empty", status: 409, kind: CONFLICT, retry: false,
+        message: "The wallet is not empty. Wait for what is held, and adjust what is available to 0.",
+    }
+    ApiKeyRevoked {
+        cause: "A revoked API key stays as it is.",
+        label: "api_key_revoked", status: 409, kind: CONFLICT, retry: false,
+        message: "The API key is revoked for good. Issue another one.",
+    }
+    ApiKeyEnded {
+        cause: "An API key that is revoked or past its end gets no credential.",
+        label: "api_key_ended", status: 409, kind: CONFLICT, retry: false,
+        message: "The API key has ended. Move its end, where it is not revoked, or issue another one.",
+    }
+    AdminKeyEnded {
+        cause: "An admin key that is revoked or past its end gets no credential.",
+        label: "admin_key_ended", status: 409, kind: CONFLICT, retry: false,
+        message: "The admin key has ended. Issue another one.",
+    }
+    LastOwner {
+        cause: "The last owner's key cannot be ended.",
+        label: "last_owner", status: 409, kind: CONFLICT, retry: false,
+        message: "This is the last owner's key. Issue another owner's key first.",
+    }
+    EditConflict {
+        cause: "The thing was edited since the number in `If-Match`.",
+        label: "edit_conflict", status: 412, kind: CONFLICT, retry: false,
+        message: "Somebody else has edited it since. Read it again, and send the edit with the new \
+            `ETag` and a new Idempotency-Key.",
+    }
+    RequestTooLarge {
+        cause: "The body is larger than 1 MiB.",
+        label: "request_too_large", status: 413, kind: INVALID_REQUEST, retry: false,
+        message: "The body is larger than 1 MiB. Send a smaller one.",
+    }
+    UnsupportedMediaType {
+        cause: "The body is not announced as plain JSON.",
+        label: "unsupported_media_type", status: 415, kind: INVALID_REQUEST, retry: false,
+        message: "The body must be JSON. Send `Content-Type: application/json`, and no content \
+            encoding.",
+    }
+    WrongHost {
+        cause: "`Host` is not the one of `admin.url`, or, without that, no loopback name with the \
+            port of the listener.",
+        label: "wrong_host", status: 421, kind: INVALID_REQUEST, retry: false,
+        message: "This is not served under the name in `Host`. Use the address in `admin.url` of the \
+            configuration, or without one localhost with the port.",
+    }
+    InsufficientFunds {
+        cause: "The wallet has less available than the adjustment takes.",
+        label: "insufficient_funds", status: 422, kind: INVALID_REQUEST, retry: false,
+        message: "The wallet has less available than that. Take less.",
+    }
+    WalletFull {
+        cause: "The balance has no room for the amount.",
+        label: "wallet_full", status: 422, kind: INVALID_REQUEST, retry: false,
+        message: "The wallet cannot hold that much. Add less.",
+    }
+    NothingCharged {
+        cause: "The operation was not charged, or not yet.",
+        label: "nothing_charged", status: 422, kind: INVALID_REQUEST, retry: false,
+        message: "The operation was not charged: there is nothing to refund.",
+    }
+    RefundTooLarge {
+        cause: "Less than that is left of the operation's charge.",
+        label: "refund_too_large", status: 422, kind: INVALID_REQUEST, retry: false,
+        message: "Less than that is left of the charge. Refund less.",
+    }
+    TooManyRequests {
+        cause: "The admin key has 16 requests on the way.",
+        label: "too_many_requests", status: 429, kind: RATE_LIMIT, retry: true,
+        message: "This admin key has 16 requests on the way. Wait for answers, then send the same \
+            request again.",
+    }
+    HeadersTooLarge {
+        cause: "The request line and the headers are larger than 16 KiB together.",
+        label: "headers_too_large", status: 431, kind: INVALID_REQUEST, retry: false,
+        message: "The head of the request is too large. Send fewer or shorter headers.",
+    }
+    InternalError {
+        cause: "The process failed. Its log says why.",
+        label: "internal_error", status: 500, kind: SERVER, retry: false,
+        message: "The request failed for a reason of the server's. The log says why.",
+    }
+    StorageUnavailable {
+        cause: "The database cannot be reached or does not work. Nothing was changed.",
+        label: "storage_unavailable", status: 503, kind: SERVER, retry: true,
+        message: "The database does not work at the moment, and nothing was changed. Send the same \
+            request with the same Idempotency-Key again.",
+    }
+    OutcomeUnknown {
+        cause: "The database did not say whether the change was made.",
+        label: "outcome_unknown", status: 503, kind: SERVER, retry: true,
+        message: "The change may have been made. Send the same request with the same Idempotency-Key \
+            again: it is done at most once, and the answer says whether it was.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn labels_are_unique_and_every_message_says_what_to_do() {
+        let labels: BTreeSet<_> = Code::ALL.iter().map(|code| code.label()).collect();
+        assert_eq!(labels.len(), Code::ALL.len());
+        for code in Code::ALL {
+            assert!(code.message().ends_with('.') && code.cause().ends_with('.'), "{code:?}");
+            assert!((400..600).contains(&code.status()), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_a_repetition_may_change_is_to_be_repeated() {
+        let retried: Vec<_> = Code::ALL.into_iter().filter(|code| code.retry()).collect();
+        let temporary = [
+            Code::RequestTimeout,
+            Code::TooManyRequests,
+            Code::StorageUnavailable,
+            Code::OutcomeUnknown,
+        ];
+        assert_eq!(retried, temporary);
+    }
+}

@@ -1,0 +1,113 @@
+//! Failures of use cases as errors of the API: one exhaustive match, so that a new refusal breaks
+//! the build here.
+
+use std::error::Error;
+
+use holdfast_accounts::{AccountsError, AuthenticationError};
+use holdfast_domain::account::AccountRefusal;
+
+use super::{Code, Problem};
+
+impl From<AccountsError> for Problem {
+    fn from(error: AccountsError) -> Self {
+        match error {
+            AccountsError::Forbidden { use_case, role } => Self::forbidden(
+                use_case,
+                format!("The role {role} may not do {use_case}. Use a key whose role has that."),
+            ),
+            AccountsError::Unset(why) => Self::told(Code::BoundNotSet, sentence(why)),
+            AccountsError::NotFound(kind) => {
+                let message = format!("There is no such {kind}, or none that this key reaches.");
+                Self::told(Code::NotFound, message)
+            }
+            // Things are asked for by id here, which is never ambiguous.
+            error @ AccountsError::Ambiguous(_) => {
+                Self::told(Code::InvalidValue, sentence(&error.to_string()))
+            }
+            AccountsError::Invalid { field, message } => Self::invalid(field, sentence(&message)),
+            AccountsError::Refused(refusal) => Self::from(refusal),
+            AccountsError::NoSecret => {
+                tracing::error!("a request of administration failed: there is no server secret");
+                Self::new(Code::InternalError)
+            }
+            AccountsError::NoRandom(cause) => logged(Code::InternalError, &*cause),
+            AccountsError::Unavailable(cause) => logged(Code::StorageUnavailable, &*cause),
+            AccountsError::Uncertain(cause) => logged(Code::OutcomeUnknown, &*cause),
+        }
+    }
+}
+
+impl From<AuthenticationError> for Problem {
+    fn from(error: AuthenticationError) -> Self {
+        match error {
+            AuthenticationError::Invalid => Self::new(Code::InvalidAdminKey),
+            AuthenticationError::Unavailable(cause) => logged(Code::StorageUnavailable, &*cause),
+        }
+    }
+}
+
+impl From<AccountRefusal> for Problem {
+    fn from(refusal: AccountRefusal) -> Self {
+        use AccountRefusal as Refusal;
+        let told = sentence(&refusal.to_string());
+        let about = |param: &'static str, code| Self {
+            param: Some(param.into()),
+            ..Self::told(code, format!("{told} {}", code.message()))
+        };
+        match refusal {
+            Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
+            Refusal::PostingConflict(_) => Self::told(
+                Code::IdempotencyKeyConflict,
+                "This Idempotency-Key is the id of another posting. Send this one with a new key.",
+            ),
+            Refusal::ExternalReferenceConflict(posting) => Self {
+                param: Some("external_reference".into()),
+                ..Self::told(
+                    Code::ExternalReferenceConflict,
+                    format!(
+                        "This payment is booked already, as deposit {posting} of another amount or to \
+                         another wallet. Look at that one before you send anything again."
+                    ),
+                )
+            },
+            Refusal::NoWallet | Refusal::NoApiKey | Refusal::NoOperation | Refusal::NoAdminKey => {
+                Self::told(Code::NotFound, told)
+            }
+            Refusal::NameTaken(_) => about("name", Code::NameTaken),
+            Refusal::ExternalIdTaken(_) => about("external_id", Code::ExternalIdTaken),
+            Refusal::EditConflict { edited } => {
+                Self { edited: Some(edited), ..Self::new(Code::EditConflict) }
+            }
+            Refusal::WalletClosed => Self::new(Code::WalletClosed),
+            Refusal::WalletNotEmpty { available, held } => Self::told(
+                Code::WalletNotEmpty,
+                format!(
+                    "The wallet has {available} available and {held} held. Wait for what is held, and \
+                     adjust what is available to 0."
+                ),
+            ),
+            Refusal::WalletFull => Self::new(Code::WalletFull),
+            Refusal::InsufficientFunds { .. } => about("amount_micros", Code::InsufficientFunds),
+            Refusal::NothingCharged => Self::new(Code::NothingCharged),
+            Refusal::RefundTooLarge { .. } => about("amount_micros", Code::RefundTooLarge),
+            Refusal::ApiKeyRevoked => Self::new(Code::ApiKeyRevoked),
+            Refusal::ApiKeyEnded => Self::new(Code::ApiKeyEnded),
+            Refusal::AdminKeyEnded => Self::new(Code::AdminKeyEnded),
+            Refusal::LastOwner => Self::new(Code::LastOwner),
+        }
+    }
+}
+
+/// Logs the cause of a failure that callers are told nothing of.
+fn logged(code: Code, error: &(dyn Error + 'static)) -> Problem {
+    tracing::error!(error, code = code.label(), "a request of administration failed");
+    Problem::new(code)
+}
+
+/// The same words with a capital and a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    let end = if text.ends_with('.') { "" } else { "." };
+    first.into_iter().flatten().chain(chars).chain(end.chars()).collect()
+}

@@ -1,0 +1,118 @@
+//! The gate: what every request passes before its handler.
+//!
+//! ```text
+//! Host (421) ─▶ admin key (401) ─▶ a place of 16 (429) ─▶ role (403) ─▶ handler
+//! ```
+//!
+//! - The role is judged by the use case that [`TABLE`] has for the endpoint, before anything of the
+//!   request is read: whoever may not do it learns nothing of the rest. The use cases judge it again,
+//!   with the wallet.
+//! - The description needs no key: it is the same text for everybody. Every other path does, the
+//!   unknown ones too.
+//! - One line in the log for each request of a key, and for each that is refused one; never a body,
+//!   a query or a key.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use holdfast_accounts::{Accounts, Principal, TABLE};
+use holdfast_domain::account::UseCase;
+use http::header::{AUTHORIZATION, HOST};
+use http::{HeaderMap, HeaderName, Method};
+
+use crate::description::{DESCRIPTION_PATH, PREFIX};
+use crate::error::{Code, Problem};
+use crate::in_flight::{InFlight, Place};
+use crate::options::AdminOptions;
+use crate::request::Caller;
+
+/// State of the gate, and of every handler.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    pub(crate) accounts: Accounts,
+    pub(crate) options: AdminOptions,
+    pub(crate) in_flight: InFlight,
+}
+
+/// Network address of the client, behind whatever proxies are believed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
+/// Lets a request through to its handler, or refuses it.
+pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    if !once(request.headers(), HOST).is_some_and(|host| gate.options.is_host(host)) {
+        return Problem::new(Code::WrongHost).into_response();
+    }
+    let endpoint = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    if endpoint.as_deref() == Some(DESCRIPTION_PATH) {
+        return next.run(request).await;
+    }
+    let (began, method) = (Instant::now(), request.method().clone());
+    let endpoint = endpoint.unwrap_or_else(|| "none".to_owned());
+    // Taken out first: no future may borrow a request, whose body is not `Sync`.
+    let bearer = bearer(request.headers()).unwrap_or_default().to_owned();
+    let address = request.extensions().get().map(|ClientAddress(address)| address.to_string());
+    let admitted = gate.admit((&method, &endpoint), &bearer, address).await;
+    let (actor, answer) = match admitted {
+        Ok((principal, place)) => {
+            let actor = principal.actor.to_string();
+            request.extensions_mut().insert(Caller(principal));
+            let answer = next.run(request).await;
+            drop(place);
+            (actor, answer)
+        }
+        Err((actor, refused)) => (actor.unwrap_or_else(|| "-".to_owned()), refused.into_response()),
+    };
+    let status = answer.status().as_u16();
+    let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(%method, endpoint, actor, status, latency_ms, "administration");
+    answer
+}
+
+/// Refusal of a request, and whose it is, where that is known.
+type GateRefusal = (Option<String>, Problem);
+
+impl Gate {
+    async fn admit(
+        &self,
+        (method, endpoint): (&Method, &str),
+        bearer: &str,
+        address: Option<String>,
+    ) -> Result<(Principal, Place), GateRefusal> {
+        let principal = self.accounts.authenticate(bearer, address).await;
+        let principal = principal.map_err(|error| (None, Problem::from(error)))?;
+        let refuse = |refused| (Some(principal.actor.to_string()), refused);
+        let place = self.in_flight.enter(principal.actor);
+        let place = place.ok_or_else(|| refuse(Problem::new(Code::TooManyRequests)))?;
+        if let Some(use_case) = use_case(method, endpoint) {
+            principal.authorize(use_case).map_err(|error| refuse(Problem::from(error)))?;
+        }
+        Ok((principal, place))
+    }
+}
+
+/// Use case of an endpoint.
+fn use_case(method: &Method, endpoint: &str) -> Option<UseCase> {
+    let path = endpoint.strip_prefix(PREFIX)?;
+    // axum answers HEAD with the handler of GET.
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let is_it = |(known, of): &(&str, &str)| *known == method.as_str() && *of == path;
+    let door = TABLE.iter().find(|door| door.endpoints.iter().any(is_it));
+    door.map(|door| door.use_case)
+}
+
+/// Bearer of a request; `None` for anything but exactly one bearer credential.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, text) = once(headers, AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(text.trim_matches(' '))
+}
+
+/// A header that is there exactly once: of several, servers on the way would choose differently.
+fn once(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next().filter(|_first| values.next().is_none())?;
+    value.to_str().ok()
+}

@@ -1,0 +1,65 @@
+//! Requests on the way, counted by admin key: one key cannot take all connections' worth of work.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdfast_domain::account::ActorId;
+
+/// Requests at once of one admin key.
+const REQUESTS_MAX: u32 = 16;
+
+/// Counter of requests by whoever sends them. Who has none on the way has no entry.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InFlight(Arc<Mutex<HashMap<ActorId, u32>>>);
+
+/// Place of one request; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Place {
+    counts: InFlight,
+    actor: ActorId,
+}
+
+impl InFlight {
+    /// A place, unless the actor has as many as it may.
+    pub(crate) fn enter(&self, actor: ActorId) -> Option<Place> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(actor).or_insert(0);
+        if *count >= REQUESTS_MAX {
+            return None;
+        }
+        *count = count.saturating_add(1);
+        Some(Place { counts: self.clone(), actor })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut count) = counts.entry(self.actor) {
+            *count.get_mut() = count.get().saturating_sub(1);
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::AdminKeyId;
+
+    use super::*;
+
+    #[test]
+    fn sixteen_requests_of_one_key_are_on_the_way_and_no_more() {
+        let in_flight = InFlight::default();
+        let [one, other] = [1, 2].map(|id| ActorId::AdminKey(AdminKeyId::from_u128(id)));
+        let places: Vec<_> = (0..16).map(|_| in_flight.enter(one).unwrap()).collect();
+        assert!(in_flight.enter(one).is_none());
+        assert!(in_flight.enter(other).is_some(), "another key has its own");
+        drop(places);
+        assert!(in_flight.0.lock().unwrap().is_empty());
+        assert!(in_flight.enter(one).is_some());
+    }
+}

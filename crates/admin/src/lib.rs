@@ -1,0 +1,46 @@
+//! The API of administration: `/admin/v1` on the operator's listener, and its description at
+//! `/admin/openapi.json`.
+//!
+//! ```text
+//! holdfast-http (socket, time-outs) ─▶ AdminApi::answer ─▶ gate ─▶ handler ─▶ holdfast-accounts
+//!                                        axum router        │         │
+//!                                 host, key, places, role ──┘         └── parse, call, render
+//! ```
+//!
+//! A handler parses a request, calls one use case and renders what comes back; it decides nothing.
+//! What a role may do, what is refused and what the trail says are the same through every door.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `gate` | host, admin key, requests at once, role, the line in the log |
+//! | `request` | extractors: ids, queries, changes with their `Idempotency-Key` and body |
+//! | `answer`, `page` | answers with their headers, lists with their cursors |
+//! | `error` | the closed table of errors, and which failure is which error |
+//! | `wallets`, `postings`, `api_keys`, `operations`, `admin_keys` | the endpoints, by thing |
+//! | `description` | OpenAPI 3.1, made from the endpoints |
+//! | `options` | where administration is served, and under which name |
+//!
+//! Never in here: SQL, a rule of money, a socket, a cookie, a secret in a log or an error.
+
+#![expect(unused_qualifications, reason = "utoipa's macro writes every path in full")]
+
+mod admin_keys;
+mod answer;
+mod api;
+mod api_keys;
+mod description;
+mod error;
+mod gate;
+mod in_flight;
+mod operations;
+mod options;
+mod page;
+mod postings;
+mod request;
+mod rotation;
+mod value;
+mod wallets;
+
+pub use crate::api::AdminApi;
+pub use crate::error::Code;
+pub use crate::options::{AdminOptions, AdminUrl, BadAdminUrl};

@@ -1,0 +1,194 @@
+//! `/operations`: found, listed, shown, cancelled, reconciled. Neither requests nor answers of the
+//! gateway's callers are ever shown.
+
+mod view;
+
+use axum::extract::State;
+use holdfast_accounts::{OperationRecord, Outcome, Principal, Reference};
+use holdfast_domain::listing::{OperationFilter, Period};
+use holdfast_domain::{ApiKeyId, OperationId, RequestKey, WalletId};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use self::view::{OperationView, Sight};
+use crate::answer::Answer;
+use crate::description::{ChangeHeader, Errors};
+use crate::error::{Code, Problem};
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeRequest, Id, Params, ReasonBody};
+use crate::value::{Moment, ScopeLabel, parse, parse_some};
+
+/// Filters of a list of operations, and its page. All filters apply.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OperationQuery {
+    /// Operations of this wallet.
+    #[param(format = "uuid")]
+    wallet_id: Option<String>,
+    /// Operations of this API key.
+    #[param(format = "uuid")]
+    api_key_id: Option<String>,
+    /// The operation that this `Idempotency-Key` of the API key is bound to; no other filter goes
+    /// with the two.
+    #[param(format = "uuid")]
+    request_key: Option<String>,
+    /// All operations, those that run, or those whose owner may be gone; all where it is missing.
+    #[param(inline)]
+    scope: Option<ScopeLabel>,
+    /// First moment of creation.
+    #[param(inline)]
+    created_from: Option<Moment>,
+    /// The moment after the last one of creation.
+    #[param(inline)]
+    created_to: Option<Moment>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Part of a query that cursors are bound to.
+#[derive(Serialize)]
+struct Filters {
+    wallet: Option<String>,
+    api_key: Option<String>,
+    scope: Option<ScopeLabel>,
+    created: [Option<Moment>; 2],
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    get, path = "/operations", operation_id = "list_operations", tag = "operations",
+    params(OperationQuery),
+    responses((status = 200, description = "A page.", body = List<OperationView>), Errors)
+)]
+/// Lists operations, or finds one by its API key and request key.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<OperationQuery>,
+) -> Result<Answer<List<OperationView>>> {
+    if let Some(request_key) = &query.request_key {
+        return find(&gate, &principal, &query, request_key).await;
+    }
+    let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
+    let api_key: Option<ApiKeyId> = parse_some("api_key_id", query.api_key_id.as_deref())?;
+    let filters = Filters {
+        wallet: wallet.map(|id| id.to_string()),
+        api_key: api_key.map(|id| id.to_string()),
+        scope: query.scope,
+        created: [query.created_from, query.created_to],
+    };
+    let list = ListId::new("operations", &filters);
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
+    let filter = OperationFilter {
+        scope: query.scope.map(Into::into).unwrap_or_default(),
+        wallet,
+        api_key,
+        created: Period { from, to },
+    };
+    let page = gate.accounts.operations(&principal, filter, page).await?;
+    let sight = Sight::of(principal.role);
+    Ok(Answer::of(list.list_as(page, |row| OperationView::listed(row, sight))))
+}
+
+/// Finds the operation that a request key of an API key is bound to.
+async fn find(
+    gate: &Gate,
+    principal: &Principal,
+    query: &OperationQuery,
+    request_key: &str,
+) -> Result<Answer<List<OperationView>>> {
+    let others = query.wallet_id.is_some()
+        || query.scope.is_some()
+        || query.created_from.is_some()
+        || query.created_to.is_some()
+        || query.cursor.is_some();
+    let Some(api_key) = query.api_key_id.as_deref().filter(|_id| !others) else {
+        let message = "Send request_key with api_key_id, and with no other filter.";
+        return Err(Problem::invalid("request_key", message));
+    };
+    let api_key = Reference::Id(parse::<Uuid>("api_key_id", api_key)?);
+    let request_key: RequestKey = parse("request_key", request_key)?;
+    let found = async {
+        let id = gate.accounts.operation_id(principal, &api_key, None, request_key).await?;
+        gate.accounts.operation(principal, id).await
+    };
+    match found.await.map_err(Problem::from) {
+        Ok(record) => {
+            let view = OperationView::shown(record, Sight::of(principal.role));
+            Ok(Answer::of(List::whole(vec![view])))
+        }
+        Err(missing) if missing.code() == Code::NotFound => Ok(Answer::of(List::whole(Vec::new()))),
+        Err(failed) => Err(failed),
+    }
+}
+
+#[utoipa::path(
+    get, path = "/operations/{id}", operation_id = "show_operation", tag = "operations",
+    params(("id" = String, Path, description = "Id of the operation.", format = "uuid")),
+    responses((status = 200, description = "The operation.", body = OperationView), Errors)
+)]
+/// Shows an operation.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<OperationView>> {
+    let record = gate.accounts.operation(&principal, OperationId::from(id)).await?;
+    Ok(Answer::of(OperationView::shown(record, Sight::of(principal.role))))
+}
+
+#[utoipa::path(
+    post, path = "/operations/{id}/cancel", operation_id = "cancel_operation", tag = "operations",
+    params(
+        ("id" = String, Path, description = "Id of the operation.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = ReasonBody,
+    responses((status = 200, description = "The operation.", body = OperationView), Errors)
+)]
+/// Asks a running operation to end; a reason is wanted. One that has ended stays as it is.
+pub(crate) async fn cancel(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<OperationView>> {
+    let id = OperationId::from(id);
+    let ended = gate.accounts.cancel_operation(&principal, &request, id).await?;
+    Ok(asked(&principal, ended))
+}
+
+#[utoipa::path(
+    post, path = "/operations/{id}/reconcile", operation_id = "reconcile_operation",
+    tag = "operations",
+    params(
+        ("id" = String, Path, description = "Id of the operation.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The operation.", body = OperationView), Errors)
+)]
+/// Ends an operation whose owner is gone, or settles a recorded one. Any other stays as it is.
+pub(crate) async fn reconcile(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<OperationView>> {
+    let id = OperationId::from(id);
+    let ended = gate.accounts.reconcile_operation(&principal, &request, id).await?;
+    Ok(asked(&principal, ended))
+}
+
+fn asked(principal: &Principal, ended: Outcome<OperationRecord>) -> Answer<OperationView> {
+    let view = OperationView::shown(ended.thing, Sight::of(principal.role));
+    Answer::changed(view, ended.replayed)
+}

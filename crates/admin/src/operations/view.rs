@@ -1,0 +1,164 @@
+//! Operations as they are answered. What a role may not see is not there: support and holders see
+//! no costs, and holders see neither routes nor nodes.
+
+use std::collections::BTreeMap;
+
+use holdfast_accounts::OperationRecord;
+use holdfast_domain::Micros;
+use holdfast_domain::account::Role;
+use holdfast_domain::listing::OperationListing;
+use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::value::Moment;
+
+/// Parts of an operation that a role sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// All of it.
+    Whole,
+    /// All but what it cost the operator.
+    WithoutCosts,
+    /// Neither costs nor routes nor nodes.
+    Holder,
+}
+
+impl Sight {
+    pub(super) const fn of(role: Role) -> Self {
+        match role {
+            Role::Owner | Role::Operator | Role::Finance | Role::Auditor => Self::Whole,
+            Role::Support => Self::WithoutCosts,
+            Role::HolderAdmin | Role::HolderDeveloper | Role::HolderViewer => Self::Holder,
+        }
+    }
+}
+
+/// An operation, without its request and its answer.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Operation)]
+pub(crate) struct OperationView {
+    #[schema(format = "uuid")]
+    id: String,
+    /// The caller's `Idempotency-Key`.
+    #[schema(format = "uuid")]
+    idempotency_key: String,
+    #[schema(format = "uuid")]
+    api_key_id: String,
+    #[schema(format = "uuid")]
+    wallet_id: String,
+    /// Computed from the status and its owner's lease: `not_started`, `in_progress`, `stale` or
+    /// `completed`.
+    situation: String,
+    /// `leased`, `recorded`, `open`, `completed`, `refused` or `abandoned`.
+    status: String,
+    model: String,
+    contract: u32,
+    price_version: String,
+    currency: String,
+    /// Number of its hold.
+    generation: u32,
+    #[schema(format = "uuid")]
+    hold_id: String,
+    #[schema(format = "uuid")]
+    usage_id: Option<String>,
+    hold_micros: i64,
+    /// Amount that the caller pays; null as long as it runs.
+    charge_micros: Option<i64>,
+    shortfall_micros: Option<i64>,
+    refunded_micros: i64,
+    /// Token counts by kind.
+    meters: Option<BTreeMap<String, u64>>,
+    meters_source: Option<String>,
+    created_at: Moment,
+    finished_at: Option<Moment>,
+    cancel_asked: bool,
+    /// Cost of the run, as far as it is known. Not for support and holders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    provider_cost_micros: Option<Option<i64>>,
+    /// Attempts at routes. Not for holders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    attempts: Option<Vec<AttemptView>>,
+    /// Name of the node that ran it. Not for holders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    node: Option<String>,
+}
+
+/// Attempt at a route.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Attempt)]
+struct AttemptView {
+    route: String,
+    class: String,
+    latency_ms: u64,
+    may_be_billed: bool,
+    reason: Option<String>,
+}
+
+impl From<&Attempt> for AttemptView {
+    fn from(attempt: &Attempt) -> Self {
+        Self {
+            route: attempt.route.to_string(),
+            class: attempt.class.to_string(),
+            // `as_millis` is a u128, and no latency reaches the end of a u64.
+            latency_ms: u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
+            may_be_billed: attempt.may_be_billed,
+            reason: attempt.reason.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+impl OperationView {
+    /// An operation of a list.
+    pub(super) fn listed(row: OperationListing, sight: Sight) -> Self {
+        let situation = situation(&row.operation, row.lease.as_ref(), row.now);
+        Self::new(&row.operation, situation, row.refunded, sight)
+    }
+
+    /// An operation alone.
+    pub(super) fn shown(record: OperationRecord, sight: Sight) -> Self {
+        Self::new(&record.operation, record.situation, record.refunded, sight)
+    }
+
+    fn new(operation: &Operation, situation: Situation, refunded: Micros, sight: Sight) -> Self {
+        let usage = operation.phase.usage();
+        let charge = operation.phase.charge();
+        let cost = usage.and_then(|usage| usage.metered.provider_cost).map(Micros::get);
+        let attempts = || operation.attempts.iter().map(AttemptView::from).collect();
+        let node = || operation.owner.node.name.to_string();
+        Self {
+            id: operation.id.to_string(),
+            idempotency_key: operation.request_key.to_string(),
+            api_key_id: operation.api_key.to_string(),
+            wallet_id: operation.wallet.to_string(),
+            situation: situation.label().to_owned(),
+            status: operation.phase.label().to_owned(),
+            model: operation.model.to_string(),
+            contract: operation.binding.terms.contract,
+            price_version: operation.price.id.to_string(),
+            currency: operation.price.currency.to_string(),
+            generation: operation.generation,
+            hold_id: operation.id.hold(operation.generation).to_string(),
+            usage_id: usage.map(|_recorded| operation.id.usage().to_string()),
+            hold_micros: operation.hold.get(),
+            charge_micros: charge.map(Micros::get),
+            // Who pays nothing has no shortfall either.
+            shortfall_micros: usage.map(|usage| usage.shortfall).or(charge).map(Micros::get),
+            refunded_micros: refunded.get(),
+            meters: usage.map(|usage| {
+                let meters = usage.metered.meters.iter();
+                meters.map(|(kind, count)| (kind.label().to_owned(), count)).collect()
+            }),
+            meters_source: usage.map(|usage| usage.metered.source.label().to_owned()),
+            created_at: Moment(operation.created_at),
+            finished_at: operation.phase.finished_at().map(Moment),
+            cancel_asked: operation.cancel_asked,
+            provider_cost_micros: (sight == Sight::Whole).then_some(cost),
+            attempts: (sight != Sight::Holder).then(attempts),
+            node: (sight != Sight::Holder).then(node),
+        }
+    }
+}

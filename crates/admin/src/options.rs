@@ -1,0 +1,192 @@
+//! The address under which administration is served, and the rule of where it is.
+//!
+//! | listener | `admin.url` | served |
+//! |---|---|---|
+//! | on loopback | none | under `localhost`, `127.0.0.1` and `[::1]` with the listener's port |
+//! | on loopback | any | under the URL's host alone |
+//! | elsewhere | `https://…` | under the URL's host alone |
+//! | elsewhere | none, or `http://…` | not at all: keys would cross a network in plain text |
+//!
+//! `Host` is compared because a browser within the network can be made to send requests under any
+//! other name (DNS rebinding), and because a listener that was opened by an upgrade answers nobody.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use http::Uri;
+use http::uri::Authority;
+
+/// URL under which people reach the administration: scheme and host, perhaps a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminUrl {
+    is_https: bool,
+    host: String,
+    port: Option<u16>,
+}
+
+/// A text that is no such URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an address: write scheme and host, perhaps a port, like https://admin.example.com")]
+pub struct BadAdminUrl;
+
+impl AdminUrl {
+    /// Reads a URL without a path, a query or user information.
+    ///
+    /// # Errors
+    ///
+    /// [`BadAdminUrl`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, BadAdminUrl> {
+        let uri: Uri = text.parse().ok().ok_or(BadAdminUrl)?;
+        let is_https = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            Some(_) | None => return Err(BadAdminUrl),
+        };
+        let authority = uri.authority().ok_or(BadAdminUrl)?;
+        let is_bare = uri.path_and_query().is_none_or(|rest| rest.as_str() == "/");
+        if !is_bare || text.contains(['@', '#', '?']) || authority.host().is_empty() {
+            return Err(BadAdminUrl);
+        }
+        let (host, port) = split(authority, is_https).ok_or(BadAdminUrl)?;
+        Ok(Self { is_https, host, port })
+    }
+
+    /// True for `https`.
+    #[must_use]
+    pub const fn is_https(&self) -> bool {
+        self.is_https
+    }
+}
+
+impl fmt::Display for AdminUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_https { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+/// Host in lower case, and the port where it is not the scheme's own.
+fn split(authority: &Authority, is_https: bool) -> Option<(String, Option<u16>)> {
+    let own = if is_https { 443 } else { 80 };
+    // A colon without a number behind it, or with one too large, is no port to the library, and is
+    // left out: what is longer than its host has one.
+    let port = match authority.port_u16() {
+        None if authority.as_str().len() > authority.host().len() => return None,
+        port => port,
+    };
+    Some((authority.host().to_ascii_lowercase(), port.filter(|port| *port != own)))
+}
+
+/// Options of the administration's API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminOptions {
+    url: Option<AdminUrl>,
+    port: u16,
+}
+
+impl AdminOptions {
+    /// Options for a listener at this address; `None` where nothing but metrics and probes may be
+    /// served there.
+    #[must_use]
+    pub fn new(listens: SocketAddr, url: Option<AdminUrl>) -> Option<Self> {
+        let is_guarded = listens.ip().to_canonical().is_loopback()
+            || url.as_ref().is_some_and(AdminUrl::is_https);
+        is_guarded.then_some(Self { url, port: listens.port() })
+    }
+
+    /// True where a request may name this host.
+    pub(crate) fn is_host(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        if authority.as_str().contains('@') {
+            return false;
+        }
+        match &self.url {
+            Some(url) => {
+                let told = split(&authority, url.is_https);
+                told.is_some_and(|(host, port)| host == url.host && port == url.port)
+            }
+            None => split(&authority, false).is_some_and(|(host, port)| {
+                let is_loopback = matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]");
+                is_loopback && port.unwrap_or(80) == self.port
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORT: u16 = 8081;
+
+    fn options(listens: &str, url: Option<&str>) -> Option<AdminOptions> {
+        let url = url.map(|url| AdminUrl::parse(url).unwrap());
+        AdminOptions::new(SocketAddr::new(listens.parse().unwrap(), PORT), url)
+    }
+
+    #[test]
+    fn a_url_is_a_scheme_a_host_and_perhaps_a_port() {
+        for (text, shown) in [
+            ("https://Admin.Example.com", "https://admin.example.com"),
+            ("https://admin.example.com:443/", "https://admin.example.com"),
+            ("http://192.0.2.1:8081", "http://192.0.2.1:8081"),
+            ("https://[::1]:8443", "https://[::1]:8443"),
+        ] {
+            assert_eq!(AdminUrl::parse(text).unwrap().to_string(), shown);
+        }
+        for bad in [
+            "",
+            "admin.example.com",
+            "ftp://a",
+            "https://",
+            "https://a/b",
+            "https://a?b",
+            "https://a#b",
+            "https://me@a",
+            "https://a:",
+            "https://a:70000",
+        ] {
+            assert_eq!(AdminUrl::parse(bad), Err(BadAdminUrl), "{bad}");
+        }
+    }
+
+    #[test]
+    fn beyond_loopback_nothing_is_served_without_https() {
+        for (listens, url, is_served) in [
+            ("127.0.0.1", None, true),
+            ("::1", Some("http://localhost"), true),
+            ("0.0.0.0", None, false),
+            ("10.0.0.1", Some("http://admin.example.com"), false),
+            ("10.0.0.1", Some("https://admin.example.com"), true),
+        ] {
+            assert_eq!(options(listens, url).is_some(), is_served, "{listens} {url:?}");
+        }
+    }
+
+    #[test]
+    fn one_host_is_answered() {
+        let proxied = options("10.0.0.1", Some("https://admin.example.com")).unwrap();
+        for (host, good) in [
+            ("admin.example.com", true),
+            ("ADMIN.example.com:443", true),
+            ("admin.example.com:8081", false),
+            ("10.0.0.1:8081", false),
+            ("localhost:8081", false),
+            ("me@admin.example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(proxied.is_host(host), good, "{host}");
+        }
+        let local = options("127.0.0.1", None).unwrap();
+        for (name, good) in [
+            ("localhost", true),
+            ("127.0.0.1", true),
+            ("[::1]", true),
+            ("rebound.example.com", false),
+        ] {
+            assert_eq!(local.is_host(&format!("{name}:{PORT}")), good, "{name}");
+            assert!(!local.is_host(name), "{name} on port 80");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! `/deposits`, `/adjustments`, `/refunds`: money that no operation moves.
+//!
+//! The id of a posting is its `Idempotency-Key`, whoever sends it: through any door, with any admin
+//! key, the same key is the same posting. A deposit has a second permanent key, its source with its
+//! external reference: a payment from outside is booked once, whatever key it comes under.
+//!
+//! Amounts are integer micros. Nothing is decided here: bounds of balances and charges are judged in
+//! the transaction that moves the money.
+
+use axum::extract::State;
+use holdfast_accounts::{
+    ExternalId, Note, Outcome, PostingRecord, Principal, Reference, Request, Source,
+};
+use holdfast_domain::account::{DepositReference, PostingDetails};
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::{Micros, OperationId, PostingId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::answer::{Answer, ChangeOutcome, Rehearsal};
+use crate::description::{ChangeHeader, DryRun, Errors};
+use crate::error::{Code, Problem};
+use crate::gate::Gate;
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id};
+use crate::value::{amount, parse, parse_some};
+use crate::wallets::WalletView;
+
+/// A deposit, an adjustment or a refund.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Posting)]
+pub(crate) struct PostingView {
+    /// The `Idempotency-Key` of its request.
+    #[schema(format = "uuid")]
+    id: String,
+    kind: String,
+    #[schema(format = "uuid")]
+    wallet_id: String,
+    /// Amount that was added, or, below zero, taken.
+    amount_micros: i64,
+    /// Operation that was refunded.
+    #[schema(format = "uuid")]
+    operation_id: Option<String>,
+    /// Reason of an adjustment.
+    reason: Option<String>,
+    /// The wallet as it stands now.
+    wallet: WalletView,
+}
+
+impl From<PostingRecord> for PostingView {
+    fn from(PostingRecord { posting, wallet }: PostingRecord) -> Self {
+        let (operation, reason) = match &posting.kind {
+            PostingKind::Deposit => (None, None),
+            PostingKind::Refund(operation) => (Some(operation.to_string()), None),
+            PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
+        };
+        Self {
+            id: posting.id.to_string(),
+            kind: posting.kind.label().to_owned(),
+            wallet_id: posting.wallet.to_string(),
+            amount_micros: posting.amount.get(),
+            operation_id: operation,
+            reason,
+            wallet: wallet.into(),
+        }
+    }
+}
+
+/// A deposit to be made.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DepositDraft {
+    #[schema(format = "uuid")]
+    wallet_id: String,
+    #[schema(minimum = 1)]
+    amount_micros: i64,
+    /// System that the payment came through, like `stripe`: 1 to 32 printable characters.
+    source: String,
+    /// Id of the payment there, unique for ever with its `source`: 1 to 128 printable characters.
+    external_reference: String,
+    reason: Option<String>,
+    /// Note, like the number of an invoice: 1 to 200 printable characters.
+    note: Option<String>,
+}
+
+/// An adjustment to be made.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AdjustmentDraft {
+    #[schema(format = "uuid")]
+    wallet_id: String,
+    /// Amount that is given, or, below zero, taken.
+    amount_micros: i64,
+    /// Reason, which is part of the posting: 1 to 200 printable characters.
+    reason: String,
+    note: Option<String>,
+}
+
+/// A refund to be made.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RefundDraft {
+    #[schema(format = "uuid")]
+    operation_id: String,
+    /// Part of the operation's charge.
+    #[schema(minimum = 1)]
+    amount_micros: i64,
+    reason: Option<String>,
+    note: Option<String>,
+}
+
+impl ChangeBody for DepositDraft {
+    const DRY_RUN: bool = true;
+
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+impl ChangeBody for AdjustmentDraft {
+    const DRY_RUN: bool = true;
+
+    fn reason(&self) -> Option<&str> {
+        Some(&self.reason)
+    }
+}
+
+impl ChangeBody for RefundDraft {
+    const DRY_RUN: bool = true;
+
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    post, path = "/deposits", operation_id = "create_deposit", tag = "postings",
+    params(ChangeHeader, DryRun), request_body = DepositDraft,
+    responses(
+        (status = 201, description = "The deposit.", body = PostingView),
+        (status = 200, description = "What it would be.", body = Rehearsal<PostingView>),
+        Errors,
+    )
+)]
+/// Adds funds to a wallet.
+pub(crate) async fn deposit(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<DepositDraft>,
+) -> Result<Answer<ChangeOutcome<PostingView>>> {
+    let source: Source = parse("source", &body.source)?;
+    let reference: ExternalId = parse("external_reference", &body.external_reference)?;
+    let reference = DepositReference {
+        source: source.as_str().to_owned(),
+        external_reference: reference.as_str().to_owned(),
+    };
+    let details = details(Some(reference), &request, body.note.as_deref())?;
+    let wallet = wallet(&body.wallet_id)?;
+    let micros = amount("amount_micros", body.amount_micros)?;
+    let made = gate.accounts.deposit(&principal, &request, &wallet, micros, details).await?;
+    Ok(posted(&request, made))
+}
+
+#[utoipa::path(
+    post, path = "/adjustments", operation_id = "create_adjustment", tag = "postings",
+    params(ChangeHeader, DryRun), request_body = AdjustmentDraft,
+    responses(
+        (status = 201, description = "The adjustment.", body = PostingView),
+        (status = 200, description = "What it would be.", body = Rehearsal<PostingView>),
+        Errors,
+    )
+)]
+/// Gives to or takes from what is available, for a reason.
+pub(crate) async fn adjust(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<AdjustmentDraft>,
+) -> Result<Answer<ChangeOutcome<PostingView>>> {
+    // Its reason is part of the posting, and not beside it.
+    let details = PostingDetails { reason: None, ..details(None, &request, body.note.as_deref())? };
+    let wallet = wallet(&body.wallet_id)?;
+    // The sign is the caller's; the size has a bound on either side.
+    let size = body.amount_micros.checked_abs().unwrap_or(i64::MAX);
+    amount("amount_micros", size)?;
+    let micros = Micros::new(body.amount_micros);
+    let made = gate.accounts.adjust(&principal, &request, &wallet, micros, details).await?;
+    Ok(posted(&request, made))
+}
+
+#[utoipa::path(
+    post, path = "/refunds", operation_id = "create_refund", tag = "postings",
+    params(ChangeHeader, DryRun), request_body = RefundDraft,
+    responses(
+        (status = 201, description = "The refund.", body = PostingView),
+        (status = 200, description = "What it would be.", body = Rehearsal<PostingView>),
+        Errors,
+    )
+)]
+/// Gives back a part of an operation's charge, to the wallet that paid.
+pub(crate) async fn refund(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<RefundDraft>,
+) -> Result<Answer<ChangeOutcome<PostingView>>> {
+    let details = details(None, &request, body.note.as_deref())?;
+    let operation: OperationId = parse("operation_id", &body.operation_id)?;
+    let micros = amount("amount_micros", body.amount_micros)?;
+    let made = gate.accounts.refund(&principal, &request, operation, micros, details).await?;
+    Ok(posted(&request, made))
+}
+
+#[utoipa::path(
+    get, path = "/deposits/{id}", operation_id = "show_deposit", tag = "postings",
+    params(("id" = String, Path, description = "Id of the deposit.", format = "uuid")),
+    responses((status = 200, description = "The deposit.", body = PostingView), Errors)
+)]
+/// Shows a deposit.
+pub(crate) async fn show_deposit(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<PostingView>> {
+    show(&gate, &principal, id, |kind| matches!(kind, PostingKind::Deposit)).await
+}
+
+#[utoipa::path(
+    get, path = "/adjustments/{id}", operation_id = "show_adjustment", tag = "postings",
+    params(("id" = String, Path, description = "Id of the adjustment.", format = "uuid")),
+    responses((status = 200, description = "The adjustment.", body = PostingView), Errors)
+)]
+/// Shows an adjustment.
+pub(crate) async fn show_adjustment(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<PostingView>> {
+    show(&gate, &principal, id, |kind| matches!(kind, PostingKind::Adjustment(_))).await
+}
+
+#[utoipa::path(
+    get, path = "/refunds/{id}", operation_id = "show_refund", tag = "postings",
+    params(("id" = String, Path, description = "Id of the refund.", format = "uuid")),
+    responses((status = 200, description = "The refund.", body = PostingView), Errors)
+)]
+/// Shows a refund.
+pub(crate) async fn show_refund(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<PostingView>> {
+    show(&gate, &principal, id, |kind| matches!(kind, PostingKind::Refund(_))).await
+}
+
+/// Shows a posting, where it is of the kind that its path says.
+async fn show(
+    gate: &Gate,
+    principal: &Principal,
+    id: Uuid,
+    is_kind: fn(&PostingKind) -> bool,
+) -> Result<Answer<PostingView>> {
+    let found = gate.accounts.posting(principal, PostingId::from(id)).await?;
+    if is_kind(&found.posting.kind) {
+        Ok(Answer::of(found.into()))
+    } else {
+        Err(Problem::new(Code::NotFound))
+    }
+}
+
+fn posted(request: &Request, made: Outcome<PostingRecord>) -> Answer<ChangeOutcome<PostingView>> {
+    let view = PostingView::from(made.thing);
+    Answer::made(view, made.replayed).or_rehearsed(request.dry_run)
+}
+
+fn wallet(id: &str) -> Result<Reference> {
+    parse("wallet_id", id).map(Reference::Id)
+}
+
+fn details(
+    reference: Option<DepositReference>,
+    request: &Request,
+    note: Option<&str>,
+) -> Result<PostingDetails> {
+    let note: Option<Note> = parse_some("note", note)?;
+    Ok(PostingDetails {
+        reference,
+        reason: request.reason.as_ref().map(|reason| reason.as_str().to_owned()),
+        note: note.map(|note| note.as_str().to_owned()),
+    })
+}

@@ -1,0 +1,265 @@
+//! Requests, read strictly: every rejection is an error of this API, never a library's plain text.
+//!
+//! ```text
+//! gate ─ principal ─▶ Id (path) ─▶ Params (query) | ChangeRequest (headers, query, body) ─▶ handler
+//! ```
+//!
+//! [`ChangeRequest`] is what every mutation takes: the `Idempotency-Key`, the parsed body and a digest of
+//! method, path, query and that body. The same key with another digest is another request. The
+//! digest is made of what was understood, so that blanks and the order of members don't matter.
+//!
+//! Limits: a body has 1 MiB and 10 seconds.
+
+use std::time::Duration;
+
+use axum::extract::{
+    FromRequest, FromRequestParts, OriginalUri, RawPathParams, Request as HttpRequest,
+};
+use bytes::Bytes;
+use holdfast_accounts::{Principal, Reason, Request};
+use holdfast_domain::CommandKey;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::error::{Code, Problem};
+use crate::value::parse_some;
+
+/// Largest body, in bytes.
+pub(crate) const BODY_MAX: usize = 1 << 20;
+/// Time for a body from the end of its head to its last byte.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The principal of a request, which the gate has authenticated.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller(pub(crate) Principal);
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        // Refused, and not let in, where a route was put outside the gate by mistake.
+        parts.extensions.get().cloned().ok_or_else(|| Problem::new(Code::InvalidAdminKey))
+    }
+}
+
+/// The id in a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Id(pub(crate) Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // What is no id names nothing: there is no thing of that name.
+        let missing = || Problem::new(Code::NotFound);
+        let segments = RawPathParams::from_request_parts(parts, state).await.ok();
+        let segments = segments.ok_or_else(missing)?;
+        let id = segments.iter().find_map(|(_name, id)| Uuid::try_parse(id).ok());
+        id.map(Self).ok_or_else(missing)
+    }
+}
+
+/// Parameters of a query. An unknown one is refused: a misspelled filter would show everything.
+#[derive(Debug)]
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        read_query(parts).map(Self)
+    }
+}
+
+fn read_query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Problem> {
+    let query = parts.uri.query().unwrap_or_default();
+    let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
+    serde_path_to_error::deserialize(pairs).map_err(|error| {
+        let param = named(&error.path().to_string(), error.inner());
+        Problem::invalid(param, format!("The query cannot be read: {}.", error.inner()))
+    })
+}
+
+/// The member that an error is about: its path, or the name that an unknown or missing one has.
+fn named(path: &str, error: &impl std::fmt::Display) -> String {
+    let told = error.to_string();
+    let quoted = told.split('`').nth(1).filter(|_name| told.contains(" field `"));
+    match (path, quoted) {
+        (".", Some(name)) => name.to_owned(),
+        (".", None) => "body".to_owned(),
+        (path, _) => path.to_owned(),
+    }
+}
+
+/// Body of a change.
+pub(crate) trait ChangeBody: DeserializeOwned + Serialize + Send {
+    /// True where `?dry_run=true` is taken.
+    const DRY_RUN: bool = false;
+
+    /// Reason of the change.
+    fn reason(&self) -> Option<&str>;
+}
+
+/// A body with nothing but a reason, or without even that.
+#[derive(Debug, Deserialize, Serialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReasonBody {
+    /// Reason of the change, for the trail: 1 to 200 printable characters.
+    pub(crate) reason: Option<String>,
+}
+
+impl ChangeBody for ReasonBody {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// Request of a change: its body, and what makes it safe to repeat.
+#[derive(Debug)]
+pub(crate) struct ChangeRequest<T> {
+    pub(crate) request: Request,
+    pub(crate) body: T,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChangeQuery {
+    dry_run: Option<bool>,
+}
+
+impl<S: Sync, T: ChangeBody> FromRequest<S> for ChangeRequest<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: HttpRequest, _state: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let key = request_key(&parts.headers)?;
+        let query: ChangeQuery = read_query(&parts)?;
+        if query.dry_run.is_some() && !T::DRY_RUN {
+            return Err(Problem::invalid("dry_run", "This request has no dry run."));
+        }
+        let body = read_body::<T>(&parts.headers, body).await?;
+        let reason: Option<Reason> = parse_some("reason", body.reason())?;
+        let understood = serde_json::to_vec(&body);
+        let understood = understood.map_err(|_error| Problem::new(Code::InternalError))?;
+        // The router has taken the prefix off the other one.
+        let uri = parts.extensions.get().map_or(&parts.uri, |OriginalUri(uri)| uri);
+        let digested = [
+            parts.method.as_str().as_bytes(),
+            uri.path().as_bytes(),
+            uri.query().unwrap_or_default().as_bytes(),
+            &understood,
+        ];
+        let dry_run = query.dry_run.unwrap_or(false);
+        let request = Request { dry_run, ..Request::new(key, &digested, reason) };
+        Ok(Self { request, body })
+    }
+}
+
+/// The one `Idempotency-Key`, in its one spelling: two spellings of one key would be two requests.
+fn request_key(headers: &HeaderMap) -> Result<CommandKey, Problem> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Err(Problem::new(Code::IdempotencyKeyRequired)),
+        (Some(_), Some(_)) => return Err(Problem::new(Code::IdempotencyKeyMalformed)),
+        (Some(value), None) => value,
+    };
+    let text = value.to_str().unwrap_or_default();
+    let id = Uuid::try_parse(text).ok();
+    let canonical = id.filter(|id| id.as_hyphenated().to_string() == text);
+    canonical.map(CommandKey::from).ok_or_else(|| Problem::new(Code::IdempotencyKeyMalformed))
+}
+
+/// Reads a JSON body. Nothing at all is an object without members.
+async fn read_body<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: axum::body::Body,
+) -> Result<T, Problem> {
+    let bytes = collect(body).await?;
+    if bytes.is_empty() {
+        return from_json(b"{}");
+    }
+    if !is_json(headers) {
+        return Err(Problem::new(Code::UnsupportedMediaType));
+    }
+    from_json(&bytes)
+}
+
+async fn collect(body: axum::body::Body) -> Result<Bytes, Problem> {
+    let collected = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_MAX).collect());
+    match collected.await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Problem::new(Code::RequestTooLarge))
+        }
+        // The client broke it off, or garbled its chunks: nobody may read this.
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "the body of a request was not read");
+            Err(Problem::new(Code::InvalidJson))
+        }
+        Err(_elapsed) => Err(Problem::new(Code::RequestTimeout)),
+    }
+}
+
+fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // serde would take the members of an object from an array too, by their places.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::new(Code::InvalidJson));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let inner = error.inner();
+        if inner.is_data() {
+            let param = named(&error.path().to_string(), inner);
+            Problem::invalid(param, format!("The body cannot stand: {inner}."))
+        } else {
+            Problem::told(Code::InvalidJson, format!("The body is not JSON: {inner}."))
+        }
+    })?;
+    json.end().map_err(|error| {
+        Problem::told(Code::InvalidJson, format!("The body is not one JSON object: {error}."))
+    })?;
+    Ok(read)
+}
+
+/// True for a body announced as JSON without compression.
+fn is_json(headers: &HeaderMap) -> bool {
+    let is_identity = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let essence = types.next().and_then(|value| value.to_str().ok()?.split(';').next());
+    let is_json =
+        essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"));
+    is_json && types.next().is_none() && headers.get_all(CONTENT_ENCODING).iter().all(is_identity)
+}
+
+/// Number of edits in `If-Match`; `None` where the sender does not care.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IfMatch(pub(crate) Option<u32>);
+
+impl<S: Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let mut values = parts.headers.get_all(IF_MATCH).iter();
+        let (value, others) = (values.next(), values.next());
+        let text = match (value, others) {
+            (None, _) => return Ok(Self(None)),
+            (Some(value), None) => value.to_str().unwrap_or_default(),
+            (Some(_), Some(_)) => "",
+        };
+        if text == "*" {
+            return Ok(Self(None));
+        }
+        let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let number = number.and_then(|number| number.parse().ok());
+        number.map(|number| Self(Some(number))).ok_or_else(|| {
+            Problem::invalid("If-Match", "Send the `ETag` that you were shown, like \"3\", or *.")
+        })
+    }
+}

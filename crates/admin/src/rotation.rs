@@ -1,0 +1,45 @@
+//! Body of a rotation, of an API key or an admin key.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::Problem;
+use crate::request::ChangeBody;
+
+/// Time that the earlier credentials stay, where the request says none.
+const GRACE_SECONDS: u64 = 24 * 3_600;
+/// No grace is longer: a hundred years.
+const GRACE_SECONDS_MAX: u64 = 36_525 * 86_400;
+
+/// Rotation of an API key or an admin key.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RotationBody {
+    /// Time that the earlier credentials are still accepted, in seconds; a day where it is missing.
+    #[serde(default = "grace_seconds")]
+    #[schema(required = false, minimum = 0)]
+    grace_seconds: u64,
+    reason: Option<String>,
+}
+
+const fn grace_seconds() -> u64 {
+    GRACE_SECONDS
+}
+
+impl RotationBody {
+    pub(crate) fn grace(&self) -> Result<Duration, Problem> {
+        if self.grace_seconds > GRACE_SECONDS_MAX {
+            let message = format!("A grace is of at most {GRACE_SECONDS_MAX} seconds.");
+            return Err(Problem::invalid("grace_seconds", message));
+        }
+        Ok(Duration::from_secs(self.grace_seconds))
+    }
+}
+
+impl ChangeBody for RotationBody {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}

@@ -1,0 +1,355 @@
+//! `/wallets`: made, shown, listed, edited, suspended, resumed, closed.
+//!
+//! Handlers parse, call a use case and show what comes back. An edit may say which edit it has seen
+//! (`If-Match`, the number of edits): one that is out of date changes nothing. `null` in an edit takes
+//! a setting away, an absent member leaves it.
+//!
+//! Closing is for good, so it can be rehearsed (`dry_run`). Nothing here touches a balance.
+
+use axum::extract::State;
+use holdfast_accounts::{Name, NewWallet, Outcome, Reference};
+use holdfast_domain::Micros;
+use holdfast_domain::account::{WalletPatch, WalletRecord};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::{Answer, ChangeOutcome};
+use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
+use crate::error::{Code, Problem};
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::value::{Moment, WindowLabel, amount, edited_spend, parse, parse_some, present, spend};
+
+const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
+
+/// A wallet.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Wallet)]
+pub(crate) struct WalletView {
+    #[schema(format = "uuid")]
+    id: String,
+    /// Name, unique among all wallets.
+    name: String,
+    /// Id that an outer system has for it, unique among all wallets.
+    external_id: Option<String>,
+    currency: String,
+    available_micros: i64,
+    held_micros: i64,
+    /// Threshold of `wallet.low`.
+    low_balance_micros: Option<i64>,
+    /// Most that a key may spend that is issued by whoever is neither owner nor `holder_admin`.
+    key_spend_micros: Option<i64>,
+    key_spend_window: Option<WindowLabel>,
+    state: WalletState,
+    suspended_at: Option<Moment>,
+    closed_at: Option<Moment>,
+    created_at: Moment,
+    /// Number of edits, which `If-Match` is compared with.
+    edited: u32,
+}
+
+/// State of a wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum WalletState {
+    /// New runs are let in.
+    Active,
+    /// New runs are refused; what runs finishes.
+    Suspended,
+    /// Ended for good.
+    Closed,
+}
+
+impl From<WalletRecord> for WalletView {
+    fn from(record: WalletRecord) -> Self {
+        let WalletRecord { wallet, .. } = &record;
+        let state = match (record.closed_at, wallet.suspended_at) {
+            (Some(_), _) => WalletState::Closed,
+            (None, Some(_)) => WalletState::Suspended,
+            (None, None) => WalletState::Active,
+        };
+        Self {
+            id: wallet.id.to_string(),
+            currency: wallet.currency.to_string(),
+            available_micros: wallet.available.get(),
+            held_micros: wallet.held.get(),
+            low_balance_micros: record.low_balance.map(Micros::get),
+            key_spend_micros: record.key_spend.map(|spend| spend.micros.get()),
+            key_spend_window: record.key_spend.map(|spend| spend.window.into()),
+            state,
+            suspended_at: wallet.suspended_at.map(Moment),
+            closed_at: record.closed_at.map(Moment),
+            created_at: Moment(record.created_at),
+            edited: record.edited,
+            external_id: record.external_id,
+            name: record.wallet.name,
+        }
+    }
+}
+
+/// A wallet to be made.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WalletDraft {
+    /// 1 to 64 printable characters, not like an id.
+    name: String,
+    /// ISO 4217, like `USD`.
+    currency: String,
+    /// 1 to 128 printable characters.
+    external_id: Option<String>,
+    #[schema(minimum = 0)]
+    low_balance_micros: Option<i64>,
+    #[schema(minimum = 1)]
+    key_spend_micros: Option<i64>,
+    key_spend_window: Option<WindowLabel>,
+    reason: Option<String>,
+}
+
+impl ChangeBody for WalletDraft {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// Edit of a wallet: what is absent stays as it is, and null removes.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::option_option, reason = "an edit tells absent from null")]
+pub(crate) struct WalletEdit {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    external_id: Option<Option<String>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 0)]
+    low_balance_micros: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    key_spend_micros: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<WindowLabel>)]
+    key_spend_window: Option<Option<WindowLabel>>,
+    reason: Option<String>,
+}
+
+impl ChangeBody for WalletEdit {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// Closing of a wallet.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WalletClosing {
+    reason: Option<String>,
+}
+
+impl ChangeBody for WalletClosing {
+    const DRY_RUN: bool = true;
+
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// Filters of a list of wallets, and its page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WalletQuery {
+    /// The wallet of this name alone.
+    name: Option<String>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    post, path = "/wallets", operation_id = "create_wallet", tag = "wallets",
+    params(ChangeHeader), request_body = WalletDraft,
+    responses((status = 201, description = "The wallet.", body = WalletView), Errors)
+)]
+/// Makes an empty wallet.
+pub(crate) async fn create(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<WalletDraft>,
+) -> Result<Answer<WalletView>> {
+    let new = NewWallet {
+        name: parse("name", &body.name)?,
+        currency: parse("currency", &body.currency)?,
+        external_id: parse_some("external_id", body.external_id.as_deref())?,
+        low_balance: threshold(body.low_balance_micros)?,
+        key_spend: spend(KEY_SPEND, body.key_spend_micros, body.key_spend_window)?,
+    };
+    let made = gate.accounts.create_wallet(&principal, &request, &new).await?;
+    let edited = made.thing.edited;
+    Ok(Answer::made(made.thing.into(), made.replayed).edited(edited))
+}
+
+#[utoipa::path(
+    get, path = "/wallets", operation_id = "list_wallets", tag = "wallets", params(WalletQuery),
+    responses((status = 200, description = "A page.", body = List<WalletView>), Errors)
+)]
+/// Lists wallets.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<WalletQuery>,
+) -> Result<Answer<List<WalletView>>> {
+    let list = ListId::new("wallets", &query.name);
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let Some(name) = query.name else {
+        return Ok(Answer::of(list.list(gate.accounts.wallets(&principal, page).await?)));
+    };
+    let name: Name = parse("name", &name)?;
+    let found = gate.accounts.wallet(&principal, &Reference::Name(name)).await;
+    match found.map_err(Problem::from) {
+        Ok(record) => Ok(Answer::of(List::whole(vec![record.into()]))),
+        Err(missing) if missing.code() == Code::NotFound => Ok(Answer::of(List::whole(Vec::new()))),
+        Err(failed) => Err(failed),
+    }
+}
+
+#[utoipa::path(
+    get, path = "/wallets/{id}", operation_id = "show_wallet", tag = "wallets",
+    params(("id" = String, Path, description = "Id of the wallet.", format = "uuid")),
+    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
+)]
+/// Shows a wallet.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<WalletView>> {
+    let record = gate.accounts.wallet(&principal, &Reference::Id(id)).await?;
+    let edited = record.edited;
+    Ok(Answer::of(WalletView::from(record)).edited(edited))
+}
+
+#[utoipa::path(
+    patch, path = "/wallets/{id}", operation_id = "update_wallet", tag = "wallets",
+    params(
+        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
+        ChangeHeader, IfMatchHeader,
+    ),
+    request_body = WalletEdit,
+    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
+)]
+/// Edits a wallet.
+pub(crate) async fn update(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    IfMatch(expected): IfMatch,
+    ChangeRequest { request, body }: ChangeRequest<WalletEdit>,
+) -> Result<Answer<WalletView>> {
+    let name: Option<Name> = parse_some("name", body.name.as_deref())?;
+    let external_id = body.external_id.map(|id| external_id(id.as_deref())).transpose()?;
+    let patch = WalletPatch {
+        name: name.map(|name| name.as_str().to_owned()),
+        external_id,
+        low_balance: body.low_balance_micros.map(threshold).transpose()?,
+        key_spend: edited_spend(KEY_SPEND, body.key_spend_micros, body.key_spend_window)?,
+    };
+    let id = Reference::Id(id);
+    let changed = gate.accounts.edit_wallet(&principal, &request, &id, patch, expected).await?;
+    Ok(changed_wallet(changed))
+}
+
+#[utoipa::path(
+    post, path = "/wallets/{id}/suspend", operation_id = "suspend_wallet", tag = "wallets",
+    params(
+        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = ReasonBody,
+    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
+)]
+/// Stops new runs of a wallet; a reason is wanted.
+pub(crate) async fn suspend(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<WalletView>> {
+    let id = Reference::Id(id);
+    let changed = gate.accounts.suspend_wallet(&principal, &request, &id).await?;
+    Ok(changed_wallet(changed))
+}
+
+#[utoipa::path(
+    post, path = "/wallets/{id}/resume", operation_id = "resume_wallet", tag = "wallets",
+    params(
+        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
+)]
+/// Lets new runs of a wallet in.
+pub(crate) async fn resume(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<WalletView>> {
+    let id = Reference::Id(id);
+    let changed = gate.accounts.resume_wallet(&principal, &request, &id).await?;
+    Ok(changed_wallet(changed))
+}
+
+#[utoipa::path(
+    post, path = "/wallets/{id}/close", operation_id = "close_wallet", tag = "wallets",
+    params(
+        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
+        ChangeHeader, DryRun,
+    ),
+    request_body = Option<WalletClosing>,
+    responses(
+        (status = 200, description = "The wallet, or what it would be.", body = ChangeOutcome<WalletView>),
+        Errors,
+    )
+)]
+/// Closes an empty wallet for good, and revokes its API keys with it.
+pub(crate) async fn close(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<WalletClosing>,
+) -> Result<Answer<ChangeOutcome<WalletView>>> {
+    let id = Reference::Id(id);
+    let closed = gate.accounts.close_wallet(&principal, &request, &id).await?;
+    let edited = closed.thing.edited;
+    let mut view = WalletView::from(closed.thing);
+    // A rehearsal leaves the wallet open, and shows it as it would be.
+    view.state = WalletState::Closed;
+    Ok(Answer::changed(view, closed.replayed).edited(edited).or_rehearsed(request.dry_run))
+}
+
+fn changed_wallet(changed: Outcome<WalletRecord>) -> Answer<WalletView> {
+    let edited = changed.thing.edited;
+    Answer::changed(changed.thing.into(), changed.replayed).edited(edited)
+}
+
+/// Reads a threshold: 0 is *empty*, and null is none.
+fn threshold(micros: Option<i64>) -> Result<Option<Micros>> {
+    match micros {
+        None => Ok(None),
+        Some(0) => Ok(Some(Micros::ZERO)),
+        Some(micros) => amount("low_balance_micros", micros).map(Some),
+    }
+}
+
+/// Reads an external id, or none.
+pub(crate) fn external_id(text: Option<&str>) -> Result<Option<String>> {
+    let id: Option<holdfast_accounts::ExternalId> = parse_some("external_id", text)?;
+    Ok(id.map(|id| id.as_str().to_owned()))
+}

@@ -1,0 +1,141 @@
+//! API keys: secrets told once, limits, all or none, and the bound of whoever is no owner.
+
+use holdfast_domain::account::{Reach, Role};
+use serde_json::{Value, json};
+
+use crate::world::{Call, Reply, World};
+
+async fn patch(world: &World, id: &str, body: &Value) -> Reply {
+    let ask = Call::post(&format!("/api_keys/{id}"), body).method("PATCH");
+    world.send(ask.bearer(&world.owner)).await
+}
+
+#[tokio::test]
+async fn a_secret_is_told_once() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let body = json!({
+        "wallet_id": wallet, "name": "laptop", "requests_per_minute": 60, "spend_micros": 500,
+        "spend_window": "month", "models": ["acme/large-1"], "balance": "hidden",
+        "ends_at": "2100-01-01T00:00:00+01:00", "reason": "a customer's wish",
+    });
+    let ask = Call::post("/api_keys", &body).bearer(&world.owner);
+    let issued = world.send(ask.clone()).await;
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let issued = issued.json();
+    assert!(issued["key"].as_str().unwrap().starts_with("hfk_"));
+    assert!(issued.get("notice").is_none());
+    for (member, value) in [
+        ("name", json!("laptop")),
+        ("requests_per_minute", json!(60)),
+        ("tokens_per_minute", json!(null)),
+        ("spend_window", json!("month")),
+        ("models", json!(["acme/large-1"])),
+        ("balance", json!("hidden")),
+        ("usage", json!("key")),
+        ("ends_at", json!("2099-12-31T23:00:00.000000Z")),
+    ] {
+        assert_eq!(issued[member], value, "{member}");
+    }
+    let again = world.send(ask).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (201, Some("true")));
+    let again = again.json();
+    assert_eq!((&again["id"], &again["key"]), (&issued["id"], &json!(null)));
+    assert!(again["notice"].as_str().unwrap().contains("/rotate"), "{again}");
+    let id = issued["id"].as_str().unwrap();
+    let secret = issued["key"].as_str().unwrap();
+    for path in [format!("/api_keys/{id}"), "/api_keys".to_owned()] {
+        let shown = world.get(&path).await;
+        assert!(!String::from_utf8_lossy(&shown.body).contains(secret), "{shown:?}");
+    }
+    let rotate = format!("/api_keys/{id}/rotate");
+    let rotated = world.post(&rotate, json!({ "reason": "lost" })).await.json();
+    assert!(rotated["key"].is_string() && rotated["key"] != issued["key"]);
+    let listed = world.get(&format!("/api_keys?wallet_id={wallet}")).await.json();
+    assert_eq!(listed["data"][0]["credentials"].as_array().unwrap().len(), 2, "{listed}");
+}
+
+#[tokio::test]
+async fn keys_are_issued_all_or_none() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let body = |names: &[&str]| {
+        let keys: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+        json!({ "wallet_id": wallet, "keys": keys, "reason": "a class" })
+    };
+    let twice = world.post("/api_keys/bulk", body(&["a", "b", "a"])).await;
+    twice.is_about(409, "name_taken", "name");
+    let dry = world.post("/api_keys/bulk?dry_run=true", body(&["a", "b"])).await;
+    assert_eq!(dry.status, 200, "{dry:?}");
+    let would = dry.json()["would"]["data"].clone();
+    assert_eq!((would[0]["name"].clone(), would[0]["key"].clone()), (json!("a"), json!(null)));
+    let none = world.get("/api_keys").await.json();
+    assert_eq!(none["data"], json!([]), "neither the refused nor the rehearsed ones");
+    let issued = world.post("/api_keys/bulk", body(&["a", "b"])).await;
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let names: Vec<_> =
+        issued.json()["data"].as_array().unwrap().iter().map(|key| key["name"].clone()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let empty = world.post("/api_keys/bulk", body(&[])).await;
+    empty.is_about(400, "invalid_value", "keys");
+    let many = vec!["x"; 101];
+    world.post("/api_keys/bulk", body(&many)).await.is_about(400, "invalid_value", "keys");
+    let odd = json!({ "wallet_id": wallet, "keys": [{ "concurrency": 0 }], "reason": "a class" });
+    world.post("/api_keys/bulk", odd).await.is_about(400, "invalid_value", "concurrency");
+}
+
+#[tokio::test]
+async fn an_edit_changes_what_it_names_and_removes_what_is_null() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let id = world.api_key(&wallet).await;
+    let limits = json!({
+        "concurrency": 3, "spend_micros": 9, "spend_window": "total", "models": ["a/b"],
+        "ends_at": "2100-01-01T00:00:00Z", "usage": "wallet",
+    });
+    let edited = patch(&world, &id, &limits).await.json();
+    for member in ["concurrency", "spend_micros", "spend_window", "models", "usage"] {
+        assert_eq!(edited[member], limits[member], "{member}");
+    }
+    let freed = patch(&world, &id, &json!({ "concurrency": null, "models": null })).await.json();
+    assert_eq!((&freed["concurrency"], &freed["models"]), (&json!(null), &json!(null)));
+    assert_eq!((&freed["spend_micros"], &freed["usage"]), (&json!(9), &json!("wallet")));
+    patch(&world, &id, &json!({ "models": [] })).await.is_about(400, "invalid_value", "models");
+    let suspend = format!("/api_keys/{id}/suspend");
+    let suspended = world.post(&suspend, json!({ "reason": "looks stolen" })).await.json();
+    assert!(suspended["suspended_at"].is_string());
+    let resumed = world.post(&format!("/api_keys/{id}/resume"), json!({})).await.json();
+    assert_eq!(resumed["suspended_at"], json!(null));
+    let shown = world.get(&format!("/api_keys/{id}")).await;
+    assert_eq!(shown.header("etag"), Some("\"4\""), "{shown:?}");
+    assert!(shown.json()["counters"].is_array());
+    let revoked = world.post(&format!("/api_keys/{id}/revoke"), json!({})).await.json();
+    assert!(revoked["revoked_at"].is_string());
+    patch(&world, &id, &json!({ "concurrency": 1 })).await.is_error(409, "api_key_revoked");
+    let rotate = world.post(&format!("/api_keys/{id}/rotate"), json!({ "reason": "x" })).await;
+    rotate.is_error(409, "api_key_ended");
+}
+
+#[tokio::test]
+async fn an_operator_issues_within_the_wallets_bound() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let (_, operator) = world.admin_key(Role::Operator, Reach::All).await;
+    let issue = |body: &Value| world.send(Call::post("/api_keys", body).bearer(&operator));
+    let body = json!({
+        "wallet_id": wallet, "reason": "a wish", "spend_micros": 10, "spend_window": "day",
+    });
+    let unset = issue(&body).await;
+    unset.is_error(403, "bound_not_set");
+    assert!(unset.json()["error"]["message"].to_string().contains("key_spend"));
+    let bound = json!({ "key_spend_micros": 10, "key_spend_window": "day" });
+    let edit = Call::post(&format!("/wallets/{wallet}"), &bound).method("PATCH");
+    assert_eq!(world.send(edit.bearer(&world.owner)).await.status, 200);
+    assert_eq!(issue(&body).await.status, 201);
+    let more = json!({
+        "wallet_id": wallet, "reason": "a wish", "spend_micros": 11, "spend_window": "day",
+    });
+    issue(&more).await.is_about(400, "invalid_value", "spend_micros");
+    let silent = json!({ "wallet_id": wallet, "spend_micros": 10, "spend_window": "day" });
+    issue(&silent).await.is_about(400, "invalid_value", "reason");
+}

@@ -1,0 +1,18 @@
+//! The API as a service over a real database: what a client sees of it, without a socket.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that fails panics"
+)]
+
+mod api_keys;
+mod changes;
+mod docs;
+mod gate;
+mod lists;
+mod money;
+mod operations;
+mod walk;
+mod wallets;
+mod world;

@@ -1,0 +1,157 @@
+//! Every role at every endpoint: allowed, or refused with the name of the use case; and of other
+//! wallets nothing for a holder.
+
+use holdfast_accounts::TABLE;
+use holdfast_domain::OperationId;
+use holdfast_domain::account::{Reach, Role};
+use serde_json::{Value, json};
+
+use crate::operations::running;
+use crate::world::{Call, World, deposit, key, reach};
+
+/// Things of one wallet, by the name of their list.
+struct Things {
+    wallet: String,
+    api_key: String,
+    operation: String,
+    deposit: String,
+    admin_key: String,
+}
+
+impl Things {
+    async fn new(world: &World, name: &str) -> Self {
+        let wallet = world.wallet(name, 1_000).await;
+        let api_key = world.api_key(&wallet).await;
+        let claim = running(world, &wallet, &api_key).await;
+        let deposit = world.post("/deposits", deposit(&wallet, 5)).await.json();
+        let (admin_key, _) = world.admin_key(Role::HolderViewer, reach(&wallet)).await;
+        Self {
+            api_key,
+            operation: OperationId::of(claim.api_key, claim.request_key).to_string(),
+            deposit: deposit["id"].as_str().unwrap().to_owned(),
+            admin_key: admin_key.to_string(),
+            wallet,
+        }
+    }
+
+    /// The path with the id of a thing in it.
+    fn path(&self, path: &str) -> String {
+        let list = path.split('/').nth(1).unwrap();
+        let id = match list {
+            "wallets" => &self.wallet,
+            "api_keys" => &self.api_key,
+            "operations" => &self.operation,
+            "admin_keys" => &self.admin_key,
+            _ => &self.deposit,
+        };
+        path.replace("{id}", id)
+    }
+
+    /// A body that is whole for the endpoint.
+    fn body(&self, method: &str, path: &str) -> Value {
+        let Self { wallet, operation, .. } = self;
+        match (method, path) {
+            ("POST", "/wallets") => json!({ "name": key()[..8], "currency": "USD" }),
+            ("POST", "/deposits") => deposit(wallet, 5),
+            ("POST", "/adjustments") => {
+                json!({ "wallet_id": wallet, "amount_micros": 1, "reason": "walk" })
+            }
+            ("POST", "/refunds") => json!({ "operation_id": operation, "amount_micros": 1 }),
+            ("POST", "/api_keys") => json!({ "wallet_id": wallet, "reason": "walk" }),
+            ("POST", "/api_keys/bulk") => {
+                json!({ "wallet_id": wallet, "reason": "walk", "keys": [{}] })
+            }
+            ("POST", "/admin_keys") => json!({ "name": key()[..8], "role": "auditor" }),
+            _ => json!({ "reason": "walk" }),
+        }
+    }
+
+    fn ask(&self, method: &'static str, path: &str) -> Call {
+        match method {
+            "GET" => Call::get(&self.path(path)),
+            _ => Call::post(&self.path(path), &self.body(method, path)).method(method),
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_role_has_its_use_cases_and_no_other() {
+    let world = World::new().await;
+    let own = Things::new(&world, "own").await;
+    for role in Role::ALL {
+        let reach = if role.is_holder() { reach(&own.wallet) } else { Reach::All };
+        let (_, bearer) = world.admin_key(role, reach).await;
+        for door in TABLE {
+            for (method, path) in door.endpoints {
+                let told = world.send(own.ask(method, path).bearer(&bearer)).await;
+                let error = told.json()["error"].clone();
+                let at = format!("{role} {method} {path}: {told:?}");
+                if role.may(door.use_case) {
+                    // The thing may stand against it, or a bound may be missing; the role does not.
+                    assert_ne!(error["code"], "forbidden", "{at}");
+                    assert!(told.status != 401 && told.status < 500, "{at}");
+                    let is_other_kind = matches!(*path, "/adjustments/{id}" | "/refunds/{id}");
+                    assert!(told.status != 404 || is_other_kind, "{at}");
+                } else {
+                    told.is_error(403, "forbidden");
+                    assert_eq!(error["scope"], door.use_case.label(), "{at}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_owner_is_answered_at_every_endpoint() {
+    let world = World::new().await;
+    for door in TABLE {
+        for (method, path) in door.endpoints {
+            let things = Things::new(&world, &key()[..8]).await;
+            let told = world.send(things.ask(method, path).bearer(&world.owner)).await;
+            // The deposit is no adjustment and no refund, and nothing was charged.
+            let expected = match (*method, *path) {
+                ("GET", "/adjustments/{id}" | "/refunds/{id}") => 404,
+                ("POST", "/refunds") => 422,
+                ("POST", "/wallets/{id}/close") => 409,
+                ("POST", path) if !path.contains("{id}") => 201,
+                _ => 200,
+            };
+            assert_eq!(told.status, expected, "{method} {path}: {told:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_another_wallet_nothing_exists_for_a_holder() {
+    let world = World::new().await;
+    let (own, other) = (Things::new(&world, "own").await, Things::new(&world, "other").await);
+    for role in Role::ALL.into_iter().filter(|role| role.is_holder()) {
+        let (_, bearer) = world.admin_key(role, reach(&own.wallet)).await;
+        for door in TABLE.iter().filter(|door| role.may(door.use_case)) {
+            for (method, path) in door.endpoints {
+                let is_list = *method == "GET" && !path.contains("{id}");
+                let told = world.send(other.ask(method, path).bearer(&bearer)).await;
+                if is_list {
+                    let text = String::from_utf8_lossy(&told.body).into_owned();
+                    assert!(!text.contains(&other.wallet), "{role} {path}: {text}");
+                    assert!(text.contains(&own.wallet), "{role} {path}: {text}");
+                } else {
+                    told.is_error(404, "not_found");
+                    let own = world.send(own.ask(method, path).bearer(&bearer)).await;
+                    let is_other_kind = matches!(*path, "/adjustments/{id}" | "/refunds/{id}");
+                    assert!(own.status != 404 || is_other_kind, "{role} {method} {path}: {own:?}");
+                }
+            }
+        }
+        for list in ["api_keys", "operations"] {
+            let path = format!("/{list}?wallet_id={}", other.wallet);
+            let told = world.send(Call::get(&path).bearer(&bearer)).await;
+            assert_eq!(told.json()["data"], json!([]), "{role} {path}");
+        }
+        let keys = format!("api_key_id={}&request_key={}", other.api_key, key());
+        let told = world.send(Call::get(&format!("/operations?{keys}")).bearer(&bearer)).await;
+        assert_eq!(told.json()["data"], json!([]));
+        let named = world.send(Call::get("/wallets?name=other").bearer(&bearer)).await;
+        assert_eq!(named.json()["data"], json!([]));
+    }
+}

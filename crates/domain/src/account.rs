@@ -1,0 +1,43 @@
+//! Administration: wallets, API keys, postings and admin keys, as people change them.
+//!
+//! ```text
+//! AccountCommand ─▶ AccountFacts (read by the store, under its locks) ─▶ decide ─▶ AccountEffect
+//!                                                                          └────▶ AccountRefusal
+//! AccountEffect = writes + the row of the trail + the binding of the request key: one transaction
+//! ```
+//!
+//! A command names one change, whoever asks for it and by which door. [`decide`] judges it, and is
+//! pure; a store reads what it is judged by, and writes what follows from it with its row of the
+//! trail ([`crate::audit`]), all of it or nothing. Commands come one after the other: each takes
+//! the head of the trail first, so what one has read no other one changes.
+//!
+//! Its request key makes a command safe to repeat, for ever: it is bound in the transaction of what
+//! was done, and only by that. A refusal binds nothing.
+//!
+//! Never in here: authorization of a person, which is judged before a command is made ([`role`]);
+//! the phases of an operation, which are [`mod@crate::operation`]'s.
+
+mod actor;
+mod admin_key;
+mod api_key;
+mod command;
+mod decide;
+mod field_change;
+mod posting;
+mod refusal;
+pub mod role;
+mod wallet;
+
+pub use self::actor::{ActorId, BadActorId};
+pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
+pub use self::api_key::ApiKeyPatch;
+pub use self::command::{
+    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
+    RequestBinding, RequestRecord, Thing,
+};
+pub use self::decide::{decide, replay};
+pub use self::field_change::FieldChange;
+pub use self::posting::{DepositReference, NewPosting, PostingDetails, RefundableOperation};
+pub use self::refusal::AccountRefusal;
+pub use self::role::{Reach, Role, UseCase};
+pub use self::wallet::{WalletPatch, WalletRecord};

@@ -1,0 +1,137 @@
+//! Edits of API keys: what a grant becomes, and who may use the key for now.
+
+use std::collections::BTreeSet;
+
+use super::AccountRefusal;
+use super::field_change::{FieldChange, differences};
+use crate::Timestamp;
+use crate::credential::{ApiKey, BalanceVisibility, UsageScope};
+use crate::limits::SpendLimit;
+use crate::model::PublicModelId;
+
+/// Edit of an API key: a field that is `None` stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ApiKeyPatch {
+    /// Another name.
+    pub name: Option<String>,
+    /// Another external id, or none.
+    pub external_id: Option<Option<String>>,
+    /// Another limit of runs a minute, or none.
+    pub requests_per_minute: Option<Option<u64>>,
+    /// Another limit of tokens a minute, or none.
+    pub tokens_per_minute: Option<Option<u64>>,
+    /// Another limit of operations at once, or none.
+    pub concurrency: Option<Option<u64>>,
+    /// Another bound on its spend, or none.
+    pub spend: Option<Option<SpendLimit>>,
+    /// Other models, or all of them.
+    pub models: Option<Option<BTreeSet<PublicModelId>>>,
+    /// Another visibility of the wallet's balance.
+    pub balance: Option<BalanceVisibility>,
+    /// Another scope of its usage reports.
+    pub usage: Option<UsageScope>,
+    /// Another end, or none.
+    pub ends_at: Option<Option<Timestamp>>,
+}
+
+impl ApiKey {
+    /// The key after an edit.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountRefusal::ApiKeyRevoked`] for a revoked one.
+    pub fn edit(&self, patch: &ApiKeyPatch) -> Result<Self, AccountRefusal> {
+        self.refuse_revoked()?;
+        let mut after = self.clone();
+        let patch = patch.clone();
+        let grant = &mut after.grant;
+        let limits = &mut grant.limits;
+        set(&mut limits.requests_per_minute, patch.requests_per_minute);
+        set(&mut limits.tokens_per_minute, patch.tokens_per_minute);
+        set(&mut limits.concurrency, patch.concurrency);
+        set(&mut limits.spend, patch.spend);
+        set(&mut grant.models, patch.models);
+        set(&mut grant.balance, patch.balance);
+        set(&mut grant.usage, patch.usage);
+        set(&mut grant.ends_at, patch.ends_at);
+        set(&mut after.name, patch.name);
+        set(&mut after.external_id, patch.external_id);
+        Ok(after.counted(self))
+    }
+
+    /// The key with new runs stopped, since the earliest moment that it was asked.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountRefusal::ApiKeyRevoked`] for a revoked one.
+    pub fn suspend(&self, now: Timestamp) -> Result<Self, AccountRefusal> {
+        self.refuse_revoked()?;
+        let suspended_at = self.suspended_at.or(Some(now));
+        Ok(Self { suspended_at, ..self.clone() }.counted(self))
+    }
+
+    /// The key with new runs let in.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountRefusal::ApiKeyRevoked`] for a revoked one.
+    pub fn resume(&self) -> Result<Self, AccountRefusal> {
+        self.refuse_revoked()?;
+        Ok(Self { suspended_at: None, ..self.clone() }.counted(self))
+    }
+
+    /// The key ended for good, since the earliest moment that it was asked.
+    #[must_use]
+    pub fn revoke(&self, now: Timestamp) -> Self {
+        let revoked_at = self.revoked_at.or(Some(now));
+        Self { revoked_at, ..self.clone() }.counted(self)
+    }
+
+    fn refuse_revoked(&self) -> Result<(), AccountRefusal> {
+        if self.revoked_at.is_some() { Err(AccountRefusal::ApiKeyRevoked) } else { Ok(()) }
+    }
+
+    /// Counts an edit where anything has changed.
+    fn counted(mut self, before: &Self) -> Self {
+        if self != *before {
+            self.edited = before.edited.saturating_add(1);
+        }
+        self
+    }
+
+    /// Fields that the trail compares.
+    pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
+        differences(before.map(Self::fields), after.fields())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Option<String>)> {
+        let number = |limit: Option<u64>| limit.map(|limit| limit.to_string());
+        let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
+        let models = |models: &BTreeSet<PublicModelId>| {
+            models.iter().map(PublicModelId::as_str).collect::<Vec<_>>().join(",")
+        };
+        let (grant, limits) = (&self.grant, &self.grant.limits);
+        vec![
+            ("wallet_id", Some(self.wallet.to_string())),
+            ("name", Some(self.name.clone())),
+            ("external_id", self.external_id.clone()),
+            ("requests_per_minute", number(limits.requests_per_minute)),
+            ("tokens_per_minute", number(limits.tokens_per_minute)),
+            ("concurrency", number(limits.concurrency)),
+            ("spend_micros", limits.spend.map(|spend| spend.micros.get().to_string())),
+            ("spend_window", limits.spend.map(|spend| spend.window.label().to_owned())),
+            ("models", grant.models.as_ref().map(models)),
+            ("balance", Some(grant.balance.label().to_owned())),
+            ("usage", Some(grant.usage.label().to_owned())),
+            ("ends_at", moment(grant.ends_at)),
+            ("suspended_at", moment(self.suspended_at)),
+            ("revoked_at", moment(self.revoked_at)),
+        ]
+    }
+}
+
+fn set<T>(field: &mut T, to: Option<T>) {
+    if let Some(value) = to {
+        *field = value;
+    }
+}

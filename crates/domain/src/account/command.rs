@@ -1,0 +1,373 @@
+//! The values of administration: commands, what they are judged by, and what follows from them.
+//!
+//! ```text
+//! AccountCommand { actor, request, reason, action } + AccountFacts ─▶ AccountEffect { writes, entries }
+//! ```
+//!
+//! A command has everything that its transaction needs, ids and verifiers of new things too: it may
+//! be offered again after a lost answer, and then must be the same one. Facts are what a store reads
+//! under its locks. An effect is rows to write and what the trail says of them; a store adds nothing
+//! to it, and leaves nothing out.
+//!
+//! Never in here: a secret. A credential's verifier is all that a command knows.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{
+    ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, NewPosting, RefundableOperation,
+    UseCase, WalletPatch, WalletRecord,
+};
+use crate::credential::{ApiKey, Credential, NewApiKey};
+use crate::ledger::{Posting, PostingKind};
+use crate::{
+    AdminKeyId, ApiKeyId, CommandKey, Micros, OperationId, PostingId, Timestamp, WalletId,
+};
+
+/// Command of an administrator: one change, and all that the trail keeps of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountCommand {
+    /// Whoever asks. Authorization was judged before.
+    pub actor: ActorId,
+    /// Network address of the actor, where there is one. It is kept beside the trail for a while.
+    pub address: Option<String>,
+    /// Request that it is bound to.
+    pub request: RequestBinding,
+    /// Reason that the actor gives.
+    pub reason: Option<String>,
+    /// The change.
+    pub action: AccountAction,
+}
+
+/// Binding of a command to its request: the key, and a digest of all that was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestBinding {
+    /// Request key, unique for its actor.
+    pub key: CommandKey,
+    /// Digest of the request.
+    pub digest: [u8; 32],
+}
+
+/// Record of a request that was done: its digest, and what it was done to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Digest of the request.
+    pub digest: [u8; 32],
+    /// Things that the command made or changed.
+    pub things: Vec<Thing>,
+    /// Moment of the command.
+    pub at: Timestamp,
+}
+
+/// Change that a command asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccountAction {
+    /// Make a wallet; its balance is empty, whatever the record says.
+    CreateWallet(WalletRecord),
+    /// Edit a wallet.
+    EditWallet {
+        /// The wallet.
+        wallet: WalletId,
+        /// The edit.
+        patch: WalletPatch,
+        /// Number of edits that the actor has seen, where that matters.
+        expected: Option<u32>,
+    },
+    /// Stop new runs of a wallet.
+    SuspendWallet(WalletId),
+    /// Let new runs of a wallet in.
+    ResumeWallet(WalletId),
+    /// Close an empty wallet, and revoke its API keys with it.
+    CloseWallet(WalletId),
+    /// Move money that no operation moves.
+    Post(NewPosting),
+    /// Issue API keys of one wallet, all or none.
+    IssueApiKeys {
+        /// Wallet that pays.
+        wallet: WalletId,
+        /// The keys, each with its first credential.
+        keys: Vec<(NewApiKey, Credential)>,
+    },
+    /// Edit an API key.
+    EditApiKey {
+        /// The key.
+        api_key: ApiKeyId,
+        /// Its wallet, within which names are unique.
+        wallet: WalletId,
+        /// The edit.
+        patch: ApiKeyPatch,
+        /// Number of edits that the actor has seen, where that matters.
+        expected: Option<u32>,
+    },
+    /// Stop new runs of an API key.
+    SuspendApiKey(ApiKeyId),
+    /// Let new runs of an API key in.
+    ResumeApiKey(ApiKeyId),
+    /// Add a credential to an API key, and end its other ones after a grace.
+    RotateApiKey {
+        /// The credential, which names its key.
+        credential: Credential,
+        /// Time that the others stay.
+        grace: Duration,
+    },
+    /// End an API key for good.
+    RevokeApiKey(ApiKeyId),
+    /// Ask for an end of an operation: a trail row alone. The transition is offered after it.
+    AskOperation {
+        /// The operation.
+        operation: OperationId,
+        /// Use case that asks.
+        use_case: UseCase,
+    },
+    /// Issue an admin key with its first credential.
+    IssueAdminKey(AdminKey, AdminCredential),
+    /// Add a credential to an admin key, and end its other ones after a grace.
+    RotateAdminKey {
+        /// The credential, which names its key.
+        credential: AdminCredential,
+        /// Time that the others stay.
+        grace: Duration,
+    },
+    /// End an admin key for good.
+    RevokeAdminKey(AdminKeyId),
+}
+
+impl AccountAction {
+    /// Thing that the action makes, whose id nobody else has chosen; `None` for all other actions.
+    #[must_use]
+    pub fn made(&self) -> Option<Thing> {
+        match self {
+            Self::CreateWallet(record) => Some(Thing::Wallet(record.wallet.id)),
+            Self::IssueApiKeys { keys, .. } => keys.first().map(|(key, _)| Thing::ApiKey(key.id)),
+            Self::IssueAdminKey(key, _) => Some(Thing::AdminKey(key.id)),
+            Self::EditWallet { .. }
+            | Self::SuspendWallet(_)
+            | Self::ResumeWallet(_)
+            | Self::CloseWallet(_)
+            | Self::Post(_)
+            | Self::EditApiKey { .. }
+            | Self::SuspendApiKey(_)
+            | Self::ResumeApiKey(_)
+            | Self::RotateApiKey { .. }
+            | Self::RevokeApiKey(_)
+            | Self::AskOperation { .. }
+            | Self::RotateAdminKey { .. }
+            | Self::RevokeAdminKey(_) => None,
+        }
+    }
+
+    /// True where the action adds a credential to a key that is there.
+    #[must_use]
+    pub const fn is_rotation(&self) -> bool {
+        matches!(self, Self::RotateApiKey { .. } | Self::RotateAdminKey { .. })
+    }
+
+    /// Use case that the action belongs to.
+    #[must_use]
+    pub const fn use_case(&self) -> UseCase {
+        match self {
+            Self::CreateWallet(_) => UseCase::WalletCreate,
+            Self::EditWallet { .. } => UseCase::WalletUpdate,
+            Self::SuspendWallet(_) => UseCase::WalletSuspend,
+            Self::ResumeWallet(_) => UseCase::WalletResume,
+            Self::CloseWallet(_) => UseCase::WalletClose,
+            Self::Post(new) => match new.posting.kind {
+                PostingKind::Deposit => UseCase::PostingDeposit,
+                PostingKind::Refund(_) => UseCase::PostingRefund,
+                PostingKind::Adjustment(_) => UseCase::PostingAdjust,
+            },
+            Self::IssueApiKeys { .. } => UseCase::ApiKeyIssue,
+            Self::EditApiKey { .. } => UseCase::ApiKeyUpdate,
+            Self::SuspendApiKey(_) => UseCase::ApiKeySuspend,
+            Self::ResumeApiKey(_) => UseCase::ApiKeyResume,
+            Self::RotateApiKey { .. } => UseCase::ApiKeyRotate,
+            Self::RevokeApiKey(_) => UseCase::ApiKeyRevoke,
+            Self::AskOperation { use_case, .. } => *use_case,
+            Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
+            Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
+            Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
+        }
+    }
+}
+
+/// Facts that a command is judged by, read under the locks that keep them so until COMMIT. What the
+/// action does not need is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountFacts {
+    /// The database's clock, read after the locks.
+    pub now: Timestamp,
+    /// Wallet of the action: locked.
+    pub wallet: Option<WalletRecord>,
+    /// API key of the action: locked.
+    pub api_key: Option<ApiKey>,
+    /// Admin key of the action.
+    pub admin_key: Option<AdminKey>,
+    /// Owners' keys in force, beside the one of the action.
+    pub other_owners: u32,
+    /// Names among those of the action that other things of their kind have.
+    pub taken_names: BTreeSet<String>,
+    /// External ids among those of the action that other things of their kind have.
+    pub taken_external_ids: BTreeSet<String>,
+    /// Posting of the action's id.
+    pub posting: Option<Posting>,
+    /// Deposit of the action's reference.
+    pub referenced: Option<Posting>,
+    /// Operation of a refund.
+    pub operation: Option<RefundableOperation>,
+}
+
+impl AccountFacts {
+    /// Facts of an empty book.
+    #[must_use]
+    pub const fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            wallet: None,
+            api_key: None,
+            admin_key: None,
+            other_owners: 0,
+            taken_names: BTreeSet::new(),
+            taken_external_ids: BTreeSet::new(),
+            posting: None,
+            referenced: None,
+            operation: None,
+        }
+    }
+}
+
+/// Effect of a command: writes, and a row of the trail for each thing that they change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountEffect {
+    /// Rows to be written, in this order.
+    pub writes: Vec<AccountWrite>,
+    /// Things that the command is about, each with what changed of it.
+    pub entries: Vec<(Thing, Vec<FieldChange>)>,
+    /// True where an earlier command had done it, by another request or another door.
+    pub was_done: bool,
+}
+
+impl AccountEffect {
+    /// Effect on one thing.
+    pub(crate) fn done(writes: Vec<AccountWrite>, thing: Thing, changes: Vec<FieldChange>) -> Self {
+        Self { writes, entries: vec![(thing, changes)], was_done: false }
+    }
+
+    /// Effect of what an earlier command did: none.
+    pub(crate) fn already_done(thing: Thing) -> Self {
+        Self { writes: Vec::new(), entries: vec![(thing, Vec::new())], was_done: true }
+    }
+}
+
+/// Write of one row, or of rows that are told apart by one id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccountWrite {
+    /// A new wallet, with nothing on it.
+    InsertWallet(WalletRecord),
+    /// All of a wallet that people set; never its balance.
+    UpdateWallet(WalletRecord),
+    /// Available amount of a locked wallet.
+    SetAvailable(WalletId, Micros),
+    /// A posting with its details, made at this moment.
+    InsertPosting(NewPosting, Timestamp),
+    /// A new API key.
+    InsertApiKey(ApiKey),
+    /// All of an API key that people set.
+    UpdateApiKey(ApiKey),
+    /// End of all API keys of a wallet that are not revoked, and of their credentials.
+    RevokeApiKeysOf(WalletId, Timestamp),
+    /// A credential, made at this moment.
+    InsertCredential(Credential, Timestamp),
+    /// End of the credentials of an API key that would end later.
+    EndCredentials(ApiKeyId, Timestamp),
+    /// A new admin key.
+    InsertAdminKey(AdminKey),
+    /// End of an admin key.
+    UpdateAdminKey(AdminKey),
+    /// An admin credential, made at this moment.
+    InsertAdminCredential(AdminCredential, Timestamp),
+    /// End of the credentials of an admin key that would end later.
+    EndAdminCredentials(AdminKeyId, Timestamp),
+}
+
+/// Thing that a command made or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    /// A wallet.
+    Wallet(WalletId),
+    /// An API key.
+    ApiKey(ApiKeyId),
+    /// A posting.
+    Posting(PostingId),
+    /// An operation.
+    Operation(OperationId),
+    /// An admin key.
+    AdminKey(AdminKeyId),
+}
+
+impl Thing {
+    /// The name of its kind in rows and answers.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Wallet(_) => "wallet",
+            Self::ApiKey(_) => "api_key",
+            Self::Posting(_) => "posting",
+            Self::Operation(_) => "operation",
+            Self::AdminKey(_) => "admin_key",
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub const fn id(self) -> [u8; 16] {
+        match self {
+            Self::Wallet(id) => id.to_bytes(),
+            Self::ApiKey(id) => id.to_bytes(),
+            Self::Posting(id) => id.to_bytes(),
+            Self::Operation(id) => id.to_bytes(),
+            Self::AdminKey(id) => id.to_bytes(),
+        }
+    }
+
+    /// Reads what [`Thing`] wrote as a text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, id) = text.split_once(':')?;
+        Self::from_row(kind, Uuid::try_parse(id).ok()?.into_bytes())
+    }
+
+    /// Reads what [`Thing::kind`] and [`Thing::id`] wrote.
+    #[must_use]
+    pub fn from_row(kind: &str, id: [u8; 16]) -> Option<Self> {
+        let things = [
+            Self::Wallet(WalletId::from_bytes(id)),
+            Self::ApiKey(ApiKeyId::from_bytes(id)),
+            Self::Posting(PostingId::from_bytes(id)),
+            Self::Operation(OperationId::from_bytes(id)),
+            Self::AdminKey(AdminKeyId::from_bytes(id)),
+        ];
+        things.into_iter().find(|thing| thing.kind() == kind)
+    }
+}
+
+impl fmt::Display for Thing {
+    /// Kind and id, as `wallet:<id>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind(), Uuid::from_bytes(self.id()))
+    }
+}
+
+/// Receipt of a command that is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountReceipt {
+    /// Things that it made or changed.
+    pub things: Vec<Thing>,
+    /// Moment at which it was done.
+    pub at: Timestamp,
+    /// True where an earlier request did it: nothing was changed now, and no secret of this command
+    /// is kept.
+    pub replayed: bool,
+}

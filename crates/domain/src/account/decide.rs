@@ -1,0 +1,295 @@
+//! The judgement of commands: a pure function of the command and the facts.
+//!
+//! Order: the request key first ([`replay`]), then whether the thing is there, then whether it was
+//! edited meanwhile, then names, and then the rules of the thing itself. So a repetition is answered
+//! whatever has become of the thing, and a refusal names the first cause that its sender can mend.
+//!
+//! A change that changes nothing is done, with no write and no row of the trail. Never in here: a
+//! look at a clock or a store; what is not in the facts was not read under the locks.
+
+mod post;
+
+use std::time::Duration;
+
+use self::post::post;
+
+use super::command::{
+    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
+    RequestRecord, Thing,
+};
+use super::field_change::{FieldChange, differences};
+use super::refusal::AccountRefusal;
+use super::{AdminCredential, AdminKey, Role, WalletRecord};
+use crate::credential::{ApiKey, Credential, NewApiKey};
+use crate::{AdminKeyId, ApiKeyId, Micros};
+
+/// Answers a command whose request key is bound already.
+///
+/// # Errors
+///
+/// [`AccountRefusal::RequestKeyConflict`] where it is bound to another request.
+pub fn replay(
+    record: &RequestRecord,
+    command: &AccountCommand,
+) -> Result<AccountReceipt, AccountRefusal> {
+    if record.digest == command.request.digest {
+        Ok(AccountReceipt { things: record.things.clone(), at: record.at, replayed: true })
+    } else {
+        Err(AccountRefusal::RequestKeyConflict)
+    }
+}
+
+/// Judges a command whose request key is not bound yet.
+///
+/// # Errors
+///
+/// An [`AccountRefusal`]: nothing may be written.
+pub fn decide(
+    command: &AccountCommand,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    use AccountAction as Action;
+    match &command.action {
+        Action::CreateWallet(record) => create_wallet(record, facts),
+        Action::EditWallet { patch, expected, .. } => {
+            let before = wallet(facts)?;
+            expect(*expected, before.edited)?;
+            let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
+            refuse_taken(names, facts)?;
+            Ok(wallet_effect(before, before.edit(patch)?))
+        }
+        Action::SuspendWallet(_) => {
+            let before = wallet(facts)?;
+            Ok(wallet_effect(before, before.suspend(facts.now)?))
+        }
+        Action::ResumeWallet(_) => {
+            let before = wallet(facts)?;
+            Ok(wallet_effect(before, before.resume()?))
+        }
+        Action::CloseWallet(id) => {
+            let before = wallet(facts)?;
+            let mut effect = wallet_effect(before, before.close(facts.now)?);
+            if !effect.writes.is_empty() {
+                effect.writes.push(AccountWrite::RevokeApiKeysOf(*id, facts.now));
+            }
+            Ok(effect)
+        }
+        Action::Post(new) => post(new, facts),
+        Action::IssueApiKeys { keys, .. } => issue_api_keys(keys, facts),
+        Action::EditApiKey { patch, expected, .. } => {
+            let before = api_key(facts)?;
+            expect(*expected, before.edited)?;
+            let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
+            refuse_taken(names, facts)?;
+            Ok(api_key_effect(before, before.edit(patch)?))
+        }
+        Action::SuspendApiKey(_) => {
+            let before = api_key(facts)?;
+            Ok(api_key_effect(before, before.suspend(facts.now)?))
+        }
+        Action::ResumeApiKey(_) => {
+            let before = api_key(facts)?;
+            Ok(api_key_effect(before, before.resume()?))
+        }
+        Action::RotateApiKey { credential, grace } => rotate_api_key(credential, *grace, facts),
+        Action::RevokeApiKey(id) => revoke_api_key(*id, facts),
+        Action::AskOperation { operation, .. } => {
+            // Whether it can still end is the operation's own judgement, after this row.
+            let asked = FieldChange::set("asked", "true");
+            Ok(AccountEffect::done(Vec::new(), Thing::Operation(*operation), vec![asked]))
+        }
+        Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
+        Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
+        Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),
+    }
+}
+
+fn wallet(facts: &AccountFacts) -> Result<&WalletRecord, AccountRefusal> {
+    facts.wallet.as_ref().ok_or(AccountRefusal::NoWallet)
+}
+
+fn api_key(facts: &AccountFacts) -> Result<&ApiKey, AccountRefusal> {
+    facts.api_key.as_ref().ok_or(AccountRefusal::NoApiKey)
+}
+
+fn admin_key(facts: &AccountFacts) -> Result<&AdminKey, AccountRefusal> {
+    facts.admin_key.as_ref().ok_or(AccountRefusal::NoAdminKey)
+}
+
+/// Refuses an edit of something that has changed since its actor saw it.
+fn expect(expected: Option<u32>, edited: u32) -> Result<(), AccountRefusal> {
+    match expected {
+        Some(expected) if expected != edited => Err(AccountRefusal::EditConflict { edited }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses a name or an external id, in this order, that another thing has.
+fn refuse_taken(
+    [name, external_id]: [Option<&String>; 2],
+    facts: &AccountFacts,
+) -> Result<(), AccountRefusal> {
+    if let Some(name) = name.filter(|name| facts.taken_names.contains(*name)) {
+        return Err(AccountRefusal::NameTaken(name.clone()));
+    }
+    if let Some(id) = external_id.filter(|id| facts.taken_external_ids.contains(*id)) {
+        return Err(AccountRefusal::ExternalIdTaken(id.clone()));
+    }
+    Ok(())
+}
+
+fn create_wallet(
+    record: &WalletRecord,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    refuse_taken([Some(&record.wallet.name), record.external_id.as_ref()], facts)?;
+    let mut made = record.clone();
+    made.created_at = facts.now;
+    made.edited = 0;
+    (made.wallet.available, made.wallet.held) = (Micros::ZERO, Micros::ZERO);
+    let (id, changes) = (made.wallet.id, WalletRecord::changes(None, &made));
+    Ok(AccountEffect::done(vec![AccountWrite::InsertWallet(made)], Thing::Wallet(id), changes))
+}
+
+fn wallet_effect(before: &WalletRecord, after: WalletRecord) -> AccountEffect {
+    let thing = Thing::Wallet(before.wallet.id);
+    if *before == after {
+        return AccountEffect::done(Vec::new(), thing, Vec::new());
+    }
+    let changes = WalletRecord::changes(Some(before), &after);
+    AccountEffect::done(vec![AccountWrite::UpdateWallet(after)], thing, changes)
+}
+
+fn api_key_effect(before: &ApiKey, after: ApiKey) -> AccountEffect {
+    let thing = Thing::ApiKey(before.id);
+    if *before == after {
+        return AccountEffect::done(Vec::new(), thing, Vec::new());
+    }
+    let changes = ApiKey::changes(Some(before), &after);
+    AccountEffect::done(vec![AccountWrite::UpdateApiKey(after)], thing, changes)
+}
+
+fn issue_api_keys(
+    keys: &[(NewApiKey, Credential)],
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    wallet(facts)?.refuse_closed()?;
+    let (mut writes, mut entries) = (Vec::new(), Vec::new());
+    let mut facts = facts.clone();
+    for (new, credential) in keys {
+        refuse_taken([Some(&new.name), new.external_id.as_ref()], &facts)?;
+        // Two keys of one command have two names as well.
+        facts.taken_names.insert(new.name.clone());
+        facts.taken_external_ids.extend(new.external_id.clone());
+        let made = new.clone().issued_at(facts.now);
+        entries.push((Thing::ApiKey(made.id), ApiKey::changes(None, &made)));
+        writes.push(AccountWrite::InsertApiKey(made));
+        writes.push(AccountWrite::InsertCredential(credential.clone(), facts.now));
+    }
+    Ok(AccountEffect { writes, entries, was_done: false })
+}
+
+fn rotate_api_key(
+    credential: &Credential,
+    grace: Duration,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let before = api_key(facts)?;
+    if before.has_ended(facts.now) {
+        return Err(AccountRefusal::ApiKeyEnded);
+    }
+    let others_end_at = facts.now.after(grace);
+    let writes = vec![
+        // Before the new one is added, or it would end as well.
+        AccountWrite::EndCredentials(before.id, others_end_at),
+        AccountWrite::InsertCredential(credential.clone(), facts.now),
+    ];
+    let changes = vec![
+        FieldChange::set("credential_id", credential.id),
+        FieldChange::set("others_end_at", others_end_at.as_micros()),
+    ];
+    Ok(AccountEffect::done(writes, Thing::ApiKey(before.id), changes))
+}
+
+fn revoke_api_key(id: ApiKeyId, facts: &AccountFacts) -> Result<AccountEffect, AccountRefusal> {
+    let before = api_key(facts)?;
+    let mut effect = api_key_effect(before, before.revoke(facts.now));
+    if !effect.writes.is_empty() {
+        // In one transaction: no credential of a revoked key outlives it.
+        effect.writes.push(AccountWrite::EndCredentials(id, facts.now));
+    }
+    Ok(effect)
+}
+
+fn issue_admin_key(
+    key: &AdminKey,
+    credential: &AdminCredential,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    refuse_taken([Some(&key.name), None], facts)?;
+    let made = AdminKey { created_at: facts.now, revoked_at: None, ..key.clone() };
+    let changes = admin_key_changes(None, &made);
+    let thing = Thing::AdminKey(made.id);
+    let writes = vec![
+        AccountWrite::InsertAdminKey(made),
+        AccountWrite::InsertAdminCredential(credential.clone(), facts.now),
+    ];
+    Ok(AccountEffect::done(writes, thing, changes))
+}
+
+fn rotate_admin_key(
+    credential: &AdminCredential,
+    grace: Duration,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let before = admin_key(facts)?;
+    if before.has_ended(facts.now) {
+        return Err(AccountRefusal::AdminKeyEnded);
+    }
+    let others_end_at = facts.now.after(grace);
+    let writes = vec![
+        AccountWrite::EndAdminCredentials(before.id, others_end_at),
+        AccountWrite::InsertAdminCredential(credential.clone(), facts.now),
+    ];
+    let changes = vec![
+        FieldChange::set("credential_id", credential.id),
+        FieldChange::set("others_end_at", others_end_at.as_micros()),
+    ];
+    Ok(AccountEffect::done(writes, Thing::AdminKey(before.id), changes))
+}
+
+fn revoke_admin_key(id: AdminKeyId, facts: &AccountFacts) -> Result<AccountEffect, AccountRefusal> {
+    let before = admin_key(facts)?;
+    let thing = Thing::AdminKey(id);
+    if before.revoked_at.is_some() {
+        return Ok(AccountEffect::done(Vec::new(), thing, Vec::new()));
+    }
+    let is_last =
+        before.role == Role::Owner && !before.has_ended(facts.now) && facts.other_owners == 0;
+    if is_last {
+        return Err(AccountRefusal::LastOwner);
+    }
+    let after = AdminKey { revoked_at: Some(facts.now), ..before.clone() };
+    let changes = admin_key_changes(Some(before), &after);
+    let writes =
+        vec![AccountWrite::UpdateAdminKey(after), AccountWrite::EndAdminCredentials(id, facts.now)];
+    Ok(AccountEffect::done(writes, thing, changes))
+}
+
+fn admin_key_changes(before: Option<&AdminKey>, after: &AdminKey) -> Vec<FieldChange> {
+    use super::Reach;
+    let fields = |key: &AdminKey| {
+        let wallet = match key.reach {
+            Reach::All => None,
+            Reach::Wallet(wallet) => Some(wallet.to_string()),
+        };
+        vec![
+            ("name", Some(key.name.clone())),
+            ("role", Some(key.role.label().to_owned())),
+            ("wallet_id", wallet),
+            ("ends_at", key.ends_at.map(|at| at.as_micros().to_string())),
+            ("revoked_at", key.revoked_at.map(|at| at.as_micros().to_string())),
+        ]
+    };
+    differences(before.map(fields), fields(after))
+}

@@ -1,0 +1,90 @@
+//! The judgement of postings.
+
+use crate::Micros;
+use crate::account::command::{AccountEffect, AccountFacts, AccountWrite, Thing};
+use crate::account::field_change::{FieldChange, differences};
+use crate::account::posting::NewPosting;
+use crate::account::refusal::AccountRefusal;
+use crate::account::wallet::WalletRecord;
+use crate::ledger::{Posting, PostingKind};
+
+/// Judges a posting: its id first, then its reference, then the money.
+pub(super) fn post(
+    new: &NewPosting,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let posting = &new.posting;
+    if let Some(known) = &facts.posting {
+        return if known == posting {
+            Ok(AccountEffect::already_done(Thing::Posting(known.id)))
+        } else {
+            Err(AccountRefusal::PostingConflict(known.clone()))
+        };
+    }
+    if let Some(known) = &facts.referenced {
+        let agrees = known.wallet == posting.wallet && known.amount == posting.amount;
+        return if agrees {
+            Ok(AccountEffect::already_done(Thing::Posting(known.id)))
+        } else {
+            Err(AccountRefusal::ExternalReferenceConflict(known.id))
+        };
+    }
+    let wallet = facts.wallet.as_ref().ok_or(AccountRefusal::NoWallet)?;
+    wallet.refuse_closed()?;
+    if let PostingKind::Refund(_) = posting.kind {
+        refuse_overrefund(posting, facts)?;
+    }
+    let writes = vec![
+        AccountWrite::SetAvailable(posting.wallet, available_after(wallet, posting.amount)?),
+        AccountWrite::InsertPosting(new.clone(), facts.now),
+    ];
+    Ok(AccountEffect::done(writes, Thing::Posting(posting.id), changes(new)))
+}
+
+/// Judged before the wallet's room, so that the two refusals are told apart.
+fn refuse_overrefund(posting: &Posting, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+    let operation = facts.operation.as_ref().ok_or(AccountRefusal::NoOperation)?;
+    let charge = operation.charge.ok_or(AccountRefusal::NothingCharged)?;
+    // The store has read both under the lock of the wallet that paid, which every refund takes.
+    let left = charge.minus(operation.refunded).unwrap_or(Micros::ZERO);
+    if posting.wallet != operation.wallet {
+        return Err(AccountRefusal::NoOperation);
+    }
+    if posting.amount > left {
+        return Err(AccountRefusal::RefundTooLarge { charge, left });
+    }
+    Ok(())
+}
+
+fn available_after(wallet: &WalletRecord, amount: Micros) -> Result<Micros, AccountRefusal> {
+    let available = wallet.wallet.available;
+    let after = available.plus(amount).ok_or(AccountRefusal::WalletFull)?;
+    if after < Micros::ZERO {
+        return Err(AccountRefusal::InsufficientFunds { available });
+    }
+    // Both amounts of a wallet fit one number, or its statement could not be added up.
+    after.plus(wallet.wallet.held).ok_or(AccountRefusal::WalletFull)?;
+    Ok(after)
+}
+
+/// Fields that the trail has of a posting.
+fn changes(new: &NewPosting) -> Vec<FieldChange> {
+    let NewPosting { posting, details } = new;
+    let (operation, own_reason) = match &posting.kind {
+        PostingKind::Deposit => (None, None),
+        PostingKind::Refund(operation) => (Some(operation.to_string()), None),
+        PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
+    };
+    let reference = details.reference.as_ref();
+    let fields = vec![
+        ("kind", Some(posting.kind.label().to_owned())),
+        ("wallet_id", Some(posting.wallet.to_string())),
+        ("amount_micros", Some(posting.amount.get().to_string())),
+        ("operation_id", operation),
+        ("source", reference.map(|reference| reference.source.clone())),
+        ("external_reference", reference.map(|reference| reference.external_reference.clone())),
+        ("reason", own_reason.or_else(|| details.reason.clone())),
+        ("note", details.note.clone()),
+    ];
+    differences(None, fields)
+}

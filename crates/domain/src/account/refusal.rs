@@ -1,0 +1,85 @@
+//! Reasons why a command of administration is not done.
+
+use crate::ledger::Posting;
+use crate::{Micros, PostingId};
+
+/// Reason why a command was not done. It binds nothing and changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AccountRefusal {
+    /// The request key is bound to another request of the same actor.
+    #[error("the request key belongs to another request")]
+    RequestKeyConflict,
+    /// A posting of this id says something else.
+    #[error("the request key belongs to another posting")]
+    PostingConflict(Posting),
+    /// A deposit of this reference says something else.
+    #[error("the external reference belongs to another deposit")]
+    ExternalReferenceConflict(PostingId),
+    /// There is no such wallet.
+    #[error("there is no such wallet")]
+    NoWallet,
+    /// There is no such API key.
+    #[error("there is no such API key")]
+    NoApiKey,
+    /// There is no such operation.
+    #[error("there is no such operation")]
+    NoOperation,
+    /// There is no such admin key.
+    #[error("there is no such admin key")]
+    NoAdminKey,
+    /// Another thing of the kind has the name.
+    #[error("the name {0} is taken")]
+    NameTaken(String),
+    /// Another thing of the kind has the external id.
+    #[error("the external id {0} is taken")]
+    ExternalIdTaken(String),
+    /// Somebody else has edited it since.
+    #[error("it was edited since: {edited} times by now")]
+    EditConflict {
+        /// Number of edits by now.
+        edited: u32,
+    },
+    /// A closed wallet takes no edit, no key and no money.
+    #[error("the wallet is closed")]
+    WalletClosed,
+    /// Only an empty wallet is closed.
+    #[error("the wallet is not empty")]
+    WalletNotEmpty {
+        /// Amount that is available.
+        available: Micros,
+        /// Amount that is held.
+        held: Micros,
+    },
+    /// A balance has no room for more.
+    #[error("the wallet cannot hold that much")]
+    WalletFull,
+    /// Too little is available.
+    #[error("the wallet has {available} available")]
+    InsufficientFunds {
+        /// Amount that is available.
+        available: Micros,
+    },
+    /// Only a completed operation was charged.
+    #[error("the operation was not charged")]
+    NothingCharged,
+    /// More than is left of the charge.
+    #[error("{left} is left of the charge of {charge}")]
+    RefundTooLarge {
+        /// The charge.
+        charge: Micros,
+        /// Part of it that was not refunded yet.
+        left: Micros,
+    },
+    /// A revoked API key stays as it is.
+    #[error("the API key is revoked")]
+    ApiKeyRevoked,
+    /// An API key past its end gets no credential.
+    #[error("the API key has ended")]
+    ApiKeyEnded,
+    /// An admin key past its end gets no credential.
+    #[error("the admin key has ended")]
+    AdminKeyEnded,
+    /// Somebody has to be able to issue keys.
+    #[error("the last owner cannot be ended")]
+    LastOwner,
+}

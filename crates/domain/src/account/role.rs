@@ -1,0 +1,252 @@
+//! Roles: which use case whom is open to, and for which wallets. One table, [`UseCase::roles`].
+//!
+//! A role gives a set of (use case, wallet or all). Nobody grants what they have not: a key is
+//! issued by whoever has every use case of its role ([`Role::may_grant`]).
+//!
+//! Never in here: a door. The endpoints and commands of a use case stand beside this table in
+//! `holdfast-accounts`, and a test compares all of them.
+
+use std::fmt;
+
+use crate::WalletId;
+
+/// Role of an admin key or a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Everything, people and admin keys too.
+    Owner,
+    /// Runs the service: API keys, suspensions, operations, the operator's webhooks.
+    Operator,
+    /// Moves money: wallets, deposits, adjustments, refunds, statements, reports.
+    Finance,
+    /// Helps customers: reads all but people and costs, suspends and resumes API keys.
+    Support,
+    /// Reads all, the trail and verifications among it.
+    Auditor,
+    /// A customer's administrator, for one wallet.
+    HolderAdmin,
+    /// A customer's developer, for one wallet: its API keys.
+    HolderDeveloper,
+    /// A customer's reader, for one wallet.
+    HolderViewer,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 8] = [
+        Self::Owner,
+        Self::Operator,
+        Self::Finance,
+        Self::Support,
+        Self::Auditor,
+        Self::HolderAdmin,
+        Self::HolderDeveloper,
+        Self::HolderViewer,
+    ];
+
+    /// The name in rows, options and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Operator => "operator",
+            Self::Finance => "finance",
+            Self::Support => "support",
+            Self::Auditor => "auditor",
+            Self::HolderAdmin => "holder_admin",
+            Self::HolderDeveloper => "holder_developer",
+            Self::HolderViewer => "holder_viewer",
+        }
+    }
+
+    /// The role of this name.
+    #[must_use]
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.label() == label)
+    }
+
+    /// True for roles that see one wallet alone.
+    #[must_use]
+    pub const fn is_holder(self) -> bool {
+        matches!(self, Self::HolderAdmin | Self::HolderDeveloper | Self::HolderViewer)
+    }
+
+    /// True where the use case is open to the role, for some wallet at least.
+    #[must_use]
+    pub fn may(self, use_case: UseCase) -> bool {
+        use_case.roles().contains(&self)
+    }
+
+    /// True where whoever has this role has all that the other one gives.
+    #[must_use]
+    pub fn may_grant(self, other: Self) -> bool {
+        // A holder's role gives things of one wallet: whoever may do them for all may grant it.
+        UseCase::ALL.iter().all(|use_case| !other.may(*use_case) || self.may(*use_case))
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// Wallets that a role is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// All of them, those to come too.
+    All,
+    /// One alone: nothing of another one exists for whoever has this reach.
+    Wallet(WalletId),
+}
+
+impl Reach {
+    /// True where what belongs to this wallet is seen.
+    #[must_use]
+    pub fn covers(self, wallet: WalletId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Wallet(own) => own == wallet,
+        }
+    }
+}
+
+/// Writes the use cases with their names and roles.
+macro_rules! use_cases {
+    ($($(#[$doc:meta])* $name:ident = $label:literal: $($role:ident)+;)+) => {
+        /// Use case of administration: the unit of permission, and what the trail names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum UseCase {
+            $($(#[$doc])* $name),+
+        }
+
+        impl UseCase {
+            /// Every use case.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The name in the trail, in answers and in metrics.
+            #[must_use]
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label),+ }
+            }
+
+            /// The use case of this name.
+            #[must_use]
+            pub fn from_label(label: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|use_case| use_case.label() == label)
+            }
+
+            /// Roles that it is open to. An owner may do everything, and stands in no row.
+            #[must_use]
+            pub const fn roles(self) -> &'static [Role] {
+                match self {
+                    $(Self::$name => &[Role::Owner, $(Role::$role),+]),+
+                }
+            }
+        }
+    };
+}
+
+use_cases! {
+    /// A wallet is made.
+    WalletCreate = "wallet.create": Finance;
+    /// Wallets are listed, and one is shown.
+    WalletRead = "wallet.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
+    /// A wallet's name, external id and thresholds are changed.
+    WalletUpdate = "wallet.update": Finance;
+    /// New runs of a wallet are stopped.
+    WalletSuspend = "wallet.suspend": Operator Finance;
+    /// New runs of a wallet are let in again.
+    WalletResume = "wallet.resume": Operator Finance;
+    /// An empty wallet is closed for good.
+    WalletClose = "wallet.close": Finance;
+    /// Funds are added.
+    PostingDeposit = "posting.deposit": Finance;
+    /// What is available is corrected, for a reason.
+    PostingAdjust = "posting.adjust": Finance;
+    /// A part of a charge is given back.
+    PostingRefund = "posting.refund": Finance Support;
+    /// Postings are listed, and one is shown.
+    PostingRead = "posting.read": Operator Finance Support Auditor HolderAdmin HolderViewer HolderDeveloper;
+    /// API keys are issued, one or many.
+    ApiKeyIssue = "api_key.issue": Operator HolderAdmin HolderDeveloper;
+    /// API keys are listed, and one is shown with its counters.
+    ApiKeyRead = "api_key.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
+    /// Limits, models, end and name of an API key are changed.
+    ApiKeyUpdate = "api_key.update": Operator HolderAdmin HolderDeveloper;
+    /// New runs of an API key are stopped.
+    ApiKeySuspend = "api_key.suspend": Operator Support;
+    /// New runs of an API key are let in again.
+    ApiKeyResume = "api_key.resume": Operator Support;
+    /// An API key gets another credential.
+    ApiKeyRotate = "api_key.rotate": Operator HolderAdmin HolderDeveloper;
+    /// An API key is ended for good.
+    ApiKeyRevoke = "api_key.revoke": Operator HolderAdmin HolderDeveloper;
+    /// Operations are listed, found, and shown.
+    OperationRead = "operation.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
+    /// A running operation is asked to end.
+    OperationCancel = "operation.cancel": Operator;
+    /// An operation whose owner is gone is ended.
+    OperationReconcile = "operation.reconcile": Operator;
+    /// An admin key is issued.
+    AdminKeyIssue = "admin_key.issue": Owner;
+    /// An admin key gets another credential.
+    AdminKeyRotate = "admin_key.rotate": Owner;
+    /// An admin key is ended for good.
+    AdminKeyRevoke = "admin_key.revoke": Owner;
+}
+
+impl fmt::Display for UseCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        let names: BTreeSet<_> = UseCase::ALL.iter().map(|use_case| use_case.label()).collect();
+        assert_eq!(names.len(), UseCase::ALL.len());
+        for use_case in UseCase::ALL {
+            assert_eq!(UseCase::from_label(use_case.label()), Some(*use_case));
+        }
+        for role in Role::ALL {
+            assert_eq!(Role::from_label(role.label()), Some(role));
+        }
+    }
+
+    #[test]
+    fn an_owner_may_do_everything_and_an_auditor_changes_nothing() {
+        assert!(UseCase::ALL.iter().all(|use_case| Role::Owner.may(*use_case)));
+        for use_case in UseCase::ALL.iter().filter(|use_case| Role::Auditor.may(**use_case)) {
+            assert!(use_case.label().ends_with(".read"), "an auditor may {use_case}");
+        }
+    }
+
+    #[test]
+    fn nobody_grants_what_they_have_not() {
+        use Role::{Auditor, Finance, HolderAdmin, HolderDeveloper, Operator, Owner, Support};
+        assert!(Role::ALL.into_iter().all(|role| Owner.may_grant(role)));
+        for (grantor, role, may) in [
+            (HolderAdmin, HolderDeveloper, true),
+            (HolderDeveloper, HolderAdmin, true),
+            (Support, Finance, false),
+            (Operator, Owner, false),
+            (Auditor, Support, false),
+        ] {
+            assert_eq!(grantor.may_grant(role), may, "{grantor} grants {role}");
+        }
+    }
+
+    #[test]
+    fn a_holder_reaches_one_wallet() {
+        let own = Reach::Wallet(WalletId::from_u128(1));
+        assert!(own.covers(WalletId::from_u128(1)) && !own.covers(WalletId::from_u128(2)));
+        assert!(Reach::All.covers(WalletId::from_u128(2)));
+    }
+}

@@ -1,0 +1,133 @@
+//! A wallet with what people set on it.
+
+use super::AccountRefusal;
+use super::field_change::{FieldChange, differences};
+use crate::limits::SpendLimit;
+use crate::wallet::Wallet;
+use crate::{Micros, Timestamp};
+
+/// A wallet as administration sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalletRecord {
+    /// The wallet and its balance.
+    pub wallet: Wallet,
+    /// Id that an outer system has for it; unique.
+    pub external_id: Option<String>,
+    /// Threshold of `wallet.low`, in micros; `None`: nobody wants to know.
+    pub low_balance: Option<Micros>,
+    /// Most that a key may spend that is issued by whoever is neither owner nor the holder's
+    /// administrator; `None`: they issue none.
+    pub key_spend: Option<SpendLimit>,
+    /// Number of edits.
+    pub edited: u32,
+    /// Moment of its creation.
+    pub created_at: Timestamp,
+    /// Moment since which it is closed, for good.
+    pub closed_at: Option<Timestamp>,
+}
+
+/// Edit of a wallet: a field that is `None` stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WalletPatch {
+    /// Another name.
+    pub name: Option<String>,
+    /// Another external id, or none.
+    pub external_id: Option<Option<String>>,
+    /// Another threshold, or none.
+    pub low_balance: Option<Option<Micros>>,
+    /// Another bound on the spend of keys, or none.
+    pub key_spend: Option<Option<SpendLimit>>,
+}
+
+impl WalletRecord {
+    /// The wallet after an edit.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountRefusal::WalletClosed`] for a closed one.
+    pub fn edit(&self, patch: &WalletPatch) -> Result<Self, AccountRefusal> {
+        self.refuse_closed()?;
+        let mut after = self.clone();
+        let WalletPatch { name, external_id, low_balance, key_spend } = patch.clone();
+        after.wallet.name = name.unwrap_or(after.wallet.name);
+        after.external_id = external_id.unwrap_or(after.external_id);
+        after.low_balance = low_balance.unwrap_or(after.low_balance);
+        after.key_spend = key_spend.unwrap_or(after.key_spend);
+        Ok(after.counted(self))
+    }
+
+    /// The wallet with new runs stopped, since the earliest moment that it was asked.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountRefusal::WalletClosed`] for a closed one.
+    pub fn suspend(&self, now: Timestamp) -> Result<Self, AccountRefusal> {
+        self.refuse_closed()?;
+        let mut after = self.clone();
+        after.wallet.suspended_at = after.wallet.suspended_at.or(Some(now));
+        Ok(after.counted(self))
+    }
+
+    /// The wallet with new runs let in.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountRefusal::WalletClosed`] for a closed one.
+    pub fn resume(&self) -> Result<Self, AccountRefusal> {
+        self.refuse_closed()?;
+        let mut after = self.clone();
+        after.wallet.suspended_at = None;
+        Ok(after.counted(self))
+    }
+
+    /// The wallet closed for good. It stays suspended from then on: nothing runs on it.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountRefusal::WalletNotEmpty`] while anything is available or held.
+    pub fn close(&self, now: Timestamp) -> Result<Self, AccountRefusal> {
+        if self.closed_at.is_some() {
+            return Ok(self.clone());
+        }
+        let Wallet { available, held, .. } = self.wallet;
+        if available != Micros::ZERO || held != Micros::ZERO {
+            return Err(AccountRefusal::WalletNotEmpty { available, held });
+        }
+        let mut after = self.clone();
+        after.wallet.suspended_at = after.wallet.suspended_at.or(Some(now));
+        after.closed_at = Some(now);
+        Ok(after.counted(self))
+    }
+
+    /// Refuses whatever a closed wallet takes no more: edits, API keys, deposits.
+    pub(crate) fn refuse_closed(&self) -> Result<(), AccountRefusal> {
+        if self.closed_at.is_some() { Err(AccountRefusal::WalletClosed) } else { Ok(()) }
+    }
+
+    /// Fields that the trail compares. Balances are not among them: postings say those.
+    pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
+        differences(before.map(Self::fields), after.fields())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Option<String>)> {
+        let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
+        vec![
+            ("name", Some(self.wallet.name.clone())),
+            ("external_id", self.external_id.clone()),
+            ("currency", Some(self.wallet.currency.to_string())),
+            ("low_balance_micros", self.low_balance.map(|micros| micros.get().to_string())),
+            ("key_spend_micros", self.key_spend.map(|spend| spend.micros.get().to_string())),
+            ("key_spend_window", self.key_spend.map(|spend| spend.window.label().to_owned())),
+            ("suspended_at", moment(self.wallet.suspended_at)),
+            ("closed_at", moment(self.closed_at)),
+        ]
+    }
+
+    /// Counts an edit where anything has changed.
+    fn counted(mut self, before: &Self) -> Self {
+        if self != *before {
+            self.edited = before.edited.saturating_add(1);
+        }
+        self
+    }
+}

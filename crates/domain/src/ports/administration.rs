@@ -1,0 +1,67 @@
+//! The port of administration.
+
+use async_trait::async_trait;
+
+use super::{Cause, Unavailable};
+use crate::account::{
+    AccountCommand, AccountReceipt, AccountRefusal, KnownAdminCredential, WalletRecord,
+};
+use crate::audit::TrailHead;
+use crate::secret::ServerSecret;
+use crate::{CredentialId, WalletId};
+
+/// Reason why a command was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It was judged, and refused: nothing was bound and nothing changed.
+    #[error(transparent)]
+    Refused(#[from] AccountRefusal),
+    /// The store cannot be reached or does not work: nothing was changed.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+    /// The answer to the commit was lost: it may have happened. The same command again finds out,
+    /// by its request key.
+    #[error("the store did not say whether it committed")]
+    Uncertain(#[source] Cause),
+}
+
+/// Keeps what people change, and the trail of it.
+#[async_trait]
+pub trait Administration: Send + Sync {
+    /// Does a command: judges it by [`decide`](crate::account::decide), and writes what follows, the
+    /// binding of its request key and its rows of the trail in one transaction. Cancel safe: a
+    /// dropped future does not undo it. A repetition is answered from the request key, for ever.
+    ///
+    /// # Errors
+    ///
+    /// A [`CommandError`].
+    async fn administer(
+        &self,
+        command: &AccountCommand,
+        secret: &ServerSecret,
+    ) -> Result<AccountReceipt, CommandError>;
+
+    /// Judges a command as [`Administration::administer`] would, and changes nothing: the receipt
+    /// says what it would have been about.
+    ///
+    /// # Errors
+    ///
+    /// A [`CommandError`].
+    async fn rehearse(
+        &self,
+        command: &AccountCommand,
+        secret: &ServerSecret,
+    ) -> Result<AccountReceipt, CommandError>;
+
+    /// Looks an admin credential up.
+    async fn admin_credential(
+        &self,
+        id: CredentialId,
+    ) -> Result<Option<KnownAdminCredential>, Unavailable>;
+
+    /// Reads a wallet with all that people set on it.
+    async fn wallet_record(&self, id: WalletId) -> Result<Option<WalletRecord>, Unavailable>;
+
+    /// Reads the head of the trail.
+    async fn trail_head(&self) -> Result<TrailHead, Unavailable>;
+}

@@ -1,0 +1,47 @@
+//! Port of jobs: their rows, and the lease by which one process at a time does one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::Unavailable;
+use crate::JobId;
+use crate::job::{Job, JobEnding, JobKind, JobStep};
+use crate::operation::Node;
+
+/// Keeps jobs. A write says what the row is after it; `None` that the job is not this owner's (any
+/// more), and nothing was written.
+#[async_trait]
+pub trait Jobs: Send + Sync {
+    /// Queues a job. An id that is known changes nothing, and answers with the job as it stands.
+    async fn start(&self, id: JobId, kind: JobKind) -> Result<Job, Unavailable>;
+
+    /// Leases the oldest job that is queued, or whose lease has ended, for `lease` from now; `None`
+    /// where there is none.
+    async fn claim(&self, owner: &Node, lease: Duration) -> Result<Option<Job>, Unavailable>;
+
+    /// Keeps a step and renews the lease. A lease that has ended is renewed as well, unless another
+    /// process has claimed the job.
+    async fn keep(
+        &self,
+        job: JobId,
+        owner: &Node,
+        step: &JobStep,
+        lease: Duration,
+    ) -> Result<Option<Job>, Unavailable>;
+
+    /// Ends a job with its last step.
+    async fn finish(
+        &self,
+        job: JobId,
+        owner: &Node,
+        step: &JobStep,
+        ending: JobEnding,
+    ) -> Result<Option<Job>, Unavailable>;
+
+    /// Reads one job.
+    async fn job(&self, id: JobId) -> Result<Option<Job>, Unavailable>;
+
+    /// Reads the newest jobs, at most so many.
+    async fn jobs(&self, limit: u32) -> Result<Vec<Job>, Unavailable>;
+}

@@ -1,0 +1,78 @@
+//! Reports: usage as the holder of an API key reads it, by the hour, day or month and by model.
+//!
+//! It has what its holder paid for, and nothing of the operator's: no route, no cost, no margin. The
+//! port reads; what may be asked of it, and by whom, is for whoever asks.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::ports::Unavailable;
+use crate::usage::MeterKind;
+use crate::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
+
+/// Operations that a report is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageScope {
+    /// All of one API key.
+    ApiKey(ApiKeyId),
+    /// All of one wallet, whatever their API key.
+    Wallet(WalletId),
+}
+
+/// Span of time that is summed, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageInterval {
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+    /// A calendar month.
+    Month,
+}
+
+/// Request for a report: what finished from one moment on, and before another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageRequest {
+    /// Operations that are summed.
+    pub scope: UsageScope,
+    /// Interval of each sum.
+    pub interval: UsageInterval,
+    /// First moment, the first one of an hour: whole hours are read at once.
+    pub from: Timestamp,
+    /// First moment after the last, the first one of an hour.
+    pub to: Timestamp,
+}
+
+/// Sums over what finished in one interval, for one model in one currency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelUsage {
+    /// Moment at which the interval begins.
+    pub start: Timestamp,
+    /// Public id of the model.
+    pub model: String,
+    /// Currency of the amounts.
+    pub currency: Currency,
+    /// Operations that were answered and settled.
+    pub completed: u64,
+    /// Operations that the provider refused.
+    pub refused: u64,
+    /// Operations that ended without a known outcome.
+    pub abandoned: u64,
+    /// Completed operations whose meters were estimated.
+    pub estimated: u64,
+    /// Units that the completed used, in the order of [`MeterKind::ALL`].
+    pub meters: [u64; MeterKind::COUNT],
+    /// Charges of the completed.
+    pub charge: Micros,
+    /// Refunds of these charges, whenever they were made.
+    pub refunded: Micros,
+}
+
+/// Reads reports.
+#[async_trait]
+pub trait Reports: Send + Sync + fmt::Debug {
+    /// Sums of every interval and model in which something finished, in the order of intervals, then
+    /// of models. It takes as long as it may, and is `Unavailable` then.
+    async fn usage(&self, request: UsageRequest) -> Result<Vec<ModelUsage>, Unavailable>;
+}

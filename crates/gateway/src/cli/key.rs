@@ -1,0 +1,180 @@
+//! Arguments of `holdfast key` and `holdfast admin-key`.
+
+use clap::{Args, Subcommand};
+use holdfast_accounts::{ExternalId, Name, Reason, Reference};
+use holdfast_domain::account::Role;
+use uuid::Uuid;
+
+use super::RequestKey;
+use super::grant::{self, Expiry, Models, Span, SpendCap};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminKey {
+    /// Issue an admin key and print it, once
+    Issue {
+        /// A unique name of 1 to 64 printable characters
+        #[arg(long)]
+        name: Name,
+        /// What it may do: owner, operator, finance, support or auditor; for one wallet holder_admin,
+        /// holder_developer or holder_viewer
+        #[arg(long, value_parser = grant::role)]
+        role: Role,
+        /// Id or name of the wallet that a holder's role is for
+        #[arg(long)]
+        wallet: Option<Reference>,
+        /// When it ends: a date, a moment of RFC 3339, or a span from now like 30d [default: never]
+        #[arg(long, value_name = "MOMENT|SPAN")]
+        expires: Option<Expiry>,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+    /// Add a credential to an admin key, print it, once, and let the earlier ones end
+    Rotate {
+        /// Id of the admin key
+        id: Uuid,
+        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
+        #[arg(long, value_name = "SPAN", default_value = "24h")]
+        grace: Span,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+    /// End an admin key for good; the last owner's stays
+    Revoke {
+        /// Id of the admin key
+        id: Uuid,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// Issue an API key and print it, once
+    Issue(Issue),
+    /// List all API keys, oldest first; never their secrets
+    List,
+    /// Show an API key with the readings of its counters
+    Show {
+        /// Id or name of the API key
+        key: Reference,
+    },
+    #[command(flatten)]
+    Change(KeyChange),
+    /// Add a credential to an API key, print it, once, and let the earlier ones end
+    Rotate {
+        /// Id or name of the API key
+        key: Reference,
+        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
+        #[arg(long, value_name = "SPAN", default_value = "24h")]
+        grace: Span,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+}
+
+/// Changes of an API key that is there.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyChange {
+    /// Change what an API key may do
+    Update(Box<UpdateKey>),
+    /// Stop new runs for an API key; what runs finishes, and what was bound still answers
+    Suspend {
+        /// Id or name of the API key
+        key: Reference,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+    /// Let new runs for a suspended API key in again
+    Resume {
+        /// Id or name of the API key
+        key: Reference,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+    /// End an API key for good; running operations finish, stored results become unreadable
+    Revoke {
+        /// Id or name of the API key
+        key: Reference,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Issue {
+    /// Id or name of the wallet that pays
+    #[arg(long)]
+    pub(crate) wallet: Reference,
+    /// A unique name of 1 to 64 printable characters [default: made from its id]
+    #[arg(long)]
+    pub(crate) name: Option<Name>,
+    /// When it ends, also after a rotation: a date like 2027-01-31 (its first moment in UTC), a moment
+    /// of RFC 3339, or a span from now like 30d or 24h [default: never]
+    #[arg(long, value_name = "MOMENT|SPAN")]
+    pub(crate) expires: Option<Expiry>,
+    /// The only models that it may use: their public ids with commas between [default: all]
+    #[arg(long, value_name = "ID,…")]
+    pub(crate) models: Option<Models>,
+    /// What it may spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
+    #[arg(long, value_name = "AMOUNT/WINDOW")]
+    pub(crate) spend_limit: Option<SpendCap>,
+    /// Requests a minute that it may run
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
+    pub(crate) rpm: Option<u64>,
+    /// Tokens a minute that it may use, prompt and completion together
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
+    pub(crate) tpm: Option<u64>,
+    /// Operations that it may run at once
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
+    pub(crate) concurrency: Option<u64>,
+    /// Do not show the wallet's balance to its bearer
+    #[arg(long)]
+    pub(crate) hide_balance: bool,
+    /// Id that an outer system has for it; unique within the wallet
+    #[arg(long, value_name = "ID")]
+    pub(crate) external_id: Option<ExternalId>,
+    #[command(flatten)]
+    pub(crate) request: RequestKey,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct UpdateKey {
+    /// Id or name of the API key
+    pub(crate) key: Reference,
+    /// Another name
+    #[arg(long)]
+    pub(crate) name: Option<Name>,
+    /// Another end
+    #[arg(long, value_name = "MOMENT|SPAN", conflicts_with = "no_expires")]
+    pub(crate) expires: Option<Expiry>,
+    /// No end any more
+    #[arg(long)]
+    pub(crate) no_expires: bool,
+    /// Other models: their public ids with commas between
+    #[arg(long, value_name = "ID,…", conflicts_with = "all_models")]
+    pub(crate) models: Option<Models>,
+    /// All models from now on
+    #[arg(long)]
+    pub(crate) all_models: bool,
+    /// Another bound on its spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC)
+    #[arg(long, value_name = "AMOUNT/WINDOW", conflicts_with = "no_spend_limit")]
+    pub(crate) spend_limit: Option<SpendCap>,
+    /// No bound on its spend any more
+    #[arg(long)]
+    pub(crate) no_spend_limit: bool,
+    /// Requests a minute, or none for no limit
+    #[arg(long, value_name = "N|none", value_parser = grant::limit)]
+    pub(crate) rpm: Option<grant::Limit>,
+    /// Tokens a minute, or none for no limit
+    #[arg(long, value_name = "N|none", value_parser = grant::limit)]
+    pub(crate) tpm: Option<grant::Limit>,
+    /// Operations at once, or none for no limit
+    #[arg(long, value_name = "N|none", value_parser = grant::limit)]
+    pub(crate) concurrency: Option<grant::Limit>,
+    #[command(flatten)]
+    pub(crate) request: RequestKey,
+}

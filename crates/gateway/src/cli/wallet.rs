@@ -1,0 +1,172 @@
+//! Arguments of `holdfast wallet`.
+
+use clap::Subcommand;
+use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source};
+use holdfast_domain::Currency;
+use uuid::Uuid;
+
+use super::grant::SpendCap;
+use super::value::{self, Amount, Correction, OperationName};
+use super::{Period, RequestKey};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Wallet {
+    /// Create an empty wallet
+    Create {
+        /// A unique name of 1 to 64 printable characters
+        name: Name,
+        /// Its currency for ever: three capital letters
+        #[arg(long, value_name = "CODE", default_value = "USD")]
+        currency: Currency,
+        /// Id that an outer system has for it; unique
+        #[arg(long, value_name = "ID")]
+        external_id: Option<ExternalId>,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    #[command(flatten)]
+    Change(WalletChange),
+    #[command(flatten)]
+    Post(NewPosting),
+    /// Show a posting by its id, which is its key
+    Posting {
+        /// Id of the posting
+        #[arg(value_name = "UUID", value_parser = value::posting_key)]
+        id: Uuid,
+    },
+    /// Show a wallet and its balance
+    Show {
+        /// Id or name of the wallet
+        wallet: Reference,
+    },
+    /// List all wallets, oldest first
+    List,
+    /// A wallet's statement: what it had, each transfer, oldest first, what it has then
+    Ledger {
+        /// Id or name of the wallet
+        wallet: Reference,
+        #[command(flatten)]
+        period: Period,
+        /// At most this many transfers, the last ones: the opening balance is after the others
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        limit: u32,
+        /// For spreadsheets: RFC 4180, amounts in micros
+        #[arg(long)]
+        csv: bool,
+    },
+}
+
+/// Changes of a wallet that is there.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WalletChange {
+    /// Change what people set on a wallet
+    Update {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Another name
+        #[arg(long)]
+        name: Option<Name>,
+        /// Another id in an outer system
+        #[arg(long, value_name = "ID", conflicts_with = "no_external_id")]
+        external_id: Option<ExternalId>,
+        /// No id in an outer system any more
+        #[arg(long)]
+        no_external_id: bool,
+        /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
+        /// AMOUNT/total, AMOUNT/day or AMOUNT/month
+        #[arg(long, value_name = "AMOUNT/WINDOW", conflicts_with = "no_key_spend")]
+        key_spend: Option<SpendCap>,
+        /// No key of such issuers any more
+        #[arg(long)]
+        no_key_spend: bool,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Stop new runs on a wallet; what runs finishes, and what was bound still answers
+    Suspend {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Let new runs on a suspended wallet in again
+    Resume {
+        /// Id or name of the wallet
+        wallet: Reference,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Close an empty wallet for good, and revoke its API keys
+    Close {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Say whether it would be closed, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+}
+
+/// Postings to be made.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NewPosting {
+    /// Add funds
+    Deposit {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Units of its currency with at most six decimals, like 10.00
+        #[arg(allow_negative_numbers = true)]
+        amount: Amount,
+        /// System that the payment came through; with --reference unique for ever
+        #[arg(long, value_name = "NAME", requires = "reference")]
+        source: Option<Source>,
+        /// Id of the payment in that system [default: the source cli, and the key]
+        #[arg(long, value_name = "ID", requires = "source")]
+        reference: Option<ExternalId>,
+        /// Why, for whoever asks later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
+        /// Note, such as the number of an invoice
+        #[arg(long, value_name = "TEXT")]
+        note: Option<Note>,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Give back a part of what a completed operation was charged, at most all of it
+    Refund {
+        /// Operation id or completion id
+        #[arg(value_name = "OPERATION")]
+        operation: OperationName,
+        /// Units of the wallet's currency with at most six decimals, like 0.25
+        #[arg(allow_negative_numbers = true)]
+        amount: Amount,
+        /// Why, for whoever asks later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
+        /// Note, such as the number of a ticket
+        #[arg(long, value_name = "TEXT")]
+        note: Option<Note>,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Correct what is available, up or down; it cannot overdraw
+    Adjust {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Units of its currency with at most six decimals: 2.50 gives, -2.50 takes
+        #[arg(allow_negative_numbers = true)]
+        amount: Correction,
+        /// Why, for the book: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        /// Note, such as the number of a ticket
+        #[arg(long, value_name = "TEXT")]
+        note: Option<Note>,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+}

@@ -1,0 +1,42 @@
+//! The API of administration, put on the operator's listener.
+//!
+//! It is served where its keys cannot cross a network in plain text: on loopback, or behind a proxy
+//! with TLS that `admin.url` names. Elsewhere the listener has metrics and probes only, and the log
+//! says why: an upgrade opens nothing on an address that was meant for a scraper.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use holdfast_admin::{AdminApi, AdminOptions};
+use holdfast_config::Config;
+use holdfast_engine::Secrets;
+use holdfast_http::Administration;
+use holdfast_store::Store;
+
+use crate::accounts;
+
+/// The API over this store, for a listener at this address; `None` where it may not be served.
+pub(super) fn administration(
+    config: &Config,
+    store: &Store,
+    secrets: &Secrets,
+    listens: Option<SocketAddr>,
+) -> Option<Administration> {
+    let (settings, listens) = (config.admin.as_ref()?, listens?);
+    let Some(options) = AdminOptions::new(listens, settings.url.clone()) else {
+        tracing::warn!(
+            %listens,
+            "administration is not served: admin.listen is not on loopback and there is no https:// \
+             address in admin.url"
+        );
+        return None;
+    };
+    let api = AdminApi::new(accounts::over(store, secrets), options);
+    Some(Administration {
+        handler: Arc::new(move |request, client| {
+            let api = api.clone();
+            Box::pin(async move { api.answer(request, client).await })
+        }),
+        proxies: settings.proxies.as_slice().into(),
+    })
+}

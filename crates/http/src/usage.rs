@@ -1,0 +1,153 @@
+//! Endpoints of usage, for the API key that asks: Holdfast's own, and two of OpenAI's.
+//!
+//! Whole buckets, in UTC: OpenAI's `start_time` is moved back to the beginning of its bucket, and
+//! `end_time` to the end of its own. A page says where the next one begins, and nothing else: it is
+//! good for any query whose buckets begin there, too.
+//!
+//! What is not known is refused and never ignored: a filter that did nothing would show too much.
+
+mod query;
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::report::{ModelUsage, Reports, UsageRequest, UsageScope};
+use holdfast_domain::{ApiKeyId, Micros, Timestamp};
+use holdfast_wire::api::{
+    BucketView, CompletionsUsageView, CostView, PageView, UsageIntervalView, UsageReportView,
+    render,
+};
+use http::{StatusCode, Uri};
+
+use self::query::{BucketQuery, Group, OpenAiEndpoint, UsageQuery};
+use crate::problem::Problem;
+use crate::reply::{HttpResponse, json};
+use crate::resources::unavailable;
+use crate::route::UsageRoute;
+
+/// A request for usage: the key that asks, its query, and the time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UsageAsk<'a> {
+    pub(crate) api_key: ApiKeyId,
+    pub(crate) uri: &'a Uri,
+    pub(crate) now: Timestamp,
+}
+
+/// Answers on one of the routes of usage.
+pub(crate) async fn answer(
+    route: UsageRoute,
+    reports: &dyn Reports,
+    ask: UsageAsk<'_>,
+) -> Result<HttpResponse, Problem> {
+    match route {
+        UsageRoute::Own => usage(reports, ask).await,
+        UsageRoute::Completions => completions(reports, ask).await,
+        UsageRoute::Costs => costs(reports, ask).await,
+    }
+}
+
+/// `GET /v1/usage`
+async fn usage(reports: &dyn Reports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
+    let UsageQuery { interval, by_model, from, to } = UsageQuery::read(ask.uri, ask.now)?;
+    let scope = UsageScope::ApiKey(ask.api_key);
+    let found = read(reports, UsageRequest { scope, interval, from, to }).await?;
+    let mut sums = BTreeMap::new();
+    for usage in found {
+        let model = if by_model { usage.model.clone() } else { String::new() };
+        add(&mut sums, (usage.start, model, usage.currency.to_string()), usage);
+    }
+    let data = sums.values().map(|usage| UsageIntervalView::of(usage, interval, by_model));
+    let view = UsageReportView::of(ask.api_key, [from, to], data.collect());
+    Ok(json(StatusCode::OK, render(&view)))
+}
+
+/// `GET /v1/organization/usage/completions`
+async fn completions(reports: &dyn Reports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
+    let query = BucketQuery::read(OpenAiEndpoint::Completions, ask.uri, ask.api_key, ask.now)?;
+    let api_key = query.has(Group::ApiKey).then_some(ask.api_key);
+    let has_model = query.has(Group::Model);
+    let page = buckets(reports, ask.api_key, &query).await?;
+    let page = page.map(|usage| CompletionsUsageView::of(usage, api_key, has_model));
+    Ok(json(StatusCode::OK, render(&page)))
+}
+
+/// `GET /v1/organization/costs`
+async fn costs(reports: &dyn Reports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
+    let query = BucketQuery::read(OpenAiEndpoint::Costs, ask.uri, ask.api_key, ask.now)?;
+    let api_key = query.has(Group::ApiKey).then_some(ask.api_key);
+    let has_model = query.has(Group::Model);
+    let page = buckets(reports, ask.api_key, &query).await?;
+    let page = page.map(|usage| {
+        // What is left of the charges; a refund is never larger than its charge.
+        let amount = usage.charge.minus(usage.refunded).unwrap_or(Micros::ZERO);
+        let model = has_model.then_some(usage.model.as_str());
+        CostView::of((amount, usage.currency), api_key, model)
+    });
+    Ok(json(StatusCode::OK, render(&page)))
+}
+
+/// Sums of the buckets of a page, in their order.
+struct Buckets {
+    buckets: Vec<([i64; 2], Vec<ModelUsage>)>,
+    next_page: Option<String>,
+}
+
+/// The page that is asked for. A bucket in which nothing finished has no results.
+async fn buckets(
+    reports: &dyn Reports,
+    api_key: ApiKeyId,
+    query: &BucketQuery,
+) -> Result<Buckets, Problem> {
+    let (scope, interval) = (UsageScope::ApiKey(api_key), query.interval());
+    let [first, end] = query.page().map(seconds);
+    let found = read(reports, UsageRequest { scope, interval, from: first, to: end }).await?;
+    let mut sums = BTreeMap::new();
+    for usage in found.into_iter().filter(|usage| query.has_model(&usage.model)) {
+        let model = if query.has(Group::Model) { usage.model.clone() } else { String::new() };
+        add(&mut sums, (usage.start, model, usage.currency.to_string()), usage);
+    }
+    let mut buckets: Vec<_> = query.buckets().map(|bucket| (bucket, Vec::new())).collect();
+    for usage in sums.into_values() {
+        let mut starts = buckets.iter_mut();
+        if let Some((_, results)) = starts.find(|([start, _], _)| seconds(*start) == usage.start) {
+            results.push(usage);
+        }
+    }
+    Ok(Buckets { buckets, next_page: query.next_page() })
+}
+
+impl Buckets {
+    fn map<T>(self, view: impl Fn(&ModelUsage) -> T) -> PageView<T> {
+        let bucket = |(span, usages): ([i64; 2], Vec<ModelUsage>)| {
+            BucketView::of(span, usages.iter().map(&view).collect())
+        };
+        PageView::of(self.buckets.into_iter().map(bucket).collect(), self.next_page)
+    }
+}
+
+async fn read(reports: &dyn Reports, request: UsageRequest) -> Result<Vec<ModelUsage>, Problem> {
+    reports.usage(request).await.map_err(|error| unavailable(&error))
+}
+
+/// Interval, model and currency of sums; no model where they are of all.
+type SumKey = (Timestamp, String, String);
+
+fn add(sums: &mut BTreeMap<SumKey, ModelUsage>, key: SumKey, more: ModelUsage) {
+    let Some(sum) = sums.get_mut(&key) else {
+        sums.insert(key, more);
+        return;
+    };
+    // Each part fits into 64 bits, and so does their sum, or the database had refused to make it.
+    let plus = |count: &mut u64, more: u64| *count = count.saturating_add(more);
+    plus(&mut sum.completed, more.completed);
+    plus(&mut sum.refused, more.refused);
+    plus(&mut sum.abandoned, more.abandoned);
+    plus(&mut sum.estimated, more.estimated);
+    sum.meters.iter_mut().zip(more.meters).for_each(|(count, more)| plus(count, more));
+    let total = |amount: Micros, more: Micros| amount.plus(more).unwrap_or(Micros::new(i64::MAX));
+    sum.charge = total(sum.charge, more.charge);
+    sum.refunded = total(sum.refunded, more.refunded);
+}
+
+fn seconds(unix: i64) -> Timestamp {
+    Timestamp::from_micros(unix.saturating_mul(1_000_000))
+}

@@ -1,0 +1,125 @@
+//! Administration: a command is one transaction, written once for both databases.
+//!
+//! ```text
+//! head of the trail, request key ─ bound? ─▶ answered from it, nothing is written
+//!        └ free ─▶ clock, facts (wallet, API key, names …) ─▶ account::decide ─▶ refusal, ROLLBACK
+//!                                                                  └─▶ writes, trail, head, request key, COMMIT
+//! ```
+//!
+//! Each step is a list of statements with their readers ([`reads`], [`writes`]), pure and the same
+//! for both dialects; a database's own part only sends them. SQLite does so
+//! between two batches of its writer, PostgreSQL on the connections of errands.
+//!
+//! The head is locked first, so commands come one after the other, on all nodes: what a command has
+//! read of names, keys and references no other command changes. A wallet is locked after it, where
+//! its balance counts, because the batches of the writer move that.
+//!
+//! A lost answer: the same command again takes the head, and finds its request key bound or free.
+//! Nothing is offered again before that was looked at.
+
+pub(crate) mod admin_key;
+pub(crate) mod reads;
+pub(crate) mod trail;
+mod writes;
+
+use holdfast_domain::account::{
+    AccountCommand, AccountReceipt, AccountRefusal, Thing, decide, replay,
+};
+use holdfast_domain::audit::TrailRow;
+use holdfast_domain::ports::Cause;
+use holdfast_domain::secret::ServerSecret;
+use sea_orm::Statement;
+
+use self::reads::Findings;
+use crate::dialect::Dialect;
+
+/// Failure of one offer.
+#[derive(Debug)]
+pub(crate) enum OfferError {
+    /// Nothing was committed.
+    Unavailable(Cause),
+    /// COMMIT may have been sent: only the request key knows.
+    Uncertain(Cause),
+}
+
+/// Command with all that its transaction needs; owned, because the transaction may outlive its
+/// caller.
+#[derive(Debug, Clone)]
+pub(crate) struct Errand {
+    pub(crate) dialect: Dialect,
+    pub(crate) command: AccountCommand,
+    pub(crate) secret: ServerSecret,
+    mode: Mode,
+}
+
+/// Fate of what a command would write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Written, and committed.
+    Commit,
+    /// Judged alone.
+    Rehearse,
+}
+
+/// Verdict of a transaction that was committed, or in which nothing was written.
+pub(crate) type Verdict = Result<AccountReceipt, AccountRefusal>;
+
+impl Errand {
+    pub(crate) fn new(
+        dialect: Dialect,
+        command: &AccountCommand,
+        secret: &ServerSecret,
+        mode: Mode,
+    ) -> Self {
+        Self { dialect, command: command.clone(), secret: secret.clone(), mode }
+    }
+
+    /// Answer where the request key is bound already.
+    pub(crate) fn replay(&self, findings: &Findings) -> Option<Verdict> {
+        findings.request.as_ref().map(|record| replay(record, &self.command))
+    }
+
+    /// Judges, and says what is to be written.
+    pub(crate) fn judge(
+        &self,
+        findings: &Findings,
+    ) -> Result<(Vec<Statement>, AccountReceipt), AccountRefusal> {
+        let effect = decide(&self.command, &findings.facts)?;
+        let things: Vec<Thing> = effect.entries.iter().map(|(thing, _changes)| *thing).collect();
+        let now = findings.facts.now;
+        if self.mode == Mode::Rehearse {
+            return Ok((Vec::new(), AccountReceipt { things, at: now, replayed: effect.was_done }));
+        }
+        let mut statements = Vec::new();
+        for write in &effect.writes {
+            statements.extend(writes::statements(self.dialect, write));
+        }
+        let mut head = findings.head;
+        for (thing, changes) in effect.entries {
+            // What changed nothing leaves no row: the trail says what was done.
+            if changes.is_empty() {
+                continue;
+            }
+            let row = TrailRow::after(head, &self.command, (thing, changes), now, &self.secret);
+            head = row.head();
+            statements.push(trail::insert(self.dialect, &row));
+            statements.extend(trail::insert_address(self.dialect, &row, &self.command));
+        }
+        if head != findings.head {
+            statements.push(trail::advance(self.dialect, head));
+        }
+        statements.push(trail::bind(self.dialect, &self.command, &things, now));
+        Ok((statements, AccountReceipt { things, at: now, replayed: effect.was_done }))
+    }
+
+    /// The receipt as its caller is told it: after a lost answer, a request key that is bound to
+    /// what this command would have made was bound by this command.
+    pub(crate) fn told(&self, receipt: AccountReceipt, was_lost: bool) -> AccountReceipt {
+        let is_own = match self.command.action.made() {
+            Some(made) => receipt.things.contains(&made),
+            // A rotation may be another offer's, whose secret is another one: nobody is told that one.
+            None => !self.command.action.is_rotation(),
+        };
+        AccountReceipt { replayed: receipt.replayed && !(was_lost && is_own), ..receipt }
+    }
+}

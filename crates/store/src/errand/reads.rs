@@ -1,0 +1,291 @@
+//! Reads of a command: statements, each with the reader of its rows.
+//!
+//! ```text
+//! opening   the head FOR NO KEY UPDATE, then the request key     every command, first
+//! facts     names, wallet, API key, posting, reference, refunds   what its action is judged by
+//! ```
+//!
+//! The order is what makes the facts true: what is read after the head no other command changes, and
+//! what a batch changes (balances, refunds of a charge) is read after the lock of its wallet.
+//!
+//! All of them run in the command's transaction, in order. A statement is the same text for both
+//! databases, but for the lock of a row, which a transaction of SQLite has of the whole file.
+
+use holdfast_domain::account::{
+    AccountAction, AccountCommand, AccountFacts, RefundableOperation, RequestRecord,
+};
+use holdfast_domain::audit::TrailHead;
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::{AdminKeyId, ApiKeyId, Timestamp, WalletId};
+use sea_orm::{Statement, Value};
+
+use super::admin_key::{self, ADMIN_KEY};
+use super::trail;
+use crate::dialect::{Dialect, blob};
+use crate::rows::{self, BadRow, Cells};
+
+/// The head of the trail.
+pub(crate) const HEAD: &str = "SELECT h.seq, h.mac FROM audit_head AS h WHERE h.id = 1";
+
+const REQUEST: &str = "SELECT r.digest, r.things, r.created_at FROM admin_requests AS r WHERE r.actor = $1 AND r.request_key = $2";
+const REFERENCED: &str = "FROM postings AS t JOIN posting_details AS d ON d.posting_id = t.id
+    WHERE d.source = $1 AND d.external_reference = $2";
+const REFUNDABLE: &str = "SELECT o.wallet_id,
+    CASE WHEN o.phase = 'completed' THEN o.charge END,
+    (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
+     WHERE t.operation_id = o.id)
+    FROM operations AS o WHERE o.id = $1";
+const OTHER_OWNERS: &str = "SELECT count(*) FROM admin_keys AS a WHERE a.role = 'owner'
+    AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
+
+/// Findings of a command's reads.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub(crate) head: TrailHead,
+    pub(crate) request: Option<RequestRecord>,
+    pub(crate) facts: AccountFacts,
+}
+
+impl Findings {
+    pub(crate) const fn at(now: Timestamp) -> Self {
+        Self { head: TrailHead::EMPTY, request: None, facts: AccountFacts::at(now) }
+    }
+}
+
+/// Read of a command: a statement, and the reader of each of its rows.
+pub(crate) struct Read {
+    pub(crate) statement: Statement,
+    pub(crate) take: fn(&mut Findings, &mut Cells<'_>) -> Result<(), BadRow>,
+}
+
+/// The first reads: the head, whose lock keeps other commands out, and then the request key.
+pub(crate) fn opening(dialect: Dialect, command: &AccountCommand) -> Vec<Read> {
+    let head = format!("{HEAD}{}", dialect.row_lock());
+    let actor = Value::from(command.actor.to_string());
+    let request = [actor, blob(command.request.key.to_bytes())];
+    vec![
+        Read {
+            statement: dialect.statement(&head, []),
+            take: |findings, cells| {
+                findings.head = trail::head(cells)?;
+                Ok(())
+            },
+        },
+        Read {
+            statement: dialect.statement(REQUEST, request),
+            take: |findings, cells| {
+                let (digest, things) = (cells.bytes()?, trail::things(cells)?);
+                findings.request = Some(RequestRecord { digest, things, at: cells.timestamp()? });
+                Ok(())
+            },
+        },
+    ]
+}
+
+/// The facts that an action is judged by.
+pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) -> Vec<Read> {
+    use AccountAction as Action;
+    match &command.action {
+        Action::CreateWallet(record) => {
+            let names = [Some(&record.wallet.name), record.external_id.as_ref()];
+            taken_of_wallets(dialect, record.wallet.id, names)
+        }
+        Action::EditWallet { wallet: id, patch, .. } => {
+            let external = patch.external_id.as_ref().and_then(Option::as_ref);
+            let mut reads = taken_of_wallets(dialect, *id, [patch.name.as_ref(), external]);
+            reads.push(wallet(dialect, *id));
+            reads
+        }
+        Action::SuspendWallet(id) | Action::ResumeWallet(id) | Action::CloseWallet(id) => {
+            vec![wallet(dialect, *id)]
+        }
+        Action::Post(new) => {
+            let mut reads = vec![posting(dialect, new), wallet(dialect, new.posting.wallet)];
+            reads.extend(referenced(dialect, new));
+            // After the lock of the wallet that paid: no other refund comes between.
+            reads.extend(refundable(dialect, &new.posting.kind));
+            reads
+        }
+        Action::IssueApiKeys { wallet: id, keys } => {
+            let names = keys.iter().map(|(key, _)| &key.name).collect();
+            let external = keys.iter().filter_map(|(key, _)| key.external_id.as_ref()).collect();
+            let mut reads = taken_of_keys(dialect, (*id, None), names, external);
+            reads.push(wallet(dialect, *id));
+            reads
+        }
+        Action::EditApiKey { api_key: id, wallet, patch, .. } => {
+            let external = patch.external_id.iter().flatten().collect();
+            let names = patch.name.iter().collect();
+            let mut reads = taken_of_keys(dialect, (*wallet, Some(*id)), names, external);
+            reads.push(api_key(dialect, *id));
+            reads
+        }
+        Action::SuspendApiKey(id) | Action::ResumeApiKey(id) | Action::RevokeApiKey(id) => {
+            vec![api_key(dialect, *id)]
+        }
+        Action::RotateApiKey { credential, .. } => vec![api_key(dialect, credential.api_key)],
+        Action::AskOperation { .. } => Vec::new(),
+        Action::IssueAdminKey(key, _) => {
+            let sql = "SELECT a.name FROM admin_keys AS a
+                WHERE a.name = $1 AND a.revoked_at IS NULL";
+            vec![taken_name(dialect.statement(sql, [key.name.clone().into()]))]
+        }
+        Action::RotateAdminKey { credential, .. } => {
+            vec![admin_key(dialect, credential.admin_key)]
+        }
+        Action::RevokeAdminKey(id) => {
+            let statement =
+                dialect.statement(OTHER_OWNERS, [blob(id.to_bytes()), now.as_micros().into()]);
+            let owners = Read {
+                statement,
+                take: |findings, cells| {
+                    findings.facts.other_owners = cells.small()?;
+                    Ok(())
+                },
+            };
+            vec![admin_key(dialect, *id), owners]
+        }
+    }
+}
+
+fn wallet(dialect: Dialect, id: WalletId) -> Read {
+    let sql = format!(
+        "SELECT {} FROM wallets AS w WHERE w.id = $1{}",
+        rows::WALLET_RECORD,
+        dialect.row_lock()
+    );
+    Read {
+        statement: dialect.statement(&sql, [blob(id.to_bytes())]),
+        take: |findings, cells| {
+            findings.facts.wallet = Some(rows::wallet_record(cells)?);
+            Ok(())
+        },
+    }
+}
+
+fn api_key(dialect: Dialect, id: ApiKeyId) -> Read {
+    let lock = dialect.row_lock();
+    let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = $1{lock}", rows::API_KEY);
+    Read {
+        statement: dialect.statement(&sql, [blob(id.to_bytes())]),
+        take: |findings, cells| {
+            findings.facts.api_key = Some(rows::api_key(cells)?);
+            Ok(())
+        },
+    }
+}
+
+fn admin_key(dialect: Dialect, id: AdminKeyId) -> Read {
+    let sql = format!("SELECT {ADMIN_KEY} FROM admin_keys AS a WHERE a.id = $1");
+    Read {
+        statement: dialect.statement(&sql, [blob(id.to_bytes())]),
+        take: |findings, cells| {
+            findings.facts.admin_key = Some(admin_key::admin_key(cells)?);
+            Ok(())
+        },
+    }
+}
+
+fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read {
+    let sql = format!("SELECT {} FROM postings AS t WHERE t.id = $1", rows::POSTING);
+    Read {
+        statement: dialect.statement(&sql, [blob(new.posting.id.to_bytes())]),
+        take: |findings, cells| {
+            findings.facts.posting = Some(rows::posting(cells)?);
+            Ok(())
+        },
+    }
+}
+
+fn referenced(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Option<Read> {
+    let reference = new.details.reference.clone()?;
+    let sql = format!("SELECT {} {REFERENCED}", rows::POSTING);
+    let binds = [reference.source.into(), reference.external_reference.into()];
+    Some(Read {
+        statement: dialect.statement(&sql, binds),
+        take: |findings, cells| {
+            findings.facts.referenced = Some(rows::posting(cells)?);
+            Ok(())
+        },
+    })
+}
+
+fn refundable(dialect: Dialect, kind: &PostingKind) -> Option<Read> {
+    let PostingKind::Refund(operation) = kind else { return None };
+    Some(Read {
+        statement: dialect.statement(REFUNDABLE, [blob(operation.to_bytes())]),
+        take: |findings, cells| {
+            let wallet = WalletId::from_bytes(cells.bytes()?);
+            let charge = cells.opt_int()?.map(holdfast_domain::Micros::new);
+            let refunded = cells.micros()?;
+            findings.facts.operation = Some(RefundableOperation { wallet, charge, refunded });
+            Ok(())
+        },
+    })
+}
+
+/// Reads of the name and the external id that other wallets have.
+fn taken_of_wallets(
+    dialect: Dialect,
+    own: WalletId,
+    [name, external]: [Option<&String>; 2],
+) -> Vec<Read> {
+    let statement = |column: &str, value: &String| {
+        let sql =
+            format!("SELECT w.{column} FROM wallets AS w WHERE w.{column} = $1 AND w.id <> $2");
+        dialect.statement(&sql, [value.clone().into(), blob(own.to_bytes())])
+    };
+    let name = name.map(|name| taken_name(statement("name", name)));
+    let external = external.map(|id| taken_external_id(statement("external_id", id)));
+    name.into_iter().chain(external).collect()
+}
+
+/// Reads of the names and external ids, among these, that other keys of a wallet have.
+fn taken_of_keys(
+    dialect: Dialect,
+    (wallet, own): (WalletId, Option<ApiKeyId>),
+    names: Vec<&String>,
+    external: Vec<&String>,
+) -> Vec<Read> {
+    let statement = |column: &str, values: &[&String]| {
+        let places: Vec<_> = (0..values.len()).map(|at| format!("${}", at + 3)).collect();
+        let sql = format!(
+            "SELECT k.{column} FROM api_keys AS k
+             WHERE k.wallet_id = $1 AND k.id <> $2 AND k.{column} IN ({})",
+            places.join(", ")
+        );
+        // No key has the id of zeros: it excludes nothing.
+        let own = own.unwrap_or(ApiKeyId::from_u128(0));
+        let ids = [blob(wallet.to_bytes()), blob(own.to_bytes())];
+        let values = values.iter().map(|value| Value::from((*value).clone()));
+        Statement::from_sql_and_values(dialect.backend(), sql, ids.into_iter().chain(values))
+    };
+    let mut reads = Vec::new();
+    if !names.is_empty() {
+        reads.push(taken_name(statement("name", &names)));
+    }
+    if !external.is_empty() {
+        reads.push(taken_external_id(statement("external_id", &external)));
+    }
+    reads
+}
+
+fn taken_name(statement: Statement) -> Read {
+    Read {
+        statement,
+        take: |findings, cells| {
+            findings.facts.taken_names.insert(cells.text()?);
+            Ok(())
+        },
+    }
+}
+
+fn taken_external_id(statement: Statement) -> Read {
+    Read {
+        statement,
+        take: |findings, cells| {
+            findings.facts.taken_external_ids.insert(cells.text()?);
+            Ok(())
+        },
+    }
+}

@@ -1,0 +1,120 @@
+//! The trail and the bound request keys as rows.
+
+use holdfast_domain::account::{AccountCommand, FieldChange, Thing, UseCase};
+use holdfast_domain::audit::{TrailHead, TrailRow};
+use holdfast_domain::secret::ServerSecretId;
+use holdfast_domain::{CommandKey, Timestamp};
+use sea_orm::Statement;
+
+use crate::dialect::{Dialect, blob};
+use crate::rows::{BadRow, Cells};
+
+/// The last row of the trail, as a head.
+pub(crate) const LAST: &str = "SELECT a.seq, a.mac FROM audit AS a ORDER BY a.seq DESC LIMIT 1";
+
+const INSERT: &str = "INSERT INTO audit (seq, created_at, actor, use_case, thing_kind, thing_id,
+    request_key, digest, changes, reason, server_secret, mac)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const INSERT_ADDRESS: &str = "INSERT INTO audit_addresses (audit_seq, address) VALUES ($1, $2)";
+const ADVANCE: &str = "UPDATE audit_head SET seq = $1, mac = $2 WHERE id = 1";
+const BIND: &str = "INSERT INTO admin_requests (actor, request_key, digest, things, created_at)
+    VALUES ($1, $2, $3, $4, $5)";
+
+/// The columns that [`row`] reads, of `audit AS a`.
+pub(crate) const ROW: &str = "a.seq, a.created_at, a.actor, a.use_case, a.thing_kind, a.thing_id, \
+    a.request_key, a.digest, a.changes, a.reason, a.server_secret, a.mac";
+
+/// Reads [`ROW`].
+pub(crate) fn row(cells: &mut Cells<'_>) -> Result<TrailRow, BadRow> {
+    let (seq, at) = (cells.small()?, cells.timestamp()?);
+    let actor = cells.parse(|text: String| text.parse().ok())?;
+    let use_case = cells.parse(|label: String| UseCase::from_label(&label))?;
+    let kind = cells.text()?;
+    let thing =
+        cells.parse(|id: Vec<u8>| id.try_into().ok().and_then(|id| Thing::from_row(&kind, id)))?;
+    let request_key = CommandKey::from_bytes(cells.bytes()?);
+    let digest = cells.bytes()?;
+    let changes: Vec<(String, Option<String>, Option<String>)> =
+        cells.parse(|text: String| serde_json::from_str(&text).ok())?;
+    let changes = changes.into_iter();
+    Ok(TrailRow {
+        seq,
+        at,
+        actor,
+        use_case,
+        thing,
+        request_key,
+        digest,
+        changes: changes
+            .map(|(field, before, after)| FieldChange { field, before, after })
+            .collect(),
+        reason: cells.opt_text()?,
+        server_secret: ServerSecretId::from_bytes(cells.bytes()?),
+        mac: cells.bytes()?,
+    })
+}
+
+/// Reads the head's row.
+pub(crate) fn head(cells: &mut Cells<'_>) -> Result<TrailHead, BadRow> {
+    Ok(TrailHead { seq: cells.small()?, mac: cells.bytes()? })
+}
+
+pub(crate) fn insert(dialect: Dialect, row: &TrailRow) -> Statement {
+    let changes: Vec<_> = row.changes.iter().map(|it| (&it.field, &it.before, &it.after)).collect();
+    let binds = [
+        number(row.seq).into(),
+        row.at.as_micros().into(),
+        row.actor.to_string().into(),
+        row.use_case.label().into(),
+        row.thing.kind().into(),
+        blob(row.thing.id()),
+        blob(row.request_key.to_bytes()),
+        blob(row.digest),
+        serde_json::json!(changes).to_string().into(),
+        row.reason.clone().into(),
+        blob(row.server_secret.to_bytes()),
+        blob(row.mac),
+    ];
+    dialect.statement(INSERT, binds)
+}
+
+/// The address of the actor, where there is one.
+pub(crate) fn insert_address(
+    dialect: Dialect,
+    row: &TrailRow,
+    command: &AccountCommand,
+) -> Option<Statement> {
+    let address = command.address.clone()?;
+    Some(dialect.statement(INSERT_ADDRESS, [number(row.seq).into(), address.into()]))
+}
+
+pub(crate) fn advance(dialect: Dialect, head: TrailHead) -> Statement {
+    dialect.statement(ADVANCE, [number(head.seq).into(), blob(head.mac)])
+}
+
+/// Binds the request key of a command to what was done.
+pub(crate) fn bind(
+    dialect: Dialect,
+    command: &AccountCommand,
+    things: &[Thing],
+    now: Timestamp,
+) -> Statement {
+    let things: Vec<_> = things.iter().map(Thing::to_string).collect();
+    let binds = [
+        command.actor.to_string().into(),
+        blob(command.request.key.to_bytes()),
+        blob(command.request.digest),
+        things.join(",").into(),
+        now.as_micros().into(),
+    ];
+    dialect.statement(BIND, binds)
+}
+
+/// Reads the things that [`bind`] wrote.
+pub(crate) fn things(cells: &mut Cells<'_>) -> Result<Vec<Thing>, BadRow> {
+    cells.parse(|text: String| text.split(',').map(Thing::parse).collect())
+}
+
+fn number(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}

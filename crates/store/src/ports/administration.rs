@@ -1,0 +1,86 @@
+//! The port of administration: a command is offered until the database gives a verdict.
+
+use async_trait::async_trait;
+use holdfast_domain::account::{
+    AccountCommand, AccountReceipt, KnownAdminCredential, WalletRecord,
+};
+use holdfast_domain::audit::TrailHead;
+use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
+use holdfast_domain::secret::ServerSecret;
+use holdfast_domain::{CredentialId, WalletId};
+
+use crate::dialect::blob;
+use crate::errand::{Errand, Mode, OfferError, admin_key, reads, trail};
+use crate::rows::{self, Cells};
+use crate::{Store, WriteBackend, unavailable};
+
+/// Offers of one command to a database that gave no verdict.
+const OFFERS_MAX: u32 = 3;
+
+#[async_trait]
+impl Administration for Store {
+    async fn administer(
+        &self,
+        command: &AccountCommand,
+        secret: &ServerSecret,
+    ) -> Result<AccountReceipt, CommandError> {
+        offer(self, Errand::new(self.dialect(), command, secret, Mode::Commit)).await
+    }
+
+    async fn rehearse(
+        &self,
+        command: &AccountCommand,
+        secret: &ServerSecret,
+    ) -> Result<AccountReceipt, CommandError> {
+        offer(self, Errand::new(self.dialect(), command, secret, Mode::Rehearse)).await
+    }
+
+    async fn admin_credential(
+        &self,
+        id: CredentialId,
+    ) -> Result<Option<KnownAdminCredential>, Unavailable> {
+        let sql = admin_key::known_statement(self.dialect());
+        let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
+        let known = rows.first().map(|row| admin_key::known(&mut Cells::new(row)));
+        let known = known.transpose().map_err(unavailable)?;
+        Ok(known.map(|known| KnownAdminCredential { now: self.seen(known.now), ..known }))
+    }
+
+    async fn wallet_record(&self, id: WalletId) -> Result<Option<WalletRecord>, Unavailable> {
+        let sql = format!("SELECT {} FROM wallets AS w WHERE w.id = $1", rows::WALLET_RECORD);
+        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        let record = |row| rows::wallet_record(&mut Cells::new(row));
+        rows.first().map(record).transpose().map_err(unavailable)
+    }
+
+    async fn trail_head(&self) -> Result<TrailHead, Unavailable> {
+        let rows = self.query(reads::HEAD, []).await?;
+        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        trail::head(&mut Cells::new(row)).map_err(unavailable)
+    }
+}
+
+/// Offers a command until the database gives a verdict.
+async fn offer(store: &Store, errand: Errand) -> Result<AccountReceipt, CommandError> {
+    let mut lost: Option<Cause> = None;
+    for _offer in 0..OFFERS_MAX {
+        let offered = match store.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.administer(errand.clone()).await,
+            WriteBackend::Postgres(postgres) => postgres.administer(errand.clone()).await,
+        };
+        match offered {
+            Ok(Ok(receipt)) => return Ok(errand.told(receipt, lost.is_some())),
+            Ok(Err(refusal)) => return Err(refusal.into()),
+            Err(OfferError::Uncertain(cause)) => lost = Some(cause),
+            Err(OfferError::Unavailable(cause)) => {
+                // A lost offer may have landed, whatever is said of a later one.
+                return Err(match lost {
+                    Some(lost) => CommandError::Uncertain(lost),
+                    None => CommandError::Unavailable(cause),
+                });
+            }
+        }
+    }
+    let never = || "the database gave no verdict".into();
+    Err(CommandError::Uncertain(lost.unwrap_or_else(never)))
+}

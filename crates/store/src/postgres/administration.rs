@@ -1,0 +1,74 @@
+//! A command on PostgreSQL: an errand on a connection of its own.
+
+use holdfast_domain::Timestamp;
+use sea_orm::{QueryResult, Statement, Values};
+use sea_query_sqlx::SqlxValues;
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
+
+use super::Postgres;
+use super::error::is_certain;
+use super::session::CLOCK;
+use crate::errand::reads::{Findings, Read, facts, opening};
+use crate::errand::{Errand, OfferError, Verdict};
+use crate::rows::{BadRow, Cells};
+
+impl Postgres {
+    /// Does a command in one transaction. An error may be of its COMMIT.
+    pub(crate) async fn administer(&self, errand: Errand) -> Result<Verdict, OfferError> {
+        let done = self.errands.write(move |connection, _begun| {
+            Box::pin(async move { administer(connection, &errand).await })
+        });
+        done.await.map_err(|error| {
+            if is_certain(&error) {
+                OfferError::Unavailable(Box::new(error))
+            } else {
+                OfferError::Uncertain(Box::new(error))
+            }
+        })
+    }
+}
+
+async fn administer(
+    connection: &mut PgConnection,
+    errand: &Errand,
+) -> Result<Verdict, sqlx::Error> {
+    let mut findings = Findings::at(Timestamp::from_micros(0));
+    for read in opening(errand.dialect, &errand.command) {
+        take(connection, read, &mut findings).await?;
+    }
+    if let Some(replayed) = errand.replay(&findings) {
+        return Ok(replayed);
+    }
+    // After the head's lock: the moments of the trail follow its numbers.
+    let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
+    let now = Timestamp::from_micros(clock.fetch_one(&mut *connection).await?);
+    findings.facts.now = now;
+    for read in facts(errand.dialect, &errand.command, now) {
+        take(connection, read, &mut findings).await?;
+    }
+    let (statements, receipt) = match errand.judge(&findings) {
+        Ok(judged) => judged,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    for Statement { sql, values, .. } in statements {
+        let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
+        sqlx::query_with(AssertSqlSafe(sql), values).execute(&mut *connection).await?;
+    }
+    Ok(Ok(receipt))
+}
+
+async fn take(
+    connection: &mut PgConnection,
+    Read { statement: Statement { sql, values, .. }, take }: Read,
+    findings: &mut Findings,
+) -> Result<(), sqlx::Error> {
+    let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
+    let rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(connection).await?;
+    for row in rows {
+        let row = QueryResult::from(row);
+        let read: Result<(), BadRow> = take(findings, &mut Cells::new(&row));
+        read.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    }
+    Ok(())
+}

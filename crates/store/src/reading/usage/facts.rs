@@ -1,0 +1,316 @@
+//! The statements of usage. All of them select the keys of the groups, the currency and the sums, in
+//! that order, from one of three sources:
+//!
+//! ```text
+//! usage_hours    operations that are summed, by the hour in which they finished
+//! operations     the rest of them, by their numbers, or by the notes of those that ended late
+//! postings       refunds that are not summed, each with its operation
+//! ```
+//!
+//! Operations are selected without their refunds: whatever came of an operation, its refunds are
+//! summed by themselves.
+
+use std::ops::Range;
+
+use holdfast_domain::usage::MeterKind;
+use sea_orm::ColumnTrait;
+use sea_orm::sea_query::{Expr, ExprTrait as _, Func, Query, SelectStatement};
+
+use crate::dialect::Dialect;
+use crate::entity::operation::{self, Column};
+use crate::entity::{posting, usage_hour, wallet};
+use crate::reading::report::total;
+use crate::usage::hour::{SUM_COLUMNS, SUMS};
+use crate::usage::{GroupBy, UsageFilter};
+
+/// Microseconds of an hour.
+pub(crate) const HOUR: i64 = 3_600_000_000;
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+
+/// Condition: an operation is not among those that are summed when they have ended.
+const IS_NOT_LATE: &str =
+    "NOT EXISTS (SELECT 1 FROM late_ends WHERE late_ends.op_seq = operations.seq)";
+const IS_LATE: &str = "operations.seq IN (SELECT op_seq FROM late_ends)";
+
+/// The meters, in the order of [`MeterKind::ALL`].
+const METERS: [Column; MeterKind::COUNT] = [
+    Column::Input,
+    Column::CachedInput,
+    Column::CacheWrite,
+    Column::AudioInput,
+    Column::Output,
+    Column::Reasoning,
+    Column::AudioOutput,
+    Column::Request,
+    Column::Image,
+];
+
+/// Table that has the keys of the groups.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Operations,
+    Hours,
+}
+
+/// Groups and operations of a statement: what it has in common with the others of its report.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope<'s> {
+    pub(crate) dialect: Dialect,
+    pub(crate) keys: &'s [GroupBy],
+    pub(crate) filter: &'s UsageFilter,
+}
+
+/// Operations that are read.
+#[derive(Debug, Clone)]
+pub(crate) enum Selection {
+    /// Operations with these numbers, but for the noted ones.
+    Numbers(Range<i64>),
+    /// All that are noted.
+    Late,
+    /// Noted operations with these numbers.
+    Ended(Vec<i64>),
+}
+
+impl Source {
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Operations => "operations",
+            Self::Hours => "usage_hours",
+        }
+    }
+
+    const fn moment(self) -> &'static str {
+        match self {
+            Self::Operations => "operations.finished_at",
+            Self::Hours => "usage_hours.hour",
+        }
+    }
+
+    fn column(self, name: &str) -> Expr {
+        Expr::cust(format!("{}.{name}", self.table()))
+    }
+
+    fn route(self, dialect: Dialect) -> Expr {
+        match self {
+            Self::Operations => Expr::cust(dialect.last_route()),
+            Self::Hours => self.column("route"),
+        }
+    }
+
+    /// Expression that tells groups apart. Months are told by their days: that is the same in both
+    /// dialects.
+    fn key(self, dialect: Dialect, by: GroupBy) -> Expr {
+        let floor = |span: i64| Expr::cust(format!("{} / {span} * {span}", self.moment()));
+        match by {
+            GroupBy::Hour => floor(HOUR),
+            GroupBy::Day | GroupBy::Month => floor(DAY),
+            GroupBy::Model => self.column("model"),
+            GroupBy::ApiKey => self.column("api_key_id"),
+            GroupBy::Wallet => self.column("wallet_id"),
+            GroupBy::Route => self.route(dialect),
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// Sums over the operations that are summed already, of these hours; `None`: of all.
+    pub(crate) fn hours(&self, hours: &Range<i64>) -> SelectStatement {
+        let sums = SUM_COLUMNS.map(|name| total(Source::Hours.column(name)));
+        let mut all = self.grouped(Source::Hours, sums);
+        all.from(usage_hour::Entity);
+        self.join_wallets(&mut all, Source::Hours);
+        let hour = || usage_hour::Column::Hour.into_expr();
+        // No condition where there is no bound: nothing is looked up in an index for it.
+        if hours.start != i64::MIN {
+            all.and_where(hour().gte(hours.start));
+        }
+        if hours.end != i64::MAX {
+            all.and_where(hour().lt(hours.end));
+        }
+        all
+    }
+
+    /// Sums over some operations that finished then.
+    pub(crate) fn operations(
+        &self,
+        selection: &Selection,
+        finished: &Range<i64>,
+    ) -> SelectStatement {
+        let sums = values().map(total);
+        let mut page = self.grouped(Source::Operations, sums);
+        page.from(operation::Entity);
+        self.join_wallets(&mut page, Source::Operations);
+        select(&mut page, selection);
+        finished_in(&mut page, finished);
+        page
+    }
+
+    /// Sums over the refunds with these numbers, of operations that finished then.
+    pub(crate) fn refunds(&self, postings: &Range<i64>, finished: &Range<i64>) -> SelectStatement {
+        let amount = posting::Column::Amount.into_expr();
+        // A margin is of what has a cost.
+        let lost = Expr::case(Column::ProviderCost.is_not_null(), Expr::val(0).sub(amount.clone()));
+        let sum = |name: &str| match name {
+            "refunded" => total(amount.clone()),
+            "margin" => total(lost.clone().into()),
+            _nothing_else => zero(),
+        };
+        let mut page = self.grouped(Source::Operations, SUM_COLUMNS.map(sum));
+        page.from(posting::Entity).cross_join(operation::Entity);
+        self.join_wallets(&mut page, Source::Operations);
+        refunds_of(&mut page, postings);
+        finished_in(&mut page, finished);
+        page
+    }
+
+    /// Finished operations with these numbers that are not noted, one by one: keys and own sums,
+    /// but for the margin. Nothing is added up, so that no row is too large.
+    pub(crate) fn each_operation(&self, numbers: Range<i64>) -> SelectStatement {
+        let own = |value: Expr| -> Expr {
+            Expr::from(Func::coalesce([value, 0.into()])).cast_as("bigint")
+        };
+        let mut page = Query::select();
+        page.exprs(self.keys.iter().map(|by| Source::Operations.key(self.dialect, *by)))
+            .exprs(values().into_iter().take(SUMS - 1).map(own))
+            .from(operation::Entity)
+            .and_where(Column::FinishedAt.is_not_null());
+        select(&mut page, &Selection::Numbers(numbers));
+        page
+    }
+
+    /// Refunds with these numbers, one by one: the keys of the operation, the amount, and 1 where that
+    /// has a cost.
+    pub(crate) fn each_refund(&self, numbers: Range<i64>) -> SelectStatement {
+        let has_cost: Expr = Expr::case(Column::ProviderCost.is_not_null(), 1).finally(0).into();
+        let mut page = Query::select();
+        page.exprs(self.keys.iter().map(|by| Source::Operations.key(self.dialect, *by)))
+            .expr(posting::Column::Amount.into_expr())
+            .expr(has_cost.cast_as("bigint"))
+            .from(posting::Entity)
+            .cross_join(operation::Entity);
+        refunds_of(&mut page, &numbers);
+        page
+    }
+
+    fn grouped(&self, source: Source, sums: impl IntoIterator<Item = Expr>) -> SelectStatement {
+        let mut select = Query::select();
+        select
+            .exprs(self.keys.iter().map(|by| source.key(self.dialect, *by)))
+            .expr(wallet::Column::Currency.into_expr())
+            .exprs(sums)
+            // By place: an expression need not be the same one twice.
+            .add_group_by((1..=self.keys.len().saturating_add(1)).map(at_place));
+        select
+    }
+
+    fn join_wallets(&self, select: &mut SelectStatement, source: Source) {
+        let UsageFilter { wallet, api_key, model, route } = self.filter;
+        // Wallets come last in the join, whatever the planner thinks of them.
+        select
+            .cross_join(wallet::Entity)
+            .and_where(wallet::Column::Id.into_expr().eq(source.column("wallet_id")));
+        let ids = [
+            ("wallet_id", wallet.map(|id| id.to_bytes())),
+            ("api_key_id", api_key.map(|id| id.to_bytes())),
+        ];
+        for (name, id) in ids {
+            if let Some(id) = id {
+                select.and_where(source.column(name).eq(id.to_vec()));
+            }
+        }
+        if let Some(model) = model {
+            select.and_where(source.column("model").eq(model.as_str()));
+        }
+        if let Some(route) = route {
+            select.and_where(source.route(self.dialect).eq(route.as_str()));
+        }
+    }
+}
+
+/// Addend of an operation for each sum, in the order of [`SUM_COLUMNS`]; nothing, or null, where it
+/// adds nothing.
+fn values() -> [Expr; SUMS] {
+    let only = |those: Expr, then: Expr| -> Expr { Expr::case(those, then).into() };
+    let one = |those: Expr| only(those, 1.into());
+    let [completed, refused, abandoned] =
+        ["completed", "refused", "abandoned"].map(|phase| one(Column::Phase.eq(phase)));
+    let estimated = one(Column::MetersSource.eq("estimated"));
+    let [
+        input,
+        cached_input,
+        cache_write,
+        audio_input,
+        output,
+        reasoning,
+        audio_output,
+        request,
+        image,
+    ] = METERS.map(|meter| meter.into_expr());
+    let [charge, cost] = [Column::Charge, Column::ProviderCost].map(|it| it.into_expr());
+    // A run that may have cost something, and that nobody was charged for.
+    let is_exposed = Column::Phase.is_in(["refused", "abandoned"]);
+    let exposure = only(is_exposed, Column::Hold.into_expr());
+    let costed = one(Column::ProviderCost.is_not_null());
+    // Nothing of what has no cost: it is absent there, and so is the difference.
+    let margin = charge.clone().sub(cost.clone());
+    [
+        completed,
+        refused,
+        abandoned,
+        estimated,
+        input,
+        cached_input,
+        cache_write,
+        audio_input,
+        output,
+        reasoning,
+        audio_output,
+        request,
+        image,
+        charge,
+        Column::Shortfall.into_expr(),
+        zero(),
+        exposure,
+        costed,
+        cost,
+        margin,
+    ]
+}
+
+fn select(page: &mut SelectStatement, selection: &Selection) {
+    match selection {
+        Selection::Numbers(numbers) => {
+            page.and_where(Column::Seq.gte(numbers.start))
+                .and_where(Column::Seq.lt(numbers.end))
+                .and_where(Expr::cust(IS_NOT_LATE));
+        }
+        Selection::Late => {
+            page.and_where(Expr::cust(IS_LATE));
+        }
+        Selection::Ended(numbers) => {
+            page.and_where(Column::Seq.is_in(numbers.iter().copied()));
+        }
+    }
+}
+
+fn refunds_of(page: &mut SelectStatement, postings: &Range<i64>) {
+    page.and_where(Column::Id.into_expr().eq(posting::Column::OperationId.into_expr()))
+        .and_where(posting::Column::Kind.eq("refund"))
+        .and_where(posting::Column::Seq.gte(postings.start))
+        .and_where(posting::Column::Seq.lt(postings.end));
+}
+
+fn finished_in(page: &mut SelectStatement, finished: &Range<i64>) {
+    page.and_where(Column::FinishedAt.gte(finished.start))
+        .and_where(Column::FinishedAt.lt(finished.end));
+}
+
+fn at_place(place: usize) -> Expr {
+    Expr::cust(place.to_string())
+}
+
+/// A sum over nothing.
+fn zero() -> Expr {
+    Expr::cust("CAST(0 AS bigint)")
+}

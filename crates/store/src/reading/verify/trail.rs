@@ -1,0 +1,117 @@
+//! The trail of administration, a page by its numbers: no row is missing, each follows the one before,
+//! and the head is the last of them.
+//!
+//! A MAC is checked where the server secret that made it is known. Whoever has that secret can write
+//! another trail: only a head that was printed before tells the two apart, and is compared by people.
+
+use holdfast_domain::audit::TrailHead;
+use sea_orm::Value;
+
+use super::PageBounds;
+use crate::errand::reads::HEAD;
+use crate::errand::trail::{self, LAST, ROW};
+use crate::reading::{ReadError, ReadTransaction};
+use crate::rows::{BadRow, Cells};
+use crate::verify::{Subject, Verification};
+
+/// Rows read at once.
+const PAGE: usize = 1_000;
+
+pub(super) async fn check(
+    db: &ReadTransaction,
+    PageBounds { options, after, until }: PageBounds,
+    found: &mut Verification,
+) -> Result<Option<i64>, ReadError> {
+    let mut head = head_at(db, after).await?;
+    let sql = format!(
+        "SELECT {ROW} FROM audit AS a WHERE a.seq > $1 AND a.seq <= $2 ORDER BY a.seq LIMIT $3"
+    );
+    let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+    let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;
+    for row in &page {
+        let mut cells = Cells::new(row);
+        let row = match trail::row(&mut cells) {
+            Ok(row) => row,
+            Err(error) => {
+                found.unreadable(Subject::Book, &error);
+                // The rows after it cannot be compared with what cannot be read: numbers go on.
+                head = head_of(&mut Cells::new(row)).map_err(ReadError::Row)?;
+                continue;
+            }
+        };
+        let next = head.seq.saturating_add(1);
+        if row.seq != next {
+            found.missing("rows of the trail", signed(next), signed(row.seq).saturating_sub(1));
+        } else if !options.secrets.is_empty() {
+            match options.secrets.iter().find(|secret| secret.id() == row.server_secret) {
+                Some(secret) if row.follows(head, &secret.trail_key()) => {}
+                Some(_) => found.report(
+                    Subject::Book,
+                    format!("row {} of its trail was not written by a gateway", row.seq),
+                ),
+                None => found.report(
+                    Subject::Book,
+                    format!(
+                        "row {} of its trail was written with the server secret {}, which is not \
+                         configured",
+                        row.seq, row.server_secret
+                    ),
+                ),
+            }
+        }
+        head = row.head();
+        if options.since.is_some_and(|since| since.seq == head.seq && since != head) {
+            let sentence = format!("row {} of its trail is another one than it was", head.seq);
+            found.report(Subject::Book, sentence);
+        }
+    }
+    if page.len() == PAGE {
+        return Ok(Some(signed(head.seq)));
+    }
+    if let Some(since) = options.since.filter(|since| since.seq > head.seq) {
+        let sentence = format!("its trail ends at row {}, before row {}", head.seq, since.seq);
+        found.report(Subject::Book, sentence);
+    }
+    check_head(db, found).await?;
+    Ok(None)
+}
+
+/// The row before a page, as its head.
+async fn head_at(db: &ReadTransaction, after: i64) -> Result<TrailHead, ReadError> {
+    let sql = "SELECT a.seq, a.mac FROM audit AS a WHERE a.seq = $1";
+    Ok(first(db, sql, [after.into()]).await?.unwrap_or(TrailHead::EMPTY))
+}
+
+/// The head that a statement reads, if there is one.
+async fn first<const N: usize>(
+    db: &ReadTransaction,
+    sql: &str,
+    binds: [Value; N],
+) -> Result<Option<TrailHead>, ReadError> {
+    let rows = db.query(sql, binds).await?;
+    let head = rows.first().map(|row| trail::head(&mut Cells::new(row)));
+    head.transpose().map_err(ReadError::Row)
+}
+
+/// Compares the head with the last row, in one snapshot.
+async fn check_head(db: &ReadTransaction, found: &mut Verification) -> Result<(), ReadError> {
+    let head = first(db, HEAD, []).await?;
+    let last = first(db, LAST, []).await?.unwrap_or(TrailHead::EMPTY);
+    if head != Some(last) {
+        let head = head.map_or_else(|| "missing".to_owned(), |head| head.to_string());
+        found
+            .report(Subject::Book, format!("the head of its trail is {head}, its last row {last}"));
+    }
+    Ok(())
+}
+
+/// Number and MAC of a row that cannot be read otherwise.
+fn head_of(cells: &mut Cells<'_>) -> Result<TrailHead, BadRow> {
+    let seq = cells.small()?;
+    cells.skip(10);
+    Ok(TrailHead { seq, mac: cells.bytes()? })
+}
+
+fn signed(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}

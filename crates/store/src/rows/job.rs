@@ -1,0 +1,182 @@
+//! Jobs as rows, and the statements that write them: one each, which answers with the row after it.
+
+use std::time::Duration;
+
+use holdfast_domain::job::{Job, JobEnding, JobKind, JobLease, JobState, JobStep};
+use holdfast_domain::operation::Node;
+use holdfast_domain::{Incarnation, JobId, NodeName, Timestamp};
+
+use super::{BadRow, Cells, signed};
+use crate::dialect::Dialect;
+
+/// The columns that [`job`] reads, of `jobs`.
+pub(crate) const JOB: &str = "id, kind, state, step_done, step_of, step_place, report, owner, \
+    incarnation, lease_ends_at, created_at, started_at, finished_at";
+
+/// Numbers of jobs back to which those are kept that have ended.
+const KEPT: i64 = 1_000;
+
+/// Write of jobs: a transaction of one statement.
+#[derive(Debug, Clone)]
+pub(crate) enum JobWrite {
+    /// Deletes the oldest of those that have ended.
+    Prune,
+    Start {
+        id: JobId,
+        kind: JobKind,
+    },
+    Claim {
+        owner: Node,
+        lease: Duration,
+    },
+    Keep {
+        id: JobId,
+        owner: Node,
+        step: JobStep,
+        lease: Duration,
+    },
+    Finish {
+        id: JobId,
+        owner: Node,
+        step: JobStep,
+        ending: JobEnding,
+    },
+}
+
+/// Bind of a [`JobWrite`].
+#[derive(Debug, Clone)]
+pub(crate) enum JobBind {
+    Int(i64),
+    Text(Option<String>),
+    Bytes(Vec<u8>),
+}
+
+impl JobWrite {
+    /// Text of the statement. It numbers its binds as SQLite does where `dialect` is that.
+    pub(crate) fn sql(&self, dialect: Dialect) -> String {
+        let sql = match self {
+            Self::Prune => format!(
+                "DELETE FROM jobs WHERE finished_at IS NOT NULL
+                 AND seq <= (SELECT max(seq) FROM jobs) - {KEPT}"
+            ),
+            Self::Start { .. } => format!(
+                "INSERT INTO jobs (id, kind, state, created_at) VALUES ($1, $2, 'queued', $3)
+                 ON CONFLICT (id) DO NOTHING RETURNING {JOB}"
+            ),
+            Self::Claim { .. } => {
+                let kinds = JobKind::ALL.map(|kind| format!("'{}'", kind.label())).join(", ");
+                // Of two processes that claim at once on a server one takes the next job.
+                let locked = match dialect {
+                    Dialect::Sqlite => "",
+                    Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
+                };
+                format!(
+                    "UPDATE jobs SET state = 'running', owner = $1, incarnation = $2,
+                     lease_ends_at = $3, started_at = coalesce(started_at, $4)
+                     WHERE seq = (SELECT seq FROM jobs WHERE finished_at IS NULL
+                        AND kind IN ({kinds}) AND (lease_ends_at IS NULL OR lease_ends_at <= $4)
+                        ORDER BY seq LIMIT 1 {locked})
+                     RETURNING {JOB}"
+                )
+            }
+            Self::Keep { .. } => format!(
+                "UPDATE jobs SET step_done = $4, step_of = $5, step_place = $6, report = $7,
+                 lease_ends_at = $8
+                 WHERE id = $1 AND owner = $2 AND incarnation = $3 RETURNING {JOB}"
+            ),
+            Self::Finish { .. } => format!(
+                "UPDATE jobs SET step_done = $4, step_of = $5, step_place = $6, report = $7,
+                 finished_at = $8, state = $9, owner = NULL, incarnation = NULL,
+                 lease_ends_at = NULL
+                 WHERE id = $1 AND owner = $2 AND incarnation = $3 RETURNING {JOB}"
+            ),
+        };
+        match dialect {
+            // `$1` would be a name there, and not the first bind.
+            Dialect::Sqlite => sql.replace('$', "?"),
+            Dialect::Postgres => sql,
+        }
+    }
+
+    /// Binds at this moment of the database's clock.
+    pub(crate) fn binds(&self, now: Timestamp) -> Vec<JobBind> {
+        let at = |moment: Timestamp| JobBind::Int(moment.as_micros());
+        match self {
+            Self::Prune => Vec::new(),
+            Self::Start { id, kind } => {
+                vec![JobBind::Bytes(id.to_bytes().to_vec()), text(kind.label()), at(now)]
+            }
+            Self::Claim { owner, lease } => {
+                let Node { name, incarnation } = owner;
+                let incarnation = JobBind::Bytes(incarnation.to_bytes().to_vec());
+                vec![text(name.as_str()), incarnation, at(now.after(*lease)), at(now)]
+            }
+            Self::Keep { id, owner, step, lease } => {
+                let mut binds = step_binds(*id, owner, step);
+                binds.push(at(now.after(*lease)));
+                binds
+            }
+            Self::Finish { id, owner, step, ending } => {
+                let mut binds = step_binds(*id, owner, step);
+                binds.extend([at(now), text(ending.state().label())]);
+                binds
+            }
+        }
+    }
+}
+
+fn text(text: &str) -> JobBind {
+    JobBind::Text(Some(text.to_owned()))
+}
+
+fn step_binds(id: JobId, Node { name, incarnation }: &Node, step: &JobStep) -> Vec<JobBind> {
+    let JobStep { done, of, place, report } = step;
+    let optional = |text: &Option<Box<str>>| JobBind::Text(text.as_deref().map(str::to_owned));
+    vec![
+        JobBind::Bytes(id.to_bytes().to_vec()),
+        text(name.as_str()),
+        JobBind::Bytes(incarnation.to_bytes().to_vec()),
+        JobBind::Int(signed(*done)),
+        JobBind::Int(signed(*of)),
+        optional(place),
+        optional(report),
+    ]
+}
+
+/// Reads [`JOB`].
+pub(crate) fn job(cells: &mut Cells<'_>) -> Result<Job, BadRow> {
+    let id = JobId::from_bytes(cells.bytes()?);
+    let kind =
+        cells.parse(|label: String| JobKind::ALL.into_iter().find(|it| it.label() == label))?;
+    let state =
+        cells.parse(|label: String| JobState::ALL.into_iter().find(|it| it.label() == label))?;
+    let step = JobStep {
+        done: cells.small()?,
+        of: cells.small()?,
+        place: cells.opt_text()?.map(Into::into),
+        report: cells.opt_text()?.map(Into::into),
+    };
+    Ok(Job {
+        id,
+        kind,
+        state,
+        step,
+        lease: lease(cells)?,
+        created_at: cells.timestamp()?,
+        started_at: cells.opt_timestamp()?,
+        finished_at: cells.opt_timestamp()?,
+    })
+}
+
+fn lease(cells: &mut Cells<'_>) -> Result<Option<JobLease>, BadRow> {
+    let (name, incarnation) = (cells.opt_text()?, cells.opt_bytes()?);
+    let ends_at = cells.opt_timestamp()?;
+    let Some(name) = name else { return Ok(None) };
+    let at = cells.next;
+    let lease = || {
+        let name = NodeName::try_from(name.as_str()).ok()?;
+        let owner = Node { name, incarnation: Incarnation::from_bytes(incarnation?) };
+        Some(JobLease { owner, ends_at: ends_at? })
+    };
+    lease().map(Some).ok_or(BadRow::Value(at))
+}

@@ -1,0 +1,27 @@
+//! An operation that is reopened is noted at once, whether or not the summing has passed its number.
+
+use holdfast_domain::Event;
+use holdfast_store::usage::SummingProgress;
+use holdfast_testkit::laws::tenant::{Tenant, finish, not_run};
+use holdfast_testkit::sample;
+
+use crate::scratch::Home;
+use crate::usage_sums::sum_all;
+
+async fn what_is_reopened_before_its_page_is_summed_once(home: &impl Home) {
+    let (tenant, store) = (Tenant::new(home, 10_000).await, home.store());
+    let claim = tenant.claim();
+    let first = tenant.admit(&claim.clone().build()).await;
+    tenant.step(first.id, not_run(&first)).await;
+    let again = claim.claim_id(sample::fresh()).build();
+    let second = tenant.step(first.id, Event::Claim(Box::new(again))).await;
+    tenant.step(second.id, finish(&second, 20, 10)).await;
+    // Its note is there since it was reopened, and its number is too young to be passed.
+    assert_eq!(store.sum_usage().await.unwrap(), SummingProgress::Done);
+    assert!(sum_all(store).await > 0);
+    assert_eq!(store.verify().await.unwrap().mismatches, []);
+}
+
+crate::scratch::on_every_store! {
+    what_is_reopened_before_its_page_is_summed_once,
+}

@@ -1,0 +1,36 @@
+//! Sending of webhooks: one try to deliver one event to one endpoint, as Standard Webhooks 1.0 has
+//! it. When to try, and what follows, is the domain's ([`holdfast_domain::webhook`]); rows, leases
+//! and the loop over them are the caller's.
+//!
+//! ```text
+//! Sender::permit ─▶ Sender::send ─▶ resolve ─▶ judge every address ─▶ connect to one of these
+//!                        │                                                   │
+//!                        │          TryResult ◀─ status ◀─ POST, signed ◀─ [TLS]
+//!                        └─ all of it within 15 seconds
+//! ```
+//!
+//! The address that was judged is the one that is connected to: the name is looked up once a try,
+//! and TLS is told the name. So a name that changes its address between the two gets nothing.
+//!
+//! Never: a redirect that is followed, a proxy of the environment (behind it nobody knows what is
+//! connected to), a try that is made again, or anything of an answer but its status. Secrets,
+//! signatures, paths and bodies are in no log line and no error.
+//!
+//! Limits: [`ENDPOINT_TRIES_MAX`] tries at once for a webhook and [`PROCESS_TRIES_MAX`] for the
+//! process; [`SenderOptions::TRY_TIME_MAX`] a try, of which one address may take a part; a head of
+//! 16 KiB is read of an answer, and of its body as much, for a second. A look-up whose try has run
+//! out of time keeps a blocking thread until the system's resolver gives up.
+
+mod connect;
+mod exchange;
+mod options;
+mod permits;
+mod resolve;
+mod sender;
+mod signature;
+
+pub use crate::options::{BadOptions, SenderOptions};
+pub use crate::permits::{ENDPOINT_TRIES_MAX, PROCESS_TRIES_MAX, Permit};
+pub use crate::resolve::{AddressError, Resolver, SystemResolver};
+pub use crate::sender::{Delivery, Sender};
+pub use crate::signature::expose_secret;

@@ -1,0 +1,194 @@
+//! Sender of deliveries: what is sent, and the steps of one try.
+//!
+//! Each failure has its label in [`TryResult`], which goes into a row; its cause goes into a line
+//! of the log at `debug`, with the origin and the event and nothing else of the delivery.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_domain::private::Private;
+use holdfast_domain::secret::WebhookKey;
+use holdfast_domain::webhook::{Endpoint, Scheme, TryResult};
+use holdfast_domain::{EventId, Timestamp, WebhookId};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use rustls::pki_types::InvalidDnsNameError;
+use tokio::net::TcpStream;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use crate::connect::{connect, server_name};
+use crate::exchange::{ExchangeError, exchange};
+use crate::options::{BadOptions, SenderOptions, tls};
+use crate::permits::{Permit, Permits};
+use crate::resolve::{AddressError, Resolver, addresses};
+use crate::signature::signatures;
+
+/// Event on its way to an endpoint.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Event that is told: its id is the same at every try, and the receiver knows it again by that.
+    pub event: EventId,
+    /// Endpoint of the webhook, judged by the list of origins of now.
+    pub endpoint: Endpoint,
+    /// Keys that sign, the latest first.
+    pub keys: Vec<WebhookKey>,
+    /// Moment of this try; receivers refuse one that is minutes away from their own clock.
+    pub sent_at: Timestamp,
+    /// The event as JSON.
+    pub body: Private<Bytes>,
+}
+
+/// Sends deliveries.
+pub struct Sender {
+    try_time_max: Duration,
+    resolver: Arc<dyn Resolver>,
+    tls: TlsConnector,
+    permits: Permits,
+}
+
+/// Failure of a try, with its cause.
+#[derive(Debug, thiserror::Error)]
+enum TryError {
+    #[error("the request cannot be written")]
+    Request(#[source] http::Error),
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error("no address of the host takes connections")]
+    Unreached(#[source] io::Error),
+    #[error("the host's name is none that a certificate can have")]
+    Name(#[source] InvalidDnsNameError),
+    #[error("TLS does not come about")]
+    Tls(#[source] io::Error),
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    #[error("the connection did not come about in time")]
+    TimedOut(#[source] Elapsed),
+}
+
+impl Sender {
+    /// A sender with these options, and with all permits.
+    ///
+    /// # Errors
+    ///
+    /// Where TLS cannot be set up with them.
+    pub fn new(options: SenderOptions) -> Result<Self, BadOptions> {
+        let SenderOptions { try_time_max, extra_roots, resolver } = options;
+        let tls = TlsConnector::from(Arc::new(tls(extra_roots)?));
+        Ok(Self { try_time_max, resolver, tls, permits: Permits::default() })
+    }
+
+    /// Permit for one try; `None` where the webhook or the process has none left.
+    #[must_use]
+    pub fn permit(&self, webhook: WebhookId) -> Option<Permit> {
+        self.permits.take(webhook)
+    }
+
+    /// Permits that the process has left: so many deliveries can be sent at once.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.permits.free()
+    }
+
+    /// Webhooks that have no permit left.
+    #[must_use]
+    pub fn busy(&self) -> Vec<WebhookId> {
+        self.permits.busy()
+    }
+
+    /// Looks an endpoint up and judges its addresses, as a try does; connects to none of them.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no address, or one that is not public.
+    pub async fn check(&self, endpoint: &Endpoint) -> Result<(), AddressError> {
+        let addresses = addresses(endpoint, self.resolver.as_ref());
+        let found = timeout(self.try_time_max, addresses).await;
+        found.map_err(AddressError::TimedOut)?.map(drop)
+    }
+
+    /// Sends once. The permit is given back at the end. Dropping the future closes the connection:
+    /// the receiver may have got the delivery all the same.
+    pub async fn send(&self, permit: Permit, delivery: Delivery) -> TryResult {
+        let (event, origin) = (delivery.event, delivery.endpoint.origin().clone());
+        let result = match self.attempt(delivery).await {
+            Ok(status) => TryResult::Answered(status.as_u16()),
+            Err(error) => {
+                let cause: &(dyn Error + 'static) = &error;
+                tracing::debug!(event.id = %event, %origin, error = cause, "delivery failed");
+                error.result()
+            }
+        };
+        drop(permit);
+        result
+    }
+
+    async fn attempt(&self, delivery: Delivery) -> Result<StatusCode, TryError> {
+        let deadline = Instant::now() + self.try_time_max;
+        let endpoint = delivery.endpoint.clone();
+        let request = request(delivery).map_err(TryError::Request)?;
+        let tcp = timeout_at(deadline, self.reach(&endpoint)).await;
+        let tcp = tcp.map_err(TryError::TimedOut)??;
+        let origin = endpoint.origin();
+        match origin.scheme {
+            Scheme::Http => Ok(exchange(tcp, request, deadline).await?),
+            Scheme::Https => {
+                let name = server_name(&origin.host).map_err(TryError::Name)?;
+                let encrypted = timeout_at(deadline, self.tls.connect(name, tcp)).await;
+                let encrypted = encrypted.map_err(TryError::TimedOut)?.map_err(TryError::Tls)?;
+                Ok(exchange(encrypted, request, deadline).await?)
+            }
+        }
+    }
+
+    /// Connects to an address of the endpoint that was judged by this very try.
+    async fn reach(&self, endpoint: &Endpoint) -> Result<TcpStream, TryError> {
+        let addresses = addresses(endpoint, self.resolver.as_ref()).await?;
+        connect(&addresses).await.map_err(TryError::Unreached)
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sender({} permits)", self.free())
+    }
+}
+
+/// Delivery as a request: its id, its moment, its signatures, and the event.
+fn request(delivery: Delivery) -> http::Result<Request<Full<Bytes>>> {
+    let Delivery { event, endpoint, keys, sent_at, body: Private(body) } = delivery;
+    let (id, seconds) = (event.to_string(), sent_at.as_seconds());
+    let signature = signatures(&keys, &id, seconds, &body);
+    Request::post(endpoint.target())
+        .header(HOST, endpoint.origin().authority())
+        .header(USER_AGENT, concat!("holdfast/", env!("CARGO_PKG_VERSION")))
+        .header(CONTENT_TYPE, "application/json")
+        // The next delivery may be hours away.
+        .header(CONNECTION, "close")
+        .header("webhook-id", id)
+        .header("webhook-timestamp", seconds)
+        .header("webhook-signature", signature)
+        .body(Full::new(body))
+}
+
+impl TryError {
+    const fn result(&self) -> TryResult {
+        match self {
+            Self::Request(_) => TryResult::UrlRefused,
+            Self::Address(AddressError::NotFound(_)) => TryResult::HostNotFound,
+            Self::Address(AddressError::NotPublic) => TryResult::AddressRefused,
+            Self::Unreached(_) => TryResult::Unreached,
+            Self::Name(_) | Self::Tls(_) => TryResult::TlsFailed,
+            Self::Exchange(ExchangeError::Broken(_)) => TryResult::Broken,
+            Self::Address(AddressError::TimedOut(_))
+            | Self::Exchange(ExchangeError::TimedOut(_))
+            | Self::TimedOut(_) => TryResult::TimedOut,
+        }
+    }
+}
