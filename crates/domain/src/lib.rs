@@ -57,6 +57,7 @@ mod base62;
 pub mod billing;
 pub mod conduct;
 pub mod credential;
+pub mod event;
 pub mod hold;
 pub mod identity;
 pub mod job;

@@ -21,7 +21,7 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS];
+pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -94,6 +94,20 @@ const USAGE_HOURS: Migration = Migration {
 pub(crate) fn schema(dialect: Dialect) -> String {
     MIGRATIONS.iter().map(|migration| migration.texts(dialect)[0]).collect::<Vec<_>>().join("\n")
 }
+
+const EVENTS: Migration = Migration {
+    version: 5,
+    name: "events",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0005_events.up.sql"),
+        include_str!("../../migrations/sqlite/0005_events.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0005_events.up.sql"),
+        include_str!("../../migrations/postgres/0005_events.down.sql"),
+    ],
+    loss: &[LostTable { table: "events", nouns: ["event", "events"] }],
+};
 
 impl Migration {
     pub(super) const fn texts(&self, dialect: Dialect) -> [&'static str; 2] {

@@ -1,0 +1,122 @@
+//! Events: what people and their machines are told of, written where it happened.
+//!
+//! ```text
+//! transaction of what happened ─▶ row of `events` ─┬─▶ list in the API
+//!                                                  ├─▶ body of a webhook
+//!                                                  └─▶ feed of the console
+//! ```
+//!
+//! A row is written in the transaction of what it tells, so nothing is told that did not happen, and
+//! nothing is lost that did. Rows are kept for a while (`retention.events`) and then deleted: an event
+//! tells, and the book proves.
+//!
+//! Never in an event: a prompt, an answer, a secret. Costs, routes and nodes are the operator's, and
+//! stand in none of them either, because a wallet's holder reads its events.
+
+use std::fmt;
+
+use crate::{EventId, Timestamp, WalletId};
+
+/// Writes the kinds with their names.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $label:literal),+ $(,)?) => {
+        /// Kind of an event. Names are fixed: receivers switch on them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum EventKind {
+            $($(#[$doc])* $name),+
+        }
+
+        impl EventKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The name in rows, answers and webhooks.
+            #[must_use]
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label),+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A deposit was booked.
+    WalletCredited = "wallet.credited",
+    /// An adjustment was booked.
+    WalletDebited = "wallet.debited",
+    /// What a wallet has went from its threshold or above to below it.
+    WalletLow = "wallet.low",
+    /// New runs of a wallet were stopped.
+    WalletSuspended = "wallet.suspended",
+    /// New runs of a wallet were let in again.
+    WalletResumed = "wallet.resumed",
+    /// A wallet was closed for good.
+    WalletClosed = "wallet.closed",
+    /// An external reference was sent again, for something else.
+    DepositConflict = "deposit.conflict",
+    /// An API key was issued.
+    ApiKeyIssued = "api_key.issued",
+    /// An API key got another credential.
+    ApiKeyRotated = "api_key.rotated",
+    /// New runs of an API key were stopped.
+    ApiKeySuspended = "api_key.suspended",
+    /// New runs of an API key were let in again.
+    ApiKeyResumed = "api_key.resumed",
+    /// An API key was ended for good.
+    ApiKeyRevoked = "api_key.revoked",
+    /// An API key has spent what it may in a window.
+    ApiKeyLimitReached = "api_key.limit_reached",
+    /// An operation was ended without knowledge of what its run used.
+    OperationAbandoned = "operation.abandoned",
+    /// An operation has made no progress for a while.
+    OperationStuck = "operation.stuck",
+    /// A part of a charge was given back.
+    OperationRefunded = "operation.refunded",
+    /// A webhook is sent to no more.
+    WebhookDisabled = "webhook.disabled",
+}
+
+impl EventKind {
+    /// The kind of this name.
+    #[must_use]
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.label() == label)
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// An event as its row tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRecord {
+    /// Its id, which a webhook repeats as `webhook-id`.
+    pub id: EventId,
+    /// Its kind.
+    pub kind: EventKind,
+    /// Wallet whose holder may read it; none where it is the operator's alone.
+    pub wallet: Option<WalletId>,
+    /// Moment at which it happened.
+    pub created_at: Timestamp,
+    /// What happened: a JSON object, in the words of the API.
+    pub data: Box<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        let names: BTreeSet<_> = EventKind::ALL.iter().map(|kind| kind.label()).collect();
+        assert_eq!(names.len(), EventKind::ALL.len());
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::from_label(kind.label()), Some(*kind));
+        }
+    }
+}
