@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::Directory as _;
-use holdfast_domain::listing::{ApiKeyFilter, Order, PAGE_MAX, PageRequest};
+use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, Order, PAGE_MAX, PageRequest};
 use holdfast_domain::operation::{Claim, Finish, Lease, Node, SealedResult};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::{
-    ApiKeyId, Event, Incarnation, Journal, NodeName, Nodes, Prices, Snapshot, WalletId,
+    ApiKeyId, CredentialId, Event, Incarnation, Journal, NodeName, Nodes, Prices, Snapshot,
+    WalletId,
 };
 use holdfast_store::{DatabaseUrl, Options, Store};
 use holdfast_testkit::laws::tenant::{judged, operation_change};
@@ -22,13 +23,29 @@ use crate::pairs::{HOLD, Pairs, SEALED_LEN, Work, runtime};
 /// A node that does not renew its lease loses what it runs to the others.
 const HEARTBEAT: Duration = Duration::from_secs(4);
 
-/// The API keys of the database, each with its wallet.
-async fn keys(store: &Store) -> Arc<[(ApiKeyId, WalletId)]> {
+/// API key that pairs are made for.
+struct PairKey {
+    id: ApiKeyId,
+    wallet: WalletId,
+    /// Credential that results name as the one they are sealed for.
+    credential: CredentialId,
+}
+
+impl PairKey {
+    fn of(listing: &ApiKeyListing) -> Self {
+        let ApiKeyListing { api_key, credentials } = listing;
+        let credential = credentials.first().expect("a credential in force").id;
+        Self { id: api_key.id, wallet: api_key.wallet, credential }
+    }
+}
+
+/// The API keys of the database.
+async fn keys(store: &Store) -> Arc<[PairKey]> {
     let mut keys = Vec::new();
     let mut request = PageRequest::first(Order::Oldest, PAGE_MAX);
     loop {
         let page = store.api_keys(ApiKeyFilter::default(), request).await.expect("the database");
-        keys.extend(page.rows.iter().map(|it| (it.api_key.id, it.api_key.wallet)));
+        keys.extend(page.rows.iter().map(PairKey::of));
         request.after = page.next;
         if page.next.is_none() {
             return keys.into();
@@ -92,7 +109,7 @@ async fn beat(store: &Store, node: &Node, entry: LeaseMode) -> HeartbeatOutcome 
 
 struct StoreWorker {
     store: Store,
-    keys: Arc<[(ApiKeyId, WalletId)]>,
+    keys: Arc<[PairKey]>,
     /// Key at which it begins, and its step each turn: together the hands use all alike.
     at: usize,
     step: usize,
@@ -102,10 +119,10 @@ struct StoreWorker {
 impl Work for StoreWorker {
     async fn pair(&mut self, turn: usize) {
         let at = (self.at + turn * self.step) % self.keys.len();
-        let (api_key, wallet) = *self.keys.get(at).expect("a key");
+        let key = self.keys.get(at).expect("a key");
         let claim = ClaimBuilder::from_claim(self.claim.clone())
-            .api_key(api_key)
-            .wallet(wallet)
+            .api_key(key.id)
+            .wallet(key.wallet)
             .request_key(sample::fresh_request_key())
             .claim_id(sample::fresh())
             .build();
@@ -115,7 +132,11 @@ impl Work for StoreWorker {
         let finish = Finish {
             claim: operation.owner.claim,
             metered: sample::metered(100, 20),
-            result: SealedResult { sealed: vec![7; SEALED_LEN].into(), ..sample::result("") },
+            result: SealedResult {
+                credential: key.credential,
+                sealed: vec![7; SEALED_LEN].into(),
+                ..sample::result("")
+            },
             attempts: sample::attempts(),
         };
         let snapshot = Snapshot {
