@@ -18,8 +18,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
-    ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, NewPosting, RefundableOperation,
-    UseCase, WalletPatch, WalletRecord,
+    ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, KnownPosting, NewPosting,
+    RefundableOperation, UseCase, WalletPatch, WalletRecord,
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
@@ -212,7 +212,7 @@ pub struct AccountFacts {
     /// External ids among those of the action that other things of their kind have.
     pub taken_external_ids: BTreeSet<String>,
     /// Posting of the action's id.
-    pub posting: Option<Posting>,
+    pub posting: Option<KnownPosting>,
     /// Deposit of the action's reference.
     pub referenced: Option<Posting>,
     /// Operation of a refund.

@@ -12,7 +12,7 @@
 //! databases, but for the lock of a row, which a transaction of SQLite has of the whole file.
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountFacts, RefundableOperation, RequestRecord,
+    AccountAction, AccountCommand, AccountFacts, KnownPosting, RefundableOperation, RequestRecord,
 };
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::ledger::PostingKind;
@@ -187,11 +187,17 @@ fn admin_key(dialect: Dialect, id: AdminKeyId) -> Read {
 }
 
 fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read {
-    let sql = format!("SELECT {} FROM postings AS t WHERE t.id = $1", rows::POSTING);
+    let sql = format!(
+        "SELECT {}, {} FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
+         WHERE t.id = $1",
+        rows::POSTING,
+        rows::POSTING_DETAILS
+    );
     Read {
         statement: dialect.statement(&sql, [blob(new.posting.id.to_bytes())]),
         take: |findings, cells| {
-            findings.facts.posting = Some(rows::posting(cells)?);
+            let (posting, details) = (rows::posting(cells)?, rows::posting_details(cells)?);
+            findings.facts.posting = Some(KnownPosting { posting, details });
             Ok(())
         },
     }

@@ -17,6 +17,7 @@ mod proxy;
 mod purge;
 mod raw;
 mod remembered;
+mod repetition;
 mod report;
 mod schema;
 mod scratch;

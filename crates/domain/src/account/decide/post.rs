@@ -15,10 +15,11 @@ pub(super) fn post(
 ) -> Result<AccountEffect, AccountRefusal> {
     let posting = &new.posting;
     if let Some(known) = &facts.posting {
-        return if known == posting {
-            Ok(AccountEffect::already_done(Thing::Posting(known.id)))
+        // All that was asked, the reference too: one that is not compared would pass for booked.
+        return if known.is_all_of(new) {
+            Ok(AccountEffect::already_done(Thing::Posting(known.posting.id)))
         } else {
-            Err(AccountRefusal::PostingConflict(known.clone()))
+            Err(AccountRefusal::PostingConflict(known.posting.clone()))
         };
     }
     if let Some(known) = &facts.referenced {
