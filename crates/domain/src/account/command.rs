@@ -90,6 +90,8 @@ pub enum AccountAction {
         wallet: WalletId,
         /// The keys, each with its first credential.
         keys: Vec<(NewApiKey, Credential)>,
+        /// True where the actor grants no more than the wallet's `key_spend`.
+        is_bounded: bool,
     },
     /// Edit an API key.
     EditApiKey {
@@ -101,6 +103,8 @@ pub enum AccountAction {
         patch: ApiKeyPatch,
         /// Number of edits that the actor has seen, where that matters.
         expected: Option<u32>,
+        /// True where the actor grants no more than the wallet's `key_spend`.
+        is_bounded: bool,
     },
     /// Stop new runs of an API key.
     SuspendApiKey(ApiKeyId),

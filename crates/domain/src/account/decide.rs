@@ -3,6 +3,8 @@
 //! Order: the request key first ([`replay`]), then whether the thing is there, then whether it was
 //! edited meanwhile, then names, and then the rules of the thing itself. So a repetition is answered
 //! whatever has become of the thing, and a refusal names the first cause that its sender can mend.
+//! Whatever time or a setting changes is judged here for that reason: ends that pass, bounds that
+//! somebody moves.
 //!
 //! A change that changes nothing is done, with no write and no row of the trail. Never in here: a
 //! look at a clock or a store; what is not in the facts was not read under the locks.
@@ -21,7 +23,8 @@ use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
 use super::{AdminCredential, AdminKey, Role, WalletRecord};
 use crate::credential::{ApiKey, Credential, NewApiKey};
-use crate::{AdminKeyId, ApiKeyId, Micros};
+use crate::limits::SpendLimit;
+use crate::{AdminKeyId, ApiKeyId, Micros, Timestamp};
 
 /// Answers a command whose request key is bound already.
 ///
@@ -75,13 +78,20 @@ pub fn decide(
             Ok(effect)
         }
         Action::Post(new) => post(new, facts),
-        Action::IssueApiKeys { keys, .. } => issue_api_keys(keys, facts),
-        Action::EditApiKey { patch, expected, .. } => {
+        Action::IssueApiKeys { keys, is_bounded, .. } => issue_api_keys(keys, *is_bounded, facts),
+        Action::EditApiKey { patch, expected, is_bounded, .. } => {
             let before = api_key(facts)?;
             expect(*expected, before.edited)?;
             let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
             refuse_taken(names, facts)?;
-            Ok(api_key_effect(before, before.edit(patch)?))
+            refuse_passed(patch.ends_at.flatten(), facts)?;
+            let after = before.edit(patch)?;
+            if *is_bounded {
+                // The bound that the key has after it, whatever is edited: an end that is moved or a
+                // model that is added makes an unbounded key worth more.
+                refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
+            }
+            Ok(api_key_effect(before, after))
         }
         Action::SuspendApiKey(_) => {
             let before = api_key(facts)?;
@@ -138,6 +148,26 @@ fn refuse_taken(
     Ok(())
 }
 
+/// Refuses an end that is not to come. Judged here and not where it was read: a repetition that
+/// comes after the end is answered from its request key.
+fn refuse_passed(ends_at: Option<Timestamp>, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+    if ends_at.is_some_and(|end| end <= facts.now) {
+        return Err(AccountRefusal::EndPassed);
+    }
+    Ok(())
+}
+
+/// Refuses a key that could spend more than the wallet lets be granted.
+fn refuse_unbounded(
+    wallet: &WalletRecord,
+    spend: Option<SpendLimit>,
+) -> Result<(), AccountRefusal> {
+    let most = wallet.key_spend.ok_or(AccountRefusal::KeySpendUnset)?;
+    let is_within =
+        spend.is_some_and(|spend| spend.window == most.window && spend.micros <= most.micros);
+    if is_within { Ok(()) } else { Err(AccountRefusal::KeySpendExceeded(most)) }
+}
+
 fn create_wallet(
     record: &WalletRecord,
     facts: &AccountFacts,
@@ -171,9 +201,17 @@ fn api_key_effect(before: &ApiKey, after: ApiKey) -> AccountEffect {
 
 fn issue_api_keys(
     keys: &[(NewApiKey, Credential)],
+    is_bounded: bool,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
-    wallet(facts)?.refuse_closed()?;
+    let payer = wallet(facts)?;
+    payer.refuse_closed()?;
+    for (new, _credential) in keys {
+        refuse_passed(new.grant.ends_at, facts)?;
+        if is_bounded {
+            refuse_unbounded(payer, new.grant.limits.spend)?;
+        }
+    }
     let (mut writes, mut entries) = (Vec::new(), Vec::new());
     let mut facts = facts.clone();
     for (new, credential) in keys {
@@ -227,6 +265,7 @@ fn issue_admin_key(
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
     refuse_taken([Some(&key.name), None], facts)?;
+    refuse_passed(key.ends_at, facts)?;
     let made = AdminKey { created_at: facts.now, revoked_at: None, ..key.clone() };
     let changes = admin_key_changes(None, &made);
     let thing = Thing::AdminKey(made.id);

@@ -106,17 +106,19 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             reads.extend(refundable(dialect, &new.posting.kind));
             reads
         }
-        Action::IssueApiKeys { wallet: id, keys } => {
+        Action::IssueApiKeys { wallet: id, keys, .. } => {
             let names = keys.iter().map(|(key, _)| &key.name).collect();
             let external = keys.iter().filter_map(|(key, _)| key.external_id.as_ref()).collect();
             let mut reads = taken_of_keys(dialect, (*id, None), names, external);
             reads.push(wallet(dialect, *id));
             reads
         }
-        Action::EditApiKey { api_key: id, wallet, patch, .. } => {
+        Action::EditApiKey { api_key: id, wallet: payer, patch, is_bounded, .. } => {
             let external = patch.external_id.iter().flatten().collect();
             let names = patch.name.iter().collect();
-            let mut reads = taken_of_keys(dialect, (*wallet, Some(*id)), names, external);
+            let mut reads = taken_of_keys(dialect, (*payer, Some(*id)), names, external);
+            // Its lock is one that batches wait for: only where its bound counts.
+            reads.extend(is_bounded.then(|| wallet(dialect, *payer)));
             reads.push(api_key(dialect, *id));
             reads
         }

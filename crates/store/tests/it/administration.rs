@@ -279,7 +279,7 @@ pub(crate) async fn issue(
         let (name, grant) = ((*name).to_owned(), Grant::default());
         (NewApiKey { id, wallet, name, external_id: None, grant }, credential(id))
     });
-    let action = AccountAction::IssueApiKeys { wallet, keys: keys.collect() };
+    let action = AccountAction::IssueApiKeys { wallet, keys: keys.collect(), is_bounded: false };
     let done = act(store, action).await?;
     Ok(done.things.iter().map(|thing| ApiKeyId::from_bytes(thing.id())).collect())
 }
