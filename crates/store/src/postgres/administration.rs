@@ -7,7 +7,6 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
-use super::error::is_certain;
 use super::session::CLOCK;
 use crate::errand::reads::{Findings, Read, facts, opening};
 use crate::errand::{Errand, OfferError, Verdict};
@@ -16,15 +15,13 @@ use crate::rows::{BadRow, Cells};
 impl Postgres {
     /// Does a command in one transaction. An error may be of its COMMIT.
     pub(crate) async fn administer(&self, errand: Errand) -> Result<Verdict, OfferError> {
-        let done = self.errands.write(move |connection, _begun| {
+        let done = self.errands.commit(move |connection, _begun| {
             Box::pin(async move { administer(connection, &errand).await })
         });
-        done.await.map_err(|error| {
-            if is_certain(&error) {
-                OfferError::Unavailable(Box::new(error))
-            } else {
-                OfferError::Uncertain(Box::new(error))
-            }
+        done.await.map_err(|failure| {
+            let is_undone = failure.is_undone();
+            let cause = Box::new(failure.error);
+            if is_undone { OfferError::Unavailable(cause) } else { OfferError::Uncertain(cause) }
         })
     }
 }

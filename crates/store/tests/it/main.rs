@@ -29,4 +29,5 @@ mod usage_reopened;
 mod usage_scale;
 mod usage_sums;
 mod verify;
+mod waits;
 mod withheld;
