@@ -105,15 +105,19 @@ impl Errand {
             statements.extend(writes::statements(self.dialect, write));
         }
         let mut head = findings.head;
-        for (thing, changes) in effect.entries {
+        let mut rows = Vec::new();
+        for (thing, changes) in effect.entries.into_iter().chain(effect.also) {
             // What changed nothing leaves no row: the trail says what was done.
             if changes.is_empty() {
                 continue;
             }
             let row = TrailRow::after(head, &self.command, (thing, changes), now, &self.secret);
             head = row.head();
-            statements.push(trail::insert(self.dialect, &row));
-            statements.extend(trail::insert_address(self.dialect, &row, &self.command));
+            rows.push(row);
+        }
+        for rows in rows.chunks(trail::ROWS_MAX) {
+            statements.push(trail::insert(self.dialect, rows));
+            statements.extend(trail::insert_addresses(self.dialect, rows, &self.command));
         }
         if head != findings.head {
             statements.push(trail::advance(self.dialect, head));

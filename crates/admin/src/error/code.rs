@@ -206,9 +206,10 @@ codes! {
         message: "The admin key has ended. Issue another one.",
     }
     LastOwner {
-        cause: "The last owner's key cannot be ended.",
+        cause: "The last owner's key, or the last one of them that has no end, cannot be ended.",
         label: "last_owner", status: 409, kind: CONFLICT, retry: false,
-        message: "This is the last owner's key. Issue another owner's key first.",
+        message: "This is the last owner's key, or the last one without an end. Issue another owner's \
+            key without an end first.",
     }
     EditConflict {
         cause: "The thing was edited since the number in `If-Match`.",

@@ -74,6 +74,11 @@ pub fn decide(
             let mut effect = wallet_effect(before, before.close(facts.now)?);
             if !effect.writes.is_empty() {
                 effect.writes.push(AccountWrite::RevokeApiKeysOf(*id, facts.now));
+                let revoked = facts.api_keys.iter().map(|key| {
+                    let changes = ApiKey::changes(Some(key), &key.revoke(facts.now));
+                    (Thing::ApiKey(key.id), changes)
+                });
+                effect.also = revoked.collect();
             }
             Ok(effect)
         }
@@ -224,7 +229,7 @@ fn issue_api_keys(
         writes.push(AccountWrite::InsertApiKey(made));
         writes.push(AccountWrite::InsertCredential(credential.clone(), facts.now));
     }
-    Ok(AccountEffect { writes, entries, was_done: false })
+    Ok(AccountEffect { writes, entries, also: Vec::new(), was_done: false })
 }
 
 fn rotate_api_key(
@@ -264,16 +269,25 @@ fn issue_admin_key(
     credential: &AdminCredential,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
-    refuse_taken([Some(&key.name), None], facts)?;
+    let (mut writes, mut also) = (Vec::new(), Vec::new());
+    if let Some(namesake) = &facts.namesake {
+        if !namesake.has_ended(facts.now) {
+            return Err(AccountRefusal::NameTaken(key.name.clone()));
+        }
+        // Nobody can use it any more: it is revoked, so that the name has one holder.
+        let ended = AdminKey { revoked_at: Some(facts.now), ..namesake.clone() };
+        let changes = admin_key_changes(Some(namesake), &ended);
+        also.push((Thing::AdminKey(namesake.id), changes));
+        writes.push(AccountWrite::UpdateAdminKey(ended));
+        writes.push(AccountWrite::EndAdminCredentials(namesake.id, facts.now));
+    }
     refuse_passed(key.ends_at, facts)?;
     let made = AdminKey { created_at: facts.now, revoked_at: None, ..key.clone() };
     let changes = admin_key_changes(None, &made);
     let thing = Thing::AdminKey(made.id);
-    let writes = vec![
-        AccountWrite::InsertAdminKey(made),
-        AccountWrite::InsertAdminCredential(credential.clone(), facts.now),
-    ];
-    Ok(AccountEffect::done(writes, thing, changes))
+    writes.push(AccountWrite::InsertAdminKey(made));
+    writes.push(AccountWrite::InsertAdminCredential(credential.clone(), facts.now));
+    Ok(AccountEffect { also, ..AccountEffect::done(writes, thing, changes) })
 }
 
 fn rotate_admin_key(
@@ -303,9 +317,11 @@ fn revoke_admin_key(id: AdminKeyId, facts: &AccountFacts) -> Result<AccountEffec
     if before.revoked_at.is_some() {
         return Ok(AccountEffect::done(Vec::new(), thing, Vec::new()));
     }
-    let is_last =
-        before.role == Role::Owner && !before.has_ended(facts.now) && facts.other_owners == 0;
-    if is_last {
+    // An owner's key without an end is followed by another one without: those that have an end go by
+    // themselves, and then nobody could issue a key.
+    let others =
+        if before.ends_at.is_none() { facts.other_lasting_owners } else { facts.other_owners };
+    if before.role == Role::Owner && !before.has_ended(facts.now) && others == 0 {
         return Err(AccountRefusal::LastOwner);
     }
     let after = AdminKey { revoked_at: Some(facts.now), ..before.clone() };

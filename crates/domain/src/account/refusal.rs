@@ -91,7 +91,7 @@ pub enum AccountRefusal {
     /// An admin key past its end gets no credential.
     #[error("the admin key has ended")]
     AdminKeyEnded,
-    /// Somebody has to be able to issue keys.
-    #[error("the last owner cannot be ended")]
+    /// Somebody has to be able to issue keys, and to stay so.
+    #[error("the last owner cannot be ended: issue another owner's key without an end first")]
     LastOwner,
 }

@@ -35,7 +35,7 @@ const REFUNDABLE: &str = "SELECT o.wallet_id,
     (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
      WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = $1";
-const OTHER_OWNERS: &str = "SELECT count(*) FROM admin_keys AS a WHERE a.role = 'owner'
+const OTHER_OWNERS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END) FROM admin_keys AS a WHERE a.role = 'owner'
     AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
 
 /// Findings of a command's reads.
@@ -96,9 +96,8 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             reads.push(wallet(dialect, *id));
             reads
         }
-        Action::SuspendWallet(id) | Action::ResumeWallet(id) | Action::CloseWallet(id) => {
-            vec![wallet(dialect, *id)]
-        }
+        Action::SuspendWallet(id) | Action::ResumeWallet(id) => vec![wallet(dialect, *id)],
+        Action::CloseWallet(id) => vec![wallet(dialect, *id), api_keys_of(dialect, *id)],
         Action::Post(new) => {
             let mut reads = vec![posting(dialect, new), wallet(dialect, new.posting.wallet)];
             reads.extend(referenced(dialect, new));
@@ -128,9 +127,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
         Action::RotateApiKey { credential, .. } => vec![api_key(dialect, credential.api_key)],
         Action::AskOperation { .. } => Vec::new(),
         Action::IssueAdminKey(key, _) => {
-            let sql = "SELECT a.name FROM admin_keys AS a
-                WHERE a.name = $1 AND a.revoked_at IS NULL";
-            vec![taken_name(dialect.statement(sql, [key.name.clone().into()]))]
+            vec![namesake(dialect, &key.name)]
         }
         Action::RotateAdminKey { credential, .. } => {
             vec![admin_key(dialect, credential.admin_key)]
@@ -142,6 +139,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
                 statement,
                 take: |findings, cells| {
                     findings.facts.other_owners = cells.small()?;
+                    findings.facts.other_lasting_owners = cells.small()?;
                     Ok(())
                 },
             };
@@ -172,6 +170,35 @@ fn api_key(dialect: Dialect, id: ApiKeyId) -> Read {
         statement: dialect.statement(&sql, [blob(id.to_bytes())]),
         take: |findings, cells| {
             findings.facts.api_key = Some(rows::api_key(cells)?);
+            Ok(())
+        },
+    }
+}
+
+fn api_keys_of(dialect: Dialect, wallet: WalletId) -> Read {
+    let sql = format!(
+        "SELECT {} FROM api_keys AS k WHERE k.wallet_id = $1 AND k.revoked_at IS NULL
+         ORDER BY k.id{}",
+        rows::API_KEY,
+        dialect.row_lock()
+    );
+    Read {
+        statement: dialect.statement(&sql, [blob(wallet.to_bytes())]),
+        take: |findings, cells| {
+            findings.facts.api_keys.push(rows::api_key(cells)?);
+            Ok(())
+        },
+    }
+}
+
+fn namesake(dialect: Dialect, name: &str) -> Read {
+    let sql = format!(
+        "SELECT {ADMIN_KEY} FROM admin_keys AS a WHERE a.name = $1 AND a.revoked_at IS NULL"
+    );
+    Read {
+        statement: dialect.statement(&sql, [name.to_owned().into()]),
+        take: |findings, cells| {
+            findings.facts.namesake = Some(admin_key::admin_key(cells)?);
             Ok(())
         },
     }

@@ -38,7 +38,8 @@ const UPDATE_API_KEY: &str = "UPDATE api_keys SET name = $2, external_id = $3,
     spend_window = $8, models = $9, balance = $10, usage = $11, ends_at = $12, edited = $13,
     suspended_at = $14, revoked_at = $15 WHERE id = $1";
 const REVOKE_KEYS: &str =
-    "UPDATE api_keys SET revoked_at = $2 WHERE wallet_id = $1 AND revoked_at IS NULL";
+    "UPDATE api_keys SET revoked_at = $2, edited = edited + 1
+    WHERE wallet_id = $1 AND revoked_at IS NULL";
 /// Before the keys are revoked: it finds them by that.
 const END_CREDENTIALS_OF_WALLET: &str = "UPDATE credentials SET ends_at = $2
     WHERE api_key_id IN (SELECT id FROM api_keys WHERE wallet_id = $1 AND revoked_at IS NULL)

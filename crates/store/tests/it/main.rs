@@ -7,6 +7,7 @@ mod begins;
 mod commit;
 mod constraints;
 mod differential;
+mod ended;
 mod heat;
 mod identity;
 mod jobs;
