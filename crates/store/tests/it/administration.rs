@@ -152,10 +152,18 @@ async fn of_64_who_race_on_one_request_key_one_does_it(home: &impl Home) {
     for n in 0..64 {
         let store = if n % 2 == 0 { store.clone() } else { other.clone() };
         let racing = racing.clone();
-        racers.spawn(async move { administer(&store, &racing).await });
+        racers.spawn(async move {
+            loop {
+                match store.administer(&racing, &secret()).await {
+                    // No more than 16 of a process wait: the others come again.
+                    Err(CommandError::Unavailable(_)) => tokio::task::yield_now().await,
+                    other => return other.unwrap(),
+                }
+            }
+        });
     }
     let done = racers.join_all().await.into_iter();
-    let made = done.filter(|receipt| !receipt.as_ref().unwrap().replayed).count();
+    let made = done.filter(|receipt| !receipt.replayed).count();
     assert_eq!(made, 1);
     assert_eq!(available(store, wallet).await, 5);
     other.close().await.unwrap();

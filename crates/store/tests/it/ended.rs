@@ -7,8 +7,9 @@ use holdfast_domain::account::{
     AccountAction, AccountReceipt, AccountRefusal, ActorId, AdminCredential, AdminKey, Reach, Role,
     Thing,
 };
-use holdfast_domain::{AdminKeyId, Administration as _, ApiKeys as _, Journal as _, Timestamp};
+use holdfast_domain::{AdminKeyId, Administration as _, Directory as _, Journal as _, Timestamp};
 use holdfast_store::Store;
+use holdfast_testkit::laws::tenant::credential;
 use holdfast_testkit::sample;
 
 use crate::administration::{act, command, issue, key, make_wallet, secret};
@@ -68,7 +69,7 @@ async fn admin_key(
     let credential = AdminCredential {
         id: sample::fresh(),
         admin_key: id,
-        verifier: sample::credential(sample::fresh()).verifier,
+        verifier: credential(sample::fresh()).verifier,
         server_secret: secret().id(),
         ends_at: None,
     };
