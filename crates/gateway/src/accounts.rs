@@ -112,7 +112,6 @@ impl Undone<'_> {
                 CommandFailure::Usage(anyhow!("{nothing}: {message}"))
             }
             error @ (AccountsError::Forbidden { .. }
-            | AccountsError::Unset(_)
             | AccountsError::NotFound(_)
             | AccountsError::Ambiguous(_)
             | AccountsError::NoSecret
@@ -171,6 +170,7 @@ impl Undone<'_> {
             | Refusal::WalletClosed
             | Refusal::WalletFull
             | Refusal::NothingCharged
+            | Refusal::AllowanceSpent { .. }
             | Refusal::EndPassed
             | Refusal::KeySpendUnset
             | Refusal::KeySpendExceeded(_)

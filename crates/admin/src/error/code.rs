@@ -140,6 +140,12 @@ codes! {
         label: "bound_not_set", status: 403, kind: PERMISSION, retry: false,
         message: "Somebody else has to set a bound first.",
     }
+    AllowanceSpent {
+        cause: "The role support refunds no more in a UTC day than `roles.support_refunds` has for the \
+            currency, and less than the amount is left of that.",
+        label: "allowance_spent", status: 403, kind: PERMISSION, retry: false,
+        message: "Refund less, or have it done by somebody with the role finance.",
+    }
     NotFound {
         cause: "There is no such thing, or none that this admin key reaches.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,

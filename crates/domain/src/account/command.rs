@@ -227,6 +227,8 @@ pub struct AccountFacts {
     pub referenced: Option<Posting>,
     /// Operation of a refund.
     pub operation: Option<RefundableOperation>,
+    /// Sum of the actor's refunds of this UTC day, in the currency of the wallet.
+    pub refunded_today: Micros,
 }
 
 impl AccountFacts {
@@ -247,6 +249,7 @@ impl AccountFacts {
             posting: None,
             referenced: None,
             operation: None,
+            refunded_today: Micros::ZERO,
         }
     }
 }

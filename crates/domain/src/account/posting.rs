@@ -30,6 +30,9 @@ pub struct NewPosting {
     pub posting: Posting,
     /// Details beside it.
     pub details: PostingDetails,
+    /// Most, in micros, that the actor's refunds of a UTC day in the wallet's currency come to, this
+    /// one among them; `None`: as much as was charged.
+    pub allowance: Option<Micros>,
 }
 
 /// A posting that is in the book, with what it says beside its money.

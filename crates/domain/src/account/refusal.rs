@@ -71,6 +71,14 @@ pub enum AccountRefusal {
         /// Part of it that was not refunded yet.
         left: Micros,
     },
+    /// More than is left of what the actor may give back in a UTC day.
+    #[error("{left} is left of the {allowance} that this role may refund in a UTC day")]
+    AllowanceSpent {
+        /// Most of a day; zero where nobody has set one.
+        allowance: Micros,
+        /// Part of it that was not given back yet.
+        left: Micros,
+    },
     /// An end has to be a moment to come, by the database's clock.
     #[error("the end has passed: name a moment to come")]
     EndPassed,

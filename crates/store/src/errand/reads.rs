@@ -35,6 +35,13 @@ const REFUNDABLE: &str = "SELECT o.wallet_id,
     (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
      WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = $1";
+/// Its condition on the use case is the one of the partial index `audit_refunds`, letter by letter.
+pub(crate) const REFUNDED_SINCE: &str = "SELECT CAST(coalesce(sum(t.amount), 0) AS bigint)
+    FROM audit AS a JOIN postings AS t ON t.id = a.thing_id
+    JOIN wallets AS w ON w.id = t.wallet_id
+    WHERE a.actor = $1 AND a.use_case = 'posting.refund' AND a.created_at >= $2
+    AND w.currency = (SELECT o.currency FROM wallets AS o WHERE o.id = $3)";
+const DAY_MICROS: i64 = 86_400_000_000;
 const OTHER_OWNERS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END) FROM admin_keys AS a WHERE a.role = 'owner'
     AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
 
@@ -103,6 +110,9 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             reads.extend(referenced(dialect, new));
             // After the lock of the wallet that paid: no other refund comes between.
             reads.extend(refundable(dialect, &new.posting.kind));
+            if new.allowance.is_some() {
+                reads.push(refunded_today(dialect, command, new.posting.wallet, now));
+            }
             reads
         }
         Action::IssueApiKeys { wallet: id, keys, .. } => {
@@ -257,6 +267,25 @@ fn refundable(dialect: Dialect, kind: &PostingKind) -> Option<Read> {
             Ok(())
         },
     })
+}
+
+/// The actor's refunds since midnight, UTC, by the clock that dates the trail.
+fn refunded_today(
+    dialect: Dialect,
+    command: &AccountCommand,
+    wallet: WalletId,
+    now: Timestamp,
+) -> Read {
+    let now = now.as_micros();
+    let midnight = now.saturating_sub(now.rem_euclid(DAY_MICROS));
+    let binds = [command.actor.to_string().into(), midnight.into(), blob(wallet.to_bytes())];
+    Read {
+        statement: dialect.statement(REFUNDED_SINCE, binds),
+        take: |findings, cells| {
+            findings.facts.refunded_today = cells.micros()?;
+            Ok(())
+        },
+    }
 }
 
 /// Reads of the name and the external id that other wallets have.

@@ -1,7 +1,9 @@
 //! The trail and the bound request keys as rows.
 
+use std::time::Duration;
+
 use holdfast_domain::account::{AccountCommand, FieldChange, Thing, UseCase};
-use holdfast_domain::audit::{TrailHead, TrailRow};
+use holdfast_domain::audit::{RefusedAttempts, TrailHead, TrailRow};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{CommandKey, Timestamp};
 use sea_orm::{Statement, Value};
@@ -9,6 +11,9 @@ use sea_orm::{Statement, Value};
 use crate::dialect::{Dialect, blob};
 use crate::rows::{BadRow, Cells};
 
+/// Age at which addresses and counts that stand beside the trail are deleted.
+pub(crate) const BESIDE_TRAIL: Duration = Duration::from_secs(90 * 86_400);
+const HOUR_MICROS: i64 = 3_600_000_000;
 /// Rows of the trail that one statement inserts: 1,200 binds.
 pub(crate) const ROWS_MAX: usize = 100;
 
@@ -110,6 +115,20 @@ fn insert_rows(dialect: Dialect, insert: &str, values: Vec<Value>, rows: usize) 
 
 pub(crate) fn advance(dialect: Dialect, head: TrailHead) -> Statement {
     dialect.statement(ADVANCE, [number(head.seq).into(), blob(head.mac)])
+}
+
+/// Adds attempts to the row of their hour, actor and use case.
+pub(crate) fn count_refused(dialect: Dialect, refused: &RefusedAttempts) -> Statement {
+    let clock = dialect.clock();
+    let sql = format!(
+        "INSERT INTO refused_attempts (hour, actor, use_case, attempts)
+         VALUES ({clock} / {HOUR_MICROS} * {HOUR_MICROS}, $1, $2, $3)
+         ON CONFLICT (hour, actor, use_case)
+         DO UPDATE SET attempts = refused_attempts.attempts + excluded.attempts"
+    );
+    let RefusedAttempts { actor, use_case, attempts } = refused;
+    let binds = [actor.to_string().into(), use_case.label().into(), number(*attempts).into()];
+    dialect.statement(&sql, binds)
 }
 
 /// Binds the request key of a command to what was done.

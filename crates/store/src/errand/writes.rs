@@ -134,7 +134,7 @@ fn update_wallet(dialect: Dialect, record: &WalletRecord) -> Statement {
 }
 
 fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Statement> {
-    let NewPosting { posting, details } = new;
+    let NewPosting { posting, details, .. } = new;
     let (operation, reason) = match &posting.kind {
         PostingKind::Deposit => (None, None),
         PostingKind::Refund(operation) => (Some(operation.to_bytes().to_vec()), None),

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use holdfast_domain::account::{
     AccountCommand, AccountReceipt, KnownAdminCredential, WalletRecord,
 };
-use holdfast_domain::audit::TrailHead;
+use holdfast_domain::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{CredentialId, WalletId};
@@ -53,6 +53,15 @@ impl Administration for Store {
         let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
         let record = |row| rows::wallet_record(&mut Cells::new(row));
         rows.first().map(record).transpose().map_err(unavailable)
+    }
+
+    async fn count_refused(&self, attempts: &[RefusedAttempts]) -> Result<(), Unavailable> {
+        let statements = attempts.iter().map(|it| trail::count_refused(self.dialect(), it));
+        let statements = statements.collect();
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.run(statements).await,
+            WriteBackend::Postgres(postgres) => postgres.run(statements).await,
+        }
     }
 
     async fn trail_head(&self) -> Result<TrailHead, Unavailable> {

@@ -96,7 +96,7 @@ pub(crate) async fn make_wallet(store: &Store, name: &str) -> WalletId {
 
 pub(crate) fn deposit(id: PostingId, wallet: WalletId, amount: i64) -> AccountAction {
     let posting = Posting::new(id, wallet, PostingKind::Deposit, Micros::new(amount)).unwrap();
-    AccountAction::Post(NewPosting { posting, details: PostingDetails::default() })
+    AccountAction::Post(NewPosting { posting, details: PostingDetails::default(), allowance: None })
 }
 
 pub(crate) fn referenced(wallet: WalletId, amount: i64, payment: &str) -> AccountAction {
@@ -105,7 +105,7 @@ pub(crate) fn referenced(wallet: WalletId, amount: i64, payment: &str) -> Accoun
     let reference =
         DepositReference { source: "stripe".to_owned(), external_reference: payment.to_owned() };
     let details = PostingDetails { reference: Some(reference), ..PostingDetails::default() };
-    AccountAction::Post(NewPosting { posting, details })
+    AccountAction::Post(NewPosting { posting, details, allowance: None })
 }
 
 pub(crate) async fn available(store: &Store, wallet: WalletId) -> i64 {
@@ -218,7 +218,11 @@ async fn funds_stay_within_their_bounds(home: &impl Home) {
         let id = sample::fresh();
         let kind = PostingKind::Refund(operation);
         let posting = Posting::new(id, tenant.wallet, kind, Micros::new(amount)).unwrap();
-        AccountAction::Post(NewPosting { posting, details: PostingDetails::default() })
+        AccountAction::Post(NewPosting {
+            posting,
+            details: PostingDetails::default(),
+            allowance: None,
+        })
     };
     act(store, refund(1)).await.unwrap();
     let left = charge.minus(Micros::new(1)).unwrap();
@@ -229,7 +233,11 @@ async fn funds_stay_within_their_bounds(home: &impl Home) {
         let id = sample::fresh();
         let kind = PostingKind::Adjustment("goodwill".to_owned());
         let posting = Posting::new(id, tenant.wallet, kind, Micros::new(amount)).unwrap();
-        AccountAction::Post(NewPosting { posting, details: PostingDetails::default() })
+        AccountAction::Post(NewPosting {
+            posting,
+            details: PostingDetails::default(),
+            allowance: None,
+        })
     };
     let has = available(store, tenant.wallet).await;
     let refused = act(store, adjust(-has - 1)).await;
@@ -265,7 +273,7 @@ async fn a_wallet_is_edited_suspended_and_closed_with_its_keys(home: &impl Home)
     let kind = PostingKind::Adjustment("paid out".to_owned());
     let id = sample::fresh();
     let posting = Posting::new(id, wallet, kind, Micros::new(-5)).unwrap();
-    let new = NewPosting { posting, details: PostingDetails::default() };
+    let new = NewPosting { posting, details: PostingDetails::default(), allowance: None };
     act(store, AccountAction::Post(new)).await.unwrap();
     act(store, AccountAction::CloseWallet(wallet)).await.unwrap();
     for id in api_key {

@@ -35,6 +35,13 @@ pub(super) fn post(
     if let PostingKind::Refund(_) = posting.kind {
         refuse_overrefund(posting, facts)?;
     }
+    if let Some(allowance) = new.allowance {
+        // Read after the head's lock: no other refund of the actor comes between.
+        let left = allowance.minus(facts.refunded_today).unwrap_or(Micros::ZERO).max(Micros::ZERO);
+        if posting.amount > left {
+            return Err(AccountRefusal::AllowanceSpent { allowance, left });
+        }
+    }
     let writes = vec![
         AccountWrite::SetAvailable(posting.wallet, available_after(wallet, posting.amount)?),
         AccountWrite::InsertPosting(new.clone(), facts.now),
@@ -70,7 +77,7 @@ fn available_after(wallet: &WalletRecord, amount: Micros) -> Result<Micros, Acco
 
 /// Fields that the trail has of a posting.
 fn changes(new: &NewPosting) -> Vec<FieldChange> {
-    let NewPosting { posting, details } = new;
+    let NewPosting { posting, details, .. } = new;
     let (operation, own_reason) = match &posting.kind {
         PostingKind::Deposit => (None, None),
         PostingKind::Refund(operation) => (Some(operation.to_string()), None),
