@@ -62,7 +62,7 @@ impl Accounts {
                     .to_owned(),
             });
         }
-        self.refuse_end(principal, new.ends_at).await?;
+        refuse_beyond(principal, new.ends_at)?;
         if let Reach::Wallet(wallet) = new.reach {
             let found = self.book.wallet_record(wallet).await?;
             found.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
@@ -127,24 +127,6 @@ impl Accounts {
         Ok(Outcome { thing: id, replayed: done.replayed })
     }
 
-    /// Refuses an end that has passed, or that is beyond that of whoever grants.
-    async fn refuse_end(
-        &self,
-        principal: &Principal,
-        ends_at: Option<Timestamp>,
-    ) -> Result<(), AccountsError> {
-        let is_beyond = principal.ends_at.is_some_and(|own| ends_at.is_none_or(|end| end > own));
-        let now = self.book.clock().await?;
-        let message = if is_beyond {
-            "nobody grants beyond their own end: name an end that is no later than it"
-        } else if ends_at.is_some_and(|end| end <= now) {
-            "the end has passed: name a moment to come"
-        } else {
-            return Ok(());
-        };
-        Err(AccountsError::Invalid { field: "ends_at", message: message.to_owned() })
-    }
-
     fn admin_credential(
         &self,
         admin_key: AdminKeyId,
@@ -165,4 +147,15 @@ impl Accounts {
 
 fn admin_key_of(thing: &Thing) -> Option<AdminKeyId> {
     if let Thing::AdminKey(id) = thing { Some(*id) } else { None }
+}
+
+/// Refuses an end beyond that of whoever grants, which never moves. Whether it has passed is judged
+/// with the command.
+fn refuse_beyond(principal: &Principal, ends_at: Option<Timestamp>) -> Result<(), AccountsError> {
+    let is_beyond = principal.ends_at.is_some_and(|own| ends_at.is_none_or(|end| end > own));
+    if !is_beyond {
+        return Ok(());
+    }
+    let message = "nobody grants beyond their own end: name an end that is no later than it";
+    Err(AccountsError::Invalid { field: "ends_at", message: message.to_owned() })
 }

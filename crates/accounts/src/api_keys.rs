@@ -1,22 +1,22 @@
 //! API keys: issued, found, listed, edited, suspended, rotated, revoked.
 //!
 //! ```text
-//! role, reach ─▶ reason wanted? ─▶ spend within the wallet's key_spend? ─▶ secret made ─▶ command
+//! role, reach ─▶ reason wanted? ─▶ secret made ─▶ command: request key, end, key_spend, names
 //! ```
 //!
 //! A secret is money. It is told once, to whoever has the key issued or rotated, and only where this
 //! very request made it: a repetition finds the key and no secret, and the key is rotated for
 //! another one. It is made before the command, because only its verifier goes to the store.
 //!
-//! Never in here: a key without a bound for whoever may not spend without one ([`refuse_unbounded`]),
-//! neither at its issue nor by an edit.
+//! Never in here: a judgement that time or a setting changes, such as of an end or of the wallet's
+//! `key_spend`. The command says whether its actor is bound ([`is_bounded`]), and is judged after its
+//! request key was found free, so that a late repetition is answered.
 
 use std::time::Duration;
 
 use aws_lc_rs::rand;
-use holdfast_domain::account::{AccountAction, ApiKeyPatch, Role, Thing, UseCase, WalletRecord};
+use holdfast_domain::account::{AccountAction, ApiKeyPatch, Role, Thing, UseCase};
 use holdfast_domain::credential::{ApiKey, Bearer, Credential, Grant};
-use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
 use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
 use holdfast_domain::secret::CredentialSecret;
@@ -83,22 +83,16 @@ impl Accounts {
             });
         }
         Self::want_reason_of_operator(principal, UseCase::ApiKeyIssue, request)?;
-        for order in orders {
-            refuse_unbounded(principal, &wallet, order.grant.limits.spend)?;
-        }
-        let now = self.book.clock().await?;
-        if orders.iter().any(|order| order.grant.ends_at.is_some_and(|end| end <= now)) {
-            return Err(AccountsError::Invalid {
-                field: "ends_at",
-                message: "the end has passed: name a moment to come".to_owned(),
-            });
-        }
         let mut made = Vec::with_capacity(orders.len());
         for order in orders {
             made.push(self.new_key(wallet.wallet.id, order)?);
         }
         let keys = made.iter().map(|(key, credential, _)| (key.clone(), credential.clone()));
-        let action = AccountAction::IssueApiKeys { wallet: wallet.wallet.id, keys: keys.collect() };
+        let action = AccountAction::IssueApiKeys {
+            wallet: wallet.wallet.id,
+            keys: keys.collect(),
+            is_bounded: is_bounded(principal),
+        };
         let done = self.change(principal, request, action).await?;
         let mut issued = Vec::with_capacity(done.things.len());
         for id in done.things.iter().filter_map(api_key_of) {
@@ -106,7 +100,7 @@ impl Accounts {
             let api_key = match (self.book.api_key(id).await?, own) {
                 (Some(api_key), _) => api_key,
                 // Judged, and not made.
-                (None, Some((key, ..))) => key.clone().issued_at(now),
+                (None, Some((key, ..))) => key.clone().issued_at(done.at),
                 (None, None) => return Err(AccountsError::NotFound(ThingKind::ApiKey)),
             };
             // No secret of a key that is not there, or that another request made.
@@ -174,14 +168,9 @@ impl Accounts {
     ) -> Result<Outcome<ApiKey>, AccountsError> {
         principal.authorize(UseCase::ApiKeyUpdate)?;
         let found = self.reachable_api_key(principal, reference, None).await?;
-        // The bound that the key has after the edit, whatever is edited: an end that is moved or a
-        // model that is added makes an unbounded key worth more.
-        let missing = || AccountsError::NotFound(ThingKind::Wallet);
-        let wallet = self.book.wallet_record(found.wallet).await?.ok_or_else(missing)?;
-        let spend = patch.spend.unwrap_or(found.grant.limits.spend);
-        refuse_unbounded(principal, &wallet, spend)?;
         let (api_key, wallet) = (found.id, found.wallet);
-        let action = AccountAction::EditApiKey { api_key, wallet, patch, expected };
+        let is_bounded = is_bounded(principal);
+        let action = AccountAction::EditApiKey { api_key, wallet, patch, expected, is_bounded };
         self.change_api_key(principal, request, found, action).await
     }
 
@@ -359,31 +348,7 @@ fn api_key_of(thing: &Thing) -> Option<ApiKeyId> {
     if let Thing::ApiKey(id) = thing { Some(*id) } else { None }
 }
 
-/// Refuses a key that could spend more than the wallet lets be granted by this role.
-fn refuse_unbounded(
-    principal: &Principal,
-    wallet: &WalletRecord,
-    spend: Option<SpendLimit>,
-) -> Result<(), AccountsError> {
-    if matches!(principal.role, Role::Owner | Role::HolderAdmin) {
-        return Ok(());
-    }
-    let Some(most) = wallet.key_spend else {
-        return Err(AccountsError::Unset(
-            "the wallet has no key_spend: an owner sets how much a key may spend that this role issues",
-        ));
-    };
-    let is_within =
-        spend.is_some_and(|spend| spend.window == most.window && spend.micros <= most.micros);
-    if is_within {
-        return Ok(());
-    }
-    Err(AccountsError::Invalid {
-        field: "spend_micros",
-        message: format!(
-            "a key of this wallet may spend {} in a window of {} at most",
-            most.micros,
-            most.window.label()
-        ),
-    })
+/// True for whoever grants no more than the wallet's `key_spend`.
+const fn is_bounded(principal: &Principal) -> bool {
+    !matches!(principal.role, Role::Owner | Role::HolderAdmin)
 }

@@ -43,9 +43,6 @@ pub enum AccountsError {
         /// The role.
         role: Role,
     },
-    /// A bound that somebody else has to set first.
-    #[error("{0}")]
-    Unset(&'static str),
     /// There is no such thing, for this principal at least.
     #[error("there is no such {0}")]
     NotFound(ThingKind),

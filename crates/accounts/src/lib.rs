@@ -28,10 +28,12 @@ mod error;
 mod operations;
 mod postings;
 mod principal;
+mod refusals;
 mod table;
 mod text;
 mod wallets;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_domain::account::{
@@ -39,7 +41,11 @@ use holdfast_domain::account::{
 };
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Administration, ApiKeys, CommandKey, Directory, Journal, Wallets};
+use holdfast_domain::{
+    Administration, ApiKeys, CommandKey, Currency, Directory, Journal, Micros, Wallets,
+};
+
+use self::refusals::RefusalCounts;
 
 pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
@@ -64,6 +70,9 @@ pub struct Accounts {
     /// The secrets of the server; the first one writes, the others are read by.
     secrets: Arc<[ServerSecret]>,
     pause: Arc<dyn Pause>,
+    /// Micros that an actor with the role support gives back in a UTC day, by currency.
+    support_refunds: Arc<BTreeMap<Currency, Micros>>,
+    refusals: Arc<RefusalCounts>,
 }
 
 impl std::fmt::Debug for Accounts {
@@ -116,7 +125,15 @@ impl Accounts {
         secrets: impl Into<Arc<[ServerSecret]>>,
         pause: Arc<dyn Pause>,
     ) -> Self {
-        Self { book, secrets: secrets.into(), pause }
+        let (secrets, support_refunds) = (secrets.into(), Arc::default());
+        Self { book, secrets, pause, support_refunds, refusals: Arc::default() }
+    }
+
+    /// The same with an allowance of refunds for each actor with the role support: micros of a UTC
+    /// day, by currency. Without one they give nothing back.
+    #[must_use]
+    pub fn with_support_refunds(self, allowances: BTreeMap<Currency, Micros>) -> Self {
+        Self { support_refunds: Arc::new(allowances), ..self }
     }
 
     fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {

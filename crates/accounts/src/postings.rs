@@ -39,7 +39,7 @@ impl Accounts {
         principal.authorize(UseCase::PostingDeposit)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
         let posting = posting(request, wallet.wallet.id, PostingKind::Deposit, amount)?;
-        self.post(principal, request, NewPosting { posting, details }).await
+        self.post(principal, request, NewPosting { posting, details, allowance: None }).await
     }
 
     /// Gives to or takes from what is available, for a reason.
@@ -65,7 +65,7 @@ impl Accounts {
         let reason = request.reason.as_ref().map_or("", Reason::as_str).to_owned();
         let kind = PostingKind::Adjustment(reason);
         let posting = posting(request, wallet.wallet.id, kind, amount)?;
-        self.post(principal, request, NewPosting { posting, details }).await
+        self.post(principal, request, NewPosting { posting, details, allowance: None }).await
     }
 
     /// Gives back a part of what an operation was charged, to the wallet that paid.
@@ -86,15 +86,16 @@ impl Accounts {
         details: PostingDetails,
     ) -> Result<Outcome<PostingRecord>, AccountsError> {
         principal.authorize(UseCase::PostingRefund)?;
-        if principal.role == Role::Support {
-            return Err(AccountsError::Unset("support has no allowance for refunds"));
-        }
         let missing = || AccountsError::NotFound(ThingKind::Operation);
-        let snapshot = self.book.load(operation).await?;
-        let wallet = snapshot.operation.ok_or_else(missing)?.wallet;
-        principal.reach(wallet, ThingKind::Operation)?;
-        let posting = posting(request, wallet, PostingKind::Refund(operation), amount)?;
-        self.post(principal, request, NewPosting { posting, details }).await
+        let found = self.book.load(operation).await?.operation.ok_or_else(missing)?;
+        principal.reach(found.wallet, ThingKind::Operation)?;
+        let posting = posting(request, found.wallet, PostingKind::Refund(operation), amount)?;
+        // Judged with the command, unset ones too: a repetition is answered whatever was set since.
+        let allowance = (principal.role == Role::Support).then(|| {
+            let allowances = &self.support_refunds;
+            allowances.get(&found.price.currency).copied().unwrap_or(Micros::ZERO)
+        });
+        self.post(principal, request, NewPosting { posting, details, allowance }).await
     }
 
     /// The posting of this id.

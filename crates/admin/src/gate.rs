@@ -19,9 +19,9 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_accounts::{Accounts, Principal, TABLE};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::account::{ActorId, UseCase};
 use http::header::{AUTHORIZATION, HOST};
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use crate::description::{DESCRIPTION_PATH, PREFIX};
 use crate::error::{Code, Problem};
@@ -58,22 +58,28 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     let admitted = gate.admit((&method, &endpoint), &bearer, address).await;
     let (actor, answer) = match admitted {
         Ok((principal, place)) => {
-            let actor = principal.actor.to_string();
+            let actor = principal.actor;
             request.extensions_mut().insert(Caller(principal));
             let answer = next.run(request).await;
             drop(place);
-            (actor, answer)
+            (Some(actor), answer)
         }
-        Err((actor, refused)) => (actor.unwrap_or_else(|| "-".to_owned()), refused.into_response()),
+        Err((actor, refused)) => (actor, refused.into_response()),
     };
+    if answer.status() == StatusCode::FORBIDDEN
+        && let Some((actor, use_case)) = actor.zip(use_case(&method, &endpoint))
+    {
+        gate.accounts.note_refused(actor, use_case);
+    }
     let status = answer.status().as_u16();
+    let actor = actor.map_or_else(|| "-".to_owned(), |actor| actor.to_string());
     let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(%method, endpoint, actor, status, latency_ms, "administration");
     answer
 }
 
 /// Refusal of a request, and whose it is, where that is known.
-type GateRefusal = (Option<String>, Problem);
+type GateRefusal = (Option<ActorId>, Problem);
 
 impl Gate {
     async fn admit(
@@ -84,7 +90,7 @@ impl Gate {
     ) -> Result<(Principal, Place), GateRefusal> {
         let principal = self.accounts.authenticate(bearer, address).await;
         let principal = principal.map_err(|error| (None, Problem::from(error)))?;
-        let refuse = |refused| (Some(principal.actor.to_string()), refused);
+        let refuse = |refused| (Some(principal.actor), refused);
         let place = self.in_flight.enter(principal.actor);
         let place = place.ok_or_else(|| refuse(Problem::new(Code::TooManyRequests)))?;
         if let Some(use_case) = use_case(method, endpoint) {

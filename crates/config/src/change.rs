@@ -113,6 +113,7 @@ impl Config {
             ("server.drain", self.server.drain != other.server.drain),
             ("server.trusted_proxies", self.server.trusted_proxies != other.server.trusted_proxies),
             ("admin", self.admin != other.admin),
+            ("roles", self.roles != other.roles),
             ("node", self.node != other.node),
             ("database.url", self.database != other.database),
             ("limits.commit_queue", self.limits.commit_queue != other.limits.commit_queue),

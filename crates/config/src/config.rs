@@ -26,6 +26,7 @@ use crate::process::{
     self, AdminConfig, LimitsConfig, LogConfig, OperationsConfig, RetentionConfig, ServerConfig,
 };
 use crate::provider::{self, ProviderKind};
+use crate::role::{self, RolesConfig};
 use crate::stamp::FileStamp;
 
 const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
@@ -52,6 +53,7 @@ pub struct Config {
     pub limits: LimitsConfig,
     pub operations: OperationsConfig,
     pub routes: CoolDown,
+    pub roles: RolesConfig,
     pub retention: RetentionConfig,
     pub log: LogConfig,
     pub providers: BTreeMap<String, ProviderKind>,
@@ -139,6 +141,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let limits = process::limits(&root.table("limits"));
     let operations = process::operations(&root.table("operations"));
     let routes = process::routes(&root.table("routes"));
+    let roles = role::roles(&root.table("roles"));
     let retention = process::retention(&root.table("retention"));
     let log = process::log(&root.table("log"));
     let proxies = Proxies::read(environment).unwrap_or_else(|(name, why)| {
@@ -191,6 +194,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         limits,
         operations,
         routes,
+        roles,
         retention,
         log,
         providers: providers

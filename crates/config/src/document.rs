@@ -222,6 +222,18 @@ impl<'d> Table<'d> {
             .collect()
     }
 
+    /// Every value in this one, by a name that the operator chose.
+    pub(crate) fn named_fields(&self) -> Vec<(&'d str, Field<'d>)> {
+        self.checked.set(true);
+        let names = self.entries.into_iter().flat_map(DeTable::keys);
+        names
+            .filter_map(|name| {
+                let name: &'d str = name.get_ref();
+                Some((name, self.entry(name)?))
+            })
+            .collect()
+    }
+
     /// Leaves the rest alone, where nothing can be said about it.
     pub(crate) fn ignore_unknown(&self) {
         self.checked.set(true);

@@ -19,6 +19,7 @@ mod node;
 mod price;
 mod process;
 mod provider;
+mod role;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -34,5 +35,6 @@ pub use crate::process::{
     ServerConfig,
 };
 pub use crate::provider::ProviderKind;
+pub use crate::role::RolesConfig;
 pub use crate::stamp::FileStamp;
 pub use crate::value::Secret;

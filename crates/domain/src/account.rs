@@ -37,7 +37,9 @@ pub use self::command::{
 };
 pub use self::decide::{decide, replay};
 pub use self::field_change::FieldChange;
-pub use self::posting::{DepositReference, NewPosting, PostingDetails, RefundableOperation};
+pub use self::posting::{
+    DepositReference, KnownPosting, NewPosting, PostingDetails, RefundableOperation,
+};
 pub use self::refusal::AccountRefusal;
 pub use self::role::{Reach, Role, UseCase};
 pub use self::wallet::{WalletPatch, WalletRecord};

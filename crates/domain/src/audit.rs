@@ -157,6 +157,18 @@ fn push(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
     bytes.extend_from_slice(part.unwrap_or_default());
 }
 
+/// Attempts of one actor at a use case that its role has not, or not to that extent. They are counted
+/// beside the chain: nothing was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedAttempts {
+    /// Whoever asked.
+    pub actor: ActorId,
+    /// What they asked for.
+    pub use_case: UseCase,
+    /// Number of attempts.
+    pub attempts: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -99,6 +99,10 @@ impl Undone<'_> {
     pub(crate) fn because(self, error: AccountsError) -> CommandFailure {
         let Undone { nothing, key, .. } = self;
         match error {
+            // What was asked cannot stand, as any argument that cannot.
+            AccountsError::Refused(
+                refusal @ (AccountRefusal::EndPassed | AccountRefusal::KeySpendExceeded(_)),
+            ) => CommandFailure::Usage(self.refused(&refusal)),
             AccountsError::Refused(refusal) => self.refused(&refusal).into(),
             AccountsError::Uncertain(_) => anyhow!(
                 "the store gave no verdict: run this again with `--key {key}`, it is done at most once"
@@ -108,7 +112,6 @@ impl Undone<'_> {
                 CommandFailure::Usage(anyhow!("{nothing}: {message}"))
             }
             error @ (AccountsError::Forbidden { .. }
-            | AccountsError::Unset(_)
             | AccountsError::NotFound(_)
             | AccountsError::Ambiguous(_)
             | AccountsError::NoSecret
@@ -167,6 +170,10 @@ impl Undone<'_> {
             | Refusal::WalletClosed
             | Refusal::WalletFull
             | Refusal::NothingCharged
+            | Refusal::AllowanceSpent { .. }
+            | Refusal::EndPassed
+            | Refusal::KeySpendUnset
+            | Refusal::KeySpendExceeded(_)
             | Refusal::ApiKeyRevoked
             | Refusal::ApiKeyEnded
             | Refusal::AdminKeyEnded

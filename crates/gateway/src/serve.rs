@@ -19,6 +19,7 @@ mod reload;
 mod signals;
 mod start;
 mod summing;
+mod trail;
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use holdfast_accounts::Accounts;
 use holdfast_engine::Engine;
 use holdfast_http::{Admin, Administration, LiveOptions};
 use holdfast_store::verify::AuditOptions;
@@ -41,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::signals::Signals;
+use crate::accounts;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
@@ -83,7 +86,9 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
     let serving = start::serving(&config, None)?;
     let live = Arc::new(LiveOptions::new(start::listening(&config)));
-    let administration = administration::administration(&config, &store, &secrets, admin);
+    let refunds = config.roles.support_refunds.clone();
+    let accounts = accounts::over(&store, &secrets).with_support_refunds(refunds);
+    let administration = administration::administration(&config, &accounts, admin);
     let identity = start::Identity::new(&config, node)?;
     let jobs = JobRunner {
         store: store.clone(),
@@ -111,13 +116,14 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
-    gateway.run(listeners, Beside { reloading, jobs }, &mut signals).await
+    gateway.run(listeners, Beside { reloading, jobs, accounts }, &mut signals).await
 }
 
 /// Work beside the listeners, each a task of its own.
 struct Beside {
     reloading: Option<(Reloader, Signal)>,
     jobs: JobRunner,
+    accounts: Accounts,
 }
 
 /// A running gateway: everything that serving, draining and closing need.
@@ -192,6 +198,8 @@ impl Gateway {
             tasks.spawn(reloader.run(hangup, self.shutdown.clone()));
         }
         tasks.spawn(beside.jobs.run(self.shutdown.clone()));
+        let trail = trail::run(self.store.clone(), beside.accounts, self.shutdown.clone());
+        tasks.spawn(trail);
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
         tokio::join!(public, admin, nodes, tasks, self.upkeep());

@@ -22,6 +22,8 @@ pub(crate) mod reads;
 pub(crate) mod trail;
 mod writes;
 
+use std::sync::Arc;
+
 use holdfast_domain::account::{
     AccountCommand, AccountReceipt, AccountRefusal, Thing, decide, replay,
 };
@@ -29,9 +31,14 @@ use holdfast_domain::audit::TrailRow;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::secret::ServerSecret;
 use sea_orm::Statement;
+use tokio::sync::OwnedSemaphorePermit;
 
 use self::reads::Findings;
 use crate::dialect::Dialect;
+
+/// Commands that wait in a process, the one that is done among them. Heartbeats and purges queue for
+/// the same writer, and must not stand behind a crowd.
+pub(crate) const WAITING_MAX: usize = 16;
 
 /// Failure of one offer.
 #[derive(Debug)]
@@ -50,6 +57,8 @@ pub(crate) struct Errand {
     pub(crate) command: AccountCommand,
     pub(crate) secret: ServerSecret,
     mode: Mode,
+    /// Place among those that wait: had until the last offer ends, whoever still waits for it.
+    _place: Arc<OwnedSemaphorePermit>,
 }
 
 /// Fate of what a command would write.
@@ -69,9 +78,10 @@ impl Errand {
         dialect: Dialect,
         command: &AccountCommand,
         secret: &ServerSecret,
-        mode: Mode,
+        (mode, place): (Mode, OwnedSemaphorePermit),
     ) -> Self {
-        Self { dialect, command: command.clone(), secret: secret.clone(), mode }
+        let (command, secret) = (command.clone(), secret.clone());
+        Self { dialect, command, secret, mode, _place: Arc::new(place) }
     }
 
     /// Answer where the request key is bound already.
@@ -95,15 +105,19 @@ impl Errand {
             statements.extend(writes::statements(self.dialect, write));
         }
         let mut head = findings.head;
-        for (thing, changes) in effect.entries {
+        let mut rows = Vec::new();
+        for (thing, changes) in effect.entries.into_iter().chain(effect.also) {
             // What changed nothing leaves no row: the trail says what was done.
             if changes.is_empty() {
                 continue;
             }
             let row = TrailRow::after(head, &self.command, (thing, changes), now, &self.secret);
             head = row.head();
-            statements.push(trail::insert(self.dialect, &row));
-            statements.extend(trail::insert_address(self.dialect, &row, &self.command));
+            rows.push(row);
+        }
+        for rows in rows.chunks(trail::ROWS_MAX) {
+            statements.push(trail::insert(self.dialect, rows));
+            statements.extend(trail::insert_addresses(self.dialect, rows, &self.command));
         }
         if head != findings.head {
             statements.push(trail::advance(self.dialect, head));

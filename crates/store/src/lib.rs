@@ -41,6 +41,7 @@ use std::time::Duration;
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement, Value};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
@@ -161,6 +162,8 @@ struct Inner {
     /// For sums over many rows.
     reports: Readers,
     writing: WriteBackend,
+    /// Places of commands of administration, as many as may wait at once.
+    errands: Arc<Semaphore>,
     texts: JournalStatements,
     result_bytes_max: usize,
     tasks: TaskTracker,
@@ -233,6 +236,7 @@ impl Store {
         let result_bytes_max = options.result_bytes_max;
         let inner = Inner {
             dialect,
+            errands: Arc::new(Semaphore::new(errand::WAITING_MAX)),
             readers,
             glances,
             audits,
@@ -332,6 +336,10 @@ impl Store {
 
     fn audits(&self) -> &Readers {
         &self.inner.audits
+    }
+
+    fn errands(&self) -> &Arc<Semaphore> {
+        &self.inner.errands
     }
 
     fn reports(&self) -> &Readers {

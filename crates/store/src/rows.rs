@@ -34,7 +34,7 @@ use holdfast_domain::{
 };
 
 pub(crate) use self::cells::{BadRow, Cells};
-pub(crate) use self::posting::{POSTING, posting, posting_kind};
+pub(crate) use self::posting::{POSTING, POSTING_DETAILS, posting, posting_details, posting_kind};
 
 /// The columns that [`operation`] reads, of `operations AS o` and `prices AS p`.
 pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \

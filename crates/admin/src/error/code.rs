@@ -140,6 +140,12 @@ codes! {
         label: "bound_not_set", status: 403, kind: PERMISSION, retry: false,
         message: "Somebody else has to set a bound first.",
     }
+    AllowanceSpent {
+        cause: "The role support refunds no more in a UTC day than `roles.support_refunds` has for the \
+            currency, and less than the amount is left of that.",
+        label: "allowance_spent", status: 403, kind: PERMISSION, retry: false,
+        message: "Refund less, or have it done by somebody with the role finance.",
+    }
     NotFound {
         cause: "There is no such thing, or none that this admin key reaches.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
@@ -206,9 +212,10 @@ codes! {
         message: "The admin key has ended. Issue another one.",
     }
     LastOwner {
-        cause: "The last owner's key cannot be ended.",
+        cause: "The last owner's key, or the last one of them that has no end, cannot be ended.",
         label: "last_owner", status: 409, kind: CONFLICT, retry: false,
-        message: "This is the last owner's key. Issue another owner's key first.",
+        message: "This is the last owner's key, or the last one without an end. Issue another owner's \
+            key without an end first.",
     }
     EditConflict {
         cause: "The thing was edited since the number in `If-Match`.",

@@ -15,7 +15,6 @@ impl From<AccountsError> for Problem {
                 use_case,
                 format!("The role {role} may not do {use_case}. Use a key whose role has that."),
             ),
-            AccountsError::Unset(why) => Self::told(Code::BoundNotSet, sentence(why)),
             AccountsError::NotFound(kind) => {
                 let message = format!("There is no such {kind}, or none that this key reaches.");
                 Self::told(Code::NotFound, message)
@@ -90,6 +89,10 @@ impl From<AccountRefusal> for Problem {
             Refusal::InsufficientFunds { .. } => about("amount_micros", Code::InsufficientFunds),
             Refusal::NothingCharged => Self::new(Code::NothingCharged),
             Refusal::RefundTooLarge { .. } => about("amount_micros", Code::RefundTooLarge),
+            Refusal::AllowanceSpent { .. } => about("amount_micros", Code::AllowanceSpent),
+            Refusal::EndPassed => Self::invalid("ends_at", told),
+            Refusal::KeySpendUnset => Self::told(Code::BoundNotSet, told),
+            Refusal::KeySpendExceeded(_) => Self::invalid("spend_micros", told),
             Refusal::ApiKeyRevoked => Self::new(Code::ApiKeyRevoked),
             Refusal::ApiKeyEnded => Self::new(Code::ApiKeyEnded),
             Refusal::AdminKeyEnded => Self::new(Code::AdminKeyEnded),

@@ -1,7 +1,13 @@
 //! API keys: secrets told once, limits, all or none, and the bound of whoever is no owner.
 
+use std::time::Duration;
+
+use holdfast_accounts::{KeyOrder, Principal, Reference, Request as AccountRequest};
 use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::credential::Grant;
+use holdfast_domain::{CommandKey, Journal as _, Timestamp};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::world::{Call, Reply, World};
 
@@ -138,4 +144,49 @@ async fn an_operator_issues_within_the_wallets_bound() {
     issue(&more).await.is_about(400, "invalid_value", "spend_micros");
     let silent = json!({ "wallet_id": wallet, "spend_micros": 10, "spend_window": "day" });
     issue(&silent).await.is_about(400, "invalid_value", "reason");
+}
+
+#[tokio::test]
+async fn a_late_repetition_is_answered_whatever_has_become_of_ends_and_bounds() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let (_, operator) = world.admin_key(Role::Operator, Reach::All).await;
+    let bound = |micros: Value, window: Value| {
+        let body = json!({ "key_spend_micros": micros, "key_spend_window": window });
+        let edit = Call::post(&format!("/wallets/{wallet}"), &body).method("PATCH");
+        world.send(edit.bearer(&world.owner))
+    };
+    assert_eq!(bound(json!(10), json!("day")).await.status, 200);
+    let body = json!({
+        "wallet_id": wallet, "reason": "a wish", "spend_micros": 10, "spend_window": "day",
+    });
+    let issue = Call::post("/api_keys", &body).bearer(&operator);
+    let issued = world.send(issue.clone()).await;
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let id = issued.json()["id"].clone();
+    let raised = json!({ "concurrency": 3 });
+    let path = format!("/api_keys/{}", id.as_str().unwrap());
+    let edit = Call::post(&path, &raised).method("PATCH").bearer(&operator);
+    assert_eq!(world.send(edit.clone()).await.status, 200);
+    assert_eq!(bound(json!(null), json!(null)).await.status, 200);
+    let again = world.send(issue).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (201, Some("true")));
+    assert_eq!((&again.json()["id"], &again.json()["key"]), (&id, &json!(null)));
+    let again = world.send(edit).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (200, Some("true")));
+    let unset = world.send(Call::post("/api_keys", &body).bearer(&operator)).await;
+    unset.is_error(403, "bound_not_set");
+    // One request, sent once before its end and once after it.
+    let request = AccountRequest::new(CommandKey::from(Uuid::new_v4()), &[b"test"], None);
+    let (accounts, local) = (&world.accounts, Principal::local());
+    let later = world.store.clock().await.unwrap().after(Duration::from_secs(3_600));
+    let payer: Reference = wallet.parse().unwrap();
+    for (ends_at, replayed) in [(later, false), (Timestamp::from_micros(1), true)] {
+        let grant = Grant { ends_at: Some(ends_at), ..Grant::default() };
+        let order = KeyOrder { name: None, external_id: None, grant };
+        let issued = accounts.issue_api_keys(&local, &request, &payer, &[order]).await.unwrap();
+        assert_eq!((issued.replayed, issued.thing.len()), (replayed, 1));
+    }
+    let passed = json!({ "wallet_id": wallet, "reason": "x", "ends_at": "2020-01-01T00:00:00Z" });
+    world.post("/api_keys", passed).await.is_about(400, "invalid_value", "ends_at");
 }

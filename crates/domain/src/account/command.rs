@@ -18,8 +18,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
-    ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, NewPosting, RefundableOperation,
-    UseCase, WalletPatch, WalletRecord,
+    ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, KnownPosting, NewPosting,
+    RefundableOperation, UseCase, WalletPatch, WalletRecord,
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
@@ -90,6 +90,8 @@ pub enum AccountAction {
         wallet: WalletId,
         /// The keys, each with its first credential.
         keys: Vec<(NewApiKey, Credential)>,
+        /// True where the actor grants no more than the wallet's `key_spend`.
+        is_bounded: bool,
     },
     /// Edit an API key.
     EditApiKey {
@@ -101,6 +103,8 @@ pub enum AccountAction {
         patch: ApiKeyPatch,
         /// Number of edits that the actor has seen, where that matters.
         expected: Option<u32>,
+        /// True where the actor grants no more than the wallet's `key_spend`.
+        is_bounded: bool,
     },
     /// Stop new runs of an API key.
     SuspendApiKey(ApiKeyId),
@@ -203,20 +207,28 @@ pub struct AccountFacts {
     pub wallet: Option<WalletRecord>,
     /// API key of the action: locked.
     pub api_key: Option<ApiKey>,
+    /// API keys of a wallet that is closed which are not revoked: locked.
+    pub api_keys: Vec<ApiKey>,
     /// Admin key of the action.
     pub admin_key: Option<AdminKey>,
+    /// Admin key that is not revoked and has the name of the action's.
+    pub namesake: Option<AdminKey>,
     /// Owners' keys in force, beside the one of the action.
     pub other_owners: u32,
+    /// Those of them that have no end.
+    pub other_lasting_owners: u32,
     /// Names among those of the action that other things of their kind have.
     pub taken_names: BTreeSet<String>,
     /// External ids among those of the action that other things of their kind have.
     pub taken_external_ids: BTreeSet<String>,
     /// Posting of the action's id.
-    pub posting: Option<Posting>,
+    pub posting: Option<KnownPosting>,
     /// Deposit of the action's reference.
     pub referenced: Option<Posting>,
     /// Operation of a refund.
     pub operation: Option<RefundableOperation>,
+    /// Sum of the actor's refunds of this UTC day, in the currency of the wallet.
+    pub refunded_today: Micros,
 }
 
 impl AccountFacts {
@@ -227,13 +239,17 @@ impl AccountFacts {
             now,
             wallet: None,
             api_key: None,
+            api_keys: Vec::new(),
             admin_key: None,
+            namesake: None,
             other_owners: 0,
+            other_lasting_owners: 0,
             taken_names: BTreeSet::new(),
             taken_external_ids: BTreeSet::new(),
             posting: None,
             referenced: None,
             operation: None,
+            refunded_today: Micros::ZERO,
         }
     }
 }
@@ -245,6 +261,9 @@ pub struct AccountEffect {
     pub writes: Vec<AccountWrite>,
     /// Things that the command is about, each with what changed of it.
     pub entries: Vec<(Thing, Vec<FieldChange>)>,
+    /// Things that changed with them and have rows of the trail as well; no answer names them, as
+    /// they may be many.
+    pub also: Vec<(Thing, Vec<FieldChange>)>,
     /// True where an earlier command had done it, by another request or another door.
     pub was_done: bool,
 }
@@ -252,12 +271,12 @@ pub struct AccountEffect {
 impl AccountEffect {
     /// Effect on one thing.
     pub(crate) fn done(writes: Vec<AccountWrite>, thing: Thing, changes: Vec<FieldChange>) -> Self {
-        Self { writes, entries: vec![(thing, changes)], was_done: false }
+        Self { writes, entries: vec![(thing, changes)], also: Vec::new(), was_done: false }
     }
 
     /// Effect of what an earlier command did: none.
     pub(crate) fn already_done(thing: Thing) -> Self {
-        Self { writes: Vec::new(), entries: vec![(thing, Vec::new())], was_done: true }
+        Self { was_done: true, ..Self::done(Vec::new(), thing, Vec::new()) }
     }
 }
 

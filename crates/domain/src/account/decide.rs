@@ -3,6 +3,8 @@
 //! Order: the request key first ([`replay`]), then whether the thing is there, then whether it was
 //! edited meanwhile, then names, and then the rules of the thing itself. So a repetition is answered
 //! whatever has become of the thing, and a refusal names the first cause that its sender can mend.
+//! Whatever time or a setting changes is judged here for that reason: ends that pass, bounds that
+//! somebody moves.
 //!
 //! A change that changes nothing is done, with no write and no row of the trail. Never in here: a
 //! look at a clock or a store; what is not in the facts was not read under the locks.
@@ -21,7 +23,8 @@ use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
 use super::{AdminCredential, AdminKey, Role, WalletRecord};
 use crate::credential::{ApiKey, Credential, NewApiKey};
-use crate::{AdminKeyId, ApiKeyId, Micros};
+use crate::limits::SpendLimit;
+use crate::{AdminKeyId, ApiKeyId, Micros, Timestamp};
 
 /// Answers a command whose request key is bound already.
 ///
@@ -71,17 +74,29 @@ pub fn decide(
             let mut effect = wallet_effect(before, before.close(facts.now)?);
             if !effect.writes.is_empty() {
                 effect.writes.push(AccountWrite::RevokeApiKeysOf(*id, facts.now));
+                let revoked = facts.api_keys.iter().map(|key| {
+                    let changes = ApiKey::changes(Some(key), &key.revoke(facts.now));
+                    (Thing::ApiKey(key.id), changes)
+                });
+                effect.also = revoked.collect();
             }
             Ok(effect)
         }
         Action::Post(new) => post(new, facts),
-        Action::IssueApiKeys { keys, .. } => issue_api_keys(keys, facts),
-        Action::EditApiKey { patch, expected, .. } => {
+        Action::IssueApiKeys { keys, is_bounded, .. } => issue_api_keys(keys, *is_bounded, facts),
+        Action::EditApiKey { patch, expected, is_bounded, .. } => {
             let before = api_key(facts)?;
             expect(*expected, before.edited)?;
             let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
             refuse_taken(names, facts)?;
-            Ok(api_key_effect(before, before.edit(patch)?))
+            refuse_passed(patch.ends_at.flatten(), facts)?;
+            let after = before.edit(patch)?;
+            if *is_bounded {
+                // The bound that the key has after it, whatever is edited: an end that is moved or a
+                // model that is added makes an unbounded key worth more.
+                refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
+            }
+            Ok(api_key_effect(before, after))
         }
         Action::SuspendApiKey(_) => {
             let before = api_key(facts)?;
@@ -138,6 +153,26 @@ fn refuse_taken(
     Ok(())
 }
 
+/// Refuses an end that is not to come. Judged here and not where it was read: a repetition that
+/// comes after the end is answered from its request key.
+fn refuse_passed(ends_at: Option<Timestamp>, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+    if ends_at.is_some_and(|end| end <= facts.now) {
+        return Err(AccountRefusal::EndPassed);
+    }
+    Ok(())
+}
+
+/// Refuses a key that could spend more than the wallet lets be granted.
+fn refuse_unbounded(
+    wallet: &WalletRecord,
+    spend: Option<SpendLimit>,
+) -> Result<(), AccountRefusal> {
+    let most = wallet.key_spend.ok_or(AccountRefusal::KeySpendUnset)?;
+    let is_within =
+        spend.is_some_and(|spend| spend.window == most.window && spend.micros <= most.micros);
+    if is_within { Ok(()) } else { Err(AccountRefusal::KeySpendExceeded(most)) }
+}
+
 fn create_wallet(
     record: &WalletRecord,
     facts: &AccountFacts,
@@ -171,9 +206,17 @@ fn api_key_effect(before: &ApiKey, after: ApiKey) -> AccountEffect {
 
 fn issue_api_keys(
     keys: &[(NewApiKey, Credential)],
+    is_bounded: bool,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
-    wallet(facts)?.refuse_closed()?;
+    let payer = wallet(facts)?;
+    payer.refuse_closed()?;
+    for (new, _credential) in keys {
+        refuse_passed(new.grant.ends_at, facts)?;
+        if is_bounded {
+            refuse_unbounded(payer, new.grant.limits.spend)?;
+        }
+    }
     let (mut writes, mut entries) = (Vec::new(), Vec::new());
     let mut facts = facts.clone();
     for (new, credential) in keys {
@@ -186,7 +229,7 @@ fn issue_api_keys(
         writes.push(AccountWrite::InsertApiKey(made));
         writes.push(AccountWrite::InsertCredential(credential.clone(), facts.now));
     }
-    Ok(AccountEffect { writes, entries, was_done: false })
+    Ok(AccountEffect { writes, entries, also: Vec::new(), was_done: false })
 }
 
 fn rotate_api_key(
@@ -226,15 +269,25 @@ fn issue_admin_key(
     credential: &AdminCredential,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
-    refuse_taken([Some(&key.name), None], facts)?;
+    let (mut writes, mut also) = (Vec::new(), Vec::new());
+    if let Some(namesake) = &facts.namesake {
+        if !namesake.has_ended(facts.now) {
+            return Err(AccountRefusal::NameTaken(key.name.clone()));
+        }
+        // Nobody can use it any more: it is revoked, so that the name has one holder.
+        let ended = AdminKey { revoked_at: Some(facts.now), ..namesake.clone() };
+        let changes = admin_key_changes(Some(namesake), &ended);
+        also.push((Thing::AdminKey(namesake.id), changes));
+        writes.push(AccountWrite::UpdateAdminKey(ended));
+        writes.push(AccountWrite::EndAdminCredentials(namesake.id, facts.now));
+    }
+    refuse_passed(key.ends_at, facts)?;
     let made = AdminKey { created_at: facts.now, revoked_at: None, ..key.clone() };
     let changes = admin_key_changes(None, &made);
     let thing = Thing::AdminKey(made.id);
-    let writes = vec![
-        AccountWrite::InsertAdminKey(made),
-        AccountWrite::InsertAdminCredential(credential.clone(), facts.now),
-    ];
-    Ok(AccountEffect::done(writes, thing, changes))
+    writes.push(AccountWrite::InsertAdminKey(made));
+    writes.push(AccountWrite::InsertAdminCredential(credential.clone(), facts.now));
+    Ok(AccountEffect { also, ..AccountEffect::done(writes, thing, changes) })
 }
 
 fn rotate_admin_key(
@@ -264,9 +317,11 @@ fn revoke_admin_key(id: AdminKeyId, facts: &AccountFacts) -> Result<AccountEffec
     if before.revoked_at.is_some() {
         return Ok(AccountEffect::done(Vec::new(), thing, Vec::new()));
     }
-    let is_last =
-        before.role == Role::Owner && !before.has_ended(facts.now) && facts.other_owners == 0;
-    if is_last {
+    // An owner's key without an end is followed by another one without: those that have an end go by
+    // themselves, and then nobody could issue a key.
+    let others =
+        if before.ends_at.is_none() { facts.other_lasting_owners } else { facts.other_owners };
+    if before.role == Role::Owner && !before.has_ended(facts.now) && others == 0 {
         return Err(AccountRefusal::LastOwner);
     }
     let after = AdminKey { revoked_at: Some(facts.now), ..before.clone() };

@@ -30,6 +30,36 @@ pub struct NewPosting {
     pub posting: Posting,
     /// Details beside it.
     pub details: PostingDetails,
+    /// Most, in micros, that the actor's refunds of a UTC day in the wallet's currency come to, this
+    /// one among them; `None`: as much as was charged.
+    pub allowance: Option<Micros>,
+}
+
+/// A posting that is in the book, with what it says beside its money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownPosting {
+    /// The money.
+    pub posting: Posting,
+    /// Details beside it; `None` for one that was made without any, through the ports of the domain
+    /// or before there were details.
+    pub details: Option<PostingDetails>,
+}
+
+impl KnownPosting {
+    /// True where it is all that `new` asks for, so that whoever asks again is answered with it.
+    #[must_use]
+    pub fn is_all_of(&self, new: &NewPosting) -> bool {
+        let agrees = match &self.details {
+            Some(details) => *details == new.details,
+            // No reference was booked with it: answered with it, a payment from outside would pass
+            // for booked, and be booked once more under another key. The command line's own
+            // reference is the id, which is booked.
+            None => new.details.reference.as_ref().is_none_or(|reference| {
+                reference.external_reference == self.posting.id.to_string()
+            }),
+        };
+        agrees && self.posting == new.posting
+    }
 }
 
 /// Operation that a refund is for, with what is left to give back.

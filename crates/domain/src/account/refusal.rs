@@ -1,6 +1,7 @@
 //! Reasons why a command of administration is not done.
 
 use crate::ledger::Posting;
+use crate::limits::SpendLimit;
 use crate::{Micros, PostingId};
 
 /// Reason why a command was not done. It binds nothing and changes nothing.
@@ -70,6 +71,25 @@ pub enum AccountRefusal {
         /// Part of it that was not refunded yet.
         left: Micros,
     },
+    /// More than is left of what the actor may give back in a UTC day.
+    #[error("{left} is left of the {allowance} that this role may refund in a UTC day")]
+    AllowanceSpent {
+        /// Most of a day; zero where nobody has set one.
+        allowance: Micros,
+        /// Part of it that was not given back yet.
+        left: Micros,
+    },
+    /// An end has to be a moment to come, by the database's clock.
+    #[error("the end has passed: name a moment to come")]
+    EndPassed,
+    /// The actor grants no more than a bound that the wallet has not.
+    #[error(
+        "the wallet has no key_spend: an owner sets how much a key may spend that this role issues"
+    )]
+    KeySpendUnset,
+    /// The actor grants no more than this bound of the wallet.
+    #[error("a key of this wallet may spend {} in a window of {} at most", .0.micros, .0.window.label())]
+    KeySpendExceeded(SpendLimit),
     /// A revoked API key stays as it is.
     #[error("the API key is revoked")]
     ApiKeyRevoked,
@@ -79,7 +99,7 @@ pub enum AccountRefusal {
     /// An admin key past its end gets no credential.
     #[error("the admin key has ended")]
     AdminKeyEnded,
-    /// Somebody has to be able to issue keys.
-    #[error("the last owner cannot be ended")]
+    /// Somebody has to be able to issue keys, and to stay so.
+    #[error("the last owner cannot be ended: issue another owner's key without an end first")]
     LastOwner,
 }

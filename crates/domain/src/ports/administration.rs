@@ -6,7 +6,7 @@ use super::{Cause, Unavailable};
 use crate::account::{
     AccountCommand, AccountReceipt, AccountRefusal, KnownAdminCredential, WalletRecord,
 };
-use crate::audit::TrailHead;
+use crate::audit::{RefusedAttempts, TrailHead};
 use crate::secret::ServerSecret;
 use crate::{CredentialId, WalletId};
 
@@ -61,6 +61,9 @@ pub trait Administration: Send + Sync {
 
     /// Reads a wallet with all that people set on it.
     async fn wallet_record(&self, id: WalletId) -> Result<Option<WalletRecord>, Unavailable>;
+
+    /// Adds attempts to those of this hour, by the database's clock. Nothing is decided by them.
+    async fn count_refused(&self, attempts: &[RefusedAttempts]) -> Result<(), Unavailable>;
 
     /// Reads the head of the trail.
     async fn trail_head(&self) -> Result<TrailHead, Unavailable>;

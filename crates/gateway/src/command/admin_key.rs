@@ -38,7 +38,7 @@ pub(super) async fn run(
     match command {
         cli::AdminKey::Issue { name, role, wallet, expires, .. } => {
             let ends_at = match expires {
-                Some(expiry) => Some(end(store, expiry, "nothing was issued").await?),
+                Some(expiry) => Some(end(store, expiry).await?),
                 None => None,
             };
             let reach = reach(store, wallet.as_ref()).await?;

@@ -7,8 +7,8 @@
 //! Rotation adds a credential and gives the earlier ones an end; revocation ends the key with all
 //! of them. A running `serve` takes both from the database within seconds, without a message.
 //!
-//! Ends are judged by the clock of the database, which all nodes share, and are checked against it
-//! before anything is written.
+//! Ends are judged by the clock of the database, which all nodes share, in the transaction that writes
+//! them.
 
 mod change;
 pub(super) mod issue;

@@ -12,7 +12,7 @@
 //! databases, but for the lock of a row, which a transaction of SQLite has of the whole file.
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountFacts, RefundableOperation, RequestRecord,
+    AccountAction, AccountCommand, AccountFacts, KnownPosting, RefundableOperation, RequestRecord,
 };
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::ledger::PostingKind;
@@ -35,7 +35,14 @@ const REFUNDABLE: &str = "SELECT o.wallet_id,
     (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
      WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = $1";
-const OTHER_OWNERS: &str = "SELECT count(*) FROM admin_keys AS a WHERE a.role = 'owner'
+/// Its condition on the use case is the one of the partial index `audit_refunds`, letter by letter.
+pub(crate) const REFUNDED_SINCE: &str = "SELECT CAST(coalesce(sum(t.amount), 0) AS bigint)
+    FROM audit AS a JOIN postings AS t ON t.id = a.thing_id
+    JOIN wallets AS w ON w.id = t.wallet_id
+    WHERE a.actor = $1 AND a.use_case = 'posting.refund' AND a.created_at >= $2
+    AND w.currency = (SELECT o.currency FROM wallets AS o WHERE o.id = $3)";
+const DAY_MICROS: i64 = 86_400_000_000;
+const OTHER_OWNERS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END) FROM admin_keys AS a WHERE a.role = 'owner'
     AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
 
 /// Findings of a command's reads.
@@ -96,27 +103,31 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             reads.push(wallet(dialect, *id));
             reads
         }
-        Action::SuspendWallet(id) | Action::ResumeWallet(id) | Action::CloseWallet(id) => {
-            vec![wallet(dialect, *id)]
-        }
+        Action::SuspendWallet(id) | Action::ResumeWallet(id) => vec![wallet(dialect, *id)],
+        Action::CloseWallet(id) => vec![wallet(dialect, *id), api_keys_of(dialect, *id)],
         Action::Post(new) => {
             let mut reads = vec![posting(dialect, new), wallet(dialect, new.posting.wallet)];
             reads.extend(referenced(dialect, new));
             // After the lock of the wallet that paid: no other refund comes between.
             reads.extend(refundable(dialect, &new.posting.kind));
+            if new.allowance.is_some() {
+                reads.push(refunded_today(dialect, command, new.posting.wallet, now));
+            }
             reads
         }
-        Action::IssueApiKeys { wallet: id, keys } => {
+        Action::IssueApiKeys { wallet: id, keys, .. } => {
             let names = keys.iter().map(|(key, _)| &key.name).collect();
             let external = keys.iter().filter_map(|(key, _)| key.external_id.as_ref()).collect();
             let mut reads = taken_of_keys(dialect, (*id, None), names, external);
             reads.push(wallet(dialect, *id));
             reads
         }
-        Action::EditApiKey { api_key: id, wallet, patch, .. } => {
+        Action::EditApiKey { api_key: id, wallet: payer, patch, is_bounded, .. } => {
             let external = patch.external_id.iter().flatten().collect();
             let names = patch.name.iter().collect();
-            let mut reads = taken_of_keys(dialect, (*wallet, Some(*id)), names, external);
+            let mut reads = taken_of_keys(dialect, (*payer, Some(*id)), names, external);
+            // Its lock is one that batches wait for: only where its bound counts.
+            reads.extend(is_bounded.then(|| wallet(dialect, *payer)));
             reads.push(api_key(dialect, *id));
             reads
         }
@@ -126,9 +137,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
         Action::RotateApiKey { credential, .. } => vec![api_key(dialect, credential.api_key)],
         Action::AskOperation { .. } => Vec::new(),
         Action::IssueAdminKey(key, _) => {
-            let sql = "SELECT a.name FROM admin_keys AS a
-                WHERE a.name = $1 AND a.revoked_at IS NULL";
-            vec![taken_name(dialect.statement(sql, [key.name.clone().into()]))]
+            vec![namesake(dialect, &key.name)]
         }
         Action::RotateAdminKey { credential, .. } => {
             vec![admin_key(dialect, credential.admin_key)]
@@ -140,6 +149,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
                 statement,
                 take: |findings, cells| {
                     findings.facts.other_owners = cells.small()?;
+                    findings.facts.other_lasting_owners = cells.small()?;
                     Ok(())
                 },
             };
@@ -175,6 +185,35 @@ fn api_key(dialect: Dialect, id: ApiKeyId) -> Read {
     }
 }
 
+fn api_keys_of(dialect: Dialect, wallet: WalletId) -> Read {
+    let sql = format!(
+        "SELECT {} FROM api_keys AS k WHERE k.wallet_id = $1 AND k.revoked_at IS NULL
+         ORDER BY k.id{}",
+        rows::API_KEY,
+        dialect.row_lock()
+    );
+    Read {
+        statement: dialect.statement(&sql, [blob(wallet.to_bytes())]),
+        take: |findings, cells| {
+            findings.facts.api_keys.push(rows::api_key(cells)?);
+            Ok(())
+        },
+    }
+}
+
+fn namesake(dialect: Dialect, name: &str) -> Read {
+    let sql = format!(
+        "SELECT {ADMIN_KEY} FROM admin_keys AS a WHERE a.name = $1 AND a.revoked_at IS NULL"
+    );
+    Read {
+        statement: dialect.statement(&sql, [name.to_owned().into()]),
+        take: |findings, cells| {
+            findings.facts.namesake = Some(admin_key::admin_key(cells)?);
+            Ok(())
+        },
+    }
+}
+
 fn admin_key(dialect: Dialect, id: AdminKeyId) -> Read {
     let sql = format!("SELECT {ADMIN_KEY} FROM admin_keys AS a WHERE a.id = $1");
     Read {
@@ -187,11 +226,17 @@ fn admin_key(dialect: Dialect, id: AdminKeyId) -> Read {
 }
 
 fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read {
-    let sql = format!("SELECT {} FROM postings AS t WHERE t.id = $1", rows::POSTING);
+    let sql = format!(
+        "SELECT {}, {} FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
+         WHERE t.id = $1",
+        rows::POSTING,
+        rows::POSTING_DETAILS
+    );
     Read {
         statement: dialect.statement(&sql, [blob(new.posting.id.to_bytes())]),
         take: |findings, cells| {
-            findings.facts.posting = Some(rows::posting(cells)?);
+            let (posting, details) = (rows::posting(cells)?, rows::posting_details(cells)?);
+            findings.facts.posting = Some(KnownPosting { posting, details });
             Ok(())
         },
     }
@@ -222,6 +267,25 @@ fn refundable(dialect: Dialect, kind: &PostingKind) -> Option<Read> {
             Ok(())
         },
     })
+}
+
+/// The actor's refunds since midnight, UTC, by the clock that dates the trail.
+fn refunded_today(
+    dialect: Dialect,
+    command: &AccountCommand,
+    wallet: WalletId,
+    now: Timestamp,
+) -> Read {
+    let now = now.as_micros();
+    let midnight = now.saturating_sub(now.rem_euclid(DAY_MICROS));
+    let binds = [command.actor.to_string().into(), midnight.into(), blob(wallet.to_bytes())];
+    Read {
+        statement: dialect.statement(REFUNDED_SINCE, binds),
+        take: |findings, cells| {
+            findings.facts.refunded_today = cells.micros()?;
+            Ok(())
+        },
+    }
 }
 
 /// Reads of the name and the external id that other wallets have.

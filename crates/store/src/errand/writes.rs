@@ -37,8 +37,8 @@ const UPDATE_API_KEY: &str = "UPDATE api_keys SET name = $2, external_id = $3,
     requests_per_minute = $4, tokens_per_minute = $5, concurrency = $6, spend_micros = $7,
     spend_window = $8, models = $9, balance = $10, usage = $11, ends_at = $12, edited = $13,
     suspended_at = $14, revoked_at = $15 WHERE id = $1";
-const REVOKE_KEYS: &str =
-    "UPDATE api_keys SET revoked_at = $2 WHERE wallet_id = $1 AND revoked_at IS NULL";
+const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = $2, edited = edited + 1
+    WHERE wallet_id = $1 AND revoked_at IS NULL";
 /// Before the keys are revoked: it finds them by that.
 const END_CREDENTIALS_OF_WALLET: &str = "UPDATE credentials SET ends_at = $2
     WHERE api_key_id IN (SELECT id FROM api_keys WHERE wallet_id = $1 AND revoked_at IS NULL)
@@ -134,7 +134,7 @@ fn update_wallet(dialect: Dialect, record: &WalletRecord) -> Statement {
 }
 
 fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Statement> {
-    let NewPosting { posting, details } = new;
+    let NewPosting { posting, details, .. } = new;
     let (operation, reason) = match &posting.kind {
         PostingKind::Deposit => (None, None),
         PostingKind::Refund(operation) => (Some(operation.to_bytes().to_vec()), None),

@@ -21,7 +21,8 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS];
+pub(super) const MIGRATIONS: &[Migration] =
+    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, REFUSALS];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -107,6 +108,21 @@ const EVENTS: Migration = Migration {
         include_str!("../../migrations/postgres/0005_events.down.sql"),
     ],
     loss: &[LostTable { table: "events", nouns: ["event", "events"] }],
+};
+
+const REFUSALS: Migration = Migration {
+    version: 8,
+    name: "refusals",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0008_refusals.up.sql"),
+        include_str!("../../migrations/sqlite/0008_refusals.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0008_refusals.up.sql"),
+        include_str!("../../migrations/postgres/0008_refusals.down.sql"),
+    ],
+    // Counts of what did not happen, which the log has as well.
+    loss: &[],
 };
 
 impl Migration {

@@ -1,16 +1,18 @@
 //! The port of administration: a command is offered until the database gives a verdict.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use holdfast_domain::account::{
     AccountCommand, AccountReceipt, KnownAdminCredential, WalletRecord,
 };
-use holdfast_domain::audit::TrailHead;
+use holdfast_domain::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{CredentialId, WalletId};
 
 use crate::dialect::blob;
-use crate::errand::{Errand, Mode, OfferError, admin_key, reads, trail};
+use crate::errand::{Errand, Mode, OfferError, WAITING_MAX, admin_key, reads, trail};
 use crate::rows::{self, Cells};
 use crate::{Store, WriteBackend, unavailable};
 
@@ -24,7 +26,7 @@ impl Administration for Store {
         command: &AccountCommand,
         secret: &ServerSecret,
     ) -> Result<AccountReceipt, CommandError> {
-        offer(self, Errand::new(self.dialect(), command, secret, Mode::Commit)).await
+        offer(self, command, secret, Mode::Commit).await
     }
 
     async fn rehearse(
@@ -32,7 +34,7 @@ impl Administration for Store {
         command: &AccountCommand,
         secret: &ServerSecret,
     ) -> Result<AccountReceipt, CommandError> {
-        offer(self, Errand::new(self.dialect(), command, secret, Mode::Rehearse)).await
+        offer(self, command, secret, Mode::Rehearse).await
     }
 
     async fn admin_credential(
@@ -53,6 +55,15 @@ impl Administration for Store {
         rows.first().map(record).transpose().map_err(unavailable)
     }
 
+    async fn count_refused(&self, attempts: &[RefusedAttempts]) -> Result<(), Unavailable> {
+        let statements = attempts.iter().map(|it| trail::count_refused(self.dialect(), it));
+        let statements = statements.collect();
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.run(statements).await,
+            WriteBackend::Postgres(postgres) => postgres.run(statements).await,
+        }
+    }
+
     async fn trail_head(&self) -> Result<TrailHead, Unavailable> {
         let rows = self.query(reads::HEAD, []).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
@@ -60,8 +71,22 @@ impl Administration for Store {
     }
 }
 
+/// As many commands as may wait are waiting.
+#[derive(Debug, thiserror::Error)]
+#[error("{WAITING_MAX} commands of administration wait already")]
+struct TooManyCommands;
+
 /// Offers a command until the database gives a verdict.
-async fn offer(store: &Store, errand: Errand) -> Result<AccountReceipt, CommandError> {
+async fn offer(
+    store: &Store,
+    command: &AccountCommand,
+    secret: &ServerSecret,
+    mode: Mode,
+) -> Result<AccountReceipt, CommandError> {
+    // Refused and not queued: whoever sent it has a request key, and sends it again.
+    let place = Arc::clone(store.errands()).try_acquire_owned();
+    let place = place.map_err(|_full| CommandError::Unavailable(Box::new(TooManyCommands)))?;
+    let errand = Errand::new(store.dialect(), command, secret, (mode, place));
     let mut lost: Option<Cause> = None;
     for _offer in 0..OFFERS_MAX {
         let offered = match store.writing() {

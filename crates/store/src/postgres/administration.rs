@@ -1,30 +1,37 @@
 //! A command on PostgreSQL: an errand on a connection of its own.
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::ports::Unavailable;
 use sea_orm::{QueryResult, Statement, Values};
 use sea_query_sqlx::SqlxValues;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
-use super::error::is_certain;
 use super::session::CLOCK;
 use crate::errand::reads::{Findings, Read, facts, opening};
 use crate::errand::{Errand, OfferError, Verdict};
 use crate::rows::{BadRow, Cells};
+use crate::unavailable;
 
 impl Postgres {
+    /// Runs statements that nothing is judged by, in one transaction.
+    pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<(), Unavailable> {
+        let done = self.errands.write(move |connection, _now| {
+            Box::pin(async move { execute(connection, statements).await })
+        });
+        done.await.map_err(unavailable)
+    }
+
     /// Does a command in one transaction. An error may be of its COMMIT.
     pub(crate) async fn administer(&self, errand: Errand) -> Result<Verdict, OfferError> {
-        let done = self.errands.write(move |connection, _begun| {
+        let done = self.errands.commit(move |connection, _begun| {
             Box::pin(async move { administer(connection, &errand).await })
         });
-        done.await.map_err(|error| {
-            if is_certain(&error) {
-                OfferError::Unavailable(Box::new(error))
-            } else {
-                OfferError::Uncertain(Box::new(error))
-            }
+        done.await.map_err(|failure| {
+            let is_undone = failure.is_undone();
+            let cause = Box::new(failure.error);
+            if is_undone { OfferError::Unavailable(cause) } else { OfferError::Uncertain(cause) }
         })
     }
 }
@@ -51,11 +58,19 @@ async fn administer(
         Ok(judged) => judged,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    execute(connection, statements).await?;
+    Ok(Ok(receipt))
+}
+
+async fn execute(
+    connection: &mut PgConnection,
+    statements: Vec<Statement>,
+) -> Result<(), sqlx::Error> {
     for Statement { sql, values, .. } in statements {
         let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
         sqlx::query_with(AssertSqlSafe(sql), values).execute(&mut *connection).await?;
     }
-    Ok(Ok(receipt))
+    Ok(())
 }
 
 async fn take(

@@ -256,6 +256,11 @@ mod tests {
         connection.execute("SELECT 1 / 0").await.unwrap_err();
         let refused = connection.execute(COMMIT).await.unwrap_err();
         assert!(has_code(&refused, &["25P02"]), "{refused}");
-        assert!(matches!(BatchError::of_commit(refused), BatchError::Uncertain(_)));
+        assert!(matches!(BatchError::of_commit(refused), BatchError::Unavailable(_)));
+        // Its session ends: that is FATAL, and may have come after COMMIT.
+        let ended = connection.execute("SELECT pg_terminate_backend(pg_backend_pid())").await;
+        let ended = ended.unwrap_err();
+        assert!(has_code(&ended, &["57P01"]), "{ended}");
+        assert!(matches!(BatchError::of_commit(ended), BatchError::Uncertain(_)));
     }
 }

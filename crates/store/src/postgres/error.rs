@@ -11,11 +11,13 @@
 //! | 25, 57 | a standby by now; somebody, or a time-out, ends what runs | the connection is given up |
 //!
 //! What is not in the table says nothing about the change: it is the server's failure, and nobody's
-//! verdict. Before COMMIT is sent every failure means that nothing was committed. After it only an
-//! answer of the server does that says so (23, 40001, 40P01), never another one, nor the silence of
-//! a connection: that is `Uncertain`, and a caller must not be told that nothing happened.
+//! verdict. Before COMMIT is sent every failure means that nothing was committed, a wait that ends
+//! among them. After it only an answer of the server does that proves it ([`proves_no_commit`]), never
+//! a session that ends, nor the silence of a connection: that is `Uncertain`, and a caller must not
+//! be told that nothing happened.
 
 use sea_orm::{DbErr, RuntimeErr};
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// Failure of a batch, by what is certain after it: all but `Uncertain` mean that nothing was
 /// committed.
@@ -61,13 +63,10 @@ impl BatchError {
     }
 
     /// Judges the answer to a COMMIT that was sent: nothing is certain unless the server says that it
-    /// has undone the transaction. 40003 says that it does not know.
+    /// has undone the transaction.
     pub(super) fn of_commit(error: sqlx::Error) -> Self {
-        // Each of these codes says that the transaction was undone.
-        if has_code(&error, &["40001", "40P01", "23505"]) {
-            Self::Changed(error)
-        } else if has_code(&error, &["23"]) {
-            Self::Refused(error)
+        if proves_no_commit(&error) {
+            Self::before_commit(error)
         } else {
             // A connection that went silent may have delivered COMMIT.
             Self::Uncertain(error)
@@ -118,10 +117,15 @@ pub(super) fn is_broken(error: &sqlx::Error) -> bool {
         || is_lost(error)
 }
 
-/// True where nothing can have been committed: the server said what it refused, or the error is of
-/// this side, before COMMIT.
-pub(crate) fn is_certain(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some() && !has_code(error, &["40003"]) || is_refusal(error)
+/// True where the answer to a COMMIT that was sent proves that nothing was committed: an error after
+/// which the session goes on. Once a transaction is committed, the server raises none: what fails
+/// from there on ends the session (FATAL) or the server (PANIC). 40003 says that it does not know,
+/// and 08 is the word of somebody in between, whose server is gone.
+pub(super) fn proves_no_commit(error: &sqlx::Error) -> bool {
+    let told = error.as_database_error();
+    let told = told.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    told.is_some_and(|told| told.severity() == PgSeverity::Error)
+        && !has_code(error, &["08", "40003"])
 }
 
 /// True for a violated unique key: another row has that name or id.

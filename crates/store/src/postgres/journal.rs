@@ -9,6 +9,7 @@ use sqlx::AssertSqlSafe;
 
 use super::Postgres;
 use super::session::CLOCK;
+use crate::errand::trail::BESIDE_TRAIL;
 use crate::unavailable;
 
 /// Counters of minutes are kept so long. An operation that ends later than that corrects a minute
@@ -41,12 +42,35 @@ static FORGET: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// Addresses of the trail's actors. The first ones are the oldest: no more than those are looked at.
+static BLANK: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM audit_addresses WHERE audit_seq IN (SELECT d.audit_seq FROM
+             (SELECT audit_seq FROM audit_addresses ORDER BY audit_seq LIMIT $2) AS d
+         JOIN audit AS a ON a.seq = d.audit_seq WHERE a.created_at < (SELECT {CLOCK} - $1))"
+    )
+});
+
+static DROP_COUNTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM refused_attempts WHERE (hour, actor, use_case) IN
+         (SELECT hour, actor, use_case FROM refused_attempts
+          WHERE hour < (SELECT {CLOCK} - $1) LIMIT $2 FOR UPDATE SKIP LOCKED)"
+    )
+});
+
 impl Postgres {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
         let purged = self.errands.run(move |connection| {
             Box::pin(async move {
-                let purges = [(&PURGE, age), (&SWEEP, KEPT), (&FORGET, KEPT)];
+                let purges = [
+                    (&PURGE, age),
+                    (&SWEEP, KEPT),
+                    (&FORGET, KEPT),
+                    (&BLANK, BESIDE_TRAIL),
+                    (&DROP_COUNTS, BESIDE_TRAIL),
+                ];
                 let mut deleted = Vec::new();
                 // Each statement is a transaction of its own: none keeps the locks of the one before.
                 for (sql, age) in purges {

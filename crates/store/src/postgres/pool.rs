@@ -17,6 +17,7 @@
 //! dropped with it: [`super::session`] says why the server gives up first.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::connect::session;
-use super::error::is_broken;
+use super::error::{is_broken, proves_no_commit};
 use super::session::{CLOCK, Session, begin_snapshot, is_healthy, within};
 
 /// Longest wait of a caller for a connection.
@@ -58,6 +59,21 @@ struct PoolInner {
     room: Arc<Semaphore>,
     /// Kept connections, each with the time of its last use; the last one used is at the back.
     idle: Mutex<VecDeque<(PgConnection, Instant)>>,
+}
+
+/// A transaction that came to no good end.
+#[derive(Debug)]
+pub(super) struct WriteFailure {
+    pub(super) error: sqlx::Error,
+    /// True where COMMIT was on its way when it failed.
+    was_commit_sent: bool,
+}
+
+impl WriteFailure {
+    /// True where nothing was committed: COMMIT was not sent, or the server says so.
+    pub(super) fn is_undone(&self) -> bool {
+        !self.was_commit_sent || proves_no_commit(&self.error)
+    }
 }
 
 /// A connection that is in use, and its place.
@@ -122,6 +138,19 @@ impl ConnectionPool {
             + Send
             + 'static,
     {
+        self.commit(work).await.map_err(|failure| failure.error)
+    }
+
+    /// The same, for whoever has to know whether a transaction that failed may have been committed.
+    pub(super) async fn commit<T, W>(&self, work: W) -> Result<T, WriteFailure>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut PgConnection, Timestamp) -> BoxFuture<'c, Result<T, sqlx::Error>>
+            + Send
+            + 'static,
+    {
+        let sent = Arc::new(AtomicBool::new(false));
+        let committing = Arc::clone(&sent);
         let written = self.run(move |connection| {
             Box::pin(async move {
                 // No default of the server is relied on: a role may have another isolation.
@@ -130,11 +159,14 @@ impl ConnectionPool {
                 let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
                 let now = clock.fetch_one(&mut *transaction).await?;
                 let value = work(&mut transaction, Timestamp::from_micros(now)).await?;
+                // Before it is sent: a wait that ends from here on proves nothing any more.
+                committing.store(true, Ordering::Release);
                 transaction.commit().await?;
                 Ok(value)
             })
         });
-        written.await
+        let was_commit_sent = || sent.load(Ordering::Acquire);
+        written.await.map_err(|error| WriteFailure { error, was_commit_sent: was_commit_sent() })
     }
 
     /// Reads with one statement.

@@ -12,6 +12,10 @@ use crate::usage::hour::{HourSums, SUM_COLUMNS, SUMS, SummingStep};
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = $2, postings_to = $3
     WHERE steps = $1";
+/// A batch notes later generations there too (a trigger), in whatever order its rows are updated:
+/// two who add the same numbers in two orders would wait for each other. So a step waits for those
+/// who have begun to, and keeps others out for its two statements.
+const ALONE: &str = "LOCK TABLE late_ends IN SHARE ROW EXCLUSIVE MODE";
 const NOTE: &str = "INSERT INTO late_ends (op_seq) SELECT unnest($1::bigint[])
     ON CONFLICT DO NOTHING";
 const STRIKE: &str = "DELETE FROM late_ends WHERE op_seq = ANY($1)";
@@ -52,6 +56,9 @@ async fn write(connection: &mut PgConnection, step: &SummingStep) -> Result<(), 
         return Ok(());
     }
     add(connection, rows).await?;
+    if !running.is_empty() || !ended.is_empty() {
+        sqlx::query(ALONE).execute(&mut *connection).await?;
+    }
     for (sql, numbers) in [(NOTE, running), (STRIKE, ended)] {
         if !numbers.is_empty() {
             sqlx::query(sql).bind(numbers).execute(&mut *connection).await?;

@@ -1,6 +1,7 @@
 //! A command on SQLite: a write task of the writer, between two batches.
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::ports::Unavailable;
 use rusqlite::Transaction;
 use rusqlite::types::Value as Cell;
 use sea_orm::{Statement, Value};
@@ -10,6 +11,7 @@ use super::write_task::WriteError;
 use crate::errand::reads::{Findings, Read, facts, opening};
 use crate::errand::{Errand, OfferError, Verdict};
 use crate::rows::Cells;
+use crate::unavailable;
 
 impl Sqlite {
     /// Does a command in one transaction. An error may be of its COMMIT.
@@ -22,6 +24,12 @@ impl Sqlite {
             }
             WriteError::Sql(_) => OfferError::Uncertain(Box::new(error)),
         })
+    }
+
+    /// Runs statements that nothing is judged by, in one transaction.
+    pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<(), Unavailable> {
+        let done = self.write(move |transaction, _now| execute(transaction, &statements)).await;
+        done.map_err(unavailable)
     }
 }
 
@@ -44,12 +52,17 @@ fn administer(
         Ok(judged) => judged,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    execute(transaction, &statements)?;
+    Ok(Ok(receipt))
+}
+
+fn execute(transaction: &Transaction<'_>, statements: &[Statement]) -> Result<(), WriteError> {
     for statement in statements {
         let mut prepared = transaction.prepare_cached(&statement.sql)?;
-        bind(&mut prepared, &statement)?;
+        bind(&mut prepared, statement)?;
         prepared.raw_execute()?;
     }
-    Ok(Ok(receipt))
+    Ok(())
 }
 
 fn take(

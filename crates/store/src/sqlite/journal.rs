@@ -6,6 +6,7 @@ use std::time::Duration;
 use holdfast_domain::ports::Unavailable;
 
 use super::Sqlite;
+use crate::errand::trail::BESIDE_TRAIL;
 use crate::unavailable;
 
 /// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends
@@ -34,17 +35,28 @@ pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter,
 pub(super) const FORGET: &str = "DELETE FROM nodes WHERE name IN
     (SELECT name FROM nodes WHERE ends_at < ?1 LIMIT ?2)";
 
+/// Addresses of the trail's actors. The first ones are the oldest: no more than those are looked at.
+pub(super) const BLANK: &str = "DELETE FROM audit_addresses WHERE audit_seq IN
+    (SELECT d.audit_seq FROM
+        (SELECT audit_seq FROM audit_addresses ORDER BY audit_seq LIMIT ?2) AS d
+     JOIN audit AS a ON a.seq = d.audit_seq WHERE a.created_at < ?1)";
+
+pub(super) const DROP_COUNTS: &str = "DELETE FROM refused_attempts WHERE (hour, actor, use_case) IN
+    (SELECT hour, actor, use_case FROM refused_attempts WHERE hour < ?1 LIMIT ?2)";
+
 impl Sqlite {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let before = |now: i64, age: Duration| {
             now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
         };
         let purged = self.write(move |transaction, now| {
-            // One transaction for all three: each would wait for a flush of its own.
+            // One transaction for all of them: each would wait for a flush of its own.
             let now = now.as_micros();
             let purged = transaction.execute(PURGE, (before(now, age), limit, BYTES))?;
             transaction.execute(SWEEP, (before(now, KEPT), limit))?;
             transaction.execute(FORGET, (before(now, KEPT), limit))?;
+            transaction.execute(BLANK, (before(now, BESIDE_TRAIL), limit))?;
+            transaction.execute(DROP_COUNTS, (before(now, BESIDE_TRAIL), limit))?;
             Ok(u64::try_from(purged).unwrap_or(u64::MAX))
         });
         purged.await.map_err(unavailable)

@@ -27,6 +27,8 @@ const ASKS_FOR_TLS: usize = 8;
 pub(crate) enum Cut {
     /// The beginning of a transaction does not arrive.
     Begin,
+    /// The lock of the trail's head, of a command of administration, does not arrive.
+    Head,
     /// COMMIT does not arrive.
     Commit,
     /// COMMIT arrives, its answer does not.
@@ -164,7 +166,9 @@ async fn pass(
             continue;
         }
         let at = next_cut(&asked, &mut state.lock().unwrap().cut);
-        if matches!(at, Some(Cut::Begin | Cut::Commit)) || server.write_all(&asked).await.is_err() {
+        if matches!(at, Some(Cut::Begin | Cut::Head | Cut::Commit))
+            || server.write_all(&asked).await.is_err()
+        {
             return;
         }
         asked.clear();
@@ -246,6 +250,7 @@ fn next_cut(bytes: &[u8], cut: &mut Option<Cut>) -> Option<Cut> {
     let says = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
     let text: &[u8] = match (*cut)? {
         Cut::Begin => b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT ",
+        Cut::Head => b"FROM audit_head AS h WHERE h.id = 1 FOR NO KEY UPDATE",
         Cut::Commit | Cut::Answer => b"COMMIT\0",
     };
     if says(text) { cut.take() } else { None }

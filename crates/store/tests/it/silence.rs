@@ -26,7 +26,7 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Until so many statements wait for a lock.
-async fn until_waiting(raw: &mut PgConnection, count: i64) {
+pub(crate) async fn until_waiting(raw: &mut PgConnection, count: i64) {
     let waiting = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
     soon(async {

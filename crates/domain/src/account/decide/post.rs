@@ -15,10 +15,11 @@ pub(super) fn post(
 ) -> Result<AccountEffect, AccountRefusal> {
     let posting = &new.posting;
     if let Some(known) = &facts.posting {
-        return if known == posting {
-            Ok(AccountEffect::already_done(Thing::Posting(known.id)))
+        // All that was asked, the reference too: one that is not compared would pass for booked.
+        return if known.is_all_of(new) {
+            Ok(AccountEffect::already_done(Thing::Posting(known.posting.id)))
         } else {
-            Err(AccountRefusal::PostingConflict(known.clone()))
+            Err(AccountRefusal::PostingConflict(known.posting.clone()))
         };
     }
     if let Some(known) = &facts.referenced {
@@ -33,6 +34,13 @@ pub(super) fn post(
     wallet.refuse_closed()?;
     if let PostingKind::Refund(_) = posting.kind {
         refuse_overrefund(posting, facts)?;
+    }
+    if let Some(allowance) = new.allowance {
+        // Read after the head's lock: no other refund of the actor comes between.
+        let left = allowance.minus(facts.refunded_today).unwrap_or(Micros::ZERO).max(Micros::ZERO);
+        if posting.amount > left {
+            return Err(AccountRefusal::AllowanceSpent { allowance, left });
+        }
     }
     let writes = vec![
         AccountWrite::SetAvailable(posting.wallet, available_after(wallet, posting.amount)?),
@@ -69,7 +77,7 @@ fn available_after(wallet: &WalletRecord, amount: Micros) -> Result<Micros, Acco
 
 /// Fields that the trail has of a posting.
 fn changes(new: &NewPosting) -> Vec<FieldChange> {
-    let NewPosting { posting, details } = new;
+    let NewPosting { posting, details, .. } = new;
     let (operation, own_reason) = match &posting.kind {
         PostingKind::Deposit => (None, None),
         PostingKind::Refund(operation) => (Some(operation.to_string()), None),

@@ -65,7 +65,7 @@ pub(super) async fn run(
 
 async fn patch(store: &Store, update: cli::UpdateKey) -> Result<ApiKeyPatch, CommandFailure> {
     let ends_at = match update.expires {
-        Some(expiry) => Some(Some(end(store, expiry, "nothing was changed").await?)),
+        Some(expiry) => Some(Some(end(store, expiry).await?)),
         None => update.no_expires.then_some(None),
     };
     let models = update.models.map(|models| Some(models.ids().clone()));

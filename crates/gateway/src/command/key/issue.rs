@@ -115,8 +115,7 @@ pub(super) async fn rotate(
     Ok(())
 }
 
-/// The grant that the arguments describe, checked against the configured models and the database's
-/// clock.
+/// The grant that the arguments describe, checked against the configured models.
 async fn grant(
     config: &Config,
     store: &Store,
@@ -136,7 +135,7 @@ async fn grant(
         }
     }
     let ends_at = match asked.expires {
-        Some(expiry) => Some(end(store, expiry, "nothing was issued").await?),
+        Some(expiry) => Some(end(store, expiry).await?),
         None => None,
     };
     let limits = Limits {
@@ -151,20 +150,14 @@ async fn grant(
     Ok(Grant { limits, models, balance, usage: UsageScope::Key, ends_at })
 }
 
-/// The moment of an end, which has to be in the future of the clock that will judge it.
-pub(crate) async fn end(
-    store: &Store,
-    expiry: Expiry,
-    nothing: &str,
-) -> Result<Timestamp, CommandFailure> {
-    let now = store.clock().await.context("the database's clock was not read")?;
+/// The moment of an end. Whether it is to come is judged with the command, after its request key: the
+/// same command is answered again when the end has passed.
+pub(crate) async fn end(store: &Store, expiry: Expiry) -> anyhow::Result<Timestamp> {
     match expiry {
-        Expiry::After(span) => Ok(now.after(span)),
-        Expiry::At(at) if at > now => Ok(at),
-        Expiry::At(at) => Err(CommandFailure::Usage(anyhow!(
-            "{nothing}: {} has passed, by the database's clock it is {}",
-            rfc3339(at),
-            rfc3339(now)
-        ))),
+        Expiry::After(span) => {
+            let now = store.clock().await.context("the database's clock was not read")?;
+            Ok(now.after(span))
+        }
+        Expiry::At(at) => Ok(at),
     }
 }

@@ -1,0 +1,67 @@
+//! Counts of refused attempts, until they are written.
+//!
+//! A caller who is refused must not make the database write: the counts of all of them are kept here,
+//! and whoever runs the process writes them every few seconds ([`Accounts::write_refused`]), a row
+//! for each actor and use case.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_domain::account::{ActorId, UseCase};
+use holdfast_domain::audit::RefusedAttempts;
+
+use crate::{Accounts, AccountsError};
+
+/// Pairs that are counted between two writes; what comes beyond them is in the log of requests alone.
+const PAIRS_MAX: usize = 1_024;
+
+/// Counts that are not written yet.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalCounts(Mutex<BTreeMap<(ActorId, UseCase), u64>>);
+
+impl RefusalCounts {
+    fn add(&self, actor: ActorId, use_case: UseCase, attempts: u64) {
+        let mut counts = self.counts();
+        if counts.len() < PAIRS_MAX || counts.contains_key(&(actor, use_case)) {
+            let count = counts.entry((actor, use_case)).or_insert(0);
+            *count = count.saturating_add(attempts);
+        }
+    }
+
+    fn take(&self) -> Vec<RefusedAttempts> {
+        let taken = std::mem::take(&mut *self.counts());
+        let refused = |((actor, use_case), attempts)| RefusedAttempts { actor, use_case, attempts };
+        taken.into_iter().map(refused).collect()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<(ActorId, UseCase), u64>> {
+        // A map of counts is whole after a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Accounts {
+    /// Counts an attempt that was refused for want of a right.
+    pub fn note_refused(&self, actor: ActorId, use_case: UseCase) {
+        self.refusals.add(actor, use_case, 1);
+    }
+
+    /// Writes what was counted since the last time, and says what that was.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Unavailable`]: it is written with the next ones.
+    pub async fn write_refused(&self) -> Result<Vec<RefusedAttempts>, AccountsError> {
+        let refused = self.refusals.take();
+        if refused.is_empty() {
+            return Ok(refused);
+        }
+        if let Err(error) = self.book.count_refused(&refused).await {
+            for RefusedAttempts { actor, use_case, attempts } in refused {
+                self.refusals.add(actor, use_case, attempts);
+            }
+            return Err(error.into());
+        }
+        Ok(refused)
+    }
+}

@@ -1,0 +1,2 @@
+DROP INDEX audit_refunds;
+DROP TABLE refused_attempts;

@@ -1,0 +1,103 @@
+//! Repeated commands of administration: what answers them, and what makes one another command.
+
+use holdfast_domain::account::{
+    AccountAction, AccountCommand, AccountRefusal, ActorId, NewPosting, PostingDetails, Thing,
+};
+use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::operation::Change;
+use holdfast_domain::{AdminKeyId, Journal as _, Micros, PostingId, WalletId};
+use holdfast_testkit::sample;
+
+use crate::administration::{
+    act, administer, available, command, deposit, key, make_wallet, referenced,
+};
+use crate::scratch::{Home, on_every_store};
+
+/// The same command of another actor.
+fn by_another(command: &AccountCommand, other: u128) -> AccountCommand {
+    AccountCommand { actor: ActorId::AdminKey(AdminKeyId::from_u128(other)), ..command.clone() }
+}
+
+/// The deposit of an action with other details.
+fn with(action: &AccountAction, change: impl FnOnce(&mut PostingDetails)) -> AccountAction {
+    let AccountAction::Post(new) = action else { panic!("a deposit") };
+    let mut new = new.clone();
+    change(&mut new.details);
+    AccountAction::Post(new)
+}
+
+fn id(action: &AccountAction) -> PostingId {
+    let AccountAction::Post(NewPosting { posting, .. }) = action else { panic!("a deposit") };
+    posting.id
+}
+
+async fn a_posting_of_another_actor_is_answered_only_where_it_asks_for_the_same(home: &impl Home) {
+    let store = home.store();
+    let wallet = make_wallet(store, "acme").await;
+    let booked = with(&referenced(wallet, 10, "pay-1"), |it| it.note = Some("invoice 1".into()));
+    act(store, booked.clone()).await.unwrap();
+    let others = [
+        with(&booked, |it| it.reference.as_mut().unwrap().external_reference = "pay-2".into()),
+        with(&booked, |it| it.reference = None),
+        with(&booked, |it| it.note = None),
+        with(&booked, |it| it.reason = Some("another".into())),
+    ];
+    for (n, other) in (1..).zip(others) {
+        let refused = administer(store, &by_another(&command(key(), other), n)).await;
+        assert!(matches!(refused, Err(AccountRefusal::PostingConflict(_))), "{n}: {refused:?}");
+    }
+    let again = administer(store, &by_another(&command(key(), booked.clone()), 9)).await.unwrap();
+    assert_eq!((again.things, again.replayed), (vec![Thing::Posting(id(&booked))], true));
+    // Nothing has booked the other payment in passing: it can be.
+    let made = act(store, referenced(wallet, 10, "pay-2")).await.unwrap();
+    assert!(!made.replayed);
+    assert_eq!(available(store, wallet).await, 20);
+}
+
+async fn a_posting_without_details_is_answered_where_no_payment_would_pass_for_booked(
+    home: &impl Home,
+) {
+    let store = home.store();
+    let wallet = make_wallet(store, "acme").await;
+    let plain = deposit(sample::fresh(), wallet, 10);
+    let money = Posting::new(id(&plain), wallet, PostingKind::Deposit, Micros::new(10)).unwrap();
+    store.commit(Change::Posting(money).into()).await.unwrap();
+    assert!(act(store, plain.clone()).await.unwrap().replayed);
+    let payment = |reference: &str| {
+        let AccountAction::Post(new) = referenced(wallet, 10, reference) else { panic!() };
+        with(&plain, |it| it.reference = new.details.reference)
+    };
+    let own = payment(&id(&plain).to_string());
+    assert!(act(store, own).await.unwrap().replayed);
+    let refused = act(store, payment("pay-1")).await;
+    assert!(matches!(refused, Err(AccountRefusal::PostingConflict(_))), "{refused:?}");
+}
+
+async fn a_known_payment_binds_the_request_key_that_asked_for_it_again(home: &impl Home) {
+    let store = home.store();
+    let wallet = make_wallet(store, "acme").await;
+    let first = act(store, referenced(wallet, 10, "pay-1")).await.unwrap();
+    let request = key();
+    let second = command(request, referenced(wallet, 10, "pay-1"));
+    for _again in 0..2 {
+        let known = administer(store, &second).await.unwrap();
+        assert_eq!((known.things, known.replayed), (first.things.clone(), true));
+    }
+    // The key is that deposit's from now on: whatever else comes under it is refused.
+    let free = deposit(PostingId::from_bytes(request.to_bytes()), wallet, 5);
+    let refused = administer(store, &command(request, free)).await;
+    assert_eq!(refused, Err(AccountRefusal::RequestKeyConflict));
+    let elsewhere = referenced(WalletId::from_u128(404), 10, "pay-1");
+    let conflict = key();
+    let refused = administer(store, &command(conflict, elsewhere)).await;
+    assert!(matches!(refused, Err(AccountRefusal::ExternalReferenceConflict(_))), "{refused:?}");
+    let free = deposit(PostingId::from_bytes(conflict.to_bytes()), wallet, 5);
+    assert!(!administer(store, &command(conflict, free)).await.unwrap().replayed, "bound nothing");
+    assert_eq!(available(store, wallet).await, 15);
+}
+
+on_every_store! {
+    a_posting_of_another_actor_is_answered_only_where_it_asks_for_the_same,
+    a_posting_without_details_is_answered_where_no_payment_would_pass_for_booked,
+    a_known_payment_binds_the_request_key_that_asked_for_it_again,
+}
