@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! head of the trail, request key ─ bound? ─▶ answered from it, nothing is written
-//!        └ free ─▶ clock, facts (wallet, API key, names …) ─▶ account::decide ─▶ refusal, ROLLBACK
-//!                                                                  └─▶ writes, trail, head, request key, COMMIT
+//!        └ free ─▶ clock, facts (wallet, API key, names …) ─▶ account::decide ─▶ refusal, at most its event
+//!                                                                  └─▶ writes, events, trail, head, request key, COMMIT
 //! ```
 //!
 //! Each step is a list of statements with their readers ([`reads`], [`writes`]), pure and the same
@@ -18,6 +18,7 @@
 //! Nothing is offered again before that was looked at.
 
 pub(crate) mod admin_key;
+mod event;
 pub(crate) mod reads;
 pub(crate) mod trail;
 mod writes;
@@ -26,6 +27,7 @@ use holdfast_domain::account::{
     AccountCommand, AccountReceipt, AccountRefusal, Thing, decide, replay,
 };
 use holdfast_domain::audit::TrailRow;
+use holdfast_domain::event::EventInterest;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::secret::ServerSecret;
 use sea_orm::Statement;
@@ -49,6 +51,8 @@ pub(crate) struct Errand {
     pub(crate) dialect: Dialect,
     pub(crate) command: AccountCommand,
     pub(crate) secret: ServerSecret,
+    /// Interest in events as the command was offered.
+    pub(crate) interest: EventInterest,
     mode: Mode,
 }
 
@@ -71,7 +75,13 @@ impl Errand {
         secret: &ServerSecret,
         mode: Mode,
     ) -> Self {
-        Self { dialect, command: command.clone(), secret: secret.clone(), mode }
+        let (command, secret) = (command.clone(), secret.clone());
+        Self { dialect, command, secret, interest: EventInterest::ALL, mode }
+    }
+
+    /// The command with what is known of who wants its events.
+    pub(crate) fn with_interest(self, interest: EventInterest) -> Self {
+        Self { interest, ..self }
     }
 
     /// Answer where the request key is bound already.
@@ -94,6 +104,8 @@ impl Errand {
         for write in &effect.writes {
             statements.extend(writes::statements(self.dialect, write));
         }
+        // After the rows that they name.
+        statements.extend(self.events(findings, &effect));
         let mut head = findings.head;
         for (thing, changes) in effect.entries {
             // What changed nothing leaves no row: the trail says what was done.

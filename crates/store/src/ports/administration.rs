@@ -62,6 +62,7 @@ impl Administration for Store {
 
 /// Offers a command until the database gives a verdict.
 async fn offer(store: &Store, errand: Errand) -> Result<AccountReceipt, CommandError> {
+    let errand = errand.with_interest(store.inner.interest.get());
     let mut lost: Option<Cause> = None;
     for _offer in 0..OFFERS_MAX {
         let offered = match store.writing() {

@@ -47,15 +47,20 @@ async fn administer(
     for read in facts(errand.dialect, &errand.command, now) {
         take(connection, read, &mut findings).await?;
     }
-    let (statements, receipt) = match errand.judge(&findings) {
-        Ok(judged) => judged,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    for Statement { sql, values, .. } in statements {
-        let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
-        sqlx::query_with(AssertSqlSafe(sql), values).execute(&mut *connection).await?;
+    let (statements, verdict) = errand.conclude(&findings);
+    for statement in statements {
+        execute(connection, statement).await?;
     }
-    Ok(Ok(receipt))
+    Ok(verdict)
+}
+
+/// Runs a statement that is written for both databases.
+pub(super) async fn execute(
+    connection: &mut PgConnection,
+    Statement { sql, values, .. }: Statement,
+) -> Result<(), sqlx::Error> {
+    let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
+    sqlx::query_with(AssertSqlSafe(sql), values).execute(connection).await.map(drop)
 }
 
 async fn take(

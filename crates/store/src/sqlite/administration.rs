@@ -40,16 +40,22 @@ fn administer(
     for read in facts(errand.dialect, &errand.command, now) {
         take(transaction, &read, &mut findings)?;
     }
-    let (statements, receipt) = match errand.judge(&findings) {
-        Ok(judged) => judged,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let (statements, verdict) = errand.conclude(&findings);
     for statement in statements {
-        let mut prepared = transaction.prepare_cached(&statement.sql)?;
-        bind(&mut prepared, &statement)?;
-        prepared.raw_execute()?;
+        execute(transaction, &statement)?;
     }
-    Ok(Ok(receipt))
+    Ok(verdict)
+}
+
+/// Runs a statement that is written for both databases.
+pub(super) fn execute(
+    transaction: &Transaction<'_>,
+    statement: &Statement,
+) -> Result<(), WriteError> {
+    let mut prepared = transaction.prepare_cached(&statement.sql)?;
+    bind(&mut prepared, statement)?;
+    prepared.raw_execute()?;
+    Ok(())
 }
 
 fn take(

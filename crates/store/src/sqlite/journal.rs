@@ -1,11 +1,14 @@
-//! Purges: results that are past their time, counters of minutes long gone, and rows of nodes that
-//! never left.
+//! Purges: results and events that are past their time, counters of minutes long gone, and rows of
+//! nodes that never left.
 
 use std::time::Duration;
 
+use holdfast_domain::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 
 use super::Sqlite;
+use crate::dialect::Dialect;
+use crate::event::may_go;
 use crate::unavailable;
 
 /// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends
@@ -34,17 +37,29 @@ pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter,
 pub(super) const FORGET: &str = "DELETE FROM nodes WHERE name IN
     (SELECT name FROM nodes WHERE ends_at < ?1 LIMIT ?2)";
 
+/// Events of this age, by the index over it.
+fn expire(webhooks: EventKinds) -> String {
+    format!(
+        "DELETE FROM events WHERE seq IN (SELECT seq FROM events
+         WHERE created_at < ?1 AND {} ORDER BY created_at LIMIT ?2)",
+        may_go(Dialect::Sqlite, webhooks)
+    )
+}
+
 impl Sqlite {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let before = |now: i64, age: Duration| {
             now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
         };
+        let interest = self.interest.get();
         let purged = self.write(move |transaction, now| {
-            // One transaction for all three: each would wait for a flush of its own.
+            // One transaction for all four: each would wait for a flush of its own.
             let now = now.as_micros();
             let purged = transaction.execute(PURGE, (before(now, age), limit, BYTES))?;
             transaction.execute(SWEEP, (before(now, KEPT), limit))?;
             transaction.execute(FORGET, (before(now, KEPT), limit))?;
+            let expired = before(now, interest.kept());
+            transaction.execute(&expire(interest.webhooks), (expired, limit))?;
             Ok(u64::try_from(purged).unwrap_or(u64::MAX))
         });
         purged.await.map_err(unavailable)

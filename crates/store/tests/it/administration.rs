@@ -26,15 +26,15 @@ use tokio::task::JoinSet;
 use crate::raw::Raw;
 use crate::scratch::{Home, on_every_store};
 
-fn secret() -> ServerSecret {
+pub(crate) fn secret() -> ServerSecret {
     ServerSecret::new(b"the secret of these tests").unwrap()
 }
 
-fn key() -> CommandKey {
+pub(crate) fn key() -> CommandKey {
     sample::fresh()
 }
 
-fn command(key: CommandKey, action: AccountAction) -> AccountCommand {
+pub(crate) fn command(key: CommandKey, action: AccountAction) -> AccountCommand {
     // As a door would: another action is another request.
     let mut hasher = DefaultHasher::new();
     format!("{action:?}").hash(&mut hasher);
@@ -49,7 +49,7 @@ fn command(key: CommandKey, action: AccountAction) -> AccountCommand {
     }
 }
 
-async fn administer(
+pub(crate) async fn administer(
     store: &Store,
     command: &AccountCommand,
 ) -> Result<AccountReceipt, AccountRefusal> {
@@ -61,7 +61,10 @@ async fn administer(
     done.map_err(|error| refusal(error).unwrap())
 }
 
-async fn act(store: &Store, action: AccountAction) -> Result<AccountReceipt, AccountRefusal> {
+pub(crate) async fn act(
+    store: &Store,
+    action: AccountAction,
+) -> Result<AccountReceipt, AccountRefusal> {
     administer(store, &command(key(), action)).await
 }
 
@@ -86,17 +89,17 @@ fn new_wallet(name: &str) -> WalletRecord {
     }
 }
 
-async fn make_wallet(store: &Store, name: &str) -> WalletId {
+pub(crate) async fn make_wallet(store: &Store, name: &str) -> WalletId {
     let made = act(store, AccountAction::CreateWallet(new_wallet(name))).await.unwrap();
     store.wallet_named(name).await.unwrap().filter(|_| made.things.len() == 1).unwrap().wallet.id
 }
 
-fn deposit(id: PostingId, wallet: WalletId, amount: i64) -> AccountAction {
+pub(crate) fn deposit(id: PostingId, wallet: WalletId, amount: i64) -> AccountAction {
     let posting = Posting::new(id, wallet, PostingKind::Deposit, Micros::new(amount)).unwrap();
     AccountAction::Post(NewPosting { posting, details: PostingDetails::default() })
 }
 
-fn referenced(wallet: WalletId, amount: i64, payment: &str) -> AccountAction {
+pub(crate) fn referenced(wallet: WalletId, amount: i64, payment: &str) -> AccountAction {
     let id = sample::fresh();
     let posting = Posting::new(id, wallet, PostingKind::Deposit, Micros::new(amount)).unwrap();
     let reference =
@@ -266,7 +269,7 @@ async fn a_wallet_is_edited_suspended_and_closed_with_its_keys(home: &impl Home)
     assert_eq!(issue(store, wallet, &["three"]).await, Err(AccountRefusal::WalletClosed));
 }
 
-async fn issue(
+pub(crate) async fn issue(
     store: &Store,
     wallet: WalletId,
     names: &[&str],

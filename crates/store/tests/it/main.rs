@@ -7,6 +7,7 @@ mod begins;
 mod commit;
 mod constraints;
 mod differential;
+mod events;
 mod heat;
 mod identity;
 mod jobs;
