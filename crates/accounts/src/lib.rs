@@ -4,7 +4,7 @@
 //! ```text
 //! command line ─┐                ┌─ authorization (role, wallet)
 //! HTTP API ─────┼─▶ Accounts ────┼─ values (names, limits, ends)
-//! console ──────┘                └─ ports: Administration (changes), Directory (lists), Journal
+//! console ──────┘                └─ ports: Administration (changes), Directory, Events (lists), Journal
 //! ```
 //!
 //! Every door parses, calls a use case and renders what comes back. So what is allowed, what is
@@ -25,6 +25,7 @@ mod admin_keys;
 mod api_keys;
 mod authentication;
 mod error;
+mod events;
 mod operations;
 mod postings;
 mod principal;
@@ -42,7 +43,7 @@ use holdfast_domain::account::{
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
-    Administration, ApiKeys, CommandKey, Currency, Directory, Journal, Micros, Wallets,
+    Administration, ApiKeys, CommandKey, Currency, Directory, Events, Journal, Micros, Wallets,
 };
 
 use self::refusals::RefusalCounts;
@@ -59,9 +60,9 @@ pub use self::text::{BadName, BadText, ExternalId, Name, Note, Reason, Reference
 pub use self::wallets::NewWallet;
 
 /// The ports that the use cases work through: one store has them all.
-pub trait Book: Administration + ApiKeys + Directory + Journal + Wallets {}
+pub trait Book: Administration + ApiKeys + Directory + Events + Journal + Wallets {}
 
-impl<T: Administration + ApiKeys + Directory + Journal + Wallets> Book for T {}
+impl<T: Administration + ApiKeys + Directory + Events + Journal + Wallets> Book for T {}
 
 /// The use cases, over one book.
 #[derive(Clone)]

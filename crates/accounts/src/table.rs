@@ -70,6 +70,8 @@ pub const TABLE: &[Door] = &[
         &[("POST", "/operations/{id}/reconcile")],
         &["operation reconcile"],
     ),
+    // Lists of what happened are for programs, which read them over the network, and for webhooks.
+    door(UseCase::EventRead, &[("GET", "/events"), ("GET", "/events/{id}")], &[]),
     door(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
     door(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
     door(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),

@@ -20,7 +20,7 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
-use crate::{admin_keys, api_keys, operations, postings, wallets};
+use crate::{admin_keys, api_keys, events, operations, postings, wallets};
 
 /// The API of administration.
 #[derive(Debug, Clone)]
@@ -93,6 +93,8 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(operations::show))
         .routes(routes!(operations::cancel))
         .routes(routes!(operations::reconcile))
+        .routes(routes!(events::list))
+        .routes(routes!(events::show))
         .routes(routes!(admin_keys::issue))
         .routes(routes!(admin_keys::rotate))
         .routes(routes!(admin_keys::revoke));

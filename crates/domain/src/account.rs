@@ -3,7 +3,7 @@
 //! ```text
 //! AccountCommand ─▶ AccountFacts (read by the store, under its locks) ─▶ decide ─▶ AccountEffect
 //!                                                                          └────▶ AccountRefusal
-//! AccountEffect = writes + the row of the trail + the binding of the request key: one transaction
+//! AccountEffect = writes + the row of the trail + the binding of the request key + events: one transaction
 //! ```
 //!
 //! A command names one change, whoever asks for it and by which door. [`decide`] judges it, and is
@@ -22,6 +22,7 @@ mod admin_key;
 mod api_key;
 mod command;
 mod decide;
+mod event;
 mod field_change;
 mod posting;
 mod refusal;
@@ -36,6 +37,7 @@ pub use self::command::{
     RequestBinding, RequestRecord, Thing,
 };
 pub use self::decide::{decide, replay};
+pub use self::event::{events, refusal_event};
 pub use self::field_change::FieldChange;
 pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, PostingDetails, RefundableOperation,

@@ -10,11 +10,23 @@
 //! nothing is lost that did. Rows are kept for a while (`retention.events`) and then deleted: an event
 //! tells, and the book proves.
 //!
+//! An event's id is derived from what it tells ([`EventId`]), so what is told twice is one row: a
+//! deposit's conflict once for a reference, a limit once for a window. Nothing that happens waits for an
+//! event or fails by one.
+//!
 //! Never in an event: a prompt, an answer, a secret. Costs, routes and nodes are the operator's, and
 //! stand in none of them either, because a wallet's holder reads its events.
 
+mod interest;
+mod new_event;
+mod noticed;
+
 use std::fmt;
 
+pub use self::interest::{EventInterest, EventKinds, UNLISTED_KEPT};
+pub(crate) use self::new_event::EventData;
+pub use self::new_event::{EventValue, NewEvent};
+pub use self::noticed::{LowBalance, SpendLimitReached, abandoned, spend_window, stuck};
 use crate::{EventId, Timestamp, WalletId};
 
 /// Writes the kinds with their names.
@@ -40,9 +52,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A deposit was booked.
+    /// Money was added: by a deposit, or by an adjustment.
     WalletCredited = "wallet.credited",
-    /// An adjustment was booked.
+    /// Money was taken by an adjustment.
     WalletDebited = "wallet.debited",
     /// What a wallet has went from its threshold or above to below it.
     WalletLow = "wallet.low",
@@ -50,7 +62,7 @@ kinds! {
     WalletSuspended = "wallet.suspended",
     /// New runs of a wallet were let in again.
     WalletResumed = "wallet.resumed",
-    /// A wallet was closed for good.
+    /// A wallet was closed for good, and all of its API keys were revoked with it.
     WalletClosed = "wallet.closed",
     /// An external reference was sent again, for something else.
     DepositConflict = "deposit.conflict",
@@ -68,7 +80,7 @@ kinds! {
     ApiKeyLimitReached = "api_key.limit_reached",
     /// An operation was ended without knowledge of what its run used.
     OperationAbandoned = "operation.abandoned",
-    /// An operation has made no progress for a while.
+    /// An operation has not come to rest for a while, although it should have.
     OperationStuck = "operation.stuck",
     /// A part of a charge was given back.
     OperationRefunded = "operation.refunded",
@@ -82,12 +94,81 @@ impl EventKind {
     pub fn from_label(label: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.label() == label)
     }
+
+    /// Names of the members of its data, all of which an event of the kind has.
+    #[must_use]
+    pub const fn members(self) -> &'static [&'static str] {
+        match self {
+            Self::WalletCredited | Self::WalletDebited => &[
+                "wallet_id",
+                "posting_id",
+                "kind",
+                "amount_micros",
+                "available_micros",
+                "held_micros",
+                "currency",
+                "source",
+                "external_reference",
+                "reason",
+            ],
+            Self::WalletLow => {
+                &["wallet_id", "available_micros", "held_micros", "low_balance_micros", "currency"]
+            }
+            Self::WalletSuspended | Self::WalletResumed | Self::WalletClosed => {
+                &["wallet_id", "name", "external_id", "reason"]
+            }
+            Self::DepositConflict => &[
+                "source",
+                "external_reference",
+                "deposit_id",
+                "deposit_wallet_id",
+                "deposit_amount_micros",
+                "wallet_id",
+                "amount_micros",
+            ],
+            Self::ApiKeyIssued
+            | Self::ApiKeyRotated
+            | Self::ApiKeySuspended
+            | Self::ApiKeyResumed
+            | Self::ApiKeyRevoked => &["api_key_id", "wallet_id", "name", "external_id", "reason"],
+            Self::ApiKeyLimitReached => {
+                &["api_key_id", "wallet_id", "spend_micros", "spend_window", "currency"]
+            }
+            Self::OperationAbandoned => {
+                &["operation_id", "wallet_id", "api_key_id", "hold_micros", "currency"]
+            }
+            Self::OperationStuck => {
+                &["operation_id", "wallet_id", "api_key_id", "status", "hold_micros", "currency"]
+            }
+            Self::OperationRefunded => &[
+                "operation_id",
+                "wallet_id",
+                "posting_id",
+                "amount_micros",
+                "refunded_micros",
+                "available_micros",
+                "held_micros",
+                "currency",
+                "reason",
+            ],
+            Self::WebhookDisabled => &["webhook_id", "reason"],
+        }
+    }
 }
 
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }
+}
+
+/// Filter of a list of events. Both parts of it apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EventFilter {
+    /// Wallet of all events in the list.
+    pub wallet: Option<WalletId>,
+    /// Kind of all events in the list.
+    pub kind: Option<EventKind>,
 }
 
 /// An event as its row tells it.

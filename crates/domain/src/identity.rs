@@ -7,6 +7,7 @@
 //! hold        D("hold", operation, generation)         one for each generation
 //! usage       D("usage", operation)                    no generation: one usage record for ever
 //! settlement  D("settlement", operation)               no generation: one charge for ever
+//! event       D("event", kind, what it tells)          told twice, it is one event
 //! ```
 //!
 //! `D` is BLAKE3 `derive_key` under a hard-coded context over fixed-width parts, its first 128 bits
@@ -245,6 +246,19 @@ fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> Uuid {
     hasher.finalize_xof().fill(&mut bytes);
     // Six bits become version and variant: 122 of the hash are left.
     Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+impl EventId {
+    /// The event of this kind that these parts tell from all others of it.
+    pub(crate) fn of(kind: &str, parts: &[&[u8]]) -> Self {
+        let mut hasher = Hasher::new_derive_key("holdfast 2026-11 event v1");
+        for part in std::iter::once(kind.as_bytes()).chain(parts.iter().copied()) {
+            // Parts of any width: with its length before each, two lists are never spelled alike.
+            hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hasher.update(part);
+        }
+        Self(absorbed(&mut hasher, &[]))
+    }
 }
 
 impl OperationId {

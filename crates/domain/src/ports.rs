@@ -8,6 +8,7 @@
 //! | [`ApiKeys`], [`Wallets`], [`Prices`] | credentials, balances, price versions |
 //! | [`Administration`] | what people change, with the trail of it |
 //! | [`Directory`] | finds and lists wallets, API keys and operations |
+//! | [`Events`], [`EventOutbox`] | what people are told of; what was noticed and is to be told |
 //! | [`Jobs`] | long work of operators, a page at a time |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
 //! | [`Pause`] | the wait between two offers |
@@ -21,6 +22,7 @@
 mod administration;
 mod call;
 mod directory;
+mod events;
 mod failure;
 mod jobs;
 
@@ -33,6 +35,7 @@ use async_trait::async_trait;
 pub use self::administration::{Administration, CommandError};
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
 pub use self::directory::Directory;
+pub use self::events::{EventOutbox, Events};
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 pub use self::jobs::Jobs;
 use crate::answer::Delta;
@@ -126,6 +129,7 @@ pub trait Journal: Send + Sync {
 
     /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of
     /// fewer where it is large, and says of how many: none once there are no more. The rows stay for ever.
+    /// A store may delete as many of what it keeps for a while beside them.
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
 }
 

@@ -32,7 +32,8 @@ fn claims(count: usize) -> Vec<Arc<Change>> {
 fn book(count: usize) -> Book {
     let half = i64::try_from(count / 2).unwrap();
     let mut book = Book::default();
-    let balance = WalletBalance { available: Micros::new(HOLD * half), held: Micros::ZERO };
+    let available = Micros::new(HOLD * half);
+    let balance = WalletBalance { available, held: Micros::ZERO, low_balance: None };
     book.wallets.insert(sample::WALLET, balance);
     book
 }

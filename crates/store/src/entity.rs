@@ -12,6 +12,7 @@
 
 pub(crate) mod api_key;
 pub(crate) mod credential;
+pub(crate) mod event;
 pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod posting;
@@ -41,6 +42,7 @@ mod tests {
         }
         check::<wallet::Entity>("w", rows::WALLET_RECORD);
         check::<api_key::Entity>("k", rows::API_KEY);
+        check::<event::Entity>("e", crate::event::EVENT);
         let (of_operation, of_price) = rows::OPERATION.split_once(", p.").unwrap();
         check::<operation::Entity>("o", of_operation);
         check::<price::Entity>("p", &format!("p.{of_price}"));

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! head of the trail, request key ─ bound? ─▶ answered from it, nothing is written
-//!        └ free ─▶ clock, facts (wallet, API key, names …) ─▶ account::decide ─▶ refusal, ROLLBACK
-//!                                                                  └─▶ writes, trail, head, request key, COMMIT
+//!        └ free ─▶ clock, facts (wallet, API key, names …) ─▶ account::decide ─▶ refusal, at most its event
+//!                                                                  └─▶ writes, events, trail, head, request key, COMMIT
 //! ```
 //!
 //! Each step is a list of statements with their readers ([`reads`], [`writes`]), pure and the same
@@ -18,6 +18,7 @@
 //! Nothing is offered again before that was looked at.
 
 pub(crate) mod admin_key;
+mod event;
 pub(crate) mod reads;
 pub(crate) mod trail;
 mod writes;
@@ -28,6 +29,7 @@ use holdfast_domain::account::{
     AccountCommand, AccountReceipt, AccountRefusal, Thing, decide, replay,
 };
 use holdfast_domain::audit::TrailRow;
+use holdfast_domain::event::EventInterest;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::secret::ServerSecret;
 use sea_orm::Statement;
@@ -56,6 +58,8 @@ pub(crate) struct Errand {
     pub(crate) dialect: Dialect,
     pub(crate) command: AccountCommand,
     pub(crate) secret: ServerSecret,
+    /// Interest in events as the command was offered.
+    pub(crate) interest: EventInterest,
     mode: Mode,
     /// Place among those that wait: had until the last offer ends, whoever still waits for it.
     _place: Arc<OwnedSemaphorePermit>,
@@ -81,7 +85,13 @@ impl Errand {
         (mode, place): (Mode, OwnedSemaphorePermit),
     ) -> Self {
         let (command, secret) = (command.clone(), secret.clone());
-        Self { dialect, command, secret, mode, _place: Arc::new(place) }
+        let place = Arc::new(place);
+        Self { dialect, command, secret, interest: EventInterest::ALL, mode, _place: place }
+    }
+
+    /// The command with what is known of who wants its events.
+    pub(crate) fn with_interest(self, interest: EventInterest) -> Self {
+        Self { interest, ..self }
     }
 
     /// Answer where the request key is bound already.
@@ -104,6 +114,8 @@ impl Errand {
         for write in &effect.writes {
             statements.extend(writes::statements(self.dialect, write));
         }
+        // After the rows that they name.
+        statements.extend(self.events(findings, &effect));
         let mut head = findings.head;
         let mut rows = Vec::new();
         for (thing, changes) in effect.entries.into_iter().chain(effect.also) {

@@ -5,8 +5,12 @@
 //! what a change means was decided when it was made. A change is checked whole before the first of
 //! its totals moves: one that is refused leaves no trace, and those after it are judged without it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdfast_domain::event::{LowBalance, NewEvent, abandoned};
 use holdfast_domain::ledger::{BalanceChange, Funds, Posting, PostingKind};
 use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimit};
 use holdfast_domain::operation::{Change, Transition, Version};
@@ -33,11 +37,12 @@ pub struct Book {
     pub moved: BookDeltas,
 }
 
-/// The two amounts of a wallet.
+/// The two amounts of a wallet, and the threshold below which somebody wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalletBalance {
     pub available: Micros,
     pub held: Micros,
+    pub low_balance: Option<Micros>,
 }
 
 /// The columns of an operation's row that a change is judged by.
@@ -74,6 +79,8 @@ pub struct BookDeltas {
     pub counters: BTreeMap<Window, i64>,
     /// Price versions to be inserted.
     pub prices: BTreeMap<PriceVersionId, PriceVersion>,
+    /// Events of the changes, whether or not anybody wants them; few changes have one.
+    pub events: Vec<NewEvent>,
 }
 
 /// A change that passed.
@@ -157,8 +164,9 @@ impl Book {
             self.moved.counters.insert(window, used);
         }
         if let Some(balance) = balance {
-            self.move_wallet(transition.wallet, balance, moves);
+            self.move_wallet(transition.wallet, balance, moves, transition.operation.to_bytes());
         }
+        self.moved.events.extend(abandoned(transition));
         if let Some(price) = new_price {
             self.prices.insert(price.id.clone(), price.clone());
             self.moved.prices.insert(price.id.clone(), price.clone());
@@ -186,7 +194,7 @@ impl Book {
             self.charged.insert(operation, charged);
         }
         self.postings.insert(posting.id);
-        self.move_wallet(posting.wallet, balance, moves);
+        self.move_wallet(posting.wallet, balance, moves, posting.id.to_bytes());
         Ok(Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() })
     }
 
@@ -225,6 +233,7 @@ impl Book {
         Ok(WalletBalance {
             available: sum(balance.available, moves.available)?,
             held: sum(balance.held, moves.held)?,
+            low_balance: balance.low_balance,
         })
     }
 
@@ -239,13 +248,26 @@ impl Book {
         }
     }
 
-    fn move_wallet(&mut self, wallet: WalletId, balance: WalletBalance, moves: BalanceChange) {
+    /// `cause` is the id of the operation or the posting that moves it.
+    fn move_wallet(
+        &mut self,
+        wallet: WalletId,
+        balance: WalletBalance,
+        moves: BalanceChange,
+        cause: [u8; 16],
+    ) {
         let still = BalanceChange { available: Micros::ZERO, held: Micros::ZERO };
         // No row to write, and maybe none to write to: what moves no money passes where a wallet is gone.
         if moves == still {
             return;
         }
-        self.wallets.insert(wallet, balance);
+        let before = self.wallets.insert(wallet, balance);
+        // Judged change by change and not by the batch's sum: a deposit of the same batch must not hide it.
+        if let (Some(threshold), Some(before)) = (balance.low_balance, before) {
+            let WalletBalance { available, held, .. } = balance;
+            let low = LowBalance { wallet, available, held, threshold };
+            self.moved.events.extend(low.event([before.available, before.held], cause));
+        }
         let moved = self.moved.wallets.entry(wallet).or_insert(still);
         // Both balances fit, so their difference does.
         moved.available = moved.available.plus(moves.available).unwrap_or(Micros::MAX);
@@ -263,238 +285,4 @@ pub fn windows(
         .counters
         .iter()
         .map(move |moved| ((transition.api_key, moved.counter, moved.counter.window(at)), moved))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
-    use holdfast_domain::operation::{Change, Receipt, Version};
-    use holdfast_domain::{Event, Operation, Snapshot, decide};
-    use holdfast_testkit::sample::{self, ClaimBuilder, NOW};
-
-    use super::*;
-
-    /// A book with one wallet.
-    fn book(available: i64, held: i64) -> Book {
-        let balance = WalletBalance { available: Micros::new(available), held: Micros::new(held) };
-        Book { wallets: [(sample::WALLET, balance)].into(), ..Book::default() }
-    }
-
-    fn claim(n: u64) -> ClaimBuilder {
-        sample::claim().request_key(sample::request_key(n))
-    }
-
-    fn judge(book: &mut Book, change: &Change) -> Result<Acceptance, Rejection> {
-        book.judge(change, NOW)
-    }
-
-    fn admit(book: &mut Book, claim: ClaimBuilder) -> Result<Acceptance, Rejection> {
-        judge(book, &sample::admission(&claim.build()))
-    }
-
-    /// What an event does to an operation that was just admitted by this claim.
-    fn after(claim: ClaimBuilder, event: impl FnOnce(&Operation) -> Event) -> Arc<Change> {
-        let admission = sample::admission(&claim.build());
-        let Change::Operation(transition) = &*admission else { return admission };
-        let receipt =
-            Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
-        let operation = transition.apply(None, receipt).unwrap();
-        let event = event(&operation);
-        let snapshot = Snapshot { operation: Some(operation), ..Snapshot::vacant(NOW) };
-        Arc::new(Change::Operation(decide(&snapshot, event).unwrap()))
-    }
-
-    /// A book in which the first operation's row is at this version.
-    fn with_row(mut book: Book, version: u32) -> Book {
-        let id = OperationId::of(sample::API_KEY, sample::request_key(1));
-        let claim = claim(1).build().owner.claim;
-        book.operations.insert(id, OperationRow { seq: 5, version: Version::new(version), claim });
-        book
-    }
-
-    fn give_up(operation: &Operation) -> Event {
-        Event::GiveUp { claim: operation.owner.claim, attempts: Arc::default() }
-    }
-
-    fn not_run(operation: &Operation) -> Event {
-        Event::NotRun { claim: operation.owner.claim, attempts: Arc::default() }
-    }
-
-    fn posting(n: u128, kind: PostingKind, amount: i64) -> Change {
-        let id = PostingId::from_u128(n);
-        Change::Posting(Posting { id, wallet: sample::WALLET, kind, amount: Micros::new(amount) })
-    }
-
-    #[test]
-    fn totals_run_through_a_batch() {
-        let mut book = book(250, 0);
-        let verdicts: Vec<bool> = (0..4).map(|n| admit(&mut book, claim(n)).is_ok()).collect();
-        assert_eq!(verdicts, [true, true, false, false]);
-        assert!(admit(&mut book, claim(9).hold(50)).is_ok(), "a smaller one still fits");
-        let moves = BalanceChange { available: Micros::new(-250), held: Micros::new(250) };
-        assert_eq!(book.moved.wallets, [(sample::WALLET, moves)].into());
-    }
-
-    #[test]
-    fn what_an_earlier_change_gave_back_a_later_one_may_hold() {
-        let mut book = with_row(book(0, 100), 1);
-        assert_eq!(admit(&mut book, claim(2)), Err(Rejection::InsufficientFunds));
-        let passed = Acceptance {
-            seq: Some(5),
-            version: Version::new(2),
-            tally: CounterReadings::default(),
-        };
-        assert_eq!(judge(&mut book, &after(claim(1), give_up)), Ok(passed));
-        let passed =
-            Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() };
-        assert_eq!(admit(&mut book, claim(3)), Ok(passed));
-    }
-
-    #[test]
-    fn the_version_is_judged_before_everything_else() {
-        let limits = Limits { concurrency: Some(0), ..Limits::default() };
-        let mut broke = with_row(book(0, 0), 1);
-        assert_eq!(admit(&mut broke, claim(1).limits(limits)), Err(Rejection::Conflict));
-        for (row, verdict) in [(1, true), (2, false), (3, false)] {
-            let mut book = with_row(book(0, 100), row);
-            assert_eq!(
-                judge(&mut book, &after(claim(1), give_up)) != Err(Rejection::Conflict),
-                verdict
-            );
-        }
-        assert_eq!(
-            judge(&mut book(0, 100), &after(claim(1), give_up)),
-            Err(Rejection::Conflict),
-            "no row"
-        );
-        let mut another = with_row(book(0, 100), 1);
-        another.operations.values_mut().for_each(|row| row.claim = sample::fresh());
-        let verdict = judge(&mut another, &after(claim(1), give_up));
-        assert_eq!(verdict, Err(Rejection::Conflict), "the row of another claim");
-    }
-
-    #[test]
-    fn limits_are_judged_before_funds_and_change_nothing() {
-        let limits = Limits { concurrency: Some(1), ..Limits::default() };
-        let mut book = book(100, 0);
-        assert!(admit(&mut book, claim(1).limits(limits)).is_ok());
-        let tally = CounterReadings::default().with(Counter::Concurrency, 1);
-        let counter = Counter::Concurrency;
-        let reached = ReachedLimit { counter, amount: 1, bound: 1, counters: tally, at: NOW };
-        let refused = admit(&mut book, claim(2).limits(limits).hold(1_000));
-        assert_eq!(refused, Err(Rejection::LimitReached(reached)));
-        let window = (sample::API_KEY, Counter::Concurrency, Timestamp::from_micros(0));
-        assert_eq!(book.moved.counters, [(window, 1)].into());
-    }
-
-    #[test]
-    fn a_bound_may_be_met_and_not_passed() {
-        let spend = SpendLimit { micros: Micros::new(150), window: SpendWindow::Day };
-        let limits = Limits { spend: Some(spend), ..Limits::default() };
-        let window = (sample::API_KEY, Counter::SpendDay, Counter::SpendDay.window(NOW));
-        for (used, fits) in [(0, true), (50, true), (51, false), (i64::MAX, false)] {
-            let mut book = book(100, 0);
-            book.counters.insert(window, used);
-            assert_eq!(admit(&mut book, claim(1).limits(limits)).is_ok(), fits, "{used}");
-        }
-    }
-
-    #[test]
-    fn a_correction_takes_no_more_than_is_there() {
-        let limits = Limits { tokens_per_minute: Some(100), ..Limits::default() };
-        let open = after(claim(1).limits(limits), not_run);
-        let window = (sample::API_KEY, Counter::Tokens, Counter::Tokens.window(NOW));
-        for (used, left) in [(130, 30), (100, 0), (40, 0), (0, 0)] {
-            let mut book = with_row(book(0, 100), 1);
-            book.counters.insert(window, used);
-            judge(&mut book, &open).unwrap();
-            assert_eq!(book.moved.counters, [(window, left)].into());
-        }
-    }
-
-    #[test]
-    fn wallets_stay_within_their_bounds() {
-        let mut full = with_row(book(i64::MAX, 100), 1);
-        assert_eq!(
-            judge(&mut full, &after(claim(1), give_up)),
-            Err(Rejection::InsufficientFunds),
-            "overflow"
-        );
-        let mut short = with_row(book(0, 99), 1);
-        assert_eq!(
-            judge(&mut short, &after(claim(1), give_up)),
-            Err(Rejection::InsufficientFunds),
-            "held"
-        );
-        assert_eq!(
-            admit(&mut Book::default(), claim(1).hold(0)),
-            Err(Rejection::InsufficientFunds)
-        );
-        // Only what moves no money is written where the wallet is gone.
-        let asked = after(claim(1), |_| Event::AskCancel);
-        assert!(judge(&mut with_row(Book::default(), 1), &asked).is_ok());
-        assert_eq!(
-            judge(&mut with_row(Book::default(), 1), &after(claim(1), give_up)),
-            Err(Rejection::InsufficientFunds)
-        );
-    }
-
-    #[test]
-    fn a_price_is_new_or_the_same() {
-        let known = sample::price();
-        let mut book = book(1_000, 0);
-        assert!(admit(&mut book, claim(1)).is_ok());
-        assert!(admit(&mut book, claim(2)).is_ok());
-        assert_eq!(book.moved.prices, [(known.id.clone(), known)].into());
-        let dearer = sample::priced("2026-01-01T00:00:00Z", 2);
-        assert_eq!(admit(&mut book, claim(3).price(dearer)), Err(Rejection::Collision));
-    }
-
-    #[test]
-    fn postings_are_made_once_and_in_their_direction() {
-        let adjustment = || PostingKind::Adjustment("drift".to_owned());
-        let refused = Err(Rejection::InsufficientFunds);
-        let mut book = book(10, 0);
-        let passed = Ok(Acceptance {
-            seq: None,
-            version: Version::FIRST,
-            tally: CounterReadings::default(),
-        });
-        assert_eq!(judge(&mut book, &posting(1, PostingKind::Deposit, 5)), passed);
-        assert_eq!(judge(&mut book, &posting(1, adjustment(), 5)), Err(Rejection::Conflict));
-        assert_eq!(judge(&mut book, &posting(2, adjustment(), -16)), refused);
-        assert_eq!(judge(&mut book, &posting(3, adjustment(), -15)), passed);
-        assert_eq!(judge(&mut book, &posting(4, adjustment(), 0)), refused);
-        assert_eq!(judge(&mut book, &posting(5, PostingKind::Deposit, -1)), refused);
-        assert_eq!(judge(&mut book, &posting(6, PostingKind::Deposit, i64::MAX)), passed);
-        assert_eq!(judge(&mut book, &posting(7, PostingKind::Deposit, 1)), refused, "overflow");
-    }
-
-    #[test]
-    fn a_posting_leaves_room_for_what_is_held() {
-        let mut book = book(10, 30);
-        let fits = i64::MAX - 40;
-        let beyond = judge(&mut book, &posting(1, PostingKind::Deposit, fits + 1));
-        assert_eq!(beyond, Err(Rejection::InsufficientFunds));
-        assert!(judge(&mut book, &posting(2, PostingKind::Deposit, fits)).is_ok());
-    }
-
-    #[test]
-    fn refunds_stay_within_the_charge_of_the_same_wallet() {
-        let operation = OperationId::from_u128(1);
-        let refund = |n, amount| posting(n, PostingKind::Refund(operation), amount);
-        let refused = Err(Rejection::InsufficientFunds);
-        let mut book = book(0, 0);
-        assert_eq!(judge(&mut book, &refund(1, 1)), refused, "nothing was charged");
-        let (charge, refunded) = (Micros::new(30), Micros::new(10));
-        let charged = RefundBase { wallet: sample::WALLET, charge, refunded };
-        book.charged.insert(operation, charged);
-        assert_eq!(judge(&mut book, &refund(2, 21)), refused);
-        assert!(judge(&mut book, &refund(3, 20)).is_ok());
-        assert_eq!(judge(&mut book, &refund(4, 1)), refused);
-        book.charged.insert(operation, RefundBase { wallet: WalletId::from_u128(9), ..charged });
-        assert_eq!(judge(&mut book, &refund(5, 1)), refused);
-    }
 }

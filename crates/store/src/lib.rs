@@ -17,6 +17,7 @@
 mod dialect;
 mod entity;
 mod errand;
+mod event;
 mod job;
 #[doc(hidden)]
 pub mod judge;
@@ -46,6 +47,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::dialect::Dialect;
+pub use crate::event::SharedInterest;
 pub use crate::migrate::SchemaError;
 use crate::ports::JournalStatements;
 use crate::postgres::{ConnectionPool, Postgres};
@@ -84,12 +86,14 @@ pub struct Options {
     /// The right to serve the file, for the one process that has it: it alone folds the log into
     /// the file at its end, and it holds the file to be the one that was opened.
     pub lock: Option<Arc<ServeLock>>,
+    /// Interest in events; all of them, until [`Store::keep_events`] says otherwise.
+    pub interest: SharedInterest,
 }
 
 impl Options {
     /// The usual settings, for a database at this URL.
     #[must_use]
-    pub const fn new(url: DatabaseUrl) -> Self {
+    pub fn new(url: DatabaseUrl) -> Self {
         Self {
             url,
             commit_queue: 4_096,
@@ -97,6 +101,7 @@ impl Options {
             result_bytes_max: usize::MAX,
             busy_timeout: Duration::from_secs(5),
             lock: None,
+            interest: SharedInterest::default(),
         }
     }
 }
@@ -166,6 +171,7 @@ struct Inner {
     errands: Arc<Semaphore>,
     texts: JournalStatements,
     result_bytes_max: usize,
+    interest: SharedInterest,
     tasks: TaskTracker,
 }
 
@@ -244,6 +250,7 @@ impl Store {
             writing,
             texts,
             result_bytes_max,
+            interest: options.interest,
             tasks,
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -2,6 +2,7 @@
 //! understand; what is written is handed to the database's own writer.
 
 mod administration;
+mod events;
 mod jobs;
 mod journal;
 mod keys;

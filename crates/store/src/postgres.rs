@@ -18,6 +18,7 @@ mod batch;
 mod begin;
 pub(crate) mod connect;
 pub(crate) mod error;
+mod events;
 mod jobs;
 mod journal;
 mod keys;
@@ -51,6 +52,7 @@ use self::lock_worker::LockQueueWorker;
 pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
 use self::session::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
 use self::writer::Writer;
+use crate::event::SharedInterest;
 use crate::job::{Job, WriterEnded};
 use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS};
 
@@ -76,6 +78,7 @@ pub(crate) struct Postgres {
     /// Connection for heartbeats alone: whatever keeps the others waiting, a lease is renewed.
     beats: ConnectionPool,
     jobs: mpsc::Sender<Job>,
+    interest: SharedInterest,
     /// Ends the writer with the last clone of the store, where nobody closed it.
     closing: DropGuard,
     ended: CancellationToken,
@@ -98,13 +101,14 @@ impl Postgres {
             .map(|connections| line(connections, READ_STATEMENT, READ, ""));
         let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);
-        let writer = Writer::connected(url, lock_timeout).await;
+        let interest = &options.interest;
+        let writer = Writer::connected(url, lock_timeout, interest).await;
         let writer = writer.map_err(|error| OpenError::Writer(Box::new(error)))?;
         let closing = CancellationToken::new();
         let room = options.commit_queue.max(1);
         let (jobs, queue) = mpsc::channel(room);
         let (aside, locked) = lock_queue::channel(room);
-        let waiting = LockQueueWorker::new(url, locked, lock_timeout);
+        let waiting = LockQueueWorker::new(url, locked, lock_timeout, interest);
         tasks.spawn(writer::run(writer, queue, aside, closing.clone()));
         let ended = CancellationToken::new();
         let ending = ended.clone().drop_guard();
@@ -115,7 +119,8 @@ impl Postgres {
             drop(ending);
         });
         let closing = closing.drop_guard();
-        Ok((Self { errands, beats, jobs, closing, ended }, readers))
+        let interest = interest.clone();
+        Ok((Self { errands, beats, jobs, interest, closing, ended }, readers))
     }
 
     /// Closes the connections, once nothing uses them any more.

@@ -8,6 +8,7 @@
 //! SeaORM reads through the connections of the store and never opens one of its own; nothing is
 //! written through it, and a read transaction refuses to.
 
+mod event;
 mod list;
 mod operation;
 mod page;

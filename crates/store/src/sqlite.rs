@@ -6,6 +6,7 @@ mod batch;
 mod checkpoint;
 mod clock;
 pub(crate) mod connect;
+mod events;
 pub(crate) mod identity;
 mod jobs;
 mod journal;
@@ -39,6 +40,7 @@ use self::clock::Clock;
 use self::connect::DatabaseFile;
 use self::queue::Queue;
 use self::write_task::{WriteError, WriteTask};
+use crate::event::SharedInterest;
 use crate::job::{Job, WriterEnded};
 use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS, unavailable};
 
@@ -56,6 +58,7 @@ pub(crate) struct Sqlite {
     queue: Arc<Queue>,
     room: Arc<Semaphore>,
     clock: Arc<Clock>,
+    interest: SharedInterest,
     ended: CancellationToken,
 }
 
@@ -76,6 +79,7 @@ impl Sqlite {
             queue: Arc::new(Queue::new(options.commit_queue)),
             room: Arc::new(Semaphore::new(ERRANDS_MAX)),
             clock: Arc::default(),
+            interest: options.interest.clone(),
             ended: CancellationToken::new(),
         };
         writer::start(&opened, tasks).await.map_err(OpenError::Writer)?;

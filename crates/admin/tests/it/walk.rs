@@ -15,6 +15,7 @@ struct Things {
     api_key: String,
     operation: String,
     deposit: String,
+    event: String,
     admin_key: String,
 }
 
@@ -24,11 +25,13 @@ impl Things {
         let api_key = world.api_key(&wallet).await;
         let claim = running(world, &wallet, &api_key).await;
         let deposit = world.post("/deposits", deposit(&wallet, 5)).await.json();
+        let events = world.get(&format!("/events?wallet_id={wallet}&limit=1")).await.json();
         let (admin_key, _) = world.admin_key(Role::HolderViewer, reach(&wallet)).await;
         Self {
             api_key,
             operation: OperationId::of(claim.api_key, claim.request_key).to_string(),
             deposit: deposit["id"].as_str().unwrap().to_owned(),
+            event: events["data"][0]["id"].as_str().unwrap().to_owned(),
             admin_key: admin_key.to_string(),
             wallet,
         }
@@ -41,6 +44,7 @@ impl Things {
             "wallets" => &self.wallet,
             "api_keys" => &self.api_key,
             "operations" => &self.operation,
+            "events" => &self.event,
             "admin_keys" => &self.admin_key,
             _ => &self.deposit,
         };

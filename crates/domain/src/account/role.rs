@@ -188,6 +188,8 @@ use_cases! {
     OperationCancel = "operation.cancel": Operator;
     /// An operation whose owner is gone is ended.
     OperationReconcile = "operation.reconcile": Operator;
+    /// Events are listed, and one is shown.
+    EventRead = "event.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// An admin key is issued.
     AdminKeyIssue = "admin_key.issue": Owner;
     /// An admin key gets another credential.

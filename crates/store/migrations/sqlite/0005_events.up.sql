@@ -13,3 +13,4 @@ CREATE TABLE events (
 
 CREATE INDEX events_to_fan_out ON events (seq) WHERE is_fanned_out = 0;
 CREATE INDEX events_of_wallet ON events (wallet_id, seq) WHERE wallet_id IS NOT NULL;
+CREATE INDEX events_by_age ON events (created_at);

@@ -87,6 +87,7 @@ async fn offer(
     let place = Arc::clone(store.errands()).try_acquire_owned();
     let place = place.map_err(|_full| CommandError::Unavailable(Box::new(TooManyCommands)))?;
     let errand = Errand::new(store.dialect(), command, secret, (mode, place));
+    let errand = errand.with_interest(store.inner.interest.get());
     let mut lost: Option<Cause> = None;
     for _offer in 0..OFFERS_MAX {
         let offered = match store.writing() {

@@ -18,7 +18,12 @@ impl Postgres {
     /// Runs statements that nothing is judged by, in one transaction.
     pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<(), Unavailable> {
         let done = self.errands.write(move |connection, _now| {
-            Box::pin(async move { execute(connection, statements).await })
+            Box::pin(async move {
+                for statement in statements {
+                    execute(connection, statement).await?;
+                }
+                Ok(())
+            })
         });
         done.await.map_err(unavailable)
     }
@@ -54,23 +59,20 @@ async fn administer(
     for read in facts(errand.dialect, &errand.command, now) {
         take(connection, read, &mut findings).await?;
     }
-    let (statements, receipt) = match errand.judge(&findings) {
-        Ok(judged) => judged,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    execute(connection, statements).await?;
-    Ok(Ok(receipt))
+    let (statements, verdict) = errand.conclude(&findings);
+    for statement in statements {
+        execute(connection, statement).await?;
+    }
+    Ok(verdict)
 }
 
-async fn execute(
+/// Runs a statement that is written for both databases.
+pub(super) async fn execute(
     connection: &mut PgConnection,
-    statements: Vec<Statement>,
+    Statement { sql, values, .. }: Statement,
 ) -> Result<(), sqlx::Error> {
-    for Statement { sql, values, .. } in statements {
-        let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
-        sqlx::query_with(AssertSqlSafe(sql), values).execute(&mut *connection).await?;
-    }
-    Ok(())
+    let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
+    sqlx::query_with(AssertSqlSafe(sql), values).execute(connection).await.map(drop)
 }
 
 async fn take(

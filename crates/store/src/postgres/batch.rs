@@ -42,6 +42,7 @@ use super::reads::PRICES;
 use super::row_cache::RowCache;
 use super::session::{answered, rollback};
 use super::statements::{ExpectedCounts, PARTS, StatementTexts, expected_counts};
+use crate::event::SharedInterest;
 use crate::judge::{Acceptance, Rejection};
 use crate::metrics;
 use crate::rows::{self, Cells};
@@ -55,7 +56,7 @@ const COMMIT: &str = "SELECT WHERE false; COMMIT";
 
 /// The writer's memory from batch to batch: texts of statements, price versions, and rows of
 /// operations that run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct BatchCache {
     texts: StatementTexts,
     /// Price versions by their ids. A version never changes, so one that was read once is not read
@@ -63,6 +64,7 @@ pub(super) struct BatchCache {
     prices: HashMap<PriceVersionId, PriceVersion>,
     /// Rows of operations that run, as they were committed on this connection.
     runs: RowCache,
+    interest: SharedInterest,
 }
 
 /// Verdicts of a batch: one for each change, in the order of the changes.
@@ -74,6 +76,11 @@ pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 struct StaleRow;
 
 impl BatchCache {
+    pub(super) fn new(interest: SharedInterest) -> Self {
+        let (texts, prices) = (StatementTexts::default(), HashMap::new());
+        Self { texts, prices, runs: RowCache::default(), interest }
+    }
+
     /// Forgets what holds on one connection only: the next one may lead to a server that has lost
     /// what was committed last, price versions too, and has given its numbers to others.
     pub(super) fn change_connection(&mut self) {
@@ -148,6 +155,7 @@ async fn commit_with_cache(
         let verdicts = changes.iter().zip(&verdicts);
         verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
     };
+    book.moved.events.retain(|event| memory.interest.get().wants(event.kind));
     let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
         // Nothing passed: the locks go at once, without the flush of a commit.

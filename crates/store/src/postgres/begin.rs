@@ -83,7 +83,8 @@ pub(super) async fn begin(
     for row in wallets {
         let id = WalletId::from_bytes(row.try_get(0)?);
         let (available, held) = (micros(row, 1)?, micros(row, 2)?);
-        book.wallets.insert(id, WalletBalance { available, held });
+        let low_balance = row.try_get::<Option<i64>, _>(3)?.map(Micros::new);
+        book.wallets.insert(id, WalletBalance { available, held, low_balance });
     }
     let wanted = BatchReads::plan(now, changes, &known);
     let mut begun = BatchStart { book, known, now, numbers: Vec::new() };
@@ -263,7 +264,7 @@ mod tests {
         let wallets = [WalletId::from_u128(1 << 127 | 0xa), WalletId::from_u128(7)].into();
         assert_eq!(
             lock(&wallets),
-            "SELECT id, available, held FROM wallets WHERE id = ANY($${\
+            "SELECT id, available, held, low_balance FROM wallets WHERE id = ANY($${\
              \\\\x00000000000000000000000000000007,\\\\x8000000000000000000000000000000a}$$::bytea[]) \
              ORDER BY id FOR NO KEY UPDATE"
         );

@@ -1,15 +1,18 @@
-//! Purges: results that are past their time, counters of minutes long gone, and rows of nodes that
-//! never left.
+//! Purges: results and events that are past their time, counters of minutes long gone, and rows of
+//! nodes that never left.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use holdfast_domain::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 use sqlx::AssertSqlSafe;
 
 use super::Postgres;
 use super::session::CLOCK;
 use crate::errand::trail::BESIDE_TRAIL;
+use crate::dialect::Dialect;
+use crate::event::may_go;
 use crate::unavailable;
 
 /// Counters of minutes are kept so long. An operation that ends later than that corrects a minute
@@ -58,23 +61,35 @@ static DROP_COUNTS: LazyLock<String> = LazyLock::new(|| {
           WHERE hour < (SELECT {CLOCK} - $1) LIMIT $2 FOR UPDATE SKIP LOCKED)"
     )
 });
+/// Events of this age, by the index over it.
+fn expire(webhooks: EventKinds) -> String {
+    format!(
+        "DELETE FROM events WHERE seq IN (SELECT seq FROM events
+         WHERE created_at < (SELECT {CLOCK} - $1) AND {} ORDER BY created_at LIMIT $2
+         FOR UPDATE SKIP LOCKED)",
+        may_go(Dialect::Postgres, webhooks)
+    )
+}
 
 impl Postgres {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        let interest = self.interest.get();
         let purged = self.errands.run(move |connection| {
             Box::pin(async move {
+                let expire = expire(interest.webhooks);
                 let purges = [
-                    (&PURGE, age),
-                    (&SWEEP, KEPT),
-                    (&FORGET, KEPT),
-                    (&BLANK, BESIDE_TRAIL),
-                    (&DROP_COUNTS, BESIDE_TRAIL),
+                    (PURGE.as_str(), age),
+                    (SWEEP.as_str(), KEPT),
+                    (FORGET.as_str(), KEPT),
+                    (BLANK.as_str(), BESIDE_TRAIL),
+                    (DROP_COUNTS.as_str(), BESIDE_TRAIL),
+                    (expire.as_str(), interest.kept()),
                 ];
                 let mut deleted = Vec::new();
                 // Each statement is a transaction of its own: none keeps the locks of the one before.
                 for (sql, age) in purges {
-                    let purge = sqlx::query(AssertSqlSafe(sql.as_str()));
+                    let purge = sqlx::query(AssertSqlSafe(sql.to_owned()));
                     let purge = purge.bind(micros(age)).bind(i64::from(limit));
                     deleted.push(purge.execute(&mut *connection).await?.rows_affected());
                 }

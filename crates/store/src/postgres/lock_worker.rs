@@ -21,6 +21,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::lock_queue::LockedJobs;
 use super::writer::{BatchOutcome, UnreachableServer, Writer, reject_alone, split_half};
+use crate::event::SharedInterest;
 use crate::job::{Job, answer_all, take_batch};
 
 /// Longest wait of one try for one wallet, before it is the turn of another wallet.
@@ -40,8 +41,13 @@ pub(super) struct LockQueueWorker {
 struct LockTimeout;
 
 impl LockQueueWorker {
-    pub(super) fn new(url: &PgConnectOptions, queue: LockedJobs, patience: Duration) -> Self {
-        Self { writer: Writer::new(url, patience.min(TURN)), queue, patience }
+    pub(super) fn new(
+        url: &PgConnectOptions,
+        queue: LockedJobs,
+        patience: Duration,
+        interest: &SharedInterest,
+    ) -> Self {
+        Self { writer: Writer::new(url, patience.min(TURN), interest), queue, patience }
     }
 
     /// Goes from wallet to wallet, until the writer has ended and nothing waits any more.

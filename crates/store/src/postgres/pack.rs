@@ -7,10 +7,13 @@
 //! * an ending: the operation's row, its result and its attempts, and the settlement with it;
 //! * a posting: the posting itself.
 //!
+//! Events are those of the book: few batches have one.
+//!
 //! Deltas of wallets and new values of counters come from the book: one row for each that moved,
 //! however many changes of the batch moved it. No rule is applied here: judging is over.
 
 use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::operation::{
     Admission, Attempt, Change, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition,
@@ -21,6 +24,7 @@ use holdfast_domain::{ClaimId, Micros, Timestamp};
 
 use super::arrays::Rows;
 use super::statements::Writes;
+use crate::event::unfinished;
 use crate::judge::{Acceptance, BookDeltas};
 use crate::rows;
 
@@ -49,6 +53,9 @@ pub(super) fn writes<'c>(
     for ((api_key, counter, window), used) in &moved.counters {
         let counters = pack.writes.counters.row().fixed(&api_key.to_bytes());
         counters.int(rows::counter_code(*counter)).int(window.as_micros()).int(*used);
+    }
+    for event in &moved.events {
+        pack.event(event);
     }
     pack.writes
 }
@@ -204,6 +211,14 @@ impl WritePacker {
                 rows.opt_blob(None).text("adjustment").text(&**reason)
             }
         };
+    }
+
+    /// An event of a change has a wallet, and gets its currency there.
+    fn event(&mut self, event: &NewEvent) {
+        if let Some((wallet, data)) = event.wallet.zip(unfinished(event)) {
+            let rows = self.writes.events.row().fixed(&event.id.to_bytes());
+            rows.fixed(&wallet.to_bytes()).name(event.kind.label()).text(data);
+        }
     }
 
     fn price(&mut self, price: &PriceVersion) {

@@ -32,6 +32,7 @@ pub(super) struct Writes {
     pub(super) postings: Rows,
     pub(super) counters: Rows,
     pub(super) wallets: Rows,
+    pub(super) events: Rows,
 }
 
 /// A part of the writing statement: `{v}` are its rows.
@@ -58,7 +59,7 @@ const EXPECTED: Columns =
     Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
 /// Largest number of parts of the writing statement, one for each field of `Writes`.
-pub(super) const PARTS: usize = 15;
+pub(super) const PARTS: usize = 16;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
 const WRITES: [WritePart; PARTS] = [
@@ -267,6 +268,21 @@ const WRITES: [WritePart; PARTS] = [
               held = w.held + v.held FROM {v} WHERE w.id = ANY(ARRAY[v.id])",
         hits: RowCheck::Counted,
     },
+    WritePart {
+        columns: Columns {
+            fixed: &[("id", 16), ("wallet_id", 16)],
+            names: &["kind"],
+            texts: &["data"],
+            ..Columns::NONE
+        },
+        // The currency, which a batch does not read, goes behind the members that an event of its has.
+        sql: "INSERT INTO events (id, kind, wallet_id, created_at, data)
+              SELECT v.id, v.kind, w.id, $1, v.data || ',\"currency\":\"' || w.currency || '\"}'
+              FROM {v} JOIN wallets AS w ON w.id = ANY(ARRAY[v.wallet_id])
+              ON CONFLICT (id) DO NOTHING",
+        // One that is there already was told. No money waits for an event.
+        hits: RowCheck::Found,
+    },
 ];
 
 /// Texts of writing statements by the parts that are in them, each made once.
@@ -348,6 +364,7 @@ impl Writes {
             postings: rows(),
             counters: rows(),
             wallets: rows(),
+            events: rows(),
         }
     }
 
@@ -368,6 +385,7 @@ impl Writes {
             self.postings,
             self.counters,
             self.wallets,
+            self.events,
         ]
     }
 }

@@ -39,6 +39,7 @@ use super::connect;
 use super::error::{BatchError, has_code, is_lost, is_row_mismatch};
 use super::lock_queue::LockQueue;
 use super::session::{rollback, within};
+use crate::event::SharedInterest;
 use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
@@ -120,12 +121,16 @@ pub(super) async fn run(
 }
 
 impl Writer {
-    pub(super) fn new(url: &PgConnectOptions, lock_timeout: Duration) -> Self {
+    pub(super) fn new(
+        url: &PgConnectOptions,
+        lock_timeout: Duration,
+        interest: &SharedInterest,
+    ) -> Self {
         Self {
             url: url.clone(),
             lock_timeout,
             connection: None,
-            memory: BatchCache::default(),
+            memory: BatchCache::new(interest.clone()),
             misfits: Quarantine::default(),
             is_cut_off: false,
         }
@@ -135,8 +140,9 @@ impl Writer {
     pub(super) async fn connected(
         url: &PgConnectOptions,
         lock_timeout: Duration,
+        interest: &SharedInterest,
     ) -> Result<Self, sqlx::Error> {
-        let mut writer = Self::new(url, lock_timeout.min(LOCK_WAIT));
+        let mut writer = Self::new(url, lock_timeout.min(LOCK_WAIT), interest);
         writer.connection = Some(connect(url, writer.lock_timeout).await?);
         Ok(writer)
     }

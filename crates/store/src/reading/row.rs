@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use holdfast_domain::account::WalletRecord;
 use holdfast_domain::credential::ApiKey;
+use holdfast_domain::event::EventRecord;
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 
+use crate::event;
 use crate::rows::{self, BadRow, Cells};
 use holdfast_domain::listing::LiveCredential;
 
@@ -66,6 +68,12 @@ impl FromCells for WalletRecord {
 impl FromCells for ApiKey {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         rows::api_key(cells)
+    }
+}
+
+impl FromCells for EventRecord {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        event::record(cells)
     }
 }
 

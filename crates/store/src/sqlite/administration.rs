@@ -28,7 +28,10 @@ impl Sqlite {
 
     /// Runs statements that nothing is judged by, in one transaction.
     pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<(), Unavailable> {
-        let done = self.write(move |transaction, _now| execute(transaction, &statements)).await;
+        let all = move |transaction: &Transaction<'_>, _now| {
+            statements.iter().try_for_each(|statement| execute(transaction, statement))
+        };
+        let done = self.write(all).await;
         done.map_err(unavailable)
     }
 }
@@ -48,20 +51,21 @@ fn administer(
     for read in facts(errand.dialect, &errand.command, now) {
         take(transaction, &read, &mut findings)?;
     }
-    let (statements, receipt) = match errand.judge(&findings) {
-        Ok(judged) => judged,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    execute(transaction, &statements)?;
-    Ok(Ok(receipt))
+    let (statements, verdict) = errand.conclude(&findings);
+    for statement in statements {
+        execute(transaction, &statement)?;
+    }
+    Ok(verdict)
 }
 
-fn execute(transaction: &Transaction<'_>, statements: &[Statement]) -> Result<(), WriteError> {
-    for statement in statements {
-        let mut prepared = transaction.prepare_cached(&statement.sql)?;
-        bind(&mut prepared, statement)?;
-        prepared.raw_execute()?;
-    }
+/// Runs a statement that is written for both databases.
+pub(super) fn execute(
+    transaction: &Transaction<'_>,
+    statement: &Statement,
+) -> Result<(), WriteError> {
+    let mut prepared = transaction.prepare_cached(&statement.sql)?;
+    bind(&mut prepared, statement)?;
+    prepared.raw_execute()?;
     Ok(())
 }
 

@@ -25,6 +25,7 @@ use super::clock::Clock;
 use super::connect::{CONSTRAINT, ERROR, TOO_BIG};
 use super::statements::Statements;
 use super::write_task::WriteError;
+use crate::event::SharedInterest;
 use crate::judge::{Acceptance, Book, OperationRow, Rejection, windows};
 use crate::metrics;
 
@@ -38,6 +39,7 @@ pub(super) struct BatchCache {
     /// noticed as they are written.
     leased: HashMap<OperationId, OperationRow>,
     pub(super) clock: Arc<Clock>,
+    interest: SharedInterest,
 }
 
 /// A batch that did not go through, by what is certain about it.
@@ -55,8 +57,8 @@ pub(super) enum BatchError {
 pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 
 impl BatchCache {
-    pub(super) fn new(clock: Arc<Clock>) -> Self {
-        Self { prices: HashMap::new(), leased: HashMap::new(), clock }
+    pub(super) fn new(clock: Arc<Clock>, interest: SharedInterest) -> Self {
+        Self { prices: HashMap::new(), leased: HashMap::new(), clock, interest }
     }
 
     /// The row of a transition that was judged by the version that was written last. What expects
@@ -155,6 +157,9 @@ fn attempt(
     let done = if verdicts.iter().any(Result::is_ok) {
         let judged = changes.iter().zip(&verdicts);
         let written = write(statements, &book, judged, now).map_err(BatchError::of)?;
+        for event in memory.interest.wanted(&book.moved.events) {
+            statements.tell(event, now).map_err(BatchError::of)?;
+        }
         reach(Step::BatchWritten);
         // No ROLLBACK after a failed COMMIT: it may be durable. The writer drops the connection.
         let done = statements.commit().map_err(|error| BatchError::Uncertain(error.into()))?;

@@ -1,12 +1,15 @@
-//! Purges: results that are past their time, counters of minutes long gone, and rows of nodes that
-//! never left.
+//! Purges: results and events that are past their time, counters of minutes long gone, and rows of
+//! nodes that never left.
 
 use std::time::Duration;
 
+use holdfast_domain::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 
 use super::Sqlite;
 use crate::errand::trail::BESIDE_TRAIL;
+use crate::dialect::Dialect;
+use crate::event::may_go;
 use crate::unavailable;
 
 /// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends
@@ -43,12 +46,21 @@ pub(super) const BLANK: &str = "DELETE FROM audit_addresses WHERE audit_seq IN
 
 pub(super) const DROP_COUNTS: &str = "DELETE FROM refused_attempts WHERE (hour, actor, use_case) IN
     (SELECT hour, actor, use_case FROM refused_attempts WHERE hour < ?1 LIMIT ?2)";
+/// Events of this age, by the index over it.
+fn expire(webhooks: EventKinds) -> String {
+    format!(
+        "DELETE FROM events WHERE seq IN (SELECT seq FROM events
+         WHERE created_at < ?1 AND {} ORDER BY created_at LIMIT ?2)",
+        may_go(Dialect::Sqlite, webhooks)
+    )
+}
 
 impl Sqlite {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let before = |now: i64, age: Duration| {
             now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
         };
+        let interest = self.interest.get();
         let purged = self.write(move |transaction, now| {
             // One transaction for all of them: each would wait for a flush of its own.
             let now = now.as_micros();
@@ -57,6 +69,8 @@ impl Sqlite {
             transaction.execute(FORGET, (before(now, KEPT), limit))?;
             transaction.execute(BLANK, (before(now, BESIDE_TRAIL), limit))?;
             transaction.execute(DROP_COUNTS, (before(now, BESIDE_TRAIL), limit))?;
+            let expired = before(now, interest.kept());
+            transaction.execute(&expire(interest.webhooks), (expired, limit))?;
             Ok(u64::try_from(purged).unwrap_or(u64::MAX))
         });
         purged.await.map_err(unavailable)

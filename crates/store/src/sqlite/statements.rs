@@ -6,6 +6,7 @@
 //! that was judged.
 
 use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind, Transfer};
 use holdfast_domain::operation::{
     Admission, Attempt, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition, Version,
@@ -18,10 +19,11 @@ use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, para
 use super::connect::CLOCK;
 use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
 use super::write_task::WriteError;
+use crate::event::unfinished;
 use crate::judge::{Acceptance, OperationRow, RefundBase, WalletBalance, Window};
 use crate::rows;
 
-const WALLET: &str = "SELECT available, held FROM wallets WHERE id = ?1";
+const WALLET: &str = "SELECT available, held, low_balance FROM wallets WHERE id = ?1";
 const OPERATION: &str = "SELECT seq, version, claim FROM operations WHERE id = ?1";
 const COUNTER: &str = "SELECT used FROM counters
     WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
@@ -66,6 +68,10 @@ const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, us
     ON CONFLICT (api_key_id, counter, window_start) DO UPDATE SET used = excluded.used";
 // A difference, which the table checks: whatever the book judged, no balance goes below zero.
 const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held + ?3 WHERE id = ?1";
+// The currency, which a batch does not read, goes behind the members that an event of its has.
+const TELL: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
+    SELECT ?1, ?2, w.id, ?3, ?4 || ',\"currency\":\"' || w.currency || '\"}' FROM wallets AS w
+    WHERE w.id = ?5 ON CONFLICT (id) DO NOTHING";
 
 /// The statements of a batch on one connection.
 #[derive(Debug)]
@@ -94,6 +100,7 @@ pub(super) struct Statements<'c> {
     post: Statement<'c>,
     count: Statement<'c>,
     wallet_move: Statement<'c>,
+    tell: Statement<'c>,
 }
 
 /// Statements run and rows written since the transaction began.
@@ -140,6 +147,7 @@ impl<'c> Statements<'c> {
             post: prepare(POST)?,
             count: prepare(COUNT)?,
             wallet_move: prepare(MOVE)?,
+            tell: prepare(TELL)?,
         })
     }
 
@@ -173,7 +181,8 @@ impl<'c> Statements<'c> {
         self.done.statements += 1;
         let balance = |row: &rusqlite::Row<'_>| {
             let (available, held) = (Micros::new(row.get(0)?), Micros::new(row.get(1)?));
-            Ok(WalletBalance { available, held })
+            let low_balance = row.get::<_, Option<i64>>(2)?.map(Micros::new);
+            Ok(WalletBalance { available, held, low_balance })
         };
         self.wallet.query_row([id.to_bytes()], balance).optional()
     }
@@ -229,6 +238,16 @@ impl<'c> Statements<'c> {
     ) -> rusqlite::Result<()> {
         let params = (id.to_bytes(), moves.available.get(), moves.held.get());
         one(&mut self.wallet_move, &mut self.done, params)
+    }
+
+    /// Writes an event of a change. One that was told already is passed by.
+    pub(super) fn tell(&mut self, event: &NewEvent, now: Timestamp) -> rusqlite::Result<()> {
+        let Some((wallet, data)) = event.wallet.zip(unfinished(event)) else { return Ok(()) };
+        let (id, wallet) = (event.id.to_bytes(), wallet.to_bytes());
+        self.done.statements += 1;
+        let told = self.tell.execute((id, event.kind.label(), now.as_micros(), data, wallet))?;
+        self.done.rows += u64::try_from(told).unwrap_or(0);
+        Ok(())
     }
 
     pub(super) fn count(&mut self, window: Window, used: i64) -> rusqlite::Result<()> {

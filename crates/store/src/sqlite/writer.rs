@@ -43,10 +43,11 @@ const YIELDS_MAX: usize = 8;
 
 /// Starts the thread and waits until it can write.
 pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause> {
-    let Sqlite { file, queue, room: _, clock, ended } = of;
+    let Sqlite { file, queue, room: _, clock, interest, ended } = of;
     let (opened, is_open) = oneshot::channel();
     let life = WriterGuard { queue: Arc::clone(queue), _ended: ended.clone().drop_guard() };
-    let (file, memory) = (file.clone(), BatchCache::new(Arc::clone(clock)));
+    let (file, interest) = (file.clone(), interest.clone());
+    let memory = BatchCache::new(Arc::clone(clock), interest);
     let teller = VerdictNotifier::start(tasks);
     thread::Builder::new().name("holdfast-writer".to_owned()).spawn(move || {
         let (connection, outcome) = match file.open() {

@@ -8,6 +8,7 @@ mod commit;
 mod constraints;
 mod differential;
 mod ended;
+mod events;
 mod heat;
 mod identity;
 mod jobs;

@@ -1,0 +1,115 @@
+//! `/events`: what happened, newest first. An event has no cost, route or node in it, so that whoever
+//! sees it sees all of it.
+
+use axum::extract::State;
+use holdfast_domain::event::{EventFilter, EventKind, EventRecord};
+use holdfast_domain::{EventId, WalletId};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::Answer;
+use crate::description::Errors;
+use crate::error::Problem;
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, Id, Params};
+use crate::value::{Moment, parse_some};
+
+/// Filters of a list of events, and its page. Both filters apply.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventQuery {
+    /// Events of this wallet.
+    #[param(format = "uuid")]
+    wallet_id: Option<String>,
+    /// Events of this kind, like `wallet.low`.
+    kind: Option<String>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Something that happened.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+pub(crate) struct EventView {
+    /// Id, which a webhook repeats as `webhook-id`.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Kind, like `wallet.low`.
+    kind: &'static str,
+    /// Wallet whose holder may read it; null where it is the operator's alone.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    created_at: Moment,
+    /// What happened, with the members of its kind.
+    #[schema(value_type = Object)]
+    data: Box<RawValue>,
+}
+
+impl From<EventRecord> for EventView {
+    fn from(event: EventRecord) -> Self {
+        Self {
+            id: event.id.to_string(),
+            kind: event.kind.label(),
+            wallet_id: event.wallet.map(|wallet| wallet.to_string()),
+            created_at: Moment(event.created_at),
+            // As it was written, and as a webhook is sent it. What is no JSON was written by somebody
+            // else, and is shown as nothing rather than failing the page.
+            data: RawValue::from_string(event.data.into_string()).unwrap_or_else(|_bad| {
+                tracing::error!(event.id = %event.id, "the data of an event cannot be read");
+                RawValue::NULL.to_owned()
+            }),
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    get, path = "/events", operation_id = "list_events", tag = "events",
+    params(EventQuery),
+    responses((status = 200, description = "A page.", body = List<EventView>), Errors)
+)]
+/// Lists events.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<EventQuery>,
+) -> Result<Answer<List<EventView>>> {
+    let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
+    let kind = query.kind.as_deref().map(kind).transpose()?;
+    let filters = (wallet.map(|id| id.to_string()), kind.map(EventKind::label));
+    let list = ListId::new("events", &filters);
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = gate.accounts.events(&principal, EventFilter { wallet, kind }, page).await?;
+    Ok(Answer::of(list.list(page)))
+}
+
+fn kind(label: &str) -> Result<EventKind> {
+    EventKind::from_label(label).ok_or_else(|| {
+        let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.label()).collect();
+        Problem::invalid(
+            "kind",
+            format!("There is no such kind: send one of {}.", kinds.join(", ")),
+        )
+    })
+}
+
+#[utoipa::path(
+    get, path = "/events/{id}", operation_id = "show_event", tag = "events",
+    params(("id" = String, Path, description = "Id of the event.", format = "uuid")),
+    responses((status = 200, description = "The event.", body = EventView), Errors)
+)]
+/// Shows an event.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<EventView>> {
+    Ok(Answer::of(gate.accounts.event(&principal, EventId::from(id)).await?.into()))
+}

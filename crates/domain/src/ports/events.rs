@@ -1,0 +1,31 @@
+//! The ports of events: who lists them, and who notices what no change tells.
+
+use async_trait::async_trait;
+
+use super::Unavailable;
+use crate::EventId;
+use crate::event::{EventFilter, EventRecord, NewEvent};
+use crate::listing::{Page, PageRequest};
+
+/// Lists events. Each page is read at its own moment, and no order is promised among events of
+/// transactions that ran at once.
+#[async_trait]
+pub trait Events: Send + Sync {
+    /// Lists events.
+    async fn events(
+        &self,
+        filter: EventFilter,
+        page: PageRequest,
+    ) -> Result<Page<EventRecord>, Unavailable>;
+
+    /// Finds the event of this id.
+    async fn event(&self, id: EventId) -> Result<Option<EventRecord>, Unavailable>;
+}
+
+/// Takes events of what somebody noticed and no change told: a limit that was reached, an operation
+/// that does not come to rest.
+#[async_trait]
+pub trait EventOutbox: Send + Sync {
+    /// Writes those that somebody could want, each once: one whose id is there already was told.
+    async fn tell(&self, noticed: &[NewEvent]) -> Result<(), Unavailable>;
+}

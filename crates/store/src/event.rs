@@ -1,0 +1,121 @@
+//! Events as rows: how they are written and read, and what this process knows of who wants them.
+//!
+//! ```text
+//! errand, batch, reconciler ─▶ NewEvent ─▶ wanted? ─▶ INSERT … ON CONFLICT (id) DO NOTHING
+//! ```
+//!
+//! An event is a row of the transaction that it tells of, and never the reason for which that one
+//! fails: an id that is there already was told, and is passed by. An event that leaves out its currency
+//! gets it from the wallet's row as it is written, so that a batch need not read it for every wallet.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use holdfast_domain::event::{
+    EventInterest, EventKind, EventKinds, EventRecord, EventValue, NewEvent,
+};
+use holdfast_domain::{EventId, Timestamp, WalletId};
+use sea_orm::Statement;
+use serde_json::{Map, Value};
+
+use crate::dialect::{Dialect, blob};
+use crate::rows::{BadRow, Cells};
+
+/// The columns that [`record`] reads, of `events AS e`; an entity selects them.
+#[cfg(test)]
+pub(crate) const EVENT: &str = "e.id, e.kind, e.wallet_id, e.created_at, e.data";
+
+const INSERT: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
+    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING";
+const INSERT_WITH_CURRENCY: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
+    SELECT $1, $2, w.id, $3, $4 || ',\"currency\":\"' || w.currency || '\"}'
+    FROM wallets AS w WHERE w.id = $5 ON CONFLICT (id) DO NOTHING";
+
+/// Condition: the event may go at its age: whoever was to be sent it is known by now, or nobody is.
+pub(crate) fn may_go(dialect: Dialect, webhooks: EventKinds) -> String {
+    // Labels of the closed set, which need no binds.
+    let sent: Vec<_> = webhooks.iter().map(|kind| format!("'{}'", kind.label())).collect();
+    let is_fanned_out = match dialect {
+        Dialect::Sqlite => "is_fanned_out = 1",
+        Dialect::Postgres => "is_fanned_out",
+    };
+    if sent.is_empty() {
+        return "TRUE".to_owned();
+    }
+    format!("({is_fanned_out} OR kind NOT IN ({}))", sent.join(", "))
+}
+
+/// Interest in events, shared by all that writes them in this process.
+#[derive(Debug, Clone)]
+pub struct SharedInterest(Arc<RwLock<EventInterest>>);
+
+impl Default for SharedInterest {
+    /// Everything is wanted, until somebody knows better.
+    fn default() -> Self {
+        Self(Arc::new(RwLock::new(EventInterest::ALL)))
+    }
+}
+
+impl SharedInterest {
+    pub(crate) fn get(&self) -> EventInterest {
+        *self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, interest: EventInterest) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = interest;
+    }
+
+    /// The events among these that somebody could want. Asked only where there is one.
+    pub(crate) fn wanted<'e>(&self, events: &'e [NewEvent]) -> Vec<&'e NewEvent> {
+        if events.is_empty() {
+            return Vec::new();
+        }
+        let interest = self.get();
+        events.iter().filter(|event| interest.wants(event.kind)).collect()
+    }
+}
+
+/// Statement that writes an event of this moment.
+pub(crate) fn insert(dialect: Dialect, event: &NewEvent, at: Timestamp) -> Statement {
+    let (id, kind) = (blob(event.id.to_bytes()), event.kind.label().into());
+    let (at, wallet) = (at.as_micros().into(), event.wallet.map(|id| id.to_bytes().to_vec()));
+    match unfinished(event) {
+        Some(data) => {
+            dialect.statement(INSERT_WITH_CURRENCY, [id, kind, at, data.into(), wallet.into()])
+        }
+        None => dialect.statement(INSERT, [id, kind, wallet.into(), at, object(event).into()]),
+    }
+}
+
+/// Data of an event that leaves out its currency, without the end of the object, so that the currency
+/// can be put behind them; `None` for an event that has all its members.
+pub(crate) fn unfinished(event: &NewEvent) -> Option<String> {
+    if event.data.len() >= event.kind.members().len() {
+        return None;
+    }
+    let mut data = object(event);
+    data.pop();
+    Some(data)
+}
+
+fn object(event: &NewEvent) -> String {
+    let value = |value: &EventValue| match value {
+        EventValue::Text(text) => Value::from(text.as_str()),
+        EventValue::Integer(number) => Value::from(*number),
+    };
+    let members = event.data.iter();
+    let members: Map<_, _> = members
+        .map(|(name, it)| ((*name).to_owned(), it.as_ref().map_or(Value::Null, value)))
+        .collect();
+    Value::from(members).to_string()
+}
+
+/// Reads [`EVENT`].
+pub(crate) fn record(cells: &mut Cells<'_>) -> Result<EventRecord, BadRow> {
+    Ok(EventRecord {
+        id: EventId::from_bytes(cells.bytes()?),
+        kind: cells.parse(|label: String| EventKind::from_label(&label))?,
+        wallet: cells.opt_bytes()?.map(WalletId::from_bytes),
+        created_at: cells.timestamp()?,
+        data: cells.text()?.into(),
+    })
+}

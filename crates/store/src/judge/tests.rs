@@ -1,0 +1,224 @@
+//! The judge over books of a few rows.
+
+use std::sync::Arc;
+
+use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
+use holdfast_domain::operation::{Change, Receipt, Version};
+use holdfast_domain::{Event, Operation, Snapshot, decide};
+use holdfast_testkit::sample::{self, ClaimBuilder, NOW};
+
+use super::*;
+
+/// A book with one wallet.
+fn book(available: i64, held: i64) -> Book {
+    let (available, held) = (Micros::new(available), Micros::new(held));
+    let balance = WalletBalance { available, held, low_balance: None };
+    Book { wallets: [(sample::WALLET, balance)].into(), ..Book::default() }
+}
+
+fn claim(n: u64) -> ClaimBuilder {
+    sample::claim().request_key(sample::request_key(n))
+}
+
+fn judge(book: &mut Book, change: &Change) -> Result<Acceptance, Rejection> {
+    book.judge(change, NOW)
+}
+
+fn admit(book: &mut Book, claim: ClaimBuilder) -> Result<Acceptance, Rejection> {
+    judge(book, &sample::admission(&claim.build()))
+}
+
+/// What an event does to an operation that was just admitted by this claim.
+fn after(claim: ClaimBuilder, event: impl FnOnce(&Operation) -> Event) -> Arc<Change> {
+    let admission = sample::admission(&claim.build());
+    let Change::Operation(transition) = &*admission else { return admission };
+    let receipt =
+        Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
+    let operation = transition.apply(None, receipt).unwrap();
+    let event = event(&operation);
+    let snapshot = Snapshot { operation: Some(operation), ..Snapshot::vacant(NOW) };
+    Arc::new(Change::Operation(decide(&snapshot, event).unwrap()))
+}
+
+/// A book in which the first operation's row is at this version.
+fn with_row(mut book: Book, version: u32) -> Book {
+    let id = OperationId::of(sample::API_KEY, sample::request_key(1));
+    let claim = claim(1).build().owner.claim;
+    book.operations.insert(id, OperationRow { seq: 5, version: Version::new(version), claim });
+    book
+}
+
+fn give_up(operation: &Operation) -> Event {
+    Event::GiveUp { claim: operation.owner.claim, attempts: Arc::default() }
+}
+
+fn not_run(operation: &Operation) -> Event {
+    Event::NotRun { claim: operation.owner.claim, attempts: Arc::default() }
+}
+
+fn posting(n: u128, kind: PostingKind, amount: i64) -> Change {
+    let id = PostingId::from_u128(n);
+    Change::Posting(Posting { id, wallet: sample::WALLET, kind, amount: Micros::new(amount) })
+}
+
+#[test]
+fn totals_run_through_a_batch() {
+    let mut book = book(250, 0);
+    let verdicts: Vec<bool> = (0..4).map(|n| admit(&mut book, claim(n)).is_ok()).collect();
+    assert_eq!(verdicts, [true, true, false, false]);
+    assert!(admit(&mut book, claim(9).hold(50)).is_ok(), "a smaller one still fits");
+    let moves = BalanceChange { available: Micros::new(-250), held: Micros::new(250) };
+    assert_eq!(book.moved.wallets, [(sample::WALLET, moves)].into());
+}
+
+#[test]
+fn what_an_earlier_change_gave_back_a_later_one_may_hold() {
+    let mut book = with_row(book(0, 100), 1);
+    assert_eq!(admit(&mut book, claim(2)), Err(Rejection::InsufficientFunds));
+    let passed =
+        Acceptance { seq: Some(5), version: Version::new(2), tally: CounterReadings::default() };
+    assert_eq!(judge(&mut book, &after(claim(1), give_up)), Ok(passed));
+    let passed =
+        Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() };
+    assert_eq!(admit(&mut book, claim(3)), Ok(passed));
+}
+
+#[test]
+fn the_version_is_judged_before_everything_else() {
+    let limits = Limits { concurrency: Some(0), ..Limits::default() };
+    let mut broke = with_row(book(0, 0), 1);
+    assert_eq!(admit(&mut broke, claim(1).limits(limits)), Err(Rejection::Conflict));
+    for (row, verdict) in [(1, true), (2, false), (3, false)] {
+        let mut book = with_row(book(0, 100), row);
+        assert_eq!(
+            judge(&mut book, &after(claim(1), give_up)) != Err(Rejection::Conflict),
+            verdict
+        );
+    }
+    assert_eq!(
+        judge(&mut book(0, 100), &after(claim(1), give_up)),
+        Err(Rejection::Conflict),
+        "no row"
+    );
+    let mut another = with_row(book(0, 100), 1);
+    another.operations.values_mut().for_each(|row| row.claim = sample::fresh());
+    let verdict = judge(&mut another, &after(claim(1), give_up));
+    assert_eq!(verdict, Err(Rejection::Conflict), "the row of another claim");
+}
+
+#[test]
+fn limits_are_judged_before_funds_and_change_nothing() {
+    let limits = Limits { concurrency: Some(1), ..Limits::default() };
+    let mut book = book(100, 0);
+    assert!(admit(&mut book, claim(1).limits(limits)).is_ok());
+    let tally = CounterReadings::default().with(Counter::Concurrency, 1);
+    let counter = Counter::Concurrency;
+    let reached = ReachedLimit { counter, amount: 1, bound: 1, counters: tally, at: NOW };
+    let refused = admit(&mut book, claim(2).limits(limits).hold(1_000));
+    assert_eq!(refused, Err(Rejection::LimitReached(reached)));
+    let window = (sample::API_KEY, Counter::Concurrency, Timestamp::from_micros(0));
+    assert_eq!(book.moved.counters, [(window, 1)].into());
+}
+
+#[test]
+fn a_bound_may_be_met_and_not_passed() {
+    let spend = SpendLimit { micros: Micros::new(150), window: SpendWindow::Day };
+    let limits = Limits { spend: Some(spend), ..Limits::default() };
+    let window = (sample::API_KEY, Counter::SpendDay, Counter::SpendDay.window(NOW));
+    for (used, fits) in [(0, true), (50, true), (51, false), (i64::MAX, false)] {
+        let mut book = book(100, 0);
+        book.counters.insert(window, used);
+        assert_eq!(admit(&mut book, claim(1).limits(limits)).is_ok(), fits, "{used}");
+    }
+}
+
+#[test]
+fn a_correction_takes_no_more_than_is_there() {
+    let limits = Limits { tokens_per_minute: Some(100), ..Limits::default() };
+    let open = after(claim(1).limits(limits), not_run);
+    let window = (sample::API_KEY, Counter::Tokens, Counter::Tokens.window(NOW));
+    for (used, left) in [(130, 30), (100, 0), (40, 0), (0, 0)] {
+        let mut book = with_row(book(0, 100), 1);
+        book.counters.insert(window, used);
+        judge(&mut book, &open).unwrap();
+        assert_eq!(book.moved.counters, [(window, left)].into());
+    }
+}
+
+#[test]
+fn wallets_stay_within_their_bounds() {
+    let mut full = with_row(book(i64::MAX, 100), 1);
+    assert_eq!(
+        judge(&mut full, &after(claim(1), give_up)),
+        Err(Rejection::InsufficientFunds),
+        "overflow"
+    );
+    let mut short = with_row(book(0, 99), 1);
+    assert_eq!(
+        judge(&mut short, &after(claim(1), give_up)),
+        Err(Rejection::InsufficientFunds),
+        "held"
+    );
+    assert_eq!(admit(&mut Book::default(), claim(1).hold(0)), Err(Rejection::InsufficientFunds));
+    // Only what moves no money is written where the wallet is gone.
+    let asked = after(claim(1), |_| Event::AskCancel);
+    assert!(judge(&mut with_row(Book::default(), 1), &asked).is_ok());
+    assert_eq!(
+        judge(&mut with_row(Book::default(), 1), &after(claim(1), give_up)),
+        Err(Rejection::InsufficientFunds)
+    );
+}
+
+#[test]
+fn a_price_is_new_or_the_same() {
+    let known = sample::price();
+    let mut book = book(1_000, 0);
+    assert!(admit(&mut book, claim(1)).is_ok());
+    assert!(admit(&mut book, claim(2)).is_ok());
+    assert_eq!(book.moved.prices, [(known.id.clone(), known)].into());
+    let dearer = sample::priced("2026-01-01T00:00:00Z", 2);
+    assert_eq!(admit(&mut book, claim(3).price(dearer)), Err(Rejection::Collision));
+}
+
+#[test]
+fn postings_are_made_once_and_in_their_direction() {
+    let adjustment = || PostingKind::Adjustment("drift".to_owned());
+    let refused = Err(Rejection::InsufficientFunds);
+    let mut book = book(10, 0);
+    let passed =
+        Ok(Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() });
+    assert_eq!(judge(&mut book, &posting(1, PostingKind::Deposit, 5)), passed);
+    assert_eq!(judge(&mut book, &posting(1, adjustment(), 5)), Err(Rejection::Conflict));
+    assert_eq!(judge(&mut book, &posting(2, adjustment(), -16)), refused);
+    assert_eq!(judge(&mut book, &posting(3, adjustment(), -15)), passed);
+    assert_eq!(judge(&mut book, &posting(4, adjustment(), 0)), refused);
+    assert_eq!(judge(&mut book, &posting(5, PostingKind::Deposit, -1)), refused);
+    assert_eq!(judge(&mut book, &posting(6, PostingKind::Deposit, i64::MAX)), passed);
+    assert_eq!(judge(&mut book, &posting(7, PostingKind::Deposit, 1)), refused, "overflow");
+}
+
+#[test]
+fn a_posting_leaves_room_for_what_is_held() {
+    let mut book = book(10, 30);
+    let fits = i64::MAX - 40;
+    let beyond = judge(&mut book, &posting(1, PostingKind::Deposit, fits + 1));
+    assert_eq!(beyond, Err(Rejection::InsufficientFunds));
+    assert!(judge(&mut book, &posting(2, PostingKind::Deposit, fits)).is_ok());
+}
+
+#[test]
+fn refunds_stay_within_the_charge_of_the_same_wallet() {
+    let operation = OperationId::from_u128(1);
+    let refund = |n, amount| posting(n, PostingKind::Refund(operation), amount);
+    let refused = Err(Rejection::InsufficientFunds);
+    let mut book = book(0, 0);
+    assert_eq!(judge(&mut book, &refund(1, 1)), refused, "nothing was charged");
+    let (charge, refunded) = (Micros::new(30), Micros::new(10));
+    let charged = RefundBase { wallet: sample::WALLET, charge, refunded };
+    book.charged.insert(operation, charged);
+    assert_eq!(judge(&mut book, &refund(2, 21)), refused);
+    assert!(judge(&mut book, &refund(3, 20)).is_ok());
+    assert_eq!(judge(&mut book, &refund(4, 1)), refused);
+    book.charged.insert(operation, RefundBase { wallet: WalletId::from_u128(9), ..charged });
+    assert_eq!(judge(&mut book, &refund(5, 1)), refused);
+}

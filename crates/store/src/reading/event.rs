@@ -1,0 +1,47 @@
+//! The list of events, and one of them by its id.
+
+use async_trait::async_trait;
+use holdfast_domain::EventId;
+use holdfast_domain::event::{EventFilter, EventRecord};
+use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::ports::{Events, Unavailable};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryTrait};
+
+use super::page::{numbers, page, sparse_page};
+use super::{ReadError, ReadTransaction};
+use crate::Store;
+use crate::entity::event::{Column, Entity};
+
+#[async_trait]
+impl Events for Store {
+    async fn events(
+        &self,
+        filter: EventFilter,
+        request: PageRequest,
+    ) -> Result<Page<EventRecord>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(events(db, filter, request))).await
+    }
+
+    async fn event(&self, id: EventId) -> Result<Option<EventRecord>, Unavailable> {
+        let of_id = Entity::find().filter(Column::Id.eq(id.to_bytes().to_vec()));
+        let found: Vec<(i64, EventRecord)> = self.select(of_id.as_query()).await?;
+        Ok(found.into_iter().next().map(|(_, event)| event))
+    }
+}
+
+async fn events(
+    db: &ReadTransaction,
+    filter: EventFilter,
+    request: PageRequest,
+) -> Result<Page<EventRecord>, ReadError> {
+    let events = Entity::find().apply_if(filter.wallet, |events, wallet| {
+        events.filter(Column::WalletId.eq(wallet.to_bytes().to_vec()))
+    });
+    let Some(kind) = filter.kind else {
+        return page(db, events, Column::Seq, request).await;
+    };
+    // No index leads from a kind to its events.
+    let all = numbers::<Entity>(db, Column::Seq).await?;
+    let of_kind = events.filter(Column::Kind.eq(kind.label()));
+    sparse_page(db, of_kind, Column::Seq, all, request).await
+}
