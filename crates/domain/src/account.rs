@@ -27,6 +27,7 @@ mod posting;
 mod refusal;
 pub mod role;
 mod wallet;
+mod webhook;
 
 pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
@@ -41,3 +42,7 @@ pub use self::posting::{DepositReference, NewPosting, PostingDetails, Refundable
 pub use self::refusal::AccountRefusal;
 pub use self::role::{Reach, Role, UseCase};
 pub use self::wallet::{WalletPatch, WalletRecord};
+pub use self::webhook::{
+    TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord,
+    WebhookSecret, WebhookWrite,
+};

@@ -88,5 +88,6 @@ pub use crate::operation::{
     Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
 };
 pub use crate::ports::{
-    Administration, ApiKeys, Directory, Jobs, Journal, Nodes, Prices, Provider, Wallets,
+    Administration, ApiKeys, Deliveries, Directory, Endpoints, Jobs, Journal, Nodes, Prices,
+    Provider, Wallets, Webhooks,
 };

@@ -9,6 +9,8 @@
 //! | [`Administration`] | what people change, with the trail of it |
 //! | [`Directory`] | finds and lists wallets, API keys and operations |
 //! | [`Jobs`] | long work of operators, a page at a time |
+//! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
+//! | [`Endpoints`] | judges the addresses of receivers |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
 //! | [`Pause`] | the wait between two offers |
 //!
@@ -23,6 +25,7 @@ mod call;
 mod directory;
 mod failure;
 mod jobs;
+mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +38,7 @@ pub use self::call::{Call, ResponseMode, UnsupportedParam};
 pub use self::directory::Directory;
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 pub use self::jobs::Jobs;
+pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
 use crate::answer::Delta;
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};

@@ -20,6 +20,7 @@
 pub(crate) mod admin_key;
 pub(crate) mod reads;
 pub(crate) mod trail;
+mod webhook;
 mod writes;
 
 use holdfast_domain::account::{

@@ -22,6 +22,7 @@ mod job;
 pub mod judge;
 mod metrics;
 pub mod migrate;
+mod outbox;
 mod ports;
 mod postgres;
 mod reading;

@@ -19,12 +19,13 @@ use uuid::Uuid;
 
 use super::{
     ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, NewPosting, RefundableOperation,
-    UseCase, WalletPatch, WalletRecord,
+    UseCase, WalletPatch, WalletRecord, WebhookAction, WebhookFacts, WebhookWrite,
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
 use crate::{
     AdminKeyId, ApiKeyId, CommandKey, Micros, OperationId, PostingId, Timestamp, WalletId,
+    WebhookId,
 };
 
 /// Command of an administrator: one change, and all that the trail keeps of it.
@@ -133,6 +134,8 @@ pub enum AccountAction {
     },
     /// End an admin key for good.
     RevokeAdminKey(AdminKeyId),
+    /// Change a webhook.
+    Webhook(WebhookAction),
 }
 
 impl AccountAction {
@@ -143,6 +146,7 @@ impl AccountAction {
             Self::CreateWallet(record) => Some(Thing::Wallet(record.wallet.id)),
             Self::IssueApiKeys { keys, .. } => keys.first().map(|(key, _)| Thing::ApiKey(key.id)),
             Self::IssueAdminKey(key, _) => Some(Thing::AdminKey(key.id)),
+            Self::Webhook(action) => action.made(),
             Self::EditWallet { .. }
             | Self::SuspendWallet(_)
             | Self::ResumeWallet(_)
@@ -189,6 +193,7 @@ impl AccountAction {
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
+            Self::Webhook(action) => action.use_case(),
         }
     }
 }
@@ -217,6 +222,8 @@ pub struct AccountFacts {
     pub referenced: Option<Posting>,
     /// Operation of a refund.
     pub operation: Option<RefundableOperation>,
+    /// Webhook of the action, and what counts for it.
+    pub webhook: WebhookFacts,
 }
 
 impl AccountFacts {
@@ -234,6 +241,7 @@ impl AccountFacts {
             posting: None,
             referenced: None,
             operation: None,
+            webhook: WebhookFacts::NONE,
         }
     }
 }
@@ -290,6 +298,8 @@ pub enum AccountWrite {
     InsertAdminCredential(AdminCredential, Timestamp),
     /// End of the credentials of an admin key that would end later.
     EndAdminCredentials(AdminKeyId, Timestamp),
+    /// Rows of a webhook.
+    Webhook(WebhookWrite),
 }
 
 /// Thing that a command made or changed.
@@ -305,6 +315,8 @@ pub enum Thing {
     Operation(OperationId),
     /// An admin key.
     AdminKey(AdminKeyId),
+    /// A webhook.
+    Webhook(WebhookId),
 }
 
 impl Thing {
@@ -317,6 +329,7 @@ impl Thing {
             Self::Posting(_) => "posting",
             Self::Operation(_) => "operation",
             Self::AdminKey(_) => "admin_key",
+            Self::Webhook(_) => "webhook",
         }
     }
 
@@ -329,6 +342,7 @@ impl Thing {
             Self::Posting(id) => id.to_bytes(),
             Self::Operation(id) => id.to_bytes(),
             Self::AdminKey(id) => id.to_bytes(),
+            Self::Webhook(id) => id.to_bytes(),
         }
     }
 
@@ -348,6 +362,7 @@ impl Thing {
             Self::Posting(PostingId::from_bytes(id)),
             Self::Operation(OperationId::from_bytes(id)),
             Self::AdminKey(AdminKeyId::from_bytes(id)),
+            Self::Webhook(WebhookId::from_bytes(id)),
         ];
         things.into_iter().find(|thing| thing.kind() == kind)
     }

@@ -194,6 +194,22 @@ use_cases! {
     AdminKeyRotate = "admin_key.rotate": Owner;
     /// An admin key is ended for good.
     AdminKeyRevoke = "admin_key.revoke": Owner;
+    /// A webhook is made.
+    WebhookCreate = "webhook.create": Operator HolderAdmin;
+    /// Webhooks and their deliveries are listed, and one is shown.
+    WebhookRead = "webhook.read": Operator Support Auditor HolderAdmin;
+    /// URL, kinds and description of a webhook are changed.
+    WebhookUpdate = "webhook.update": Operator HolderAdmin;
+    /// A webhook gets another secret.
+    WebhookRotate = "webhook.rotate": Operator HolderAdmin;
+    /// A webhook is told nothing more.
+    WebhookDisable = "webhook.disable": Operator HolderAdmin;
+    /// A webhook is told again what happens.
+    WebhookEnable = "webhook.enable": Operator HolderAdmin;
+    /// A webhook is sent an event that tells nothing.
+    WebhookTest = "webhook.test": Operator HolderAdmin;
+    /// A webhook is sent an event again.
+    WebhookResend = "webhook.resend": Operator HolderAdmin;
 }
 
 impl fmt::Display for UseCase {
@@ -234,7 +250,7 @@ mod tests {
         assert!(Role::ALL.into_iter().all(|role| Owner.may_grant(role)));
         for (grantor, role, may) in [
             (HolderAdmin, HolderDeveloper, true),
-            (HolderDeveloper, HolderAdmin, true),
+            (HolderDeveloper, HolderAdmin, false),
             (Support, Finance, false),
             (Operator, Owner, false),
             (Auditor, Support, false),

@@ -21,7 +21,7 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS];
+pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -107,6 +107,21 @@ const EVENTS: Migration = Migration {
         include_str!("../../migrations/postgres/0005_events.down.sql"),
     ],
     loss: &[LostTable { table: "events", nouns: ["event", "events"] }],
+};
+
+const WEBHOOKS: Migration = Migration {
+    version: 6,
+    name: "webhooks",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0006_webhooks.up.sql"),
+        include_str!("../../migrations/sqlite/0006_webhooks.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0006_webhooks.up.sql"),
+        include_str!("../../migrations/postgres/0006_webhooks.down.sql"),
+    ],
+    // Their deliveries go with them: nobody misses those without the webhook.
+    loss: &[LostTable { table: "webhooks", nouns: ["webhook", "webhooks"] }],
 };
 
 impl Migration {
