@@ -31,6 +31,7 @@ mod principal;
 mod table;
 mod text;
 mod wallets;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -39,7 +40,9 @@ use holdfast_domain::account::{
 };
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Administration, ApiKeys, CommandKey, Directory, Journal, Wallets};
+use holdfast_domain::{
+    Administration, ApiKeys, CommandKey, Directory, Endpoints, Journal, Wallets, Webhooks,
+};
 
 pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
@@ -49,13 +52,14 @@ pub use self::operations::OperationRecord;
 pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
 pub use self::table::{Door, TABLE};
-pub use self::text::{BadName, BadText, ExternalId, Name, Note, Reason, Reference, Source};
+pub use self::text::{BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
 pub use self::wallets::NewWallet;
+pub use self::webhooks::{EditedWebhook, NewWebhook, SecretText, ToldWebhook};
 
 /// The ports that the use cases work through: one store has them all.
-pub trait Book: Administration + ApiKeys + Directory + Journal + Wallets {}
+pub trait Book: Administration + ApiKeys + Directory + Journal + Wallets + Webhooks {}
 
-impl<T: Administration + ApiKeys + Directory + Journal + Wallets> Book for T {}
+impl<T: Administration + ApiKeys + Directory + Journal + Wallets + Webhooks> Book for T {}
 
 /// The use cases, over one book.
 #[derive(Clone)]
@@ -64,6 +68,7 @@ pub struct Accounts {
     /// The secrets of the server; the first one writes, the others are read by.
     secrets: Arc<[ServerSecret]>,
     pause: Arc<dyn Pause>,
+    endpoints: Arc<dyn Endpoints>,
 }
 
 impl std::fmt::Debug for Accounts {
@@ -116,7 +121,15 @@ impl Accounts {
         secrets: impl Into<Arc<[ServerSecret]>>,
         pause: Arc<dyn Pause>,
     ) -> Self {
-        Self { book, secrets: secrets.into(), pause }
+        let endpoints = Arc::new(webhooks::PublicEndpoints);
+        Self { book, secrets: secrets.into(), pause, endpoints }
+    }
+
+    /// The same with another judge of receivers' addresses: without one, the text of an address is
+    /// judged alone, and no origin is listed.
+    #[must_use]
+    pub fn judging(self, endpoints: Arc<dyn Endpoints>) -> Self {
+        Self { endpoints, ..self }
     }
 
     fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {

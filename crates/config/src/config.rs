@@ -24,6 +24,7 @@ use crate::node::{self, RelayConfig};
 use crate::price::PricePlaces;
 use crate::process::{
     self, AdminConfig, LimitsConfig, LogConfig, OperationsConfig, RetentionConfig, ServerConfig,
+    WebhooksConfig,
 };
 use crate::provider::{self, ProviderKind};
 use crate::stamp::FileStamp;
@@ -53,6 +54,7 @@ pub struct Config {
     pub operations: OperationsConfig,
     pub routes: CoolDown,
     pub retention: RetentionConfig,
+    pub webhooks: WebhooksConfig,
     pub log: LogConfig,
     pub providers: BTreeMap<String, ProviderKind>,
     pub models: Vec<Model>,
@@ -140,6 +142,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let operations = process::operations(&root.table("operations"));
     let routes = process::routes(&root.table("routes"));
     let retention = process::retention(&root.table("retention"));
+    let webhooks = process::webhooks(&root.table("webhooks"));
     let log = process::log(&root.table("log"));
     let proxies = Proxies::read(environment).unwrap_or_else(|(name, why)| {
         document.mistake_in_variable(name, why);
@@ -192,6 +195,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         operations,
         routes,
         retention,
+        webhooks,
         log,
         providers: providers
             .into_iter()

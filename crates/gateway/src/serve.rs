@@ -31,6 +31,7 @@ use holdfast_engine::Engine;
 use holdfast_http::{Admin, Administration, LiveOptions};
 use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
+use holdfast_webhooks::Deliverer;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::Signal;
@@ -83,8 +84,17 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
     let serving = start::serving(&config, None)?;
     let live = Arc::new(LiveOptions::new(start::listening(&config)));
-    let administration = administration::administration(&config, &store, &secrets, admin);
+    let receivers = start::receivers(&config)?;
+    let judge = (&secrets, receivers.clone());
+    let administration = administration::administration(&config, &store, judge, admin);
     let identity = start::Identity::new(&config, node)?;
+    let deliverer = Deliverer {
+        deliveries: Arc::new(store.clone()),
+        sender: Arc::clone(&receivers.sender),
+        allowed: receivers.allowed.clone(),
+        secrets: secrets.all().into(),
+        owner: identity.node.clone(),
+    };
     let jobs = JobRunner {
         store: store.clone(),
         owner: identity.node.clone(),
@@ -106,18 +116,25 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         lock,
     };
     let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
-    let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.live), log);
+    let parts = reload::LiveParts {
+        engine,
+        http: Arc::clone(&gateway.live),
+        allowed: receivers.allowed,
+        log,
+    };
+    let reloader = Reloader::new(config, store, parts);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
-    gateway.run(listeners, Beside { reloading, jobs }, &mut signals).await
+    gateway.run(listeners, Beside { reloading, jobs, deliverer }, &mut signals).await
 }
 
 /// Work beside the listeners, each a task of its own.
 struct Beside {
     reloading: Option<(Reloader, Signal)>,
     jobs: JobRunner,
+    deliverer: Deliverer,
 }
 
 /// A running gateway: everything that serving, draining and closing need.
@@ -162,8 +179,8 @@ impl Gateway {
         }
     }
 
-    /// Serves the listeners until `shutdown`, takes other configurations, does jobs, and keeps the
-    /// metrics small.
+    /// Serves the listeners until `shutdown`, takes other configurations, does jobs, delivers to
+    /// webhooks, and keeps the metrics small.
     async fn serve(&self, listeners: Listeners, beside: Beside) {
         let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
         let reports = Arc::new(StoreReports(self.store.clone()));
@@ -192,6 +209,7 @@ impl Gateway {
             tasks.spawn(reloader.run(hangup, self.shutdown.clone()));
         }
         tasks.spawn(beside.jobs.run(self.shutdown.clone()));
+        tasks.spawn(beside.deliverer.run(self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
         tokio::join!(public, admin, nodes, tasks, self.upkeep());

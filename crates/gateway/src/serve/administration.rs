@@ -12,14 +12,15 @@ use holdfast_config::Config;
 use holdfast_engine::Secrets;
 use holdfast_http::Administration;
 use holdfast_store::Store;
+use holdfast_webhooks::Receivers;
 
 use crate::accounts;
 
-/// The API over this store, for a listener at this address; `None` where it may not be served.
+/// The API over this store, with its judge of receivers' addresses, for a listener at this address; `None` where it may not be served.
 pub(super) fn administration(
     config: &Config,
     store: &Store,
-    secrets: &Secrets,
+    (secrets, receivers): (&Secrets, Receivers),
     listens: Option<SocketAddr>,
 ) -> Option<Administration> {
     let (settings, listens) = (config.admin.as_ref()?, listens?);
@@ -31,7 +32,8 @@ pub(super) fn administration(
         );
         return None;
     };
-    let api = AdminApi::new(accounts::over(store, secrets), options);
+    let accounts = accounts::over(store, secrets).judging(Arc::new(receivers));
+    let api = AdminApi::new(accounts, options);
     Some(Administration {
         handler: Arc::new(move |request, client| {
             let api = api.clone();
