@@ -20,6 +20,8 @@ pub enum ThingKind {
     AdminKey,
     /// An event.
     Event,
+    /// A webhook.
+    Webhook,
 }
 
 impl fmt::Display for ThingKind {
@@ -31,6 +33,7 @@ impl fmt::Display for ThingKind {
             Self::Operation => "operation",
             Self::AdminKey => "admin key",
             Self::Event => "event",
+            Self::Webhook => "webhook",
         })
     }
 }

@@ -33,6 +33,7 @@ mod refusals;
 mod table;
 mod text;
 mod wallets;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +44,9 @@ use holdfast_domain::account::{
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
-    Administration, ApiKeys, CommandKey, Currency, Directory, Events, Journal, Micros, Wallets,
+use holdfast_domain::{
+    Administration, ApiKeys, CommandKey, Currency, Directory, Endpoints, Events, Journal, Micros,
+    Wallets, Webhooks,
 };
 
 use self::refusals::RefusalCounts;
@@ -56,13 +59,20 @@ pub use self::operations::OperationRecord;
 pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
 pub use self::table::{Door, TABLE};
-pub use self::text::{BadName, BadText, ExternalId, Name, Note, Reason, Reference, Source};
+pub use self::text::{BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
 pub use self::wallets::NewWallet;
+pub use self::webhooks::{EditedWebhook, NewWebhook, SecretText, ToldWebhook};
 
 /// The ports that the use cases work through: one store has them all.
-pub trait Book: Administration + ApiKeys + Directory + Events + Journal + Wallets {}
+pub trait Book:
+    Administration + ApiKeys + Directory + Events + Journal + Wallets + Webhooks
+{
+}
 
-impl<T: Administration + ApiKeys + Directory + Events + Journal + Wallets> Book for T {}
+impl<T> Book for T where
+    T: Administration + ApiKeys + Directory + Events + Journal + Wallets + Webhooks
+{
+}
 
 /// The use cases, over one book.
 #[derive(Clone)]
@@ -74,6 +84,7 @@ pub struct Accounts {
     /// Micros that an actor with the role support gives back in a UTC day, by currency.
     support_refunds: Arc<BTreeMap<Currency, Micros>>,
     refusals: Arc<RefusalCounts>,
+    endpoints: Arc<dyn Endpoints>,
 }
 
 impl std::fmt::Debug for Accounts {
@@ -126,8 +137,14 @@ impl Accounts {
         secrets: impl Into<Arc<[ServerSecret]>>,
         pause: Arc<dyn Pause>,
     ) -> Self {
-        let (secrets, support_refunds) = (secrets.into(), Arc::default());
-        Self { book, secrets, pause, support_refunds, refusals: Arc::default() }
+        Self {
+            book,
+            secrets: secrets.into(),
+            pause,
+            support_refunds: Arc::default(),
+            refusals: Arc::default(),
+            endpoints: Arc::new(webhooks::PublicEndpoints),
+        }
     }
 
     /// The same with an allowance of refunds for each actor with the role support: micros of a UTC
@@ -135,6 +152,13 @@ impl Accounts {
     #[must_use]
     pub fn with_support_refunds(self, allowances: BTreeMap<Currency, Micros>) -> Self {
         Self { support_refunds: Arc::new(allowances), ..self }
+    }
+
+    /// The same with another judge of receivers' addresses: without one, the text of an address is
+    /// judged alone, and no origin is listed.
+    #[must_use]
+    pub fn judging(self, endpoints: Arc<dyn Endpoints>) -> Self {
+        Self { endpoints, ..self }
     }
 
     fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {

@@ -75,6 +75,20 @@ pub const TABLE: &[Door] = &[
     door(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
     door(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
     door(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),
+    // No commands of webhooks: what is sent is a running gateway's, and so are its list of origins and
+    // its look-ups, by which an address is judged. Whoever has the database has the API beside it.
+    door(UseCase::WebhookCreate, &[("POST", "/webhooks")], &[]),
+    door(
+        UseCase::WebhookRead,
+        &[("GET", "/webhooks"), ("GET", "/webhooks/{id}"), ("GET", "/webhooks/{id}/deliveries")],
+        &[],
+    ),
+    door(UseCase::WebhookUpdate, &[("PATCH", "/webhooks/{id}")], &[]),
+    door(UseCase::WebhookRotate, &[("POST", "/webhooks/{id}/rotate")], &[]),
+    door(UseCase::WebhookDisable, &[("POST", "/webhooks/{id}/disable")], &[]),
+    door(UseCase::WebhookEnable, &[("POST", "/webhooks/{id}/enable")], &[]),
+    door(UseCase::WebhookTest, &[("POST", "/webhooks/{id}/test")], &[]),
+    door(UseCase::WebhookResend, &[("POST", "/webhooks/{id}/deliveries/{event}/resend")], &[]),
 ];
 
 #[cfg(test)]

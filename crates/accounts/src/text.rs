@@ -133,6 +133,8 @@ texts! {
     Note("a note", 200);
     /// Id that an outer system has for a thing, or for a payment: 1 to 128 printable characters.
     ExternalId("an external id", 128);
+    /// Description of a webhook: 1 to 200 printable characters.
+    Description("a description", 200);
     /// System that a payment came through: 1 to 32 printable characters.
     Source("a source", 32);
 }

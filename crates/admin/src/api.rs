@@ -20,7 +20,7 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
-use crate::{admin_keys, api_keys, events, operations, postings, wallets};
+use crate::{admin_keys, api_keys, events, operations, postings, wallets, webhooks};
 
 /// The API of administration.
 #[derive(Debug, Clone)]
@@ -97,6 +97,14 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(events::show))
         .routes(routes!(admin_keys::issue))
         .routes(routes!(admin_keys::rotate))
-        .routes(routes!(admin_keys::revoke));
+        .routes(routes!(admin_keys::revoke))
+        .routes(routes!(webhooks::create, webhooks::list))
+        .routes(routes!(webhooks::show, webhooks::update))
+        .routes(routes!(webhooks::rotate))
+        .routes(routes!(webhooks::disable))
+        .routes(routes!(webhooks::enable))
+        .routes(routes!(webhooks::test))
+        .routes(routes!(webhooks::deliveries))
+        .routes(routes!(webhooks::resend));
     OpenApiRouter::with_openapi(description::frame()).nest(PREFIX, api)
 }

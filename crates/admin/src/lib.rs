@@ -16,7 +16,7 @@
 //! | `request` | extractors: ids, queries, changes with their `Idempotency-Key` and body |
 //! | `answer`, `page` | answers with their headers, lists with their cursors |
 //! | `error` | the closed table of errors, and which failure is which error |
-//! | `wallets`, `postings`, `api_keys`, `operations`, `events`, `admin_keys` | the endpoints, by thing |
+//! | `wallets`, `postings`, `api_keys`, `operations`, `events`, `webhooks`, `admin_keys` | the endpoints, by thing |
 //! | `description` | OpenAPI 3.1, made from the endpoints |
 //! | `options` | where administration is served, and under which name |
 //!
@@ -41,6 +41,7 @@ mod request;
 mod rotation;
 mod value;
 mod wallets;
+mod webhooks;
 
 pub use crate::api::AdminApi;
 pub use crate::error::Code;

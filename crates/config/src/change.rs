@@ -78,6 +78,7 @@ impl Config {
             ("limits.retry_wait", limits.retry_wait != others.retry_wait),
             ("routes", self.routes != other.routes),
             ("retention.results", self.retention.results != other.retention.results),
+            ("webhooks.allow", self.webhooks.allow != other.webhooks.allow),
             ("log.level", self.log.level != other.log.level),
         ] {
             if differs {
@@ -96,6 +97,7 @@ impl Config {
         self.limits = kept;
         self.routes = other.routes;
         self.retention = other.retention;
+        self.webhooks = other.webhooks;
         self.log.level = other.log.level;
         self.providers = other.providers;
         self.models = other.models;

@@ -24,6 +24,7 @@ use crate::node::{self, RelayConfig};
 use crate::price::PricePlaces;
 use crate::process::{
     self, AdminConfig, LimitsConfig, LogConfig, OperationsConfig, RetentionConfig, ServerConfig,
+    WebhooksConfig,
 };
 use crate::provider::{self, ProviderKind};
 use crate::role::{self, RolesConfig};
@@ -55,6 +56,7 @@ pub struct Config {
     pub routes: CoolDown,
     pub roles: RolesConfig,
     pub retention: RetentionConfig,
+    pub webhooks: WebhooksConfig,
     pub log: LogConfig,
     pub providers: BTreeMap<String, ProviderKind>,
     pub models: Vec<Model>,
@@ -143,6 +145,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let routes = process::routes(&root.table("routes"));
     let roles = role::roles(&root.table("roles"));
     let retention = process::retention(&root.table("retention"));
+    let webhooks = process::webhooks(&root.table("webhooks"));
     let log = process::log(&root.table("log"));
     let proxies = Proxies::read(environment).unwrap_or_else(|(name, why)| {
         document.mistake_in_variable(name, why);
@@ -196,6 +199,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         routes,
         roles,
         retention,
+        webhooks,
         log,
         providers: providers
             .into_iter()

@@ -32,7 +32,7 @@ pub use crate::error::BadConfig;
 pub use crate::node::RelayConfig;
 pub use crate::process::{
     AdminConfig, LimitsConfig, LogConfig, LogFormat, OperationsConfig, RetentionConfig,
-    ServerConfig,
+    ServerConfig, WebhooksConfig,
 };
 pub use crate::provider::ProviderKind;
 pub use crate::role::RolesConfig;

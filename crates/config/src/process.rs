@@ -1,5 +1,5 @@
 //! Tables of the process: `[server]`, `[admin]`, `[database]`, `[limits]`, `[operations]`,
-//! `[routes]`, `[retention]` and `[log]`. Each has a struct, and a function that reads it.
+//! `[routes]`, `[retention]`, `[webhooks]` and `[log]`. Each has a struct, and a function that reads it.
 //!
 //! Sizes are bytes, times are `Duration`s, and counts are whole numbers; each has bounds, and a
 //! value beyond them is a mistake of its line. Bounds that join two settings are checked here too:
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::NodeName;
+use holdfast_domain::webhook::Origin;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::CoolDown;
 use holdfast_http::Network;
@@ -93,6 +94,13 @@ pub struct OperationsConfig {
 #[derive(Debug)]
 pub struct RetentionConfig {
     pub results: Duration,
+}
+
+/// `[webhooks]`
+#[derive(Debug)]
+pub struct WebhooksConfig {
+    /// Origins that may be sent to whatever their scheme, port and addresses are.
+    pub allow: Vec<Origin>,
 }
 
 /// `[routes]`
@@ -312,6 +320,14 @@ pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
     let results = span(table, "results", SECOND..=KEPT_MAX, HOUR.saturating_mul(24));
     table.refuse_unknown();
     RetentionConfig { results }
+}
+
+pub(crate) fn webhooks(table: &Table<'_>) -> WebhooksConfig {
+    let origins = table.field("allow").and_then(|field| {
+        field.each(|item| item.parse(|text| Origin::try_from(text)))
+    });
+    table.refuse_unknown();
+    WebhooksConfig { allow: origins.unwrap_or_default() }
 }
 
 pub(crate) fn log(table: &Table<'_>) -> LogConfig {

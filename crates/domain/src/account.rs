@@ -28,6 +28,7 @@ mod posting;
 mod refusal;
 pub mod role;
 mod wallet;
+mod webhook;
 
 pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
@@ -45,3 +46,7 @@ pub use self::posting::{
 pub use self::refusal::AccountRefusal;
 pub use self::role::{Reach, Role, UseCase};
 pub use self::wallet::{WalletPatch, WalletRecord};
+pub use self::webhook::{
+    TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord,
+    WebhookSecret, WebhookWrite,
+};

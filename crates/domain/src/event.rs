@@ -86,6 +86,8 @@ kinds! {
     OperationRefunded = "operation.refunded",
     /// A webhook is sent to no more.
     WebhookDisabled = "webhook.disabled",
+    /// Somebody tests a webhook: told to that one alone, in one try.
+    WebhookTest = "webhook.test",
 }
 
 impl EventKind {

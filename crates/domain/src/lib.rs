@@ -88,6 +88,6 @@ pub use crate::operation::{
     Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
 };
 pub use crate::ports::{
-    Administration, ApiKeys, Directory, EventOutbox, Events, Jobs, Journal, Nodes, Prices,
-    Provider, Wallets,
+    Administration, ApiKeys, Deliveries, Directory, Endpoints, EventOutbox, Events, Jobs, Journal,
+    Nodes, Prices, Provider, Wallets, Webhooks,
 };

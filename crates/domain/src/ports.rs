@@ -10,6 +10,8 @@
 //! | [`Directory`] | finds and lists wallets, API keys and operations |
 //! | [`Events`], [`EventOutbox`] | what people are told of; what was noticed and is to be told |
 //! | [`Jobs`] | long work of operators, a page at a time |
+//! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
+//! | [`Endpoints`] | judges the addresses of receivers |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
 //! | [`Pause`] | the wait between two offers |
 //!
@@ -25,6 +27,7 @@ mod directory;
 mod events;
 mod failure;
 mod jobs;
+mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +41,7 @@ pub use self::directory::Directory;
 pub use self::events::{EventOutbox, Events};
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 pub use self::jobs::Jobs;
+pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
 use crate::answer::Delta;
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};

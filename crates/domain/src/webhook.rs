@@ -19,6 +19,7 @@
 //! all that waits, resolves or connects.
 
 mod address;
+mod delivery;
 mod endpoint;
 mod origin;
 mod outcome;
@@ -26,6 +27,9 @@ mod rotation;
 mod schedule;
 
 pub use self::address::is_global;
+pub use self::delivery::{
+    DeliveryNumber, DeliveryRecord, DeliveryRoom, DeliveryState, FinishedTry, WEBHOOK_DISABLED,
+};
 pub use self::endpoint::{BadEndpoint, Endpoint};
 pub use self::origin::{BadOrigin, Host, Origin, Scheme};
 pub use self::outcome::{DeliveryHistory, DisableReason, FollowUp, TryResult, follow_up};

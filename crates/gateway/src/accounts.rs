@@ -166,6 +166,11 @@ impl Undone<'_> {
             | Refusal::NoApiKey
             | Refusal::NoOperation
             | Refusal::NoAdminKey
+            | Refusal::NoWebhook
+            | Refusal::NoDelivery
+            | Refusal::WebhookDisabled
+            | Refusal::TooManyWebhooks
+            | Refusal::TooManyTests
             | Refusal::EditConflict { .. }
             | Refusal::WalletClosed
             | Refusal::WalletFull

@@ -33,6 +33,7 @@ use holdfast_engine::Engine;
 use holdfast_http::{Admin, Administration, LiveOptions};
 use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
+use holdfast_webhooks::Deliverer;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::Signal;
@@ -86,10 +87,19 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
     let serving = start::serving(&config, None)?;
     let live = Arc::new(LiveOptions::new(start::listening(&config)));
-    let refunds = config.roles.support_refunds.clone();
-    let accounts = accounts::over(&store, &secrets).with_support_refunds(refunds);
+    let receivers = start::receivers(&config)?;
+    let accounts = accounts::over(&store, &secrets)
+        .with_support_refunds(config.roles.support_refunds.clone())
+        .judging(Arc::new(receivers.clone()));
     let administration = administration::administration(&config, &accounts, admin);
     let identity = start::Identity::new(&config, node)?;
+    let deliverer = Deliverer {
+        deliveries: Arc::new(store.clone()),
+        sender: Arc::clone(&receivers.sender),
+        allowed: receivers.allowed.clone(),
+        secrets: secrets.all().into(),
+        owner: identity.node.clone(),
+    };
     let jobs = JobRunner {
         store: store.clone(),
         owner: identity.node.clone(),
@@ -111,12 +121,19 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         lock,
     };
     let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
-    let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.live), log);
+    let parts = reload::LiveParts {
+        engine,
+        http: Arc::clone(&gateway.live),
+        allowed: receivers.allowed,
+        log,
+    };
+    let reloader = Reloader::new(config, store, parts);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
-    gateway.run(listeners, Beside { reloading, jobs, accounts }, &mut signals).await
+    let beside = Beside { reloading, jobs, deliverer, accounts };
+    gateway.run(listeners, beside, &mut signals).await
 }
 
 /// Work beside the listeners, each a task of its own.
@@ -124,6 +141,7 @@ struct Beside {
     reloading: Option<(Reloader, Signal)>,
     jobs: JobRunner,
     accounts: Accounts,
+    deliverer: Deliverer,
 }
 
 /// A running gateway: everything that serving, draining and closing need.
@@ -168,8 +186,8 @@ impl Gateway {
         }
     }
 
-    /// Serves the listeners until `shutdown`, takes other configurations, does jobs, and keeps the
-    /// metrics small.
+    /// Serves the listeners until `shutdown`, takes other configurations, does jobs, delivers to
+    /// webhooks, and keeps the metrics small.
     async fn serve(&self, listeners: Listeners, beside: Beside) {
         let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
         let reports = Arc::new(StoreReports(self.store.clone()));
@@ -200,6 +218,7 @@ impl Gateway {
         tasks.spawn(beside.jobs.run(self.shutdown.clone()));
         let trail = trail::run(self.store.clone(), beside.accounts, self.shutdown.clone());
         tasks.spawn(trail);
+        tasks.spawn(beside.deliverer.run(self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
         tokio::join!(public, admin, nodes, tasks, self.upkeep());

@@ -21,6 +21,7 @@ pub(crate) mod admin_key;
 mod event;
 pub(crate) mod reads;
 pub(crate) mod trail;
+mod webhook;
 mod writes;
 
 use std::sync::Arc;

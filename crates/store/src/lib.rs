@@ -23,6 +23,7 @@ mod job;
 pub mod judge;
 mod metrics;
 pub mod migrate;
+mod outbox;
 mod ports;
 mod postgres;
 mod reading;

@@ -9,6 +9,7 @@ mod keys;
 mod nodes;
 mod prices;
 mod wallets;
+mod webhooks;
 
 pub(crate) use self::journal::JournalStatements;
 #[cfg(test)]

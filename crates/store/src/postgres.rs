@@ -25,6 +25,7 @@ mod keys;
 mod lock_queue;
 mod lock_worker;
 mod nodes;
+mod outbox;
 mod pack;
 #[cfg(test)]
 mod plans;

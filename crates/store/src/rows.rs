@@ -9,6 +9,7 @@ mod cells;
 pub(crate) mod job;
 mod posting;
 pub(crate) mod tariff;
+pub(crate) mod webhook;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -14,6 +14,7 @@ mod keys;
 pub(crate) mod lock;
 mod nodes;
 mod notifier;
+mod outbox;
 #[cfg(test)]
 pub(crate) mod plans;
 mod prices;

@@ -1,6 +1,7 @@
-//! Sending of webhooks: one try to deliver one event to one endpoint, as Standard Webhooks 1.0 has
-//! it. When to try, and what follows, is the domain's ([`holdfast_domain::webhook`]); rows, leases
-//! and the loop over them are the caller's.
+//! Sending of webhooks, as Standard Webhooks 1.0 has it: one try to deliver one event to one endpoint
+//! ([`Sender`]), and the loop over what is due ([`Deliverer`]). When to try, and what follows, is the
+//! domain's ([`holdfast_domain::webhook`]); rows and leases are behind its port
+//! ([`Deliveries`](holdfast_domain::Deliveries)).
 //!
 //! ```text
 //! Sender::permit ─▶ Sender::send ─▶ resolve ─▶ judge every address ─▶ connect to one of these
@@ -22,15 +23,18 @@
 //! out of time keeps a blocking thread until the system's resolver gives up.
 
 mod connect;
+mod deliverer;
 mod exchange;
 mod options;
+mod origins;
 mod permits;
 mod resolve;
 mod sender;
 mod signature;
 
+pub use crate::deliverer::Deliverer;
 pub use crate::options::{BadOptions, SenderOptions};
+pub use crate::origins::{AllowedOrigins, Receivers};
 pub use crate::permits::{ENDPOINT_TRIES_MAX, PROCESS_TRIES_MAX, Permit};
 pub use crate::resolve::{AddressError, Resolver, SystemResolver};
 pub use crate::sender::{Delivery, Sender};
-pub use crate::signature::expose_secret;

@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::WebhookId;
+use holdfast_domain::webhook::DeliveryRoom;
 
 /// Tries of one webhook at once.
 pub const ENDPOINT_TRIES_MAX: usize = 4;
@@ -46,11 +47,14 @@ impl Permits {
         PROCESS_TRIES_MAX.saturating_sub(total(&self.counts()))
     }
 
-    /// Webhooks that have no permit left.
-    pub(crate) fn busy(&self) -> Vec<WebhookId> {
+    /// Room that is left for deliveries.
+    pub(crate) fn room(&self) -> DeliveryRoom {
         let counts = self.counts();
-        let is_busy = |count: &usize| *count >= ENDPOINT_TRIES_MAX;
-        counts.iter().filter(|(_, count)| is_busy(count)).map(|(webhook, _)| *webhook).collect()
+        DeliveryRoom {
+            free: PROCESS_TRIES_MAX.saturating_sub(total(&counts)),
+            per_webhook: ENDPOINT_TRIES_MAX,
+            taken: counts.iter().map(|(webhook, count)| (*webhook, *count)).collect(),
+        }
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<WebhookId, usize>> {
@@ -88,10 +92,10 @@ mod tests {
         let permits = Permits::default();
         let mut taken: Vec<Permit> =
             (0..64).map(|it| permits.take(webhook(it / 4)).unwrap()).collect();
-        assert_eq!((permits.free(), permits.busy().len()), (0, 16));
+        assert_eq!((permits.free(), permits.room().full().count()), (0, 16));
         assert!(permits.take(webhook(99)).is_none(), "the process has none left");
         taken.truncate(62);
-        assert_eq!((permits.free(), permits.busy().len()), (2, 15));
+        assert_eq!((permits.free(), permits.room().full().count()), (2, 15));
         assert!(permits.take(webhook(0)).is_none(), "the webhook has none left");
         assert!(permits.take(webhook(15)).is_some());
     }

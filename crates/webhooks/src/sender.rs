@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::WebhookKey;
-use holdfast_domain::webhook::{Endpoint, Scheme, TryResult};
+use holdfast_domain::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult};
 use holdfast_domain::{EventId, Timestamp, WebhookId};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, StatusCode};
@@ -96,10 +96,10 @@ impl Sender {
         self.permits.free()
     }
 
-    /// Webhooks that have no permit left.
+    /// Room that is left for deliveries: places of the process, and of each webhook.
     #[must_use]
-    pub fn busy(&self) -> Vec<WebhookId> {
-        self.permits.busy()
+    pub fn room(&self) -> DeliveryRoom {
+        self.permits.room()
     }
 
     /// Looks an endpoint up and judges its addresses, as a try does; connects to none of them.

@@ -14,12 +14,6 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use holdfast_domain::secret::WebhookKey;
 
-/// The secret of a webhook as its receiver is given it, for its library to verify with.
-#[must_use]
-pub fn expose_secret(key: &WebhookKey) -> String {
-    format!("whsec_{}", BASE64_STANDARD.encode(key.expose()))
-}
-
 /// Value of `webhook-signature` by these keys.
 pub(crate) fn signatures(keys: &[WebhookKey], id: &str, seconds: i64, body: &[u8]) -> String {
     let signatures = keys.iter().map(|key| signature(key.expose(), id, seconds, body));
@@ -58,8 +52,6 @@ mod tests {
         let header = signatures(&keys, "id", 1, b"{}");
         let [first, second] = keys.each_ref().map(|key| signature(key.expose(), "id", 1, b"{}"));
         assert_eq!(header, format!("{first} {second}"));
-        let secret = expose_secret(&keys[0]);
-        assert_eq!(secret.len(), "whsec_".len() + 44);
         assert_eq!(format!("{:?}", keys[0]), "WebhookKey(…)");
     }
 }

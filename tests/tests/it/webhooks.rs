@@ -11,7 +11,8 @@ use holdfast_domain::secret::{ServerSecret, WebhookKey};
 use holdfast_domain::webhook::{Endpoint, Origin, TryResult};
 use holdfast_domain::{EventId, Timestamp, WebhookId};
 use holdfast_tests::Site;
-use holdfast_webhooks::{Delivery, Sender, SenderOptions, expose_secret};
+use holdfast_accounts::SecretText;
+use holdfast_webhooks::{Delivery, Sender, SenderOptions};
 
 use crate::clients::PYTHON;
 
@@ -32,7 +33,9 @@ impl Receiver {
         let script = std::fs::read_to_string(script).unwrap();
         let site = Site::empty();
         let mut command = PYTHON.on(&site, &script);
-        command.env("FIRST", expose_secret(&key(1))).env("SECOND", expose_secret(&key(2)));
+        for (name, generation) in [("FIRST", 1), ("SECOND", 2)] {
+            command.env(name, SecretText::new(&key(generation)).expose());
+        }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();

@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-engine", &["holdfast-domain", "holdfast-failpoint", "holdfast-wire"]),
     ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
     // No provider and no store: whoever has the rows hands it what it sends.
-    ("holdfast-webhooks", &["holdfast-domain"]),
+    ("holdfast-webhooks", &["holdfast-domain", "holdfast-wire"]),
     ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
     ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-wire"]),
@@ -43,6 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-http",
             "holdfast-providers",
             "holdfast-store",
+            "holdfast-webhooks",
             "holdfast-wire",
         ],
     ),

@@ -217,6 +217,16 @@ codes! {
         message: "This is the last owner's key, or the last one without an end. Issue another owner's \
             key without an end first.",
     }
+    WebhookDisabled {
+        cause: "A disabled webhook is sent nothing.",
+        label: "webhook_disabled", status: 409, kind: CONFLICT, retry: false,
+        message: "The webhook is disabled. Enable it first.",
+    }
+    TooManyWebhooks {
+        cause: "The wallet, or the operator, has 16 webhooks in force.",
+        label: "too_many_webhooks", status: 409, kind: CONFLICT, retry: false,
+        message: "There are 16 webhooks in force already. Disable one, or change one.",
+    }
     EditConflict {
         cause: "The thing was edited since the number in `If-Match`.",
         label: "edit_conflict", status: 412, kind: CONFLICT, retry: false,
@@ -266,6 +276,11 @@ codes! {
         label: "too_many_requests", status: 429, kind: RATE_LIMIT, retry: true,
         message: "This admin key has 16 requests on the way. Wait for answers, then send the same \
             request again.",
+    }
+    TooManyTests {
+        cause: "The webhook was tested 6 times within a minute.",
+        label: "too_many_tests", status: 429, kind: RATE_LIMIT, retry: false,
+        message: "The webhook was tested 6 times within a minute. Wait for a minute.",
     }
     HeadersTooLarge {
         cause: "The request line and the headers are larger than 16 KiB together.",

@@ -69,9 +69,15 @@ impl From<AccountRefusal> for Problem {
                     ),
                 )
             },
-            Refusal::NoWallet | Refusal::NoApiKey | Refusal::NoOperation | Refusal::NoAdminKey => {
-                Self::told(Code::NotFound, told)
-            }
+            Refusal::NoWallet
+            | Refusal::NoApiKey
+            | Refusal::NoOperation
+            | Refusal::NoAdminKey
+            | Refusal::NoWebhook
+            | Refusal::NoDelivery => Self::told(Code::NotFound, told),
+            Refusal::WebhookDisabled => Self::new(Code::WebhookDisabled),
+            Refusal::TooManyWebhooks => Self::new(Code::TooManyWebhooks),
+            Refusal::TooManyTests => Self::new(Code::TooManyTests),
             Refusal::NameTaken(_) => about("name", Code::NameTaken),
             Refusal::ExternalIdTaken(_) => about("external_id", Code::ExternalIdTaken),
             Refusal::EditConflict { edited } => {

@@ -19,12 +19,14 @@ use uuid::Uuid;
 
 use super::{
     ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, KnownPosting, NewPosting,
-    RefundableOperation, UseCase, WalletPatch, WalletRecord,
+    RefundableOperation, UseCase, WalletPatch, WalletRecord, WebhookAction, WebhookFacts,
+    WebhookWrite,
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
 use crate::{
     AdminKeyId, ApiKeyId, CommandKey, Micros, OperationId, PostingId, Timestamp, WalletId,
+    WebhookId,
 };
 
 /// Command of an administrator: one change, and all that the trail keeps of it.
@@ -137,6 +139,8 @@ pub enum AccountAction {
     },
     /// End an admin key for good.
     RevokeAdminKey(AdminKeyId),
+    /// Change a webhook.
+    Webhook(WebhookAction),
 }
 
 impl AccountAction {
@@ -147,6 +151,7 @@ impl AccountAction {
             Self::CreateWallet(record) => Some(Thing::Wallet(record.wallet.id)),
             Self::IssueApiKeys { keys, .. } => keys.first().map(|(key, _)| Thing::ApiKey(key.id)),
             Self::IssueAdminKey(key, _) => Some(Thing::AdminKey(key.id)),
+            Self::Webhook(action) => action.made(),
             Self::EditWallet { .. }
             | Self::SuspendWallet(_)
             | Self::ResumeWallet(_)
@@ -193,6 +198,7 @@ impl AccountAction {
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
+            Self::Webhook(action) => action.use_case(),
         }
     }
 }
@@ -229,6 +235,8 @@ pub struct AccountFacts {
     pub operation: Option<RefundableOperation>,
     /// Sum of the actor's refunds of this UTC day, in the currency of the wallet.
     pub refunded_today: Micros,
+    /// Webhook of the action, and what counts for it.
+    pub webhook: WebhookFacts,
 }
 
 impl AccountFacts {
@@ -250,6 +258,7 @@ impl AccountFacts {
             referenced: None,
             operation: None,
             refunded_today: Micros::ZERO,
+            webhook: WebhookFacts::NONE,
         }
     }
 }
@@ -309,6 +318,8 @@ pub enum AccountWrite {
     InsertAdminCredential(AdminCredential, Timestamp),
     /// End of the credentials of an admin key that would end later.
     EndAdminCredentials(AdminKeyId, Timestamp),
+    /// Rows of a webhook.
+    Webhook(WebhookWrite),
 }
 
 /// Thing that a command made or changed.
@@ -324,6 +335,8 @@ pub enum Thing {
     Operation(OperationId),
     /// An admin key.
     AdminKey(AdminKeyId),
+    /// A webhook.
+    Webhook(WebhookId),
 }
 
 impl Thing {
@@ -336,6 +349,7 @@ impl Thing {
             Self::Posting(_) => "posting",
             Self::Operation(_) => "operation",
             Self::AdminKey(_) => "admin_key",
+            Self::Webhook(_) => "webhook",
         }
     }
 
@@ -348,6 +362,7 @@ impl Thing {
             Self::Posting(id) => id.to_bytes(),
             Self::Operation(id) => id.to_bytes(),
             Self::AdminKey(id) => id.to_bytes(),
+            Self::Webhook(id) => id.to_bytes(),
         }
     }
 
@@ -367,6 +382,7 @@ impl Thing {
             Self::Posting(PostingId::from_bytes(id)),
             Self::Operation(OperationId::from_bytes(id)),
             Self::AdminKey(AdminKeyId::from_bytes(id)),
+            Self::Webhook(WebhookId::from_bytes(id)),
         ];
         things.into_iter().find(|thing| thing.kind() == kind)
     }

@@ -21,7 +21,7 @@ use super::command::{
 };
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
-use super::{AdminCredential, AdminKey, Role, WalletRecord};
+use super::{AdminCredential, AdminKey, Role, WalletRecord, webhook};
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::limits::SpendLimit;
 use crate::{AdminKeyId, ApiKeyId, Micros, Timestamp};
@@ -116,6 +116,7 @@ pub fn decide(
         Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
         Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
         Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),
+        Action::Webhook(action) => webhook::decide(action, &facts.webhook, facts.now),
     }
 }
 

@@ -28,6 +28,21 @@ pub enum AccountRefusal {
     /// There is no such admin key.
     #[error("there is no such admin key")]
     NoAdminKey,
+    /// There is no such webhook.
+    #[error("there is no such webhook")]
+    NoWebhook,
+    /// The event was never on its way to the webhook.
+    #[error("this event was never sent to this webhook")]
+    NoDelivery,
+    /// A disabled webhook is sent nothing.
+    #[error("the webhook is disabled")]
+    WebhookDisabled,
+    /// The owner has as many webhooks in force as one may have.
+    #[error("there are 16 webhooks in force already")]
+    TooManyWebhooks,
+    /// The webhook was tested as often as it may be within a minute.
+    #[error("the webhook was tested 6 times within a minute")]
+    TooManyTests,
     /// Another thing of the kind has the name.
     #[error("the name {0} is taken")]
     NameTaken(String),

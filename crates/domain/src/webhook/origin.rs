@@ -94,6 +94,15 @@ impl Origin {
         format!("{}:{}", self.host, self.port)
     }
 
+    /// The origin of a URL, whatever follows it.
+    ///
+    /// # Errors
+    ///
+    /// A [`BadOrigin`] where the URL begins with none.
+    pub fn of_url(url: &str) -> Result<Self, BadOrigin> {
+        Self::split(url).map(|(origin, _rest)| origin)
+    }
+
     /// Splits a URL into its origin and what follows.
     pub(super) fn split(url: &str) -> Result<(Self, &str), BadOrigin> {
         let (scheme, rest) = url.split_once("://").ok_or(BadOrigin::Malformed)?;

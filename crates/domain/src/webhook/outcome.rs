@@ -8,6 +8,7 @@
 //! | 3xx, which is not followed; any other status | retry | dead |
 //! | the URL, or an address of its host, is refused | retry | dead |
 //! | the host is not found, not reached, fails at TLS, breaks off or is too slow | retry | dead |
+//! | no server secret is known that signs it | retry | dead |
 //!
 //! A refusal is tried again like the rest: the owner of a name may mend it, and the operator the
 //! list of origins.
@@ -38,6 +39,8 @@ pub enum TryResult {
     Broken,
     /// The time for one try was up.
     TimedOut,
+    /// The server secret that its signature is derived from is not known here: nothing was sent.
+    Unsigned,
 }
 
 impl TryResult {
@@ -58,6 +61,7 @@ impl TryResult {
             Self::TlsFailed => "tls_failed",
             Self::Broken => "broken",
             Self::TimedOut => "timed_out",
+            Self::Unsigned => "unsigned",
         }
     }
 
@@ -72,7 +76,8 @@ impl TryResult {
             | Self::Unreached
             | Self::TlsFailed
             | Self::Broken
-            | Self::TimedOut => None,
+            | Self::TimedOut
+            | Self::Unsigned => None,
         }
     }
 }
@@ -99,9 +104,11 @@ pub enum FollowUp {
     Disable(DisableReason),
 }
 
-/// Reason for which a webhook is disabled by itself.
+/// Reason for which a webhook is disabled: by somebody, or by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisableReason {
+    /// Somebody asked for it.
+    Asked,
     /// The receiver said 410: it wants no more.
     Gone,
     /// Too many deliveries in a row are dead.
@@ -109,10 +116,14 @@ pub enum DisableReason {
 }
 
 impl DisableReason {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::Asked, Self::Gone, Self::DeadInARow];
+
     /// The name in rows and events.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
+            Self::Asked => "asked",
             Self::Gone => "gone",
             Self::DeadInARow => "dead_in_a_row",
         }
@@ -132,7 +143,8 @@ pub fn follow_up(result: TryResult, history: DeliveryHistory, random: u32) -> Fo
         | TryResult::Unreached
         | TryResult::TlsFailed
         | TryResult::Broken
-        | TryResult::TimedOut => {
+        | TryResult::TimedOut
+        | TryResult::Unsigned => {
             match pause_after(history.tries_failed.saturating_add(1), random) {
                 Some(pause) => FollowUp::Retry(pause),
                 // With this one.

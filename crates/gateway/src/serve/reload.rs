@@ -22,6 +22,7 @@ use futures_util::FutureExt;
 use holdfast_engine::Engine;
 use holdfast_http::LiveOptions;
 use holdfast_store::Store;
+use holdfast_webhooks::AllowedOrigins;
 use metrics::counter;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
@@ -45,7 +46,7 @@ const UNCHANGED: &str = "unchanged";
 const REFUSED: &str = "refused";
 const OUTCOMES: [&str; 3] = [APPLIED, UNCHANGED, REFUSED];
 
-/// The running configuration, and handles to the parts of the process that a reload replaces.
+/// The running configuration, and whatever a reload of it replaces.
 pub(super) struct Reloader {
     file: PathBuf,
     running: Config,
@@ -54,27 +55,27 @@ pub(super) struct Reloader {
     /// Moment of another attempt on the same file, after a failure of the store.
     again: Option<Instant>,
     store: Store,
-    engine: Arc<Engine>,
-    live: Arc<LiveOptions>,
-    log: LogLevel,
+    live: LiveParts,
+}
+
+/// Handles to the parts of the process that a reload replaces.
+pub(super) struct LiveParts {
+    pub(super) engine: Arc<Engine>,
+    pub(super) http: Arc<LiveOptions>,
+    pub(super) allowed: AllowedOrigins,
+    pub(super) log: LogLevel,
 }
 
 impl Reloader {
     /// `None` where there is no file to take another configuration from.
-    pub(super) fn new(
-        running: Config,
-        store: Store,
-        engine: Arc<Engine>,
-        live: Arc<LiveOptions>,
-        log: LogLevel,
-    ) -> Option<Self> {
+    pub(super) fn new(running: Config, store: Store, live: LiveParts) -> Option<Self> {
         let file = running.file.clone()?;
         for outcome in OUTCOMES {
             // Its first is seen as a change then.
             count_reload(outcome, 0);
         }
         let read = running.stamp;
-        Some(Self { file, running, read, again: None, store, engine, live, log })
+        Some(Self { file, running, read, again: None, store, live })
     }
 
     /// Takes what changes until `end`, which waits for no reload: one that is given up has changed
@@ -151,7 +152,7 @@ impl Reloader {
             }
             return Ok(change);
         }
-        let (before, providers) = (self.engine.serving(), self.running.providers.clone());
+        let (before, providers) = (self.live.engine.serving(), self.running.providers.clone());
         let made = run_blocking(move || {
             let serving = start::serving(&next, Some((&providers, &before)))?;
             let listening = start::listening(&next);
@@ -162,10 +163,11 @@ impl Reloader {
         start::pin_prices(&next, &self.store).await?;
         // From here on nothing fails and nothing is awaited.
         self.running.take(next);
-        self.engine.replace_serving(serving);
-        self.live.replace(listening);
-        self.engine.keep_results(self.running.retention.results);
-        self.log.set(told);
+        self.live.engine.replace_serving(serving);
+        self.live.http.replace(listening);
+        self.live.engine.keep_results(self.running.retention.results);
+        self.live.allowed.replace(&self.running.webhooks.allow);
+        self.live.log.set(told);
         tracing::info!(
             file = %self.file.display(),
             models_added = join_names(&change.added),

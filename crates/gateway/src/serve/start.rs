@@ -30,6 +30,7 @@ use holdfast_engine::{
 };
 use holdfast_http::{DirectTransport, HttpConfig};
 use holdfast_store::{SchemaError, ServeLock, Store, migrate};
+use holdfast_webhooks::{AllowedOrigins, Receivers, Sender, SenderOptions};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
 
@@ -221,6 +222,13 @@ pub(super) fn serving(
     let catalogue = Catalogue::new(config.models.iter().cloned());
     let before = before.map(|(_kinds, serving)| serving);
     Ok(ServingConfig::new(catalogue, providers, rules, before))
+}
+
+/// Sender of webhooks, and the origins that a configuration lists for it.
+pub(super) fn receivers(config: &Config) -> anyhow::Result<Receivers> {
+    let sender = Sender::new(SenderOptions::default()).context("webhooks cannot be sent")?;
+    let allowed = AllowedOrigins::new(&config.webhooks.allow);
+    Ok(Receivers { sender: Arc::new(sender), allowed })
 }
 
 /// Limits of connections and requests under a configuration, and the proxies that are believed.

@@ -20,7 +20,7 @@ use holdfast_domain::{AdminKeyId, ApiKeyId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
 use super::admin_key::{self, ADMIN_KEY};
-use super::trail;
+use super::{trail, webhook};
 use crate::dialect::{Dialect, blob};
 use crate::rows::{self, BadRow, Cells};
 
@@ -155,6 +155,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             };
             vec![admin_key(dialect, *id), owners]
         }
+        Action::Webhook(action) => webhook::facts(dialect, action, now),
     }
 }
 

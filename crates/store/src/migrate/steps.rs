@@ -22,7 +22,7 @@ pub(super) struct Migration {
 }
 
 pub(super) const MIGRATIONS: &[Migration] =
-    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, REFUSALS];
+    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -108,6 +108,21 @@ const EVENTS: Migration = Migration {
         include_str!("../../migrations/postgres/0005_events.down.sql"),
     ],
     loss: &[LostTable { table: "events", nouns: ["event", "events"] }],
+};
+
+const WEBHOOKS: Migration = Migration {
+    version: 6,
+    name: "webhooks",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0006_webhooks.up.sql"),
+        include_str!("../../migrations/sqlite/0006_webhooks.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0006_webhooks.up.sql"),
+        include_str!("../../migrations/postgres/0006_webhooks.down.sql"),
+    ],
+    // Their deliveries go with them: nobody misses those without the webhook.
+    loss: &[LostTable { table: "webhooks", nouns: ["webhook", "webhooks"] }],
 };
 
 const REFUSALS: Migration = Migration {

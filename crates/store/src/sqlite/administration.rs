@@ -84,7 +84,7 @@ fn take(
 }
 
 /// Binds `$1`, `$2` and so on by their names: their places are those of their first use.
-fn bind(
+pub(super) fn bind(
     prepared: &mut rusqlite::CachedStatement<'_>,
     statement: &Statement,
 ) -> Result<(), WriteError> {

@@ -1,0 +1,393 @@
+//! Webhooks: made, listed, edited, rotated, disabled, tested; and what was sent to them.
+//!
+//! A webhook of a wallet is its holder's administrator's and the operator's; one without a wallet is
+//! the operator's alone, and does not exist for a holder. Whoever is a holder makes webhooks of the own
+//! wallet.
+//!
+//! An address is judged three times: here as it is made or changed, by its text and by what its name
+//! has now; and at each try again, because a name may get other addresses.
+//!
+//! A secret is told by the answer that makes it, and never by another one.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use holdfast_domain::account::{
+    AccountAction, AccountReceipt, Reach, Thing, UseCase, WebhookAction, WebhookPatch,
+    WebhookRecord, WebhookSecret,
+};
+use holdfast_domain::event::EventKind;
+use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::private::Private;
+use holdfast_domain::secret::{ServerSecret, WebhookKey};
+use holdfast_domain::webhook::{DeliveryRecord, Endpoint, Origin, TryResult};
+use holdfast_domain::{Endpoints, EventId, Timestamp, WalletId, WebhookId};
+use uuid::Uuid;
+
+use crate::{
+    Accounts, AccountsError, Description, Outcome, Principal, Reference, Request, ThingKind,
+};
+
+/// A webhook to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// Wallet that it belongs to; `None`: the operator, or the wallet of a holder who asks.
+    pub wallet: Option<Reference>,
+    /// URL of its receiver.
+    pub url: Private<String>,
+    /// Kinds of events that it is told; `None`: all.
+    pub kinds: Option<BTreeSet<EventKind>>,
+    /// Text for people.
+    pub description: Option<Description>,
+}
+
+/// An edit of a webhook, and the number of edits that its sender has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditedWebhook {
+    /// The edit.
+    pub patch: WebhookPatch,
+    /// Number of edits; `None` where the sender does not care.
+    pub expected: Option<u32>,
+}
+
+/// A webhook, and its secret where this very request made that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldWebhook {
+    /// The webhook.
+    pub record: WebhookRecord,
+    /// Secret that its receiver verifies by; `None` for a repetition.
+    pub secret: Option<SecretText>,
+}
+
+/// Secret of a webhook as its receiver is given it: `whsec_…`. It does not print.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// The text of a key, as libraries of Standard Webhooks take it.
+    #[must_use]
+    pub fn new(key: &WebhookKey) -> Self {
+        Self(format!("whsec_{}", BASE64_STANDARD.encode(key.expose())))
+    }
+
+    /// The whole text, shown once.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretText(…)")
+    }
+}
+
+/// Judgement of addresses by their text alone, for whoever sends nothing.
+#[derive(Debug)]
+pub(crate) struct PublicEndpoints;
+
+#[async_trait]
+impl Endpoints for PublicEndpoints {
+    fn allowed(&self) -> Arc<[Origin]> {
+        Arc::new([])
+    }
+
+    async fn check(&self, _endpoint: &Endpoint) -> Result<(), TryResult> {
+        Ok(())
+    }
+}
+
+impl Accounts {
+    /// Makes a webhook, and tells its secret.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`]; an address that may not be sent to is an invalid `url`.
+    pub async fn create_webhook(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        new: &NewWebhook,
+    ) -> Result<Outcome<ToldWebhook>, AccountsError> {
+        principal.authorize(UseCase::WebhookCreate)?;
+        let wallet = match &new.wallet {
+            Some(wallet) => Some(self.reachable_wallet(principal, wallet).await?.wallet.id),
+            None => principal.only_wallet(),
+        };
+        self.judge_url(&new.url).await?;
+        let record = WebhookRecord {
+            id: WebhookId::from(Uuid::now_v7()),
+            wallet,
+            url: new.url.clone(),
+            kinds: new.kinds.clone(),
+            description: new.description.as_ref().map(|text| text.as_str().to_owned()),
+            secret: WebhookSecret::first(self.writing_secret()?.id()),
+            edited: 0,
+            // The store's moment takes its place.
+            created_at: Timestamp::from_micros(0),
+            created_by: principal.actor,
+            disabled: None,
+        };
+        let action = WebhookAction::Create(record);
+        let done = self.change(principal, request, AccountAction::Webhook(action)).await?;
+        self.told_webhook(&done).await
+    }
+
+    /// The webhook of this id.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`], for one that is out of reach too.
+    pub async fn webhook(
+        &self,
+        principal: &Principal,
+        id: WebhookId,
+    ) -> Result<WebhookRecord, AccountsError> {
+        principal.authorize(UseCase::WebhookRead)?;
+        self.reachable_webhook(principal, id).await
+    }
+
+    /// Webhooks of a wallet, or all within reach, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn webhooks(
+        &self,
+        principal: &Principal,
+        wallet: Option<WalletId>,
+        page: PageRequest,
+    ) -> Result<Page<WebhookRecord>, AccountsError> {
+        principal.authorize(UseCase::WebhookRead)?;
+        let wallet = match (principal.reach, wallet) {
+            (Reach::All, wallet) => wallet,
+            (Reach::Wallet(own), Some(other)) if own != other => {
+                return Ok(Page { rows: Vec::new(), next: None });
+            }
+            (Reach::Wallet(own), _) => Some(own),
+        };
+        Ok(self.book.webhooks(wallet, page).await?)
+    }
+
+    /// Edits a webhook.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`]; an address that may not be sent to is an invalid `url`.
+    pub async fn edit_webhook(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: WebhookId,
+        edit: EditedWebhook,
+    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
+        let EditedWebhook { patch, expected } = edit;
+        principal.authorize(UseCase::WebhookUpdate)?;
+        if let Some(url) = &patch.url {
+            self.judge_url(url).await?;
+        }
+        let action = WebhookAction::Edit { webhook: id, patch, expected };
+        self.change_webhook(principal, request, action).await
+    }
+
+    /// Begins another generation of a webhook's secret, and tells it. The one before it signs beside it
+    /// for a day.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn rotate_webhook(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: WebhookId,
+    ) -> Result<Outcome<ToldWebhook>, AccountsError> {
+        principal.authorize(UseCase::WebhookRotate)?;
+        self.reachable_webhook(principal, id).await?;
+        let server_secret = self.writing_secret()?.id();
+        let action = WebhookAction::Rotate { webhook: id, server_secret };
+        let done = self.change(principal, request, AccountAction::Webhook(action)).await?;
+        self.told_webhook(&done).await
+    }
+
+    /// Tells a webhook nothing more. What waits for it is dead when its time comes.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn disable_webhook(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: WebhookId,
+    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
+        self.change_webhook(principal, request, WebhookAction::Disable(id)).await
+    }
+
+    /// Tells a webhook what happens from now on.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn enable_webhook(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: WebhookId,
+    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
+        self.change_webhook(principal, request, WebhookAction::Enable(id)).await
+    }
+
+    /// Sends a webhook an event that tells nothing, in one try: the delivery says what came of it.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn test_webhook(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: WebhookId,
+    ) -> Result<Outcome<DeliveryRecord>, AccountsError> {
+        // By the request key: a repetition finds the event of the first one.
+        let event = EventId::from_bytes(event_of(principal, request, id));
+        let action = WebhookAction::Test { webhook: id, event };
+        let done = self.change_webhook(principal, request, action).await?;
+        self.delivery_of(id, event, done.replayed).await
+    }
+
+    /// Sends a webhook an event again, or now where it waits.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn resend_delivery(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: WebhookId,
+        event: EventId,
+    ) -> Result<Outcome<DeliveryRecord>, AccountsError> {
+        let action = WebhookAction::Resend { webhook: id, event };
+        let done = self.change_webhook(principal, request, action).await?;
+        self.delivery_of(id, event, done.replayed).await
+    }
+
+    /// Deliveries to a webhook, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn deliveries(
+        &self,
+        principal: &Principal,
+        id: WebhookId,
+        page: PageRequest,
+    ) -> Result<Page<DeliveryRecord>, AccountsError> {
+        principal.authorize(UseCase::WebhookRead)?;
+        self.reachable_webhook(principal, id).await?;
+        Ok(self.book.deliveries(id, page).await?)
+    }
+
+    async fn change_webhook(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        action: WebhookAction,
+    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
+        principal.authorize(action.use_case())?;
+        self.reachable_webhook(principal, action.webhook()).await?;
+        let done = self.change(principal, request, AccountAction::Webhook(action)).await?;
+        let thing = self.changed_webhook(&done.things).await?;
+        Ok(Outcome { thing, replayed: done.replayed })
+    }
+
+    async fn changed_webhook(&self, things: &[Thing]) -> Result<WebhookRecord, AccountsError> {
+        let id = |thing: &Thing| if let Thing::Webhook(id) = thing { Some(*id) } else { None };
+        let id = things.iter().find_map(id).ok_or(AccountsError::NotFound(ThingKind::Webhook))?;
+        let found = self.book.webhook(id).await?;
+        found.ok_or(AccountsError::NotFound(ThingKind::Webhook))
+    }
+
+    async fn told_webhook(
+        &self,
+        done: &AccountReceipt,
+    ) -> Result<Outcome<ToldWebhook>, AccountsError> {
+        let record = self.changed_webhook(&done.things).await?;
+        let own = self.secrets.iter().find(|secret| secret.id() == record.secret.server_secret);
+        let key = |secret: &ServerSecret| {
+            secret.webhook_key(record.id, record.secret.generations.current)
+        };
+        let secret = own.filter(|_| !done.replayed).map(|secret| SecretText::new(&key(secret)));
+        Ok(Outcome { thing: ToldWebhook { record, secret }, replayed: done.replayed })
+    }
+
+    async fn delivery_of(
+        &self,
+        webhook: WebhookId,
+        event: EventId,
+        replayed: bool,
+    ) -> Result<Outcome<DeliveryRecord>, AccountsError> {
+        let found = self.book.delivery(webhook, event).await?;
+        // An old event is deleted, and its deliveries with it: a late repetition finds nothing.
+        let thing = found.ok_or(AccountsError::NotFound(ThingKind::Webhook))?;
+        Ok(Outcome { thing, replayed })
+    }
+
+    /// The webhook of this id, where it is within reach.
+    async fn reachable_webhook(
+        &self,
+        principal: &Principal,
+        id: WebhookId,
+    ) -> Result<WebhookRecord, AccountsError> {
+        let missing = || AccountsError::NotFound(ThingKind::Webhook);
+        let found = self.book.webhook(id).await?.ok_or_else(missing)?;
+        match (found.wallet, principal.reach) {
+            (Some(wallet), _) => principal.reach(wallet, ThingKind::Webhook)?,
+            (None, Reach::All) => {}
+            (None, Reach::Wallet(_)) => return Err(missing()),
+        }
+        Ok(found)
+    }
+
+    async fn judge_url(&self, url: &str) -> Result<(), AccountsError> {
+        let bad = |message: String| AccountsError::Invalid { field: "url", message };
+        let endpoint = Endpoint::parse(url, &self.endpoints.allowed());
+        let endpoint = endpoint.map_err(|error| bad(format!("this is {error}")))?;
+        self.endpoints.check(&endpoint).await.map_err(|result| {
+            bad(match result {
+                TryResult::AddressRefused => format!(
+                    "{} has an address that is not public: name a public one, or have the operator \
+                     list its origin under allow in [webhooks]",
+                    endpoint.origin()
+                ),
+                TryResult::HostNotFound
+                | TryResult::Answered(_)
+                | TryResult::UrlRefused
+                | TryResult::Unreached
+                | TryResult::TlsFailed
+                | TryResult::Broken
+                | TryResult::TimedOut
+                | TryResult::Unsigned => format!(
+                    "{} cannot be looked up at the moment: check the name, or send this again later",
+                    endpoint.origin()
+                ),
+            })
+        })
+    }
+}
+
+/// Id of the event of a test: the same each time that the same request is sent.
+fn event_of(principal: &Principal, request: &Request, webhook: WebhookId) -> [u8; 16] {
+    let mut id = [0; 16];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"webhook test").update(&request.key.to_bytes()).update(&request.digest);
+    hasher.update(&webhook.to_bytes()).update(principal.actor.to_string().as_bytes());
+    hasher.finalize_xof().fill(&mut id);
+    id
+}

@@ -1,0 +1,353 @@
+//! `/webhooks`: made, shown, listed, edited, rotated, disabled, enabled, tested; and their deliveries.
+//!
+//! A secret is in the answer that makes it, and in no other one. Path and query of a URL often hold the
+//! receiver's own secret: whoever may not change a webhook is shown its origin alone.
+
+mod view;
+
+use axum::extract::{FromRequestParts, RawPathParams, State};
+use holdfast_accounts::{EditedWebhook, NewWebhook, Outcome, Principal, Reference};
+use holdfast_domain::account::{WebhookPatch, WebhookRecord};
+use holdfast_domain::event::EventKind;
+use holdfast_domain::private::Private;
+use holdfast_domain::{EventId, WalletId, WebhookId};
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use self::view::{DeliveryView, MadeWebhook, WebhookView};
+use crate::answer::Answer;
+use crate::description::{ChangeHeader, Errors, IfMatchHeader};
+use crate::error::{Code, Problem};
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::value::{parse_some, present};
+
+/// A webhook to be made.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WebhookDraft {
+    /// `https://`, port 443, a public address; another origin where the operator has listed it.
+    url: String,
+    /// Wallet whose events it is told. Missing: the operator's, which is told all; a holder's own.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    /// Kinds of events, like `wallet.low`; null for all.
+    kinds: Option<Vec<String>>,
+    /// 1 to 200 printable characters.
+    description: Option<String>,
+    reason: Option<String>,
+}
+
+impl ChangeBody for WebhookDraft {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// Edit of a webhook: what is absent stays as it is, and null removes.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::option_option, reason = "an edit tells absent from null")]
+pub(crate) struct WebhookEdit {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    kinds: Option<Option<Vec<String>>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    description: Option<Option<String>>,
+    reason: Option<String>,
+}
+
+impl ChangeBody for WebhookEdit {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// Filters of a list of webhooks, and its page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WebhookQuery {
+    /// Webhooks of this wallet.
+    #[param(format = "uuid")]
+    wallet_id: Option<String>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Page of a list of deliveries.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeliveryQuery {
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// The two ids in the path of a delivery: its webhook's and its event's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeliveryIds(WebhookId, EventId);
+
+impl<S: Send + Sync> FromRequestParts<S> for DeliveryIds {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let missing = || Problem::new(Code::NotFound);
+        let segments = RawPathParams::from_request_parts(parts, state).await.ok();
+        let segments = segments.ok_or_else(missing)?;
+        let id = |wanted: &str| {
+            let found = segments.iter().find(|(name, _)| *name == wanted);
+            found.and_then(|(_, id)| Uuid::try_parse(id).ok()).ok_or_else(missing)
+        };
+        Ok(Self(WebhookId::from(id("id")?), EventId::from(id("event")?)))
+    }
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    post, path = "/webhooks", operation_id = "create_webhook", tag = "webhooks",
+    params(ChangeHeader), request_body = WebhookDraft,
+    responses((status = 201, description = "The webhook.", body = MadeWebhook), Errors)
+)]
+/// Makes a webhook; its secret is in this answer alone.
+pub(crate) async fn create(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<WebhookDraft>,
+) -> Result<Answer<MadeWebhook>> {
+    let wallet: Option<Uuid> = parse_some("wallet_id", body.wallet_id.as_deref())?;
+    let new = NewWebhook {
+        wallet: wallet.map(Reference::Id),
+        url: Private(body.url),
+        kinds: body.kinds.as_deref().map(kinds).transpose()?,
+        description: parse_some("description", body.description.as_deref())?,
+    };
+    let made = gate.accounts.create_webhook(&principal, &request, &new).await?;
+    let edited = made.thing.record.edited;
+    Ok(Answer::made(MadeWebhook::new(made.thing), made.replayed).edited(edited))
+}
+
+#[utoipa::path(
+    get, path = "/webhooks", operation_id = "list_webhooks", tag = "webhooks", params(WebhookQuery),
+    responses((status = 200, description = "A page.", body = List<WebhookView>), Errors)
+)]
+/// Lists webhooks.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<WebhookQuery>,
+) -> Result<Answer<List<WebhookView>>> {
+    let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
+    let list = ListId::new("webhooks", &wallet.map(|id| id.to_string()));
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = gate.accounts.webhooks(&principal, wallet, page).await?;
+    Ok(Answer::of(list.list_as(page, |record| WebhookView::new(record, principal.role))))
+}
+
+#[utoipa::path(
+    get, path = "/webhooks/{id}", operation_id = "show_webhook", tag = "webhooks",
+    params(("id" = String, Path, description = "Id of the webhook.", format = "uuid")),
+    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
+)]
+/// Shows a webhook.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<WebhookView>> {
+    let record = gate.accounts.webhook(&principal, WebhookId::from(id)).await?;
+    let edited = record.edited;
+    Ok(Answer::of(WebhookView::new(record, principal.role)).edited(edited))
+}
+
+#[utoipa::path(
+    patch, path = "/webhooks/{id}", operation_id = "update_webhook", tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
+        ChangeHeader, IfMatchHeader,
+    ),
+    request_body = WebhookEdit,
+    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
+)]
+/// Edits a webhook.
+pub(crate) async fn update(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    IfMatch(expected): IfMatch,
+    ChangeRequest { request, body }: ChangeRequest<WebhookEdit>,
+) -> Result<Answer<WebhookView>> {
+    let kinds = body.kinds.map(|it| it.as_deref().map(kinds).transpose()).transpose()?;
+    let description = body.description.map(|it| description(it.as_deref())).transpose()?;
+    let patch = WebhookPatch { url: body.url.map(Private), kinds, description };
+    let edit = EditedWebhook { patch, expected };
+    let changed = gate.accounts.edit_webhook(&principal, &request, WebhookId::from(id), edit).await?;
+    Ok(changed_webhook(&principal, changed))
+}
+
+#[utoipa::path(
+    post, path = "/webhooks/{id}/rotate", operation_id = "rotate_webhook", tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The webhook.", body = MadeWebhook), Errors)
+)]
+/// Makes another secret, which is in this answer alone. Both sign for 24 hours.
+pub(crate) async fn rotate(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<MadeWebhook>> {
+    let rotated = gate.accounts.rotate_webhook(&principal, &request, WebhookId::from(id)).await?;
+    let edited = rotated.thing.record.edited;
+    Ok(Answer::changed(MadeWebhook::new(rotated.thing), rotated.replayed).edited(edited))
+}
+
+#[utoipa::path(
+    post, path = "/webhooks/{id}/disable", operation_id = "disable_webhook", tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
+)]
+/// Sends a webhook nothing more. What waits for it is dead when its time comes.
+pub(crate) async fn disable(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<WebhookView>> {
+    let changed = gate.accounts.disable_webhook(&principal, &request, WebhookId::from(id)).await?;
+    Ok(changed_webhook(&principal, changed))
+}
+
+#[utoipa::path(
+    post, path = "/webhooks/{id}/enable", operation_id = "enable_webhook", tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
+)]
+/// Sends a disabled webhook what happens from now on.
+pub(crate) async fn enable(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<WebhookView>> {
+    let changed = gate.accounts.enable_webhook(&principal, &request, WebhookId::from(id)).await?;
+    Ok(changed_webhook(&principal, changed))
+}
+
+#[utoipa::path(
+    post, path = "/webhooks/{id}/test", operation_id = "test_webhook", tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The delivery, not sent yet.", body = DeliveryView), Errors)
+)]
+/// Sends a `webhook.test` event, in one try; the list of deliveries says what came of it. 6 a minute.
+pub(crate) async fn test(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<DeliveryView>> {
+    let sent = gate.accounts.test_webhook(&principal, &request, WebhookId::from(id)).await?;
+    Ok(Answer::changed(sent.thing.into(), sent.replayed))
+}
+
+#[utoipa::path(
+    get, path = "/webhooks/{id}/deliveries", operation_id = "list_deliveries", tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
+        DeliveryQuery,
+    ),
+    responses((status = 200, description = "A page.", body = List<DeliveryView>), Errors)
+)]
+/// Lists the deliveries to a webhook.
+pub(crate) async fn deliveries(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    Params(query): Params<DeliveryQuery>,
+) -> Result<Answer<List<DeliveryView>>> {
+    let list = ListId::new("deliveries", &id.to_string());
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = gate.accounts.deliveries(&principal, WebhookId::from(id), page).await?;
+    Ok(Answer::of(list.list(page)))
+}
+
+#[utoipa::path(
+    post, path = "/webhooks/{id}/deliveries/{event}/resend", operation_id = "resend_delivery",
+    tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
+        ("event" = String, Path, description = "Id of the event.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The delivery.", body = DeliveryView), Errors)
+)]
+/// Sends an event again that was delivered or is dead; one that waits is sent now.
+pub(crate) async fn resend(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    DeliveryIds(webhook, event): DeliveryIds,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<DeliveryView>> {
+    let sent = gate.accounts.resend_delivery(&principal, &request, webhook, event).await?;
+    Ok(Answer::changed(sent.thing.into(), sent.replayed))
+}
+
+fn changed_webhook(
+    principal: &Principal,
+    Outcome { thing, replayed }: Outcome<WebhookRecord>,
+) -> Answer<WebhookView> {
+    let edited = thing.edited;
+    Answer::changed(WebhookView::new(thing, principal.role), replayed).edited(edited)
+}
+
+/// Reads kinds of events; an empty list would be told nothing, and is asked about.
+fn kinds(names: &[String]) -> Result<BTreeSet<EventKind>> {
+    if names.is_empty() {
+        let message = "An empty list would be told nothing: write kinds, or null for all of them.";
+        return Err(Problem::invalid("kinds", message));
+    }
+    let read = |name: &String| {
+        EventKind::from_label(name).ok_or_else(|| {
+            let known: Vec<_> = EventKind::ALL.iter().map(|kind| kind.label()).collect();
+            let message = format!("A kind of events is one of {}.", known.join(", "));
+            Problem::invalid("kinds", message)
+        })
+    };
+    names.iter().map(read).collect()
+}
+
+fn description(text: Option<&str>) -> Result<Option<String>> {
+    let text: Option<holdfast_accounts::Description> = parse_some("description", text)?;
+    Ok(text.map(|text| text.as_str().to_owned()))
+}

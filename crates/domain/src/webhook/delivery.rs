@@ -1,0 +1,138 @@
+//! Deliveries as their rows tell them: one event on its way to one webhook.
+//!
+//! ```text
+//!            lease               2xx
+//! pending ──────────▶ (a try) ─────────▶ delivered
+//!    ▲                   │ no try left, 410, or the webhook is disabled when its time comes
+//!    │  pause            ├─────────▶ dead
+//!    ╰───────────────────╯
+//!    ╰──────────── send again, from either end
+//! ```
+//!
+//! A delivery has one moment, `next_at`: the end of its pause, or of the lease of whoever sends it.
+//! Once that has passed anybody may lease it. So a process that dies during a try holds nothing up for
+//! longer than its lease, and its receiver may get the event twice.
+
+use super::TryResult;
+use crate::{EventId, Timestamp, WebhookId};
+
+/// Number of a delivery in its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeliveryNumber(pub i64);
+
+/// State of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// It has a try to come, or one under way.
+    Pending,
+    /// Its receiver has it.
+    Delivered,
+    /// Nothing more is sent, unless somebody asks for it.
+    Dead,
+}
+
+impl DeliveryState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Dead];
+
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// A delivery as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRecord {
+    /// Event that is told.
+    pub event: EventId,
+    /// Name of the event's kind, which may be one that only a later version knows.
+    pub kind: Box<str>,
+    /// Webhook that it is for.
+    pub webhook: WebhookId,
+    /// Its state.
+    pub state: DeliveryState,
+    /// Tries that were made.
+    pub tries: u32,
+    /// Moment from which it is tried, while it is pending.
+    pub next_at: Option<Timestamp>,
+    /// Name of the last try's result ([`TryResult::label`]), or `webhook_disabled`.
+    pub last_result: Option<Box<str>>,
+    /// Status of the last answer, where that try had one.
+    pub last_status: Option<u16>,
+    /// Moment of the fan-out.
+    pub created_at: Timestamp,
+    /// Moment at which it was delivered or dead.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// Name of the result of a delivery whose time came while its webhook was disabled: nothing was sent.
+pub const WEBHOOK_DISABLED: &str = "webhook_disabled";
+
+/// Result of a try on its way to its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinishedTry {
+    /// The delivery.
+    pub delivery: DeliveryNumber,
+    /// Result of the try.
+    pub result: TryResult,
+    /// Any 32 bits, which spread the pause.
+    pub random: u32,
+    /// Id of the event that tells of a disabled webhook, where this try disables it.
+    pub event: EventId,
+}
+
+/// Places for deliveries that a process can send at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRoom {
+    /// Places that are left, over all webhooks.
+    pub free: usize,
+    /// Places that each webhook has.
+    pub per_webhook: usize,
+    /// Places that are taken, by webhook; a webhook without one stands not in here.
+    pub taken: Vec<(WebhookId, usize)>,
+}
+
+impl DeliveryRoom {
+    /// Webhooks that have no place left.
+    pub fn full(&self) -> impl Iterator<Item = WebhookId> {
+        let is_full = |(_, taken): &&(WebhookId, usize)| *taken >= self.per_webhook;
+        self.taken.iter().filter(is_full).map(|(webhook, _)| *webhook)
+    }
+
+    /// Takes a place of this webhook, where it has one.
+    pub fn take(&mut self, webhook: WebhookId) -> bool {
+        let at = self.taken.iter().position(|(it, _)| *it == webhook);
+        let taken = at.and_then(|at| self.taken.get_mut(at));
+        if self.free == 0 || taken.as_ref().is_some_and(|(_, taken)| *taken >= self.per_webhook) {
+            return false;
+        }
+        self.free = self.free.saturating_sub(1);
+        match taken {
+            Some((_, taken)) => *taken = taken.saturating_add(1),
+            None => self.taken.push((webhook, 1)),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_webhook_takes_its_places_and_no_more_than_there_are() {
+        let [one, other] = [1, 2].map(WebhookId::from_u128);
+        let mut room = DeliveryRoom { free: 4, per_webhook: 2, taken: vec![(one, 1)] };
+        let took = [one, one, other, other, other].map(|webhook| room.take(webhook));
+        assert_eq!(took, [true, false, true, true, false]);
+        assert_eq!(room.full().collect::<Vec<_>>(), [one, other]);
+        let third = WebhookId::from_u128(3);
+        assert!(room.take(third) && !room.take(third), "no place is left for anybody");
+    }
+}

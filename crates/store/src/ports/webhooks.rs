@@ -1,0 +1,160 @@
+//! Webhooks and their deliveries: read here, and worked through by the outbox.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::account::WebhookRecord;
+use holdfast_domain::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest};
+use holdfast_domain::operation::Node;
+use holdfast_domain::ports::{Deliveries, DueDelivery, Outbox, Unavailable, Webhooks};
+use holdfast_domain::webhook::{DeliveryRecord, DeliveryRoom, FinishedTry, FollowUp};
+use holdfast_domain::{EventId, WalletId, WebhookId};
+use sea_orm::{QueryResult, Value};
+
+use crate::dialect::blob;
+use crate::outbox::{self, Exchange};
+use crate::rows::webhook::{DELIVERY, WEBHOOK, delivery, webhook};
+use crate::rows::{BadRow, Cells};
+use crate::{Store, WriteBackend, unavailable};
+
+impl Store {
+    async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, Unavailable>
+    where
+        R: Send + 'static,
+        T: Send + 'static,
+    {
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.exchange(exchange).await,
+            WriteBackend::Postgres(postgres) => postgres.exchange(exchange).await,
+        }
+    }
+}
+
+/// A page of a table `t`, by its numbers: order, bound and limit as SQL, behind `$1` and `$2`.
+fn paged(t: &str, PageRequest { order, after, limit }: PageRequest) -> (String, [Value; 2]) {
+    let (direction, beyond, open_end) = match order {
+        Order::Newest => ("DESC", "<", i64::MAX),
+        Order::Oldest => ("ASC", ">", i64::MIN),
+    };
+    let PageCursor(after) = after.unwrap_or(PageCursor(open_end));
+    // One row more than is shown: it says that there is a next page.
+    let rows = i64::from(limit.clamp(1, PAGE_MAX)).saturating_add(1);
+    let sql = format!("AND {t}.seq {beyond} $1 ORDER BY {t}.seq {direction} LIMIT $2");
+    (sql, [after.into(), rows.into()])
+}
+
+/// Reads a page of rows that begin with their number.
+fn read_page<T>(
+    rows: &[QueryResult],
+    request: PageRequest,
+    read: fn(&mut Cells<'_>) -> Result<T, BadRow>,
+) -> Result<Page<T>, Unavailable> {
+    let numbered = |row| {
+        let mut cells = Cells::new(row);
+        Ok((PageCursor(cells.int()?), read(&mut cells)?))
+    };
+    let found: Result<Vec<_>, BadRow> = rows.iter().map(numbered).collect();
+    let mut found = found.map_err(unavailable)?;
+    let limit = usize::try_from(request.limit.clamp(1, PAGE_MAX)).unwrap_or(usize::MAX);
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().map(|(number, _)| *number).filter(|_| has_more);
+    Ok(Page { rows: found.into_iter().map(|(_, row)| row).collect(), next })
+}
+
+#[async_trait]
+impl Webhooks for Store {
+    async fn webhook(&self, id: WebhookId) -> Result<Option<WebhookRecord>, Unavailable> {
+        let sql = format!("SELECT {WEBHOOK} FROM webhooks AS h WHERE h.id = $1");
+        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        rows.first().map(|row| webhook(&mut Cells::new(row))).transpose().map_err(unavailable)
+    }
+
+    async fn webhooks(
+        &self,
+        wallet: Option<WalletId>,
+        request: PageRequest,
+    ) -> Result<Page<WebhookRecord>, Unavailable> {
+        let (page, [after, limit]) = paged("h", request);
+        let rows = match wallet {
+            Some(wallet) => {
+                let sql = format!(
+                    "SELECT h.seq, {WEBHOOK} FROM webhooks AS h WHERE h.wallet_id = $3 {page}"
+                );
+                self.query(&sql, [after, limit, blob(wallet.to_bytes())]).await?
+            }
+            None => {
+                let sql = format!("SELECT h.seq, {WEBHOOK} FROM webhooks AS h WHERE 1 = 1 {page}");
+                self.query(&sql, [after, limit]).await?
+            }
+        };
+        read_page(&rows, request, webhook)
+    }
+
+    async fn delivery(
+        &self,
+        webhook: WebhookId,
+        event: EventId,
+    ) -> Result<Option<DeliveryRecord>, Unavailable> {
+        let sql = format!(
+            "SELECT {DELIVERY} FROM deliveries AS d JOIN events AS e ON e.seq = d.event_seq
+             WHERE d.webhook_id = $1 AND e.id = $2"
+        );
+        let rows = self.query(&sql, [blob(webhook.to_bytes()), blob(event.to_bytes())]).await?;
+        rows.first().map(|row| delivery(&mut Cells::new(row))).transpose().map_err(unavailable)
+    }
+
+    async fn deliveries(
+        &self,
+        webhook: WebhookId,
+        request: PageRequest,
+    ) -> Result<Page<DeliveryRecord>, Unavailable> {
+        let (page, [after, limit]) = paged("d", request);
+        let sql = format!(
+            "SELECT d.seq, {DELIVERY} FROM deliveries AS d JOIN events AS e ON e.seq = d.event_seq
+             WHERE d.webhook_id = $3 {page}"
+        );
+        let rows = self.query(&sql, [after, limit, blob(webhook.to_bytes())]).await?;
+        read_page(&rows, request, delivery)
+    }
+}
+
+#[async_trait]
+impl Deliveries for Store {
+    async fn outbox(&self) -> Result<Outbox, Unavailable> {
+        let rows = self.query(&outbox::look(self.dialect()), []).await?;
+        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        let mut cells = Cells::new(row);
+        let mut read = || {
+            let has_events = cells.int()? != 0;
+            let next_due_at = cells.opt_timestamp()?;
+            Ok::<_, BadRow>(Outbox { has_events, next_due_at, now: cells.timestamp()? })
+        };
+        read().map_err(unavailable)
+    }
+
+    async fn fan_out(&self, events_max: u32) -> Result<usize, Unavailable> {
+        self.exchange(outbox::fan_out(self.dialect(), events_max)).await
+    }
+
+    async fn lease_deliveries(
+        &self,
+        owner: &Node,
+        lease: Duration,
+        room: &DeliveryRoom,
+    ) -> Result<Vec<DueDelivery>, Unavailable> {
+        self.exchange(outbox::lease(self.dialect(), owner, lease, room)).await
+    }
+
+    async fn finish_try(
+        &self,
+        owner: &Node,
+        finished: &FinishedTry,
+    ) -> Result<Option<FollowUp>, Unavailable> {
+        self.exchange(outbox::finish(self.dialect(), owner, *finished)).await
+    }
+
+    async fn give_back(&self, owner: &Node) -> Result<(), Unavailable> {
+        self.exchange(outbox::give_back(self.dialect(), owner)).await
+    }
+}

@@ -1,0 +1,250 @@
+//! The deliverer: looks into the outbox, fans events out, and sends what is due.
+//!
+//! ```text
+//! every LOOK, and at the end of each try:
+//!   outbox ─▶ fan_out, a batch at a time ─▶ lease what there is room for ─▶ a task for each try
+//!                                                                    try ─▶ finish_try
+//! ```
+//!
+//! Every process has one, and they need no leader: of two that look at once each leases rows that the
+//! other one has not. A try has [`SenderOptions::TRY_TIME_MAX`](crate::SenderOptions::TRY_TIME_MAX),
+//! far less than its lease. A process that dies during one leaves the delivery to whoever looks first
+//! when the lease has ended, and the receiver may get the event again: it is told at least once.
+//!
+//! The end: tries that are under way have [`GRACE`], and the rest is given back, due at once.
+//!
+//! Never: a second task for a delivery whose lease is another's, and anything of an event in the log
+//! but its id.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_domain::ports::{DueDelivery, Outbox, Unavailable};
+use holdfast_domain::private::Private;
+use holdfast_domain::secret::{ServerSecret, WebhookKey};
+use holdfast_domain::webhook::{Endpoint, FinishedTry, FollowUp, TryResult};
+use holdfast_domain::{Deliveries, EventId};
+use holdfast_domain::operation::Node;
+use holdfast_wire::api::rfc3339;
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::origins::AllowedOrigins;
+use crate::permits::Permit;
+use crate::sender::{Delivery, Sender};
+
+/// Interval between two looks into the outbox.
+const LOOK: Duration = Duration::from_millis(500);
+/// Lease of a delivery: a try, and the time to keep its result.
+const LEASE: Duration = Duration::from_secs(60);
+/// Events of one fan-out, and fan-outs of one look: a burst must not keep deliveries waiting.
+const EVENTS_MAX: u32 = 100;
+const FAN_OUTS_MAX: u32 = 20;
+/// Time for tries that are under way when the process ends.
+const GRACE: Duration = Duration::from_secs(5);
+/// Offers of one result to a store that does not answer, and the pause between two.
+const OFFERS_MAX: u32 = 3;
+const BETWEEN_OFFERS: Duration = Duration::from_secs(1);
+
+const TRIES: &str = "holdfast_webhook_tries_total";
+const DELIVERIES: &str = "holdfast_webhook_deliveries_total";
+const OLDEST_DUE: &str = "holdfast_webhook_oldest_due_seconds";
+
+/// Sends the deliveries that are due, in a process that serves.
+#[derive(Clone)]
+pub struct Deliverer {
+    /// Rows of the deliveries.
+    pub deliveries: Arc<dyn Deliveries>,
+    /// Sender of all tries of the process.
+    pub sender: Arc<Sender>,
+    /// Origins that the operator has listed.
+    pub allowed: AllowedOrigins,
+    /// Server secrets that keys are derived from.
+    pub secrets: Arc<[ServerSecret]>,
+    /// Process that leases.
+    pub owner: Node,
+}
+
+impl std::fmt::Debug for Deliverer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Deliverer({})", self.owner.name.as_str())
+    }
+}
+
+impl Deliverer {
+    /// Delivers until `shutdown`, and ends what is under way.
+    pub async fn run(self, shutdown: CancellationToken) {
+        describe();
+        let mut tries = JoinSet::new();
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_well = true;
+        loop {
+            tokio::select! {
+                _ = looks.tick() => {}
+                Some(ended) = tries.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a try of a webhook panicked: it is made again");
+                    }
+                }
+                () = shutdown.cancelled() => break,
+            }
+            match self.turn(&mut tries).await {
+                Ok(()) => is_well = true,
+                Err(error) if is_well => {
+                    // Once: the next looks are soon, and say the same.
+                    is_well = false;
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(error, "webhooks wait: the outbox cannot be read or written");
+                }
+                Err(_unavailable) => {}
+            }
+        }
+        self.end(tries).await;
+    }
+
+    /// Looks once, and starts what there is room for.
+    async fn turn(&self, tries: &mut JoinSet<()>) -> Result<(), Unavailable> {
+        let Outbox { has_events, next_due_at, now } = self.deliveries.outbox().await?;
+        let overdue = next_due_at.map_or(Duration::ZERO, |at| now.since(at));
+        gauge!(OLDEST_DUE).set(overdue.as_secs_f64());
+        if has_events {
+            for _batch in 0..FAN_OUTS_MAX {
+                let fanned_out = self.deliveries.fan_out(EVENTS_MAX).await?;
+                if fanned_out < usize::try_from(EVENTS_MAX).unwrap_or(usize::MAX) {
+                    break;
+                }
+            }
+        }
+        let is_due = has_events || next_due_at.is_some_and(|at| at <= now);
+        let room = self.sender.room();
+        if !is_due || room.free == 0 {
+            return Ok(());
+        }
+        for due in self.deliveries.lease_deliveries(&self.owner, LEASE, &room).await? {
+            match self.sender.permit(due.webhook.id) {
+                Some(permit) => {
+                    tries.spawn(self.clone().deliver(due, permit));
+                }
+                // Nobody else takes permits: but its lease ends, whatever there is to this.
+                None => tracing::error!(event.id = %due.event, "no permit for a leased delivery"),
+            }
+        }
+        Ok(())
+    }
+
+    async fn deliver(self, due: DueDelivery, permit: Permit) {
+        let (delivery, event) = (due.number, due.event);
+        let result = self.attempt(due, permit).await;
+        counter!(TRIES, "result" => result.label()).increment(1);
+        let (first, second) = Uuid::new_v4().as_u64_pair();
+        let random = u32::try_from((first ^ second) & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+        let told = EventId::from(Uuid::new_v4());
+        self.finish(&FinishedTry { delivery, result, random, event: told }, event).await;
+    }
+
+    async fn attempt(&self, due: DueDelivery, permit: Permit) -> TryResult {
+        let keys = self.keys(&due);
+        if keys.is_empty() {
+            let webhook = due.webhook.id;
+            tracing::error!(webhook.id = %webhook, "no server secret is known that signs this webhook");
+            return TryResult::Unsigned;
+        }
+        let endpoint = match Endpoint::parse(&due.webhook.url, &self.allowed.get()) {
+            Ok(endpoint) => endpoint,
+            Err(error) => {
+                tracing::debug!(event.id = %due.event, %error, "the URL of a webhook is refused");
+                return TryResult::UrlRefused;
+            }
+        };
+        let (event, sent_at) = (due.event, due.leased_at);
+        let body = Private(Bytes::from(body(&due)));
+        self.sender.send(permit, Delivery { event, endpoint, keys, sent_at, body }).await
+    }
+
+    /// Keys of the generations that sign at the moment of the lease.
+    fn keys(&self, due: &DueDelivery) -> Vec<WebhookKey> {
+        let key = |(generation, made_with)| {
+            let secret = self.secrets.iter().find(|secret| secret.id() == made_with)?;
+            Some(secret.webhook_key(due.webhook.id, generation))
+        };
+        due.webhook.secret.signing(due.leased_at).filter_map(key).collect()
+    }
+
+    /// Keeps a result. One that cannot be kept is as good as a lost answer: the lease ends, and the
+    /// event is sent again.
+    async fn finish(&self, finished: &FinishedTry, event: EventId) {
+        let mut failure = None;
+        for offer in 0..OFFERS_MAX {
+            if offer > 0 {
+                sleep(BETWEEN_OFFERS).await;
+            }
+            match self.deliveries.finish_try(&self.owner, finished).await {
+                Ok(next) => {
+                    if let Some(state) = next.and_then(ended_state) {
+                        counter!(DELIVERIES, "state" => state).increment(1);
+                    }
+                    if let Some(FollowUp::Disable(reason)) = next {
+                        let reason = reason.label();
+                        tracing::warn!(event.id = %event, reason, "a webhook was disabled");
+                    }
+                    return;
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        if let Some(error) = failure {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(event.id = %event, error, "a delivery was not noted: it is sent again");
+        }
+    }
+
+    async fn end(&self, mut tries: JoinSet<()>) {
+        let all = async { while tries.join_next().await.is_some() {} };
+        if timeout(GRACE, all).await.is_err() {
+            tries.shutdown().await;
+        }
+        if let Err(error) = self.deliveries.give_back(&self.owner).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "deliveries were not given back: they wait for the end of their lease");
+        }
+    }
+}
+
+/// State in which a delivery has ended.
+const fn ended_state(next: FollowUp) -> Option<&'static str> {
+    match next {
+        FollowUp::Delivered => Some("delivered"),
+        FollowUp::Dead | FollowUp::Disable(_) => Some("dead"),
+        FollowUp::Retry(_) => None,
+    }
+}
+
+/// The event as JSON, the same at every try. Ids, names and moments have no character that JSON
+/// escapes, and the data is JSON already.
+fn body(due: &DueDelivery) -> String {
+    let DueDelivery { event, kind, wallet, created_at, data, .. } = due;
+    let wallet = wallet.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
+    let (timestamp, data) = (rfc3339(*created_at), &**data);
+    format!(
+        r#"{{"id":"{event}","type":"{kind}","timestamp":"{timestamp}","wallet_id":{wallet},"data":{data}}}"#
+    )
+}
+
+fn describe() {
+    describe_counter!(TRIES, Unit::Count, "Tries to deliver events to webhooks, by result");
+    describe_counter!(
+        DELIVERIES,
+        Unit::Count,
+        "Deliveries of events to webhooks that have ended, by state: delivered, dead"
+    );
+    describe_gauge!(
+        OLDEST_DUE,
+        Unit::Seconds,
+        "Time for which the oldest delivery that is due has waited; the database's, so take the max"
+    );
+}
