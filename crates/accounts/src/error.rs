@@ -18,6 +18,8 @@ pub enum ThingKind {
     Operation,
     /// An admin key.
     AdminKey,
+    /// A job.
+    Job,
 }
 
 impl fmt::Display for ThingKind {
@@ -28,6 +30,7 @@ impl fmt::Display for ThingKind {
             Self::Posting => "posting",
             Self::Operation => "operation",
             Self::AdminKey => "admin key",
+            Self::Job => "job",
         })
     }
 }

@@ -4,7 +4,8 @@
 //! ```text
 //! command line ─┐                ┌─ authorization (role, wallet)
 //! HTTP API ─────┼─▶ Accounts ────┼─ values (names, limits, ends)
-//! console ──────┘                └─ ports: Administration (changes), Directory (lists), Journal
+//! console ──────┘                └─ ports: Administration (changes), Directory (lists),
+//!                                      Reports, Jobs, Journal
 //! ```
 //!
 //! Every door parses, calls a use case and renders what comes back. So what is allowed, what is
@@ -25,11 +26,14 @@ mod admin_keys;
 mod api_keys;
 mod authentication;
 mod error;
+mod jobs;
 mod operations;
 mod postings;
 mod principal;
+mod reports;
 mod table;
 mod text;
+mod trail;
 mod wallets;
 
 use std::sync::Arc;
@@ -39,7 +43,9 @@ use holdfast_domain::account::{
 };
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Administration, ApiKeys, CommandKey, Directory, Journal, Wallets};
+use holdfast_domain::{
+    Administration, ApiKeys, CommandKey, Directory, Jobs, Journal, Reports, Wallets,
+};
 
 pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
@@ -48,14 +54,15 @@ pub use self::error::{AccountsError, ThingKind};
 pub use self::operations::OperationRecord;
 pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
+pub use self::reports::{StatementPage, UsageReport};
 pub use self::table::{Door, TABLE};
 pub use self::text::{BadName, BadText, ExternalId, Name, Note, Reason, Reference, Source};
 pub use self::wallets::NewWallet;
 
 /// The ports that the use cases work through: one store has them all.
-pub trait Book: Administration + ApiKeys + Directory + Journal + Wallets {}
+pub trait Book: Administration + ApiKeys + Directory + Jobs + Journal + Reports + Wallets {}
 
-impl<T: Administration + ApiKeys + Directory + Journal + Wallets> Book for T {}
+impl<T: Administration + ApiKeys + Directory + Jobs + Journal + Reports + Wallets> Book for T {}
 
 /// The use cases, over one book.
 #[derive(Clone)]

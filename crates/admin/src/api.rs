@@ -20,7 +20,7 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
-use crate::{admin_keys, api_keys, operations, postings, wallets};
+use crate::{admin_keys, api_keys, audit, jobs, operations, postings, statement, usage, wallets};
 
 /// The API of administration.
 #[derive(Debug, Clone)]
@@ -76,11 +76,13 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(wallets::suspend))
         .routes(routes!(wallets::resume))
         .routes(routes!(wallets::close))
-        .routes(routes!(postings::deposit))
+        .routes(routes!(statement::show))
+        .routes(routes!(usage::usage))
+        .routes(routes!(postings::deposit, postings::list_deposits))
         .routes(routes!(postings::show_deposit))
-        .routes(routes!(postings::adjust))
+        .routes(routes!(postings::adjust, postings::list_adjustments))
         .routes(routes!(postings::show_adjustment))
-        .routes(routes!(postings::refund))
+        .routes(routes!(postings::refund, postings::list_refunds))
         .routes(routes!(postings::show_refund))
         .routes(routes!(api_keys::issue, api_keys::list))
         .routes(routes!(api_keys::issue_bulk))
@@ -93,7 +95,11 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(operations::show))
         .routes(routes!(operations::cancel))
         .routes(routes!(operations::reconcile))
-        .routes(routes!(admin_keys::issue))
+        .routes(routes!(jobs::start, jobs::list))
+        .routes(routes!(jobs::show))
+        .routes(routes!(audit::list))
+        .routes(routes!(admin_keys::issue, admin_keys::list))
+        .routes(routes!(admin_keys::show))
         .routes(routes!(admin_keys::rotate))
         .routes(routes!(admin_keys::revoke));
     OpenApiRouter::with_openapi(description::frame()).nest(PREFIX, api)

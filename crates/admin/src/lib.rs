@@ -16,7 +16,8 @@
 //! | `request` | extractors: ids, queries, changes with their `Idempotency-Key` and body |
 //! | `answer`, `page` | answers with their headers, lists with their cursors |
 //! | `error` | the closed table of errors, and which failure is which error |
-//! | `wallets`, `postings`, `api_keys`, `operations`, `admin_keys` | the endpoints, by thing |
+//! | `csv` | reports as files |
+//! | `wallets`, `statement`, `postings`, `api_keys`, `operations`, `usage`, `jobs`, `admin_keys`, `audit` | the endpoints, by thing |
 //! | `description` | OpenAPI 3.1, made from the endpoints |
 //! | `options` | where administration is served, and under which name |
 //!
@@ -28,16 +29,21 @@ mod admin_keys;
 mod answer;
 mod api;
 mod api_keys;
+mod audit;
+mod csv;
 mod description;
 mod error;
 mod gate;
 mod in_flight;
+mod jobs;
 mod operations;
 mod options;
 mod page;
 mod postings;
 mod request;
 mod rotation;
+mod statement;
+mod usage;
 mod value;
 mod wallets;
 

@@ -90,3 +90,4 @@ pub use crate::operation::{
 pub use crate::ports::{
     Administration, ApiKeys, Directory, Jobs, Journal, Nodes, Prices, Provider, Wallets,
 };
+pub use crate::report::Reports;

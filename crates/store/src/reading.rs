@@ -8,12 +8,14 @@
 //! SeaORM reads through the connections of the store and never opens one of its own; nothing is
 //! written through it, and a read transaction refuses to.
 
+mod administration;
 mod list;
 mod operation;
 mod page;
 #[cfg(test)]
 mod plans;
 mod report;
+mod reports;
 mod row;
 pub(crate) mod statement;
 pub(crate) mod usage;
@@ -26,6 +28,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
+use holdfast_domain::report::AmountOverflow;
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
     Statement, StatementBuilder, TransactionTrait, Value,
@@ -37,7 +40,6 @@ use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
 use crate::postgres::session::{AUDIT_STATEMENT, READ_STATEMENT};
 use crate::rows::{BadRow, Cells};
-use crate::statement::AmountOverflow;
 use crate::usage::SumOverflow;
 use crate::{Readers, Store, unavailable};
 

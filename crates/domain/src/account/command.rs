@@ -24,7 +24,7 @@ use super::{
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
 use crate::{
-    AdminKeyId, ApiKeyId, CommandKey, Micros, OperationId, PostingId, Timestamp, WalletId,
+    AdminKeyId, ApiKeyId, CommandKey, JobId, Micros, OperationId, PostingId, Timestamp, WalletId,
 };
 
 /// Command of an administrator: one change, and all that the trail keeps of it.
@@ -122,6 +122,15 @@ pub enum AccountAction {
         /// Use case that asks.
         use_case: UseCase,
     },
+    /// Start a job: a trail row alone. The job is queued after it, under this id.
+    StartJob {
+        /// The job.
+        job: JobId,
+        /// Name of its kind.
+        kind: &'static str,
+        /// What it starts from, as its actor wrote it.
+        since: Option<String>,
+    },
     /// Issue an admin key with its first credential.
     IssueAdminKey(AdminKey, AdminCredential),
     /// Add a credential to an admin key, and end its other ones after a grace.
@@ -143,6 +152,7 @@ impl AccountAction {
             Self::CreateWallet(record) => Some(Thing::Wallet(record.wallet.id)),
             Self::IssueApiKeys { keys, .. } => keys.first().map(|(key, _)| Thing::ApiKey(key.id)),
             Self::IssueAdminKey(key, _) => Some(Thing::AdminKey(key.id)),
+            Self::StartJob { job, .. } => Some(Thing::Job(*job)),
             Self::EditWallet { .. }
             | Self::SuspendWallet(_)
             | Self::ResumeWallet(_)
@@ -186,6 +196,7 @@ impl AccountAction {
             Self::RotateApiKey { .. } => UseCase::ApiKeyRotate,
             Self::RevokeApiKey(_) => UseCase::ApiKeyRevoke,
             Self::AskOperation { use_case, .. } => *use_case,
+            Self::StartJob { .. } => UseCase::JobCreate,
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
@@ -305,6 +316,8 @@ pub enum Thing {
     Operation(OperationId),
     /// An admin key.
     AdminKey(AdminKeyId),
+    /// A job.
+    Job(JobId),
 }
 
 impl Thing {
@@ -317,6 +330,7 @@ impl Thing {
             Self::Posting(_) => "posting",
             Self::Operation(_) => "operation",
             Self::AdminKey(_) => "admin_key",
+            Self::Job(_) => "job",
         }
     }
 
@@ -329,6 +343,7 @@ impl Thing {
             Self::Posting(id) => id.to_bytes(),
             Self::Operation(id) => id.to_bytes(),
             Self::AdminKey(id) => id.to_bytes(),
+            Self::Job(id) => id.to_bytes(),
         }
     }
 
@@ -348,6 +363,7 @@ impl Thing {
             Self::Posting(PostingId::from_bytes(id)),
             Self::Operation(OperationId::from_bytes(id)),
             Self::AdminKey(AdminKeyId::from_bytes(id)),
+            Self::Job(JobId::from_bytes(id)),
         ];
         things.into_iter().find(|thing| thing.kind() == kind)
     }

@@ -124,7 +124,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             vec![api_key(dialect, *id)]
         }
         Action::RotateApiKey { credential, .. } => vec![api_key(dialect, credential.api_key)],
-        Action::AskOperation { .. } => Vec::new(),
+        Action::AskOperation { .. } | Action::StartJob { .. } => Vec::new(),
         Action::IssueAdminKey(key, _) => {
             let sql = "SELECT a.name FROM admin_keys AS a
                 WHERE a.name = $1 AND a.revoked_at IS NULL";

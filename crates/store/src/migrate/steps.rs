@@ -21,7 +21,8 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS];
+pub(super) const MIGRATIONS: &[Migration] =
+    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, READS];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -107,6 +108,21 @@ const EVENTS: Migration = Migration {
         include_str!("../../migrations/postgres/0005_events.down.sql"),
     ],
     loss: &[LostTable { table: "events", nouns: ["event", "events"] }],
+};
+
+const READS: Migration = Migration {
+    version: 7,
+    name: "reads",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0007_reads.up.sql"),
+        include_str!("../../migrations/sqlite/0007_reads.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0007_reads.up.sql"),
+        include_str!("../../migrations/postgres/0007_reads.down.sql"),
+    ],
+    // Heads of the trail that jobs were asked to compare, which the trail has too.
+    loss: &[],
 };
 
 impl Migration {
