@@ -5,6 +5,7 @@ use std::time::Duration;
 use holdfast_domain::account::{
     AccountAction, AdminBearer, AdminCredential, AdminKey, Reach, Role, Thing, UseCase,
 };
+use holdfast_domain::listing::{AdminKeyState, Page, PageRequest};
 use holdfast_domain::{AdminKeyId, Timestamp};
 use uuid::Uuid;
 
@@ -125,6 +126,36 @@ impl Accounts {
         principal.authorize(UseCase::AdminKeyRevoke)?;
         let done = self.change(principal, request, AccountAction::RevokeAdminKey(id)).await?;
         Ok(Outcome { thing: id, replayed: done.replayed })
+    }
+
+    /// Admin keys, in one state or in all, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn admin_keys(
+        &self,
+        principal: &Principal,
+        state: Option<AdminKeyState>,
+        page: PageRequest,
+    ) -> Result<Page<AdminKey>, AccountsError> {
+        principal.authorize(UseCase::AdminKeyRead)?;
+        Ok(self.book.admin_keys(state, page).await?)
+    }
+
+    /// The admin key of this id.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn admin_key(
+        &self,
+        principal: &Principal,
+        id: AdminKeyId,
+    ) -> Result<AdminKey, AccountsError> {
+        principal.authorize(UseCase::AdminKeyRead)?;
+        let found = self.book.admin_key(id).await?;
+        found.ok_or(AccountsError::NotFound(ThingKind::AdminKey))
     }
 
     fn admin_credential(

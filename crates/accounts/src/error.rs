@@ -22,6 +22,8 @@ pub enum ThingKind {
     Event,
     /// A webhook.
     Webhook,
+    /// A job.
+    Job,
 }
 
 impl fmt::Display for ThingKind {
@@ -34,6 +36,7 @@ impl fmt::Display for ThingKind {
             Self::AdminKey => "admin key",
             Self::Event => "event",
             Self::Webhook => "webhook",
+            Self::Job => "job",
         })
     }
 }

@@ -4,7 +4,8 @@
 //! ```text
 //! command line ─┐                ┌─ authorization (role, wallet)
 //! HTTP API ─────┼─▶ Accounts ────┼─ values (names, limits, ends)
-//! console ──────┘                └─ ports: Administration (changes), Directory, Events (lists), Journal
+//! console ──────┘                └─ ports: Administration (changes), Directory, Events (lists),
+//!                                      Reports, Jobs, Webhooks, Journal
 //! ```
 //!
 //! Every door parses, calls a use case and renders what comes back. So what is allowed, what is
@@ -26,12 +27,15 @@ mod api_keys;
 mod authentication;
 mod error;
 mod events;
+mod jobs;
 mod operations;
 mod postings;
 mod principal;
 mod refusals;
+mod reports;
 mod table;
 mod text;
+mod trail;
 mod wallets;
 mod webhooks;
 
@@ -44,9 +48,8 @@ use holdfast_domain::account::{
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
-use holdfast_domain::{
-    Administration, ApiKeys, CommandKey, Currency, Directory, Endpoints, Events, Journal, Micros,
-    Wallets, Webhooks,
+    Administration, ApiKeys, CommandKey, Currency, Directory, Endpoints, Events, Jobs, Journal,
+    Micros, Reports, Wallets, Webhooks,
 };
 
 use self::refusals::RefusalCounts;
@@ -58,6 +61,7 @@ pub use self::error::{AccountsError, ThingKind};
 pub use self::operations::OperationRecord;
 pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
+pub use self::reports::{StatementPage, UsageReport};
 pub use self::table::{Door, TABLE};
 pub use self::text::{BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
 pub use self::wallets::NewWallet;
@@ -65,12 +69,28 @@ pub use self::webhooks::{EditedWebhook, NewWebhook, SecretText, ToldWebhook};
 
 /// The ports that the use cases work through: one store has them all.
 pub trait Book:
-    Administration + ApiKeys + Directory + Events + Journal + Wallets + Webhooks
+    Administration
+    + ApiKeys
+    + Directory
+    + Events
+    + Jobs
+    + Journal
+    + Reports
+    + Wallets
+    + Webhooks
 {
 }
 
 impl<T> Book for T where
-    T: Administration + ApiKeys + Directory + Events + Journal + Wallets + Webhooks
+    T: Administration
+        + ApiKeys
+        + Directory
+        + Events
+        + Jobs
+        + Journal
+        + Reports
+        + Wallets
+        + Webhooks
 {
 }
 

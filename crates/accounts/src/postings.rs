@@ -5,6 +5,7 @@ use holdfast_domain::account::{
     AccountAction, NewPosting, PostingDetails, Role, Thing, UseCase, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::listing::{Page, PageRequest, PostingFilter, PostingListing};
 use holdfast_domain::{Micros, OperationId, PostingId, WalletId};
 
 use crate::{Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, ThingKind};
@@ -114,6 +115,27 @@ impl Accounts {
         principal.reach(posting.wallet, ThingKind::Posting)?;
         let wallet = self.book.wallet_record(posting.wallet).await?.ok_or_else(missing)?;
         Ok(PostingRecord { posting, wallet })
+    }
+
+    /// Postings of one kind, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn postings(
+        &self,
+        principal: &Principal,
+        filter: PostingFilter,
+        page: PageRequest,
+    ) -> Result<Page<PostingListing>, AccountsError> {
+        principal.authorize(UseCase::PostingRead)?;
+        let wallet = match (principal.only_wallet(), filter.wallet) {
+            (Some(own), Some(asked)) if own != asked => {
+                return Ok(Page { rows: Vec::new(), next: None });
+            }
+            (own, asked) => own.or(asked),
+        };
+        Ok(self.book.postings(PostingFilter { wallet, ..filter }, page).await?)
     }
 
     async fn post(

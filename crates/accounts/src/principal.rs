@@ -57,6 +57,21 @@ impl Principal {
         if self.reach.covers(wallet) { Ok(()) } else { Err(AccountsError::NotFound(kind)) }
     }
 
+    /// True where the principal sees what usage cost the operator.
+    #[must_use]
+    pub const fn sees_costs(&self) -> bool {
+        match self.role {
+            Role::Owner | Role::Operator | Role::Finance | Role::Auditor => true,
+            Role::Support | Role::HolderAdmin | Role::HolderDeveloper | Role::HolderViewer => false,
+        }
+    }
+
+    /// True where the principal sees routes and nodes, which are the operator's.
+    #[must_use]
+    pub const fn sees_routes(&self) -> bool {
+        !self.role.is_holder()
+    }
+
     /// Wallet that everything which the principal sees belongs to, where it is one alone.
     #[must_use]
     pub const fn only_wallet(&self) -> Option<WalletId> {

@@ -41,7 +41,14 @@ pub const TABLE: &[Door] = &[
     door(UseCase::PostingRefund, &[("POST", "/refunds")], &["wallet refund"]),
     door(
         UseCase::PostingRead,
-        &[("GET", "/deposits/{id}"), ("GET", "/adjustments/{id}"), ("GET", "/refunds/{id}")],
+        &[
+            ("GET", "/deposits"),
+            ("GET", "/deposits/{id}"),
+            ("GET", "/adjustments"),
+            ("GET", "/adjustments/{id}"),
+            ("GET", "/refunds"),
+            ("GET", "/refunds/{id}"),
+        ],
         &["wallet posting"],
     ),
     door(
@@ -72,6 +79,14 @@ pub const TABLE: &[Door] = &[
     ),
     // Lists of what happened are for programs, which read them over the network, and for webhooks.
     door(UseCase::EventRead, &[("GET", "/events"), ("GET", "/events/{id}")], &[]),
+    door(UseCase::UsageRead, &[("GET", "/usage")], &["usage report"]),
+    door(UseCase::StatementRead, &[("GET", "/wallets/{id}/statement")], &["wallet ledger"]),
+    door(UseCase::JobCreate, &[("POST", "/jobs")], &["ledger verify"]),
+    // The command line audits the book itself, and waits for it.
+    door(UseCase::JobRead, &[("GET", "/jobs"), ("GET", "/jobs/{id}")], &[]),
+    // Whoever has the database reads these in it.
+    door(UseCase::AdminKeyRead, &[("GET", "/admin_keys"), ("GET", "/admin_keys/{id}")], &[]),
+    door(UseCase::AuditRead, &[("GET", "/audit")], &[]),
     door(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
     door(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
     door(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),

@@ -1,21 +1,22 @@
-//! `/admin_keys`: issued, rotated, revoked. Owners only; nobody grants what they have not.
+//! `/admin_keys`: issued, listed, shown, rotated, revoked. Owners only; nobody grants what they have not.
 
 use std::fmt;
 
 use axum::extract::State;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
-use holdfast_domain::account::Reach;
+use holdfast_domain::account::{AdminKey, Reach};
 use holdfast_domain::{AdminKeyId, WalletId};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
 use crate::rotation::RotationBody;
-use crate::value::{Moment, RoleLabel, parse, parse_some};
+use crate::value::{AdminKeyStateLabel, Moment, RoleLabel, parse, parse_some};
 
 /// An admin key that was issued or rotated.
 #[derive(Serialize, ToSchema)]
@@ -83,6 +84,57 @@ impl fmt::Debug for AdminKeyView {
     }
 }
 
+/// An admin key as it is kept: never with a secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AdminKey)]
+pub(crate) struct AdminKeyRecordView {
+    #[schema(format = "uuid")]
+    id: String,
+    name: String,
+    role: RoleLabel,
+    /// The one wallet of a holder's role.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    ends_at: Option<Moment>,
+    created_at: Moment,
+    /// Whoever issued it: `local`, `admin_key:<id>` or `person:<id>`.
+    created_by: String,
+    revoked_at: Option<Moment>,
+}
+
+impl From<AdminKey> for AdminKeyRecordView {
+    fn from(key: AdminKey) -> Self {
+        Self {
+            id: key.id.to_string(),
+            name: key.name,
+            role: key.role.into(),
+            wallet_id: match key.reach {
+                Reach::All => None,
+                Reach::Wallet(wallet) => Some(wallet.to_string()),
+            },
+            ends_at: key.ends_at.map(Moment),
+            created_at: Moment(key.created_at),
+            created_by: key.created_by.to_string(),
+            revoked_at: key.revoked_at.map(Moment),
+        }
+    }
+}
+
+/// Filter of a list of admin keys, and its page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AdminKeyQuery {
+    /// Keys in this state alone.
+    #[param(inline)]
+    state: Option<AdminKeyStateLabel>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
 /// An admin key to be issued.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -125,6 +177,38 @@ pub(crate) async fn issue(
     };
     let issued = gate.accounts.issue_admin_key(&principal, &request, &new).await?;
     Ok(Answer::made(AdminKeyView::new(issued.thing, issued.replayed), issued.replayed))
+}
+
+#[utoipa::path(
+    get, path = "/admin_keys", operation_id = "list_admin_keys", tag = "admin_keys",
+    params(AdminKeyQuery),
+    responses((status = 200, description = "A page.", body = List<AdminKeyRecordView>), Errors)
+)]
+/// Lists admin keys, those that have ended among them.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<AdminKeyQuery>,
+) -> Result<Answer<List<AdminKeyRecordView>>> {
+    let list = ListId::new("admin_keys", &query.state);
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let state = query.state.map(Into::into);
+    Ok(Answer::of(list.list(gate.accounts.admin_keys(&principal, state, page).await?)))
+}
+
+#[utoipa::path(
+    get, path = "/admin_keys/{id}", operation_id = "show_admin_key", tag = "admin_keys",
+    params(("id" = String, Path, description = "Id of the admin key.", format = "uuid")),
+    responses((status = 200, description = "The admin key.", body = AdminKeyRecordView), Errors)
+)]
+/// Shows an admin key.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<AdminKeyRecordView>> {
+    let found = gate.accounts.admin_key(&principal, AdminKeyId::from(id)).await?;
+    Ok(Answer::of(found.into()))
 }
 
 #[utoipa::path(

@@ -20,7 +20,10 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
-use crate::{admin_keys, api_keys, events, operations, postings, wallets, webhooks};
+use crate::{
+    admin_keys, api_keys, audit, events, jobs, operations, postings, statement, usage, wallets,
+    webhooks,
+};
 
 /// The API of administration.
 #[derive(Debug, Clone)]
@@ -76,11 +79,13 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(wallets::suspend))
         .routes(routes!(wallets::resume))
         .routes(routes!(wallets::close))
-        .routes(routes!(postings::deposit))
+        .routes(routes!(statement::show))
+        .routes(routes!(usage::usage))
+        .routes(routes!(postings::deposit, postings::list_deposits))
         .routes(routes!(postings::show_deposit))
-        .routes(routes!(postings::adjust))
+        .routes(routes!(postings::adjust, postings::list_adjustments))
         .routes(routes!(postings::show_adjustment))
-        .routes(routes!(postings::refund))
+        .routes(routes!(postings::refund, postings::list_refunds))
         .routes(routes!(postings::show_refund))
         .routes(routes!(api_keys::issue, api_keys::list))
         .routes(routes!(api_keys::issue_bulk))
@@ -95,7 +100,11 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(operations::reconcile))
         .routes(routes!(events::list))
         .routes(routes!(events::show))
-        .routes(routes!(admin_keys::issue))
+        .routes(routes!(jobs::start, jobs::list))
+        .routes(routes!(jobs::show))
+        .routes(routes!(audit::list))
+        .routes(routes!(admin_keys::issue, admin_keys::list))
+        .routes(routes!(admin_keys::show))
         .routes(routes!(admin_keys::rotate))
         .routes(routes!(admin_keys::revoke))
         .routes(routes!(webhooks::create, webhooks::list))

@@ -16,7 +16,9 @@
 //! | `request` | extractors: ids, queries, changes with their `Idempotency-Key` and body |
 //! | `answer`, `page` | answers with their headers, lists with their cursors |
 //! | `error` | the closed table of errors, and which failure is which error |
-//! | `wallets`, `postings`, `api_keys`, `operations`, `events`, `webhooks`, `admin_keys` | the endpoints, by thing |
+//! | `csv` | reports as files |
+//! | `wallets`, `statement`, `postings`, `api_keys`, `operations`, `usage` | endpoints of what is sold |
+//! | `jobs`, `events`, `webhooks`, `admin_keys`, `audit` | endpoints of who runs it, and is told |
 //! | `description` | OpenAPI 3.1, made from the endpoints |
 //! | `options` | where administration is served, and under which name |
 //!
@@ -28,17 +30,22 @@ mod admin_keys;
 mod answer;
 mod api;
 mod api_keys;
+mod audit;
+mod csv;
 mod description;
 mod error;
 mod events;
 mod gate;
 mod in_flight;
+mod jobs;
 mod operations;
 mod options;
 mod page;
 mod postings;
 mod request;
 mod rotation;
+mod statement;
+mod usage;
 mod value;
 mod wallets;
 mod webhooks;

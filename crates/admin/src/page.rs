@@ -55,6 +55,11 @@ impl ListId {
         format!("{number:016x}{:016x}", u64::from_be_bytes(self.0))
     }
 
+    /// The cursor of the next page, where there is one.
+    pub(crate) fn cursor(&self, next: Option<PageCursor>) -> Option<String> {
+        next.map(|next| self.write(next))
+    }
+
     /// A page as an answer.
     pub(crate) fn list<R, T: From<R>>(&self, page: Page<R>) -> List<T> {
         self.list_as(page, T::from)
@@ -62,7 +67,7 @@ impl ListId {
 
     /// A page as an answer, each row by this view.
     pub(crate) fn list_as<R, T>(&self, page: Page<R>, view: impl FnMut(R) -> T) -> List<T> {
-        let next_cursor = page.next.map(|next| self.write(next));
+        let next_cursor = self.cursor(page.next);
         List {
             data: page.rows.into_iter().map(view).collect(),
             has_more: next_cursor.is_some(),

@@ -13,17 +13,19 @@ use holdfast_accounts::{
 };
 use holdfast_domain::account::{DepositReference, PostingDetails};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::{Micros, OperationId, PostingId};
+use holdfast_domain::listing::{PostingFilter, PostingList, PostingListing};
+use holdfast_domain::{Micros, OperationId, PostingId, WalletId};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::answer::{Answer, ChangeOutcome, Rehearsal};
 use crate::description::{ChangeHeader, DryRun, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id};
-use crate::value::{amount, parse, parse_some};
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
+use crate::value::{Moment, amount, parse, parse_some};
 use crate::wallets::WalletView;
 
 /// A deposit, an adjustment or a refund.
@@ -64,6 +66,71 @@ impl From<PostingRecord> for PostingView {
             wallet: wallet.into(),
         }
     }
+}
+
+/// A posting of a list, with what it says beside its money.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ListedPosting)]
+pub(crate) struct PostingRowView {
+    #[schema(format = "uuid")]
+    id: String,
+    kind: String,
+    #[schema(format = "uuid")]
+    wallet_id: String,
+    /// Amount that was added, or, below zero, taken.
+    amount_micros: i64,
+    /// Operation that was refunded.
+    #[schema(format = "uuid")]
+    operation_id: Option<String>,
+    reason: Option<String>,
+    note: Option<String>,
+    /// System that a deposit's payment came through.
+    source: Option<String>,
+    /// Id of the payment there.
+    external_reference: Option<String>,
+    created_at: Moment,
+}
+
+impl From<PostingListing> for PostingRowView {
+    fn from(PostingListing { posting, details, created_at }: PostingListing) -> Self {
+        let (operation, reason) = match posting.kind {
+            PostingKind::Deposit => (None, details.reason),
+            PostingKind::Refund(operation) => (Some(operation.to_string()), details.reason),
+            // Its reason is part of the posting, and not beside it.
+            PostingKind::Adjustment(ref reason) => (None, Some(reason.clone())),
+        };
+        let (source, external_reference) = details
+            .reference
+            .map(|reference| (reference.source, reference.external_reference))
+            .unzip();
+        Self {
+            id: posting.id.to_string(),
+            kind: posting.kind.label().to_owned(),
+            wallet_id: posting.wallet.to_string(),
+            amount_micros: posting.amount.get(),
+            operation_id: operation,
+            reason,
+            note: details.note,
+            source,
+            external_reference,
+            created_at: Moment(created_at),
+        }
+    }
+}
+
+/// Filter of a list of postings, and its page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PostingQuery {
+    /// Postings of this wallet.
+    #[param(format = "uuid")]
+    wallet_id: Option<String>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// A deposit to be made.
@@ -251,6 +318,59 @@ pub(crate) async fn show_refund(
     Id(id): Id,
 ) -> Result<Answer<PostingView>> {
     show(&gate, &principal, id, |kind| matches!(kind, PostingKind::Refund(_))).await
+}
+
+#[utoipa::path(
+    get, path = "/deposits", operation_id = "list_deposits", tag = "postings", params(PostingQuery),
+    responses((status = 200, description = "A page.", body = List<PostingRowView>), Errors)
+)]
+/// Lists deposits.
+pub(crate) async fn list_deposits(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<PostingQuery>,
+) -> Result<Answer<List<PostingRowView>>> {
+    list(&gate, &principal, PostingList::Deposits, &query).await
+}
+
+#[utoipa::path(
+    get, path = "/adjustments", operation_id = "list_adjustments", tag = "postings", params(PostingQuery),
+    responses((status = 200, description = "A page.", body = List<PostingRowView>), Errors)
+)]
+/// Lists adjustments.
+pub(crate) async fn list_adjustments(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<PostingQuery>,
+) -> Result<Answer<List<PostingRowView>>> {
+    list(&gate, &principal, PostingList::Adjustments, &query).await
+}
+
+#[utoipa::path(
+    get, path = "/refunds", operation_id = "list_refunds", tag = "postings", params(PostingQuery),
+    responses((status = 200, description = "A page.", body = List<PostingRowView>), Errors)
+)]
+/// Lists refunds.
+pub(crate) async fn list_refunds(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<PostingQuery>,
+) -> Result<Answer<List<PostingRowView>>> {
+    list(&gate, &principal, PostingList::Refunds, &query).await
+}
+
+async fn list(
+    gate: &Gate,
+    principal: &Principal,
+    postings: PostingList,
+    query: &PostingQuery,
+) -> Result<Answer<List<PostingRowView>>> {
+    let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
+    let bound_to = (postings.kind(), wallet.map(|id| id.to_string()));
+    let list = ListId::new("postings", &bound_to);
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let filter = PostingFilter { list: postings, wallet };
+    Ok(Answer::of(list.list(gate.accounts.postings(principal, filter, page).await?)))
 }
 
 /// Shows a posting, where it is of the kind that its path says.

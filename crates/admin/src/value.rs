@@ -14,8 +14,9 @@ use std::str::FromStr;
 
 use holdfast_domain::account::Role;
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
+use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
-use holdfast_domain::listing::{ApiKeyState, Scope};
+use holdfast_domain::listing::{AdminKeyState, ApiKeyState, Scope};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::api::rfc3339;
@@ -192,6 +193,12 @@ labels! {
     ApiKeyStateLabel for ApiKeyState { InForce, Ended, Revoked }
     /// Operations that a list is of.
     ScopeLabel for Scope { All, Running, Stale }
+    /// State of an admin key.
+    AdminKeyStateLabel for AdminKeyState { InForce, Ended }
+    /// Work that a job does.
+    JobKindLabel for JobKind { Verification }
+    /// State of a job.
+    JobStateLabel for JobState { Queued, Running, Done, Failed }
     /// Role of an admin key.
     RoleLabel for Role {
         Owner, Operator, Finance, Support, Auditor, HolderAdmin, HolderDeveloper, HolderViewer
@@ -210,6 +217,12 @@ mod tests {
     fn labels_are_those_of_the_domain() {
         for role in Role::ALL {
             assert_eq!(label(RoleLabel::from(role)), role.label());
+        }
+        for kind in JobKind::ALL {
+            assert_eq!(label(JobKindLabel::from(kind)), kind.label());
+        }
+        for state in JobState::ALL {
+            assert_eq!(label(JobStateLabel::from(state)), state.label());
         }
         for window in SpendWindow::ALL {
             assert_eq!(label(WindowLabel::from(window)), window.label());

@@ -16,6 +16,7 @@
 //! Leases are compared with the database's clock alone, and carry liveness only: an owner whose lease
 //! was taken over keeps no step any more.
 
+use crate::audit::TrailHead;
 use crate::operation::Node;
 use crate::{JobId, Timestamp};
 
@@ -97,6 +98,8 @@ pub struct Job {
     pub id: JobId,
     /// Work that it does.
     pub kind: JobKind,
+    /// Head of the trail that was printed before: a verification wants the trail to go through it.
+    pub since: Option<TrailHead>,
     /// Its state.
     pub state: JobState,
     /// Last step that was kept.

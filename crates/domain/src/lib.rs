@@ -91,3 +91,4 @@ pub use crate::ports::{
     Administration, ApiKeys, Deliveries, Directory, Endpoints, EventOutbox, Events, Jobs, Journal,
     Nodes, Prices, Provider, Wallets, Webhooks,
 };
+pub use crate::report::Reports;

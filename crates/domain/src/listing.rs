@@ -1,4 +1,4 @@
-//! Lists, a page at a time: API keys, wallets and operations by their numbers, which the database
+//! Lists, a page at a time: API keys, wallets, operations, postings, admin keys and the trail by their numbers, which the database
 //! gives in the order of creation.
 //!
 //! ```text
@@ -15,7 +15,10 @@
 //! applied to [`ROWS_READ_MAX`] numbers a page: such a page may have few rows or none, and a next
 //! one nevertheless.
 
+use crate::account::{ActorId, PostingDetails, Thing, UseCase};
+use crate::audit::TrailRow;
 use crate::credential::ApiKey;
+use crate::ledger::Posting;
 use crate::operation::{Lease, Operation};
 use crate::secret::ServerSecretId;
 use crate::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
@@ -162,6 +165,78 @@ pub struct OperationListing {
     pub lease: Option<Lease>,
     /// The database's clock.
     pub now: Timestamp,
+}
+
+/// Filter of a list of postings. All parts of it apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PostingFilter {
+    /// Postings that the list is of.
+    pub list: PostingList,
+    /// Wallet of all postings in the list.
+    pub wallet: Option<WalletId>,
+}
+
+/// List of postings, by their kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PostingList {
+    /// Funds that were added.
+    Deposits,
+    /// Parts of charges that were given back.
+    Refunds,
+    /// Corrections with a reason.
+    Adjustments,
+}
+
+impl PostingList {
+    /// The kind of its rows.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Deposits => "deposit",
+            Self::Refunds => "refund",
+            Self::Adjustments => "adjustment",
+        }
+    }
+}
+
+/// A posting with what it says beside its money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostingListing {
+    /// The money.
+    pub posting: Posting,
+    /// Details beside it.
+    pub details: PostingDetails,
+    /// Moment at which it was made.
+    pub created_at: Timestamp,
+}
+
+/// State of an admin key, by the database's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminKeyState {
+    /// Neither revoked nor past its end.
+    InForce,
+    /// Revoked, or past its end.
+    Ended,
+}
+
+/// Filter of the trail. All parts of it apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TrailFilter {
+    /// Thing of all rows in the list.
+    pub thing: Option<Thing>,
+    /// Whoever did it.
+    pub actor: Option<ActorId>,
+    /// What was done.
+    pub use_case: Option<UseCase>,
+}
+
+/// A row of the trail with what is kept beside it for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrailListing {
+    /// The row.
+    pub row: TrailRow,
+    /// Network address of the actor, where there was one and it is still kept.
+    pub address: Option<String>,
 }
 
 impl PageRequest {

@@ -1,12 +1,21 @@
-//! Reports: usage as the holder of an API key reads it, by the hour, day or month and by model.
+//! Reports: usage and statements as operators read them ([`Reports`]), and usage as the holder of an
+//! API key reads it, by the hour, day or month and by model ([`HolderReports`]).
 //!
-//! It has what its holder paid for, and nothing of the operator's: no route, no cost, no margin. The
-//! port reads; what may be asked of it, and by whom, is for whoever asks.
+//! A holder's report has what its holder paid for, and nothing of the operator's: no route, no cost,
+//! no margin. The ports read; what may be asked of them, and by whom, is for whoever asks.
+
+mod statement;
+mod sums;
 
 use std::fmt;
 
 use async_trait::async_trait;
 
+pub use self::statement::{AmountOverflow, Statement, StatementBalance, StatementEntry};
+pub use self::sums::{
+    Group, GroupBy, Grouping, KnownCost, Totals, UsageFilter, UsageQuery, UsageRow,
+};
+use crate::listing::Period;
 use crate::ports::Unavailable;
 use crate::usage::MeterKind;
 use crate::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
@@ -69,9 +78,26 @@ pub struct ModelUsage {
     pub refunded: Micros,
 }
 
-/// Reads reports.
+/// Reads reports for operators, each of one moment.
 #[async_trait]
-pub trait Reports: Send + Sync + fmt::Debug {
+pub trait Reports: Send + Sync {
+    /// Usage that finished in a period, summed for each group and currency, sorted by both. A sum that
+    /// does not fit into 64 bits is `Unavailable`.
+    async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, Unavailable>;
+
+    /// The statement of a wallet over a period, with at most its last `limit` entries. A wallet that
+    /// is not there has one of nothing.
+    async fn statement(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        limit: u32,
+    ) -> Result<Statement, Unavailable>;
+}
+
+/// Reads reports for holders.
+#[async_trait]
+pub trait HolderReports: Send + Sync + fmt::Debug {
     /// Sums of every interval and model in which something finished, in the order of intervals, then
     /// of models. It takes as long as it may, and is `Unavailable` then.
     async fn usage(&self, request: UsageRequest) -> Result<Vec<ModelUsage>, Unavailable>;

@@ -3,7 +3,6 @@
 mod accounts;
 mod cli;
 mod command;
-mod csv;
 mod database;
 mod failure;
 mod node;

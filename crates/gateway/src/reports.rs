@@ -6,9 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::listing::Period;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::report::{ModelUsage, Reports, UsageInterval, UsageRequest, UsageScope};
+use holdfast_domain::report::{
+    Group, GroupBy, Grouping, HolderReports, ModelUsage, Reports as _, UsageFilter, UsageInterval,
+    UsageQuery, UsageRequest, UsageRow, UsageScope,
+};
 use holdfast_store::Store;
-use holdfast_store::usage::{Group, GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
 use tokio::time::timeout;
 
 /// Longest time of a report. One that takes longer is read to its end, and is for nobody.
@@ -28,7 +30,7 @@ enum ReportError {
 }
 
 #[async_trait]
-impl Reports for StoreReports {
+impl HolderReports for StoreReports {
     async fn usage(&self, request: UsageRequest) -> Result<Vec<ModelUsage>, Unavailable> {
         let UsageRequest { scope, interval, from, to } = request;
         let (wallet, api_key) = match scope {

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::report::Reports;
+use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
@@ -48,7 +48,7 @@ pub struct Ports {
     /// Completions, operations and accounts.
     pub engine: Arc<Engine>,
     /// Usage.
-    pub reports: Arc<dyn Reports>,
+    pub reports: Arc<dyn HolderReports>,
 }
 
 /// Serves the public API until `shutdown`, then lets connections finish for a short while.

@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdfast_domain::report::Reports;
+use holdfast_domain::report::HolderReports;
 use holdfast_engine::{AuthError, Caller, Engine, InFlight, ServingConfig};
 use holdfast_wire::error::Code;
 use http::Request;
@@ -39,7 +39,7 @@ use crate::{chat, headers, peers, resources, usage};
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) reports: Arc<dyn Reports>,
+    pub(crate) reports: Arc<dyn HolderReports>,
     pub(crate) live: Arc<LiveOptions>,
     pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
@@ -158,8 +158,7 @@ impl Service {
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
             Route::Usage(route) => {
                 let place = self.enter(&serving, &caller)?;
-                let api_key = caller.api_key.id;
-                let ask = UsageAsk { api_key, uri: &head.uri, now: engine.now() };
+                let ask = UsageAsk { caller: &caller, uri: &head.uri, now: engine.now() };
                 let shown = Box::pin(usage::answer(route, &*self.reports, ask)).await;
                 Ok(with_guard(shown?, place))
             }

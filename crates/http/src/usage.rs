@@ -1,4 +1,5 @@
-//! Endpoints of usage, for the API key that asks: Holdfast's own, and two of OpenAI's.
+//! Endpoints of usage, for the API key that asks: Holdfast's own, and two of OpenAI's. They tell of
+//! that key alone, or of its whole wallet where the key was issued so.
 //!
 //! Whole buckets, in UTC: OpenAI's `start_time` is moved back to the beginning of its bucket, and
 //! `end_time` to the end of its own. A page says where the next one begins, and nothing else: it is
@@ -10,8 +11,10 @@ mod query;
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::report::{ModelUsage, Reports, UsageRequest, UsageScope};
-use holdfast_domain::{ApiKeyId, Micros, Timestamp};
+use holdfast_domain::credential::UsageScope as UsageGrant;
+use holdfast_domain::report::{HolderReports, ModelUsage, UsageRequest, UsageScope};
+use holdfast_domain::{ApiKeyId, Micros, Timestamp, WalletId};
+use holdfast_engine::Caller;
 use holdfast_wire::api::{
     BucketView, CompletionsUsageView, CostView, PageView, UsageIntervalView, UsageReportView,
     render,
@@ -24,18 +27,37 @@ use crate::reply::{HttpResponse, json};
 use crate::resources::unavailable;
 use crate::route::UsageRoute;
 
-/// A request for usage: the key that asks, its query, and the time.
+/// A request for usage: the caller, its query, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UsageAsk<'a> {
-    pub(crate) api_key: ApiKeyId,
+    pub(crate) caller: &'a Caller,
     pub(crate) uri: &'a Uri,
     pub(crate) now: Timestamp,
+}
+
+impl UsageAsk<'_> {
+    /// The API key that asks.
+    const fn api_key(&self) -> ApiKeyId {
+        self.caller.api_key.id
+    }
+
+    /// Wallet whose usage the caller reads; `None` where it is that of its API key alone.
+    const fn wallet(&self) -> Option<WalletId> {
+        match self.caller.api_key.grant.usage {
+            UsageGrant::Key => None,
+            UsageGrant::Wallet => Some(self.caller.api_key.wallet),
+        }
+    }
+
+    fn buckets(&self, endpoint: OpenAiEndpoint) -> Result<BucketQuery, Problem> {
+        BucketQuery::read(endpoint, self.uri, (self.api_key(), self.wallet()), self.now)
+    }
 }
 
 /// Answers on one of the routes of usage.
 pub(crate) async fn answer(
     route: UsageRoute,
-    reports: &dyn Reports,
+    reports: &dyn HolderReports,
     ask: UsageAsk<'_>,
 ) -> Result<HttpResponse, Problem> {
     match route {
@@ -46,9 +68,10 @@ pub(crate) async fn answer(
 }
 
 /// `GET /v1/usage`
-async fn usage(reports: &dyn Reports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
+async fn usage(reports: &dyn HolderReports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
     let UsageQuery { interval, by_model, from, to } = UsageQuery::read(ask.uri, ask.now)?;
-    let scope = UsageScope::ApiKey(ask.api_key);
+    let wallet = ask.wallet();
+    let scope = wallet.map_or(UsageScope::ApiKey(ask.api_key()), UsageScope::Wallet);
     let found = read(reports, UsageRequest { scope, interval, from, to }).await?;
     let mut sums = BTreeMap::new();
     for usage in found {
@@ -56,26 +79,29 @@ async fn usage(reports: &dyn Reports, ask: UsageAsk<'_>) -> Result<HttpResponse,
         add(&mut sums, (usage.start, model, usage.currency.to_string()), usage);
     }
     let data = sums.values().map(|usage| UsageIntervalView::of(usage, interval, by_model));
-    let view = UsageReportView::of(ask.api_key, [from, to], data.collect());
+    let view = UsageReportView::of((ask.api_key(), wallet), [from, to], data.collect());
     Ok(json(StatusCode::OK, render(&view)))
 }
 
 /// `GET /v1/organization/usage/completions`
-async fn completions(reports: &dyn Reports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
-    let query = BucketQuery::read(OpenAiEndpoint::Completions, ask.uri, ask.api_key, ask.now)?;
-    let api_key = query.has(Group::ApiKey).then_some(ask.api_key);
+async fn completions(
+    reports: &dyn HolderReports,
+    ask: UsageAsk<'_>,
+) -> Result<HttpResponse, Problem> {
+    let query = ask.buckets(OpenAiEndpoint::Completions)?;
+    let api_key = query.has(Group::ApiKey).then_some(ask.api_key());
     let has_model = query.has(Group::Model);
-    let page = buckets(reports, ask.api_key, &query).await?;
+    let page = buckets(reports, &query).await?;
     let page = page.map(|usage| CompletionsUsageView::of(usage, api_key, has_model));
     Ok(json(StatusCode::OK, render(&page)))
 }
 
 /// `GET /v1/organization/costs`
-async fn costs(reports: &dyn Reports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
-    let query = BucketQuery::read(OpenAiEndpoint::Costs, ask.uri, ask.api_key, ask.now)?;
-    let api_key = query.has(Group::ApiKey).then_some(ask.api_key);
+async fn costs(reports: &dyn HolderReports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
+    let query = ask.buckets(OpenAiEndpoint::Costs)?;
+    let api_key = query.has(Group::ApiKey).then_some(ask.api_key());
     let has_model = query.has(Group::Model);
-    let page = buckets(reports, ask.api_key, &query).await?;
+    let page = buckets(reports, &query).await?;
     let page = page.map(|usage| {
         // What is left of the charges; a refund is never larger than its charge.
         let amount = usage.charge.minus(usage.refunded).unwrap_or(Micros::ZERO);
@@ -92,12 +118,8 @@ struct Buckets {
 }
 
 /// The page that is asked for. A bucket in which nothing finished has no results.
-async fn buckets(
-    reports: &dyn Reports,
-    api_key: ApiKeyId,
-    query: &BucketQuery,
-) -> Result<Buckets, Problem> {
-    let (scope, interval) = (UsageScope::ApiKey(api_key), query.interval());
+async fn buckets(reports: &dyn HolderReports, query: &BucketQuery) -> Result<Buckets, Problem> {
+    let (scope, interval) = (query.scope(), query.interval());
     let [first, end] = query.page().map(seconds);
     let found = read(reports, UsageRequest { scope, interval, from: first, to: end }).await?;
     let mut sums = BTreeMap::new();
@@ -124,7 +146,10 @@ impl Buckets {
     }
 }
 
-async fn read(reports: &dyn Reports, request: UsageRequest) -> Result<Vec<ModelUsage>, Problem> {
+async fn read(
+    reports: &dyn HolderReports,
+    request: UsageRequest,
+) -> Result<Vec<ModelUsage>, Problem> {
     reports.usage(request).await.map_err(|error| unavailable(&error))
 }
 

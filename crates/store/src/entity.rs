@@ -10,12 +10,16 @@
 
 #![expect(unreachable_pub, reason = "the derive needs the model of an entity to be public")]
 
+pub(crate) mod admin_key;
 pub(crate) mod api_key;
+pub(crate) mod audit;
+pub(crate) mod audit_address;
 pub(crate) mod credential;
 pub(crate) mod event;
 pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod posting;
+pub(crate) mod posting_details;
 pub(crate) mod price;
 pub(crate) mod usage_hour;
 pub(crate) mod wallet;
@@ -25,6 +29,8 @@ mod tests {
     use sea_orm::{EntityTrait, IdenStatic as _, Iterable as _};
 
     use super::*;
+    use crate::errand::admin_key::ADMIN_KEY;
+    use crate::errand::trail;
     use crate::rows;
 
     /// The last columns of an entity, as many as a reader has, under an alias.
@@ -43,6 +49,9 @@ mod tests {
         check::<wallet::Entity>("w", rows::WALLET_RECORD);
         check::<api_key::Entity>("k", rows::API_KEY);
         check::<event::Entity>("e", crate::event::EVENT);
+        check::<posting::Entity>("t", rows::POSTING);
+        check::<admin_key::Entity>("a", ADMIN_KEY);
+        check::<audit::Entity>("a", trail::ROW);
         let (of_operation, of_price) = rows::OPERATION.split_once(", p.").unwrap();
         check::<operation::Entity>("o", of_operation);
         check::<price::Entity>("p", &format!("p.{of_price}"));

@@ -30,7 +30,6 @@ mod reading;
 pub mod report;
 mod rows;
 mod sqlite;
-pub mod statement;
 mod url;
 pub mod usage;
 pub mod verify;

@@ -8,6 +8,7 @@
 //! SeaORM reads through the connections of the store and never opens one of its own; nothing is
 //! written through it, and a read transaction refuses to.
 
+mod administration;
 mod event;
 mod list;
 mod operation;
@@ -15,6 +16,7 @@ mod page;
 #[cfg(test)]
 mod plans;
 mod report;
+mod reports;
 mod row;
 pub(crate) mod statement;
 pub(crate) mod usage;
@@ -27,6 +29,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
+use holdfast_domain::report::AmountOverflow;
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
     Statement, StatementBuilder, TransactionTrait, Value,
@@ -38,7 +41,6 @@ use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
 use crate::postgres::session::{AUDIT_STATEMENT, READ_STATEMENT};
 use crate::rows::{BadRow, Cells};
-use crate::statement::AmountOverflow;
 use crate::usage::SumOverflow;
 use crate::{Readers, Store, unavailable};
 

@@ -1,12 +1,13 @@
 //! Operations: found by two ways, shown as far as a role sees, cancelled and reconciled with a trail.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use holdfast_domain::account::Role;
-use holdfast_domain::conduct::Conduct;
+use holdfast_domain::conduct::{Conduct, Ending};
 use holdfast_domain::operation::{Claim, Lease};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
-use holdfast_domain::{Administration, Nodes, OperationId, Prices};
+use holdfast_domain::{Administration, Journal, Nodes, Operation, OperationId, Prices};
 use holdfast_testkit::{NoPause, sample};
 use serde_json::json;
 
@@ -32,6 +33,31 @@ pub(crate) async fn running(world: &World, wallet: &str, api_key: &str) -> Claim
     let conduct = Conduct { journal: &world.store, pause: &NoPause, orphan_grace: None };
     conduct.claim(&sample::order(&claim)).await.unwrap();
     claim
+}
+
+/// An operation that was answered and settled, on a wallet with funds, for a prompt of so many
+/// tokens. Its cost is known where that is an even number.
+pub(crate) async fn completed(
+    world: &World,
+    wallet: &str,
+    api_key: &str,
+    prompt: u64,
+) -> Operation {
+    world.store.pin(&[sample::price()]).await.unwrap();
+    let claim = sample::claim()
+        .wallet(wallet.parse().unwrap())
+        .api_key(api_key.parse().unwrap())
+        .request_key(sample::fresh_request_key())
+        .lease(lease(world).await)
+        .build();
+    let conduct = Conduct { journal: &world.store, pause: &NoPause, orphan_grace: None };
+    let run = async |_operation: Arc<Operation>| {
+        let (metered, result) = (sample::metered(prompt, 10), sample::result("sealed"));
+        (Ending::Finished { metered, result }, Vec::new())
+    };
+    conduct.perform(&sample::order(&claim), run).await.unwrap();
+    let id = OperationId::of(claim.api_key, claim.request_key);
+    world.store.load(id).await.unwrap().operation.unwrap()
 }
 
 #[tokio::test]

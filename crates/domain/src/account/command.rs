@@ -25,7 +25,7 @@ use super::{
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
 use crate::{
-    AdminKeyId, ApiKeyId, CommandKey, Micros, OperationId, PostingId, Timestamp, WalletId,
+    AdminKeyId, ApiKeyId, CommandKey, JobId, Micros, OperationId, PostingId, Timestamp, WalletId,
     WebhookId,
 };
 
@@ -128,6 +128,15 @@ pub enum AccountAction {
         /// Use case that asks.
         use_case: UseCase,
     },
+    /// Start a job: a trail row alone. The job is queued after it, under this id.
+    StartJob {
+        /// The job.
+        job: JobId,
+        /// Name of its kind.
+        kind: &'static str,
+        /// What it starts from, as its actor wrote it.
+        since: Option<String>,
+    },
     /// Issue an admin key with its first credential.
     IssueAdminKey(AdminKey, AdminCredential),
     /// Add a credential to an admin key, and end its other ones after a grace.
@@ -152,6 +161,7 @@ impl AccountAction {
             Self::IssueApiKeys { keys, .. } => keys.first().map(|(key, _)| Thing::ApiKey(key.id)),
             Self::IssueAdminKey(key, _) => Some(Thing::AdminKey(key.id)),
             Self::Webhook(action) => action.made(),
+            Self::StartJob { job, .. } => Some(Thing::Job(*job)),
             Self::EditWallet { .. }
             | Self::SuspendWallet(_)
             | Self::ResumeWallet(_)
@@ -195,6 +205,7 @@ impl AccountAction {
             Self::RotateApiKey { .. } => UseCase::ApiKeyRotate,
             Self::RevokeApiKey(_) => UseCase::ApiKeyRevoke,
             Self::AskOperation { use_case, .. } => *use_case,
+            Self::StartJob { .. } => UseCase::JobCreate,
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
@@ -337,6 +348,8 @@ pub enum Thing {
     AdminKey(AdminKeyId),
     /// A webhook.
     Webhook(WebhookId),
+    /// A job.
+    Job(JobId),
 }
 
 impl Thing {
@@ -350,6 +363,7 @@ impl Thing {
             Self::Operation(_) => "operation",
             Self::AdminKey(_) => "admin_key",
             Self::Webhook(_) => "webhook",
+            Self::Job(_) => "job",
         }
     }
 
@@ -363,6 +377,7 @@ impl Thing {
             Self::Operation(id) => id.to_bytes(),
             Self::AdminKey(id) => id.to_bytes(),
             Self::Webhook(id) => id.to_bytes(),
+            Self::Job(id) => id.to_bytes(),
         }
     }
 
@@ -383,6 +398,7 @@ impl Thing {
             Self::Operation(OperationId::from_bytes(id)),
             Self::AdminKey(AdminKeyId::from_bytes(id)),
             Self::Webhook(WebhookId::from_bytes(id)),
+            Self::Job(JobId::from_bytes(id)),
         ];
         things.into_iter().find(|thing| thing.kind() == kind)
     }

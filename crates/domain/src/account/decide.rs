@@ -113,6 +113,10 @@ pub fn decide(
             let asked = FieldChange::set("asked", "true");
             Ok(AccountEffect::done(Vec::new(), Thing::Operation(*operation), vec![asked]))
         }
+        Action::StartJob { job, kind, since } => {
+            let fields = vec![("kind", Some((*kind).to_owned())), ("since", since.clone())];
+            Ok(AccountEffect::done(Vec::new(), Thing::Job(*job), differences(None, fields)))
+        }
         Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
         Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
         Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),

@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 
 use super::Unavailable;
-use crate::account::WalletRecord;
+use crate::account::{AdminKey, WalletRecord};
 use crate::credential::ApiKey;
 use crate::listing::{
-    ApiKeyFilter, ApiKeyListing, OperationFilter, OperationListing, Page, PageRequest,
+    AdminKeyState, ApiKeyFilter, ApiKeyListing, OperationFilter, OperationListing, Page,
+    PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
 };
-use crate::{ApiKeyId, Micros, OperationId, WalletId};
+use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, WalletId};
 
-/// Finds and lists wallets, API keys and operations. Each page is read at its own moment.
+/// Finds and lists what a book has, and who administers it. Each page is read at its own moment.
 #[async_trait]
 pub trait Directory: Send + Sync {
     /// Lists wallets.
@@ -42,6 +43,30 @@ pub trait Directory: Send + Sync {
         filter: OperationFilter,
         page: PageRequest,
     ) -> Result<Page<OperationListing>, Unavailable>;
+
+    /// Lists postings.
+    async fn postings(
+        &self,
+        filter: PostingFilter,
+        page: PageRequest,
+    ) -> Result<Page<PostingListing>, Unavailable>;
+
+    /// Lists admin keys, in one state or in all.
+    async fn admin_keys(
+        &self,
+        state: Option<AdminKeyState>,
+        page: PageRequest,
+    ) -> Result<Page<AdminKey>, Unavailable>;
+
+    /// Finds the admin key of this id.
+    async fn admin_key(&self, id: AdminKeyId) -> Result<Option<AdminKey>, Unavailable>;
+
+    /// Lists rows of the trail.
+    async fn trail(
+        &self,
+        filter: TrailFilter,
+        page: PageRequest,
+    ) -> Result<Page<TrailListing>, Unavailable>;
 
     /// Sums the refunds of an operation's charge.
     async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable>;

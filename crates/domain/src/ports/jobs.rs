@@ -6,7 +6,9 @@ use async_trait::async_trait;
 
 use super::Unavailable;
 use crate::JobId;
+use crate::audit::TrailHead;
 use crate::job::{Job, JobEnding, JobKind, JobStep};
+use crate::listing::{Page, PageRequest};
 use crate::operation::Node;
 
 /// Keeps jobs. A write says what the row is after it; `None` that the job is not this owner's (any
@@ -14,7 +16,12 @@ use crate::operation::Node;
 #[async_trait]
 pub trait Jobs: Send + Sync {
     /// Queues a job. An id that is known changes nothing, and answers with the job as it stands.
-    async fn start(&self, id: JobId, kind: JobKind) -> Result<Job, Unavailable>;
+    async fn start(
+        &self,
+        id: JobId,
+        kind: JobKind,
+        since: Option<TrailHead>,
+    ) -> Result<Job, Unavailable>;
 
     /// Leases the oldest job that is queued, or whose lease has ended, for `lease` from now; `None`
     /// where there is none.
@@ -42,6 +49,6 @@ pub trait Jobs: Send + Sync {
     /// Reads one job.
     async fn job(&self, id: JobId) -> Result<Option<Job>, Unavailable>;
 
-    /// Reads the newest jobs, at most so many.
-    async fn jobs(&self, limit: u32) -> Result<Vec<Job>, Unavailable>;
+    /// Lists jobs. Of those that have ended the oldest are not kept.
+    async fn jobs(&self, page: PageRequest) -> Result<Page<Job>, Unavailable>;
 }

@@ -7,21 +7,21 @@
 //! texts that people chose cannot begin a formula there. Sums are the store's: nothing is added here.
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::usage::MeterKind;
-use holdfast_domain::{Micros, Timestamp};
-use holdfast_store::Store;
-use holdfast_store::usage::{
-    Group, GroupBy, Grouping, KnownCost, Totals, UsageFilter, UsageQuery, UsageRow,
+use holdfast_domain::Micros;
+use holdfast_domain::report::{
+    Group, GroupBy, Grouping, KnownCost, Reports as _, Totals, UsageFilter, UsageQuery, UsageRow,
 };
-use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet, rfc3339};
+use holdfast_domain::usage::MeterKind;
+use holdfast_store::Store;
+use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet};
+use holdfast_wire::csv::{self, CostColumns, group_name};
 
 use super::{key, wallet};
 use crate::cli::{Format, Report, UsageBy};
-use crate::csv;
 use crate::failure::CommandFailure;
 use crate::output::{self, Output};
 
-/// The names of the sums in a table, and of those that are amounts in CSV.
+/// The names of the sums in a table.
 const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "costed"];
 const AMOUNTS: [&str; 6] =
     ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
@@ -41,7 +41,7 @@ pub(super) async fn report(
     let usages = store.usage(UsageQuery { by, filter, period }).await;
     let usages = usages.context("usage was not summed")?;
     match form {
-        ReportFormat::Csv => output::text(&spell_csv(by, &usages)),
+        ReportFormat::Csv => output::text(&csv::usage(by, &usages, CostColumns::Shown)),
         ReportFormat::Output(output) => {
             let views: Vec<_> = usages.iter().map(view).collect();
             let rows: Vec<_> = usages.iter().map(row).collect();
@@ -133,9 +133,9 @@ fn view(usage: &UsageRow) -> UsageView {
     };
     for group in std::iter::once(group).chain(second) {
         match group {
-            Group::Hour(_) => view.hour = Some(shown(group)),
-            Group::Day(_) => view.day = Some(shown(group)),
-            Group::Month(_) => view.month = Some(shown(group)),
+            Group::Hour(_) => view.hour = Some(group_name(group)),
+            Group::Day(_) => view.day = Some(group_name(group)),
+            Group::Month(_) => view.month = Some(group_name(group)),
             Group::Model(id) => view.model = Some(id.clone()),
             Group::Route(route) => view.route = Some(route.clone()),
             Group::ApiKey { name, id } => {
@@ -169,29 +169,11 @@ fn row(usage: &UsageRow) -> Vec<String> {
     let UsageRow { group, second, currency, totals } = usage;
     std::iter::once(group)
         .chain(second)
-        .map(shown)
+        .map(group_name)
         .chain([currency.to_string()])
         .chain(counts(usage).map(|count| count.to_string()))
         .chain(amounts(totals).map(|amount| spelled(amount, |amount| amount.to_string())))
         .collect()
-}
-
-/// A group in one column: what people call it.
-fn shown(group: &Group) -> String {
-    match group {
-        Group::Hour(start) => format!("{}Z", cut(*start, 19)),
-        Group::Day(start) => cut(*start, 10),
-        Group::Month(start) => cut(*start, 7),
-        Group::Model(id) => id.clone(),
-        Group::ApiKey { name, .. } | Group::Wallet { name, .. } => name.clone(),
-        Group::Route(route) if route.is_empty() => DASH.to_owned(),
-        Group::Route(route) => route.clone(),
-    }
-}
-
-/// The first characters of a moment.
-fn cut(moment: Timestamp, characters: usize) -> String {
-    rfc3339(moment).chars().take(characters).collect()
 }
 
 /// Operations by their outcome, then meters.
@@ -213,51 +195,4 @@ fn amounts(totals: &Totals) -> [Option<Micros>; AMOUNTS.len()] {
 
 fn spelled(amount: Option<Micros>, spell: impl FnOnce(Micros) -> String) -> String {
     amount.map_or_else(|| DASH.to_owned(), spell)
-}
-
-fn spell_csv(by: Grouping, usages: &[UsageRow]) -> String {
-    let name = |by: GroupBy| -> &[&str] {
-        match by {
-            GroupBy::Hour => &["hour"],
-            GroupBy::Day => &["day"],
-            GroupBy::Month => &["month"],
-            GroupBy::Model => &["model"],
-            // The id beside the name, whose spelling `csv::chosen` may change.
-            GroupBy::ApiKey => &["api_key_id", "api_key_name"],
-            GroupBy::Wallet => &["wallet_id", "wallet_name"],
-            GroupBy::Route => &["route"],
-        }
-    };
-    let amount_names = AMOUNTS.map(|name| format!("{name}_micros"));
-    let groups: Vec<_> = by.keys().flat_map(name).copied().collect();
-    let names = groups.into_iter().chain(["currency"]).chain(COUNTS);
-    let names = names
-        .chain(MeterKind::ALL.map(MeterKind::label))
-        .chain(amount_names.iter().map(String::as_str));
-    let mut text = csv::record(names);
-    for usage in usages {
-        let UsageRow { group, second, currency, totals } = usage;
-        let groups = std::iter::once(group).chain(second);
-        let mut fields: Vec<_> = groups.flat_map(cells).collect();
-        fields.push(currency.to_string());
-        fields.extend(counts(usage).map(|count| count.to_string()));
-        // In micros: a spreadsheet would round a decimal of six places to what its column shows.
-        let micros = |amount: Micros| amount.get().to_string();
-        fields.extend(amounts(totals).map(|amount| spelled(amount, micros)));
-        text.push_str(&csv::record(fields.iter().map(String::as_str)));
-    }
-    text
-}
-
-/// A group's columns in CSV.
-fn cells(group: &Group) -> Vec<String> {
-    match group {
-        Group::ApiKey { name, id } => vec![id.to_string(), csv::chosen(name)],
-        Group::Wallet { name, id } => vec![id.to_string(), csv::chosen(name)],
-        // Chosen by whoever wrote the configuration; none, which is no text of theirs, is a dash.
-        Group::Model(text) | Group::Route(text) if !text.is_empty() => vec![csv::chosen(text)],
-        Group::Hour(_) | Group::Day(_) | Group::Month(_) | Group::Model(_) | Group::Route(_) => {
-            vec![shown(group)]
-        }
-    }
 }

@@ -141,7 +141,8 @@ impl JobRunner {
         step: &JobStep,
         place: Option<AuditPosition>,
     ) -> Result<AuditPage, TurnError> {
-        let mut page = pin!(self.store.verify_page(self.options.clone(), place));
+        let options = AuditOptions { since: job.since, ..self.options.clone() };
+        let mut page = pin!(self.store.verify_page(options, place));
         let mut renewals = interval_at(Instant::now() + RENEW, RENEW);
         loop {
             tokio::select! {
@@ -190,7 +191,7 @@ mod tests {
 
         async fn start(&self) -> JobId {
             let id = sample::fresh();
-            self.runner.store.start(id, JobKind::Verification).await.unwrap();
+            self.runner.store.start(id, JobKind::Verification, None).await.unwrap();
             id
         }
 

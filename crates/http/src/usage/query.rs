@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use holdfast_domain::limits::Counter;
-use holdfast_domain::report::UsageInterval;
-use holdfast_domain::{ApiKeyId, Timestamp};
+use holdfast_domain::report::{UsageInterval, UsageScope};
+use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
 use holdfast_wire::api::moment;
 use holdfast_wire::error::Code;
 use http::Uri;
@@ -62,6 +62,7 @@ pub(super) struct BucketQuery {
     groups: Vec<Group>,
     /// The only models; all where there are none.
     models: Vec<String>,
+    scope: UsageScope,
     /// False where other API keys are asked for, of which nothing is told.
     is_own: bool,
 }
@@ -120,7 +121,7 @@ impl BucketQuery {
     pub(super) fn read(
         endpoint: OpenAiEndpoint,
         uri: &Uri,
-        api_key: ApiKeyId,
+        (api_key, wallet): (ApiKeyId, Option<WalletId>),
         now: Timestamp,
     ) -> Result<Self, Problem> {
         let params = Params::read(uri, endpoint.parameters())?;
@@ -169,12 +170,37 @@ impl BucketQuery {
                 bad("group_by", format!("`group_by` is {known}: nothing else is told apart here."))
             })
         });
-        let groups = groups.collect::<Result<_, _>>()?;
+        let groups: Vec<_> = groups.collect::<Result<_, _>>()?;
         let own = api_key.to_string();
-        let mut asked_for = params.all("api_key_ids").peekable();
-        let is_own = asked_for.peek().is_none() || asked_for.any(|id| *id == own);
+        let asked_for: Vec<_> = params.all("api_key_ids").collect();
+        let (scope, is_own) = match wallet {
+            None => {
+                let is_own = asked_for.is_empty() || asked_for.contains(&own.as_str());
+                (UsageScope::ApiKey(api_key), is_own)
+            }
+            // Of all its keys together, or of the one that asks: others are not told apart.
+            Some(wallet) if asked_for.is_empty() => {
+                if groups.contains(&Group::ApiKey) {
+                    let message = "This API key reads the usage of its whole wallet, whose keys are \
+                                   not told apart: send `api_key_ids` with its own id as well.";
+                    return Err(bad("group_by", message));
+                }
+                (UsageScope::Wallet(wallet), true)
+            }
+            Some(_) if asked_for.iter().all(|id| *id == own) => (UsageScope::ApiKey(api_key), true),
+            Some(_) => {
+                let message = "`api_key_ids` has this API key's own id, or is left out: other keys of \
+                               the wallet are not told apart.";
+                return Err(bad("api_key_ids", message));
+            }
+        };
         let models = params.all("models").map(str::to_owned).collect();
-        Ok(Self { width, page: first..last, end, groups, models, is_own })
+        Ok(Self { width, page: first..last, end, groups, models, scope, is_own })
+    }
+
+    /// Operations that are summed.
+    pub(super) const fn scope(&self) -> UsageScope {
+        self.scope
     }
 
     pub(super) const fn interval(&self) -> UsageInterval {
@@ -349,7 +375,7 @@ mod tests {
 
     fn buckets(endpoint: OpenAiEndpoint, query: &str) -> Result<BucketQuery, Problem> {
         let uri = format!("/v1/x?{query}").parse().unwrap();
-        BucketQuery::read(endpoint, &uri, KEY, NOW)
+        BucketQuery::read(endpoint, &uri, (KEY, None), NOW)
     }
 
     fn usage(query: &str) -> Result<UsageQuery, Problem> {

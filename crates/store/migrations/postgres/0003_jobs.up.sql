@@ -11,6 +11,8 @@ CREATE TABLE jobs (
     step_done holdfast_natural NOT NULL DEFAULT 0,
     step_of holdfast_natural NOT NULL DEFAULT 0,
     step_place TEXT,
+    -- Head of the trail that was printed before, `number:mac`: a verification wants the trail to go through it.
+    since TEXT CHECK (length(since) > 0),
     report TEXT,
     owner holdfast_node,
     incarnation holdfast_id,

@@ -11,6 +11,8 @@ CREATE TABLE jobs (
     step_done INTEGER NOT NULL DEFAULT 0 CHECK (step_done >= 0),
     step_of INTEGER NOT NULL DEFAULT 0 CHECK (step_of >= 0),
     step_place TEXT,
+    -- Head of the trail that was printed before, `number:mac`: a verification wants the trail to go through it.
+    since TEXT CHECK (length(since) > 0),
     report TEXT,
     owner TEXT CHECK (length(owner) BETWEEN 1 AND 64),
     incarnation BLOB CHECK (length(incarnation) = 16),

@@ -7,14 +7,14 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key)]
     pub seq: i64,
+    pub created_at: i64,
     #[sea_orm(unique)]
     pub id: Vec<u8>,
     pub wallet_id: Vec<u8>,
+    pub amount: i64,
     pub kind: String,
     pub operation_id: Option<Vec<u8>>,
-    pub amount: i64,
     pub reason: Option<String>,
-    pub created_at: i64,
 }
 
 #[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]

@@ -135,7 +135,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             vec![api_key(dialect, *id)]
         }
         Action::RotateApiKey { credential, .. } => vec![api_key(dialect, credential.api_key)],
-        Action::AskOperation { .. } => Vec::new(),
+        Action::AskOperation { .. } | Action::StartJob { .. } => Vec::new(),
         Action::IssueAdminKey(key, _) => {
             vec![namesake(dialect, &key.name)]
         }

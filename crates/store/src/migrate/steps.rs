@@ -126,15 +126,15 @@ const WEBHOOKS: Migration = Migration {
 };
 
 const REFUSALS: Migration = Migration {
-    version: 8,
+    version: 7,
     name: "refusals",
     sqlite: [
-        include_str!("../../migrations/sqlite/0008_refusals.up.sql"),
-        include_str!("../../migrations/sqlite/0008_refusals.down.sql"),
+        include_str!("../../migrations/sqlite/0007_refusals.up.sql"),
+        include_str!("../../migrations/sqlite/0007_refusals.down.sql"),
     ],
     postgres: [
-        include_str!("../../migrations/postgres/0008_refusals.up.sql"),
-        include_str!("../../migrations/postgres/0008_refusals.down.sql"),
+        include_str!("../../migrations/postgres/0007_refusals.up.sql"),
+        include_str!("../../migrations/postgres/0007_refusals.down.sql"),
     ],
     // Counts of what did not happen, which the log has as well.
     loss: &[],

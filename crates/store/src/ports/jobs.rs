@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::JobId;
+use holdfast_domain::audit::TrailHead;
 use holdfast_domain::job::{Job, JobEnding, JobKind, JobStep};
+use holdfast_domain::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Jobs, Unavailable};
 
@@ -29,10 +31,15 @@ impl Store {
 
 #[async_trait]
 impl Jobs for Store {
-    async fn start(&self, id: JobId, kind: JobKind) -> Result<Job, Unavailable> {
+    async fn start(
+        &self,
+        id: JobId,
+        kind: JobKind,
+        since: Option<TrailHead>,
+    ) -> Result<Job, Unavailable> {
         // Here and not at the ends: whoever makes a row makes room for it.
         self.write_job(JobWrite::Prune).await?;
-        match self.write_job(JobWrite::Start { id, kind }).await? {
+        match self.write_job(JobWrite::Start { id, kind, since }).await? {
             Some(job) => Ok(job),
             None => self.job(id).await?.ok_or_else(|| unavailable(JobGone)),
         }
@@ -70,10 +77,27 @@ impl Jobs for Store {
         rows.first().map(|row| job(&mut Cells::new(row))).transpose().map_err(unavailable)
     }
 
-    async fn jobs(&self, limit: u32) -> Result<Vec<Job>, Unavailable> {
-        let sql = format!("SELECT {JOB} FROM jobs ORDER BY seq DESC LIMIT $1");
-        let rows = self.query(&sql, [i64::from(limit).into()]).await?;
-        let read = rows.iter().map(|row| job(&mut Cells::new(row)));
-        read.collect::<Result<_, BadRow>>().map_err(unavailable)
+    async fn jobs(&self, page: PageRequest) -> Result<Page<Job>, Unavailable> {
+        let (is_after, order, end) = match page.order {
+            Order::Newest => ("<", "DESC", i64::MAX),
+            Order::Oldest => (">", "ASC", -1),
+        };
+        let sql = format!(
+            "SELECT seq, {JOB} FROM jobs WHERE seq {is_after} $1 ORDER BY seq {order} LIMIT $2"
+        );
+        let after = page.after.map_or(end, |PageCursor(after)| after);
+        let limit = page.limit.clamp(1, PAGE_MAX);
+        // One row more says that there is a next page.
+        let rows = self.query(&sql, [after.into(), (i64::from(limit) + 1).into()]).await?;
+        let read = rows.iter().map(|row| {
+            let mut cells = Cells::new(row);
+            Ok((PageCursor(cells.int()?), job(&mut cells)?))
+        });
+        let mut rows = read.collect::<Result<Vec<_>, BadRow>>().map_err(unavailable)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().map(|(cursor, _)| *cursor).filter(|_| has_more);
+        Ok(Page { rows: rows.into_iter().map(|(_, job)| job).collect(), next })
     }
 }

@@ -1,22 +1,23 @@
-//! The directory: wallets, API keys and operations, by pages, by id and by name.
+//! The directory: what a book has and who administers it, by pages, by id and by name.
 
 use async_trait::async_trait;
-use holdfast_domain::account::WalletRecord;
+use holdfast_domain::account::{AdminKey, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::{ApiKeyId, Directory, Micros, OperationId, WalletId};
+use holdfast_domain::{AdminKeyId, ApiKeyId, Directory, Micros, OperationId, WalletId};
 use sea_orm::sea_query::Query;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QueryTrait, Select};
 
 use super::operation::operations;
 use super::page::{numbers, page, sparse_page};
 use super::report::{in_force, is_in_force, refunds};
-use super::{ReadError, ReadTransaction};
+use super::{ReadError, ReadTransaction, administration};
 use crate::Store;
-use crate::entity::{api_key, credential, wallet};
+use crate::entity::{admin_key, api_key, credential, wallet};
 use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::listing::{
-    ApiKeyFilter, ApiKeyListing, ApiKeyState, OperationFilter, OperationListing, Page, PageRequest,
+    AdminKeyState, ApiKeyFilter, ApiKeyListing, ApiKeyState, OperationFilter, OperationListing,
+    Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
 };
 
 #[async_trait]
@@ -69,6 +70,39 @@ impl Directory for Store {
         request: PageRequest,
     ) -> Result<Page<OperationListing>, Unavailable> {
         self.read_transaction(move |db| Box::pin(operations(db, filter, request))).await
+    }
+
+    async fn postings(
+        &self,
+        filter: PostingFilter,
+        request: PageRequest,
+    ) -> Result<Page<PostingListing>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(administration::postings(db, filter, request)))
+            .await
+    }
+
+    async fn admin_keys(
+        &self,
+        state: Option<AdminKeyState>,
+        request: PageRequest,
+    ) -> Result<Page<AdminKey>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(administration::admin_keys(db, state, request)))
+            .await
+    }
+
+    async fn admin_key(&self, id: AdminKeyId) -> Result<Option<AdminKey>, Unavailable> {
+        let id = id.to_bytes().to_vec();
+        let of_id = admin_key::Entity::find().filter(admin_key::Column::Id.eq(id));
+        let found: Vec<(i64, AdminKey)> = self.select(of_id.as_query()).await?;
+        Ok(found.into_iter().next().map(|(_, admin_key)| admin_key))
+    }
+
+    async fn trail(
+        &self,
+        filter: TrailFilter,
+        request: PageRequest,
+    ) -> Result<Page<TrailListing>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(administration::trail(db, filter, request))).await
     }
 
     async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {

@@ -1,4 +1,4 @@
-//! The statements behind [`crate::statement`]. Nothing is sorted but the entries that are shown:
+//! The statements behind [`Statement`]. Nothing is sorted but the entries that are shown:
 //! sums need no order, and the newest entries are kept while the wallet's transfers are passed by.
 //! Those are found through indexes that hold nothing else, the wide rows of operations are not
 //! read.
@@ -8,16 +8,15 @@
 
 use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, PostingKind};
-use holdfast_domain::ports::{LedgerEntry, LedgerSource, Unavailable};
+use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::{Micros, OperationId, PostingId};
 use sea_orm::{QueryResult, Value};
 
 use super::{ReadError, ReadTransaction};
-use crate::Store;
 use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
-use crate::statement::{Statement, StatementBalance};
 use holdfast_domain::listing::Period;
+use holdfast_domain::report::{Statement, StatementBalance};
 
 /// The last transfers of a wallet in a period, oldest first. Those of one moment were committed
 /// together: what pays comes before what is paid from it, and refunds come last.
@@ -49,23 +48,7 @@ FROM (
     WHERE t.wallet_id = $1 AND t.created_at < $3
 ) AS l";
 
-impl Store {
-    /// The statement of a wallet over a period, with at most its last `limit` entries.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read, or its transfers come to no amount.
-    pub async fn statement(
-        &self,
-        wallet: WalletId,
-        period: Period,
-        limit: u32,
-    ) -> Result<Statement, Unavailable> {
-        self.read_transaction(move |db| Box::pin(read(db, wallet, period, limit))).await
-    }
-}
-
-async fn read(
+pub(super) async fn read(
     db: &mut ReadTransaction,
     wallet: WalletId,
     period: Period,

@@ -1,4 +1,4 @@
-//! Reports of usage, the queries behind [`crate::usage`].
+//! Reports of usage, the queries behind [`holdfast_domain::report`].
 //!
 //! ```text
 //!             period.from            whole hours            period.to
@@ -18,7 +18,6 @@ mod summing;
 use std::ops::Range;
 
 use holdfast_domain::limits::Counter;
-use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
 use sea_orm::sea_query::SelectStatement;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
@@ -28,12 +27,12 @@ use self::facts::{HOUR, Scope, Selection};
 use super::page::numbers;
 use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
-use crate::Store;
 use crate::entity::{api_key, operation, posting, wallet};
 use crate::rows::{self, BadRow, Cells};
 use crate::usage::hour::SummingPosition;
-use crate::usage::{GroupBy, GroupKey, Names, Sums, Totals, UsageFilter, UsageQuery, UsageRow};
+use crate::usage::{GroupKey, Names, Sums};
 use holdfast_domain::listing::Period;
+use holdfast_domain::report::{GroupBy, Totals, UsageFilter, UsageQuery, UsageRow};
 
 /// Operations that are summed at once.
 const PAGE: usize = 20_000;
@@ -43,17 +42,6 @@ const NAMES: usize = 500;
 
 const SUMMED: &str = "SELECT steps, operations_to, postings_to FROM usage_summed";
 
-impl Store {
-    /// Usage that finished in a period, summed for each group and currency, sorted by both.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read, or a sum does not fit into 64 bits.
-    pub async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, Unavailable> {
-        self.report_transaction(move |db| Box::pin(report(db, query))).await
-    }
-}
-
 /// A report in the making.
 struct Report<'r> {
     db: &'r ReadTransaction,
@@ -62,7 +50,7 @@ struct Report<'r> {
     sums: Sums,
 }
 
-async fn report(
+pub(super) async fn report(
     db: &ReadTransaction,
     UsageQuery { by, filter, period }: UsageQuery,
 ) -> Result<Vec<UsageRow>, ReadError> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::audit::{BadTrailHead, TrailHead};
 use holdfast_domain::job::{Job, JobEnding, JobKind, JobLease, JobState, JobStep};
 use holdfast_domain::operation::Node;
 use holdfast_domain::{Incarnation, JobId, NodeName, Timestamp};
@@ -11,7 +12,7 @@ use crate::dialect::Dialect;
 
 /// The columns that [`job`] reads, of `jobs`.
 pub(crate) const JOB: &str = "id, kind, state, step_done, step_of, step_place, report, owner, \
-    incarnation, lease_ends_at, created_at, started_at, finished_at";
+    incarnation, lease_ends_at, created_at, started_at, finished_at, since";
 
 /// Numbers of jobs back to which those are kept that have ended.
 const KEPT: i64 = 1_000;
@@ -24,6 +25,7 @@ pub(crate) enum JobWrite {
     Start {
         id: JobId,
         kind: JobKind,
+        since: Option<TrailHead>,
     },
     Claim {
         owner: Node,
@@ -60,7 +62,8 @@ impl JobWrite {
                  AND seq <= (SELECT max(seq) FROM jobs) - {KEPT}"
             ),
             Self::Start { .. } => format!(
-                "INSERT INTO jobs (id, kind, state, created_at) VALUES ($1, $2, 'queued', $3)
+                "INSERT INTO jobs (id, kind, state, since, created_at)
+                 VALUES ($1, $2, 'queued', $3, $4)
                  ON CONFLICT (id) DO NOTHING RETURNING {JOB}"
             ),
             Self::Claim { .. } => {
@@ -103,8 +106,10 @@ impl JobWrite {
         let at = |moment: Timestamp| JobBind::Int(moment.as_micros());
         match self {
             Self::Prune => Vec::new(),
-            Self::Start { id, kind } => {
-                vec![JobBind::Bytes(id.to_bytes().to_vec()), text(kind.label()), at(now)]
+            Self::Start { id, kind, since } => {
+                let id = JobBind::Bytes(id.to_bytes().to_vec());
+                let since = JobBind::Text(since.map(|head| head.to_string()));
+                vec![id, text(kind.label()), since, at(now)]
             }
             Self::Claim { owner, lease } => {
                 let Node { name, incarnation } = owner;
@@ -165,7 +170,13 @@ pub(crate) fn job(cells: &mut Cells<'_>) -> Result<Job, BadRow> {
         created_at: cells.timestamp()?,
         started_at: cells.opt_timestamp()?,
         finished_at: cells.opt_timestamp()?,
+        since: since(cells)?,
     })
+}
+
+fn since(cells: &mut Cells<'_>) -> Result<Option<TrailHead>, BadRow> {
+    let Some(text) = cells.opt_text()? else { return Ok(None) };
+    text.parse().map(Some).map_err(|_bad: BadTrailHead| BadRow::Value(cells.next))
 }
 
 fn lease(cells: &mut Cells<'_>) -> Result<Option<JobLease>, BadRow> {

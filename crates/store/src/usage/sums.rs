@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::usage::MeterKind;
-use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
-
-use super::{Group, Totals, UsageRow};
+use holdfast_domain::report::{Group, Totals, UsageRow};
+use holdfast_domain::{ApiKeyId, Currency, Timestamp, WalletId};
 
 /// A sum that does not fit into 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -99,44 +97,5 @@ impl GroupKey {
             Self::Wallet(id) => Group::Wallet { name: name(id.to_bytes()), id },
             Self::Route(route) => Group::Route(route),
         }
-    }
-}
-
-impl Totals {
-    /// Sums over no operation.
-    pub(crate) const NOTHING: Self = Self {
-        completed: 0,
-        refused: 0,
-        abandoned: 0,
-        estimated: 0,
-        meters: [0; MeterKind::COUNT],
-        charge: Micros::ZERO,
-        shortfall: Micros::ZERO,
-        refunded: Micros::ZERO,
-        exposure: Micros::ZERO,
-        costed: 0,
-        provider_cost: Micros::ZERO,
-        margin: Micros::ZERO,
-    };
-
-    fn plus(&self, more: &Self) -> Option<Self> {
-        let mut meters = self.meters;
-        for (count, more) in meters.iter_mut().zip(more.meters) {
-            *count = count.checked_add(more)?;
-        }
-        Some(Self {
-            completed: self.completed.checked_add(more.completed)?,
-            refused: self.refused.checked_add(more.refused)?,
-            abandoned: self.abandoned.checked_add(more.abandoned)?,
-            estimated: self.estimated.checked_add(more.estimated)?,
-            meters,
-            charge: self.charge.plus(more.charge)?,
-            shortfall: self.shortfall.plus(more.shortfall)?,
-            refunded: self.refunded.plus(more.refunded)?,
-            exposure: self.exposure.plus(more.exposure)?,
-            costed: self.costed.checked_add(more.costed)?,
-            provider_cost: self.provider_cost.plus(more.provider_cost)?,
-            margin: self.margin.plus(more.margin)?,
-        })
     }
 }

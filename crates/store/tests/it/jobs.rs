@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use holdfast_domain::audit::TrailHead;
 use holdfast_domain::job::{JobEnding, JobKind, JobState, JobStep};
+use holdfast_domain::listing::{Order, PageRequest};
 use holdfast_domain::operation::Node;
 use holdfast_domain::{JobId, Jobs, NodeName};
 use holdfast_testkit::join::join_all;
@@ -22,22 +24,29 @@ fn step(done: u64) -> JobStep {
     JobStep { done, of: 9, place, report }
 }
 
+fn page(limit: u32) -> PageRequest {
+    PageRequest::first(Order::Newest, limit)
+}
+
 async fn start(home: &impl Home) -> JobId {
     let id = sample::fresh();
-    home.store().start(id, JobKind::Verification).await.unwrap();
+    home.store().start(id, JobKind::Verification, None).await.unwrap();
     id
 }
 
 async fn a_job_is_queued_once(home: &impl Home) {
     let (store, id) = (home.store(), sample::fresh());
-    let job = store.start(id, JobKind::Verification).await.unwrap();
+    let job = store.start(id, JobKind::Verification, None).await.unwrap();
     assert_eq!((job.id, job.state, job.step.clone()), (id, JobState::Queued, JobStep::default()));
     assert_eq!((job.lease.clone(), job.started_at, job.finished_at), (None, None, None));
     let owner = node("one");
     let claimed = store.claim(&owner, LEASE).await.unwrap().unwrap();
-    assert_eq!(store.start(id, JobKind::Verification).await.unwrap(), claimed);
-    assert_eq!(store.jobs(9).await.unwrap(), [claimed]);
+    assert_eq!(store.start(id, JobKind::Verification, None).await.unwrap(), claimed);
+    assert_eq!(store.jobs(page(9)).await.unwrap().rows, [claimed]);
     assert_eq!(store.job(sample::fresh()).await.unwrap(), None);
+    let since = Some(TrailHead { seq: 7, mac: [9; 32] });
+    let another = store.start(sample::fresh(), JobKind::Verification, since).await.unwrap();
+    assert_eq!((another.since, store.job(another.id).await.unwrap()), (since, Some(another)));
 }
 
 async fn jobs_are_claimed_in_their_order_and_once(home: &impl Home) {
@@ -55,8 +64,12 @@ async fn jobs_are_claimed_in_their_order_and_once(home: &impl Home) {
         assert!(owners.contains(&lease.owner));
         assert_eq!(lease.ends_at, job.started_at.unwrap().after(LEASE));
     }
-    let newest: Vec<_> = store.jobs(2).await.unwrap().into_iter().map(|job| job.id).collect();
+    let newest: Vec<_> =
+        store.jobs(page(2)).await.unwrap().rows.into_iter().map(|job| job.id).collect();
     assert_eq!(newest, [ids[2], ids[1]]);
+    let next = store.jobs(page(2)).await.unwrap().next;
+    let rest = store.jobs(PageRequest { after: next, ..page(2) }).await.unwrap();
+    assert_eq!((rest.rows.len(), rest.rows[0].id, rest.next), (1, ids[0], None));
 }
 
 async fn a_job_goes_on_with_another_owner_when_the_lease_has_ended(home: &impl Home) {
@@ -134,7 +147,7 @@ async fn old_jobs_go_when_a_new_one_comes(home: &impl Home) {
     let newest = start(home).await;
     assert_eq!(raw.number(sql).await, 1_000 + 2, "the queued one, and the new one");
     assert_eq!(raw.number("SELECT min(seq) FROM jobs WHERE seq > 1").await, 101);
-    assert_eq!(home.store().jobs(1).await.unwrap()[0].id, newest);
+    assert_eq!(home.store().jobs(page(1)).await.unwrap().rows[0].id, newest);
 }
 
 async fn a_row_that_makes_no_sense_is_refused(home: &impl Home) {

@@ -3,8 +3,8 @@
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::listing::Period;
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
+use holdfast_domain::report::{Reports as _, Statement, StatementBalance};
 use holdfast_domain::{Event, Operation, Timestamp};
-use holdfast_store::statement::{Statement, StatementBalance};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;
 

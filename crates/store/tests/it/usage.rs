@@ -7,10 +7,12 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::listing::Period;
 use holdfast_domain::listing::{OperationFilter, Order};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::report::{
+    Group, GroupBy, Grouping, Reports as _, Totals, UsageFilter, UsageQuery, UsageRow,
+};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Event, Micros, Operation, Phase, Timestamp, WalletId};
 use holdfast_store::Store;
-use holdfast_store::usage::{Group, GroupBy, Grouping, Totals, UsageFilter, UsageQuery, UsageRow};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;

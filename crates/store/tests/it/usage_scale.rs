@@ -11,9 +11,10 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::listing::Period;
+use holdfast_domain::report::{GroupBy, Grouping, Reports as _, UsageFilter, UsageQuery};
 use holdfast_domain::{Timestamp, WalletId};
 use holdfast_store::Store;
-use holdfast_store::usage::{GroupBy, Grouping, SummingProgress, UsageFilter, UsageQuery};
+use holdfast_store::usage::SummingProgress;
 
 use crate::raw::Raw;
 use crate::scratch::Home;

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::listing::Period;
+use holdfast_domain::report::{
+    Group, GroupBy, Grouping, Reports as _, Totals, UsageFilter, UsageQuery, UsageRow,
+};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use holdfast_store::Store;
-use holdfast_store::usage::{
-    Group, GroupBy, Grouping, SummingProgress, Totals, UsageFilter, UsageQuery, UsageRow,
-};
+use holdfast_store::usage::SummingProgress;
 use holdfast_testkit::laws::tenant::Tenant;
 use holdfast_testkit::{Dice, sample};
 

@@ -5,7 +5,7 @@
 
 use holdfast_domain::report::{ModelUsage, UsageInterval};
 use holdfast_domain::usage::MeterKind;
-use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp};
+use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 use serde::Serialize;
 
 use super::{CountsView, rfc3339};
@@ -16,17 +16,25 @@ use crate::render::Raw;
 pub struct UsageReportView {
     object: &'static str,
     api_key_id: String,
+    /// Wallet, where the sums are of all its API keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wallet_id: Option<String>,
     from: String,
     to: String,
     data: Vec<UsageIntervalView>,
 }
 
 impl UsageReportView {
-    /// Shows the sums of an API key from one moment on, and before another.
+    /// Shows the sums of an API key, or of its wallet, from one moment on, and before another.
     #[must_use]
-    pub fn of(api_key: ApiKeyId, [from, to]: [Timestamp; 2], data: Vec<UsageIntervalView>) -> Self {
+    pub fn of(
+        (api_key, wallet): (ApiKeyId, Option<WalletId>),
+        [from, to]: [Timestamp; 2],
+        data: Vec<UsageIntervalView>,
+    ) -> Self {
         let [from, to] = [from, to].map(rfc3339);
-        Self { object: "usage", api_key_id: api_key.to_string(), from, to, data }
+        let (api_key_id, wallet_id) = (api_key.to_string(), wallet.map(|id| id.to_string()));
+        Self { object: "usage", api_key_id, wallet_id, from, to, data }
     }
 }
 

@@ -50,6 +50,7 @@ fn usage_report() -> Value {
         json!({
             "object": word("usage"),
             "api_key_id": uuid(),
+            "wallet_id": described(uuid(), "Where the key was issued to read its whole wallet: the sums are of all its keys."),
             "from": moment(),
             "to": moment(),
             "data": array(row, 0, None),

@@ -12,35 +12,16 @@ use holdfast_accounts::Reference;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::listing::Period;
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::{Currency, Micros, Timestamp};
+use holdfast_domain::report::{Reports as _, Statement, StatementBalance, StatementEntry};
 use holdfast_store::Store;
-use holdfast_store::statement::{Statement, StatementBalance, StatementEntry};
 use holdfast_wire::api::{BalanceView, LedgerEntryView, StatementView, rfc3339};
+use holdfast_wire::csv;
 
 use super::find;
-use crate::csv;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note, text};
 
 const HEAD: [&str; 8] = ["at", "kind", "debit", "credit", "amount", "available", "held", "source"];
-
-/// Columns of CSV: the balances are those after the entry, as the opening and the closing row have
-/// them.
-const CSV: [&str; 13] = [
-    "at",
-    "kind",
-    "debit",
-    "credit",
-    "amount_micros",
-    "available_micros",
-    "held_micros",
-    "operation_id",
-    "generation",
-    "posting_id",
-    "reason",
-    "currency",
-    "omitted_entries",
-];
 
 /// Format of a statement: CSV, or one of the formats that every command has.
 pub(super) enum StatementFormat {
@@ -72,7 +53,7 @@ pub(super) async fn run(
     let statement = statement.context("the book was not read")?;
     let Statement { opening, entries, omitted, closing } = &statement;
     let output = match form {
-        StatementFormat::Csv => return text(&spell_csv(&statement, period, wallet.currency)),
+        StatementFormat::Csv => return text(&csv::statement(&statement, period, wallet.currency)),
         StatementFormat::Output(output) => output,
     };
     let view = StatementView {
@@ -102,81 +83,6 @@ pub(super) async fn run(
         ));
     }
     Ok(())
-}
-
-/// The opening balance, the entries, the closing balance; what a row has none of is empty.
-fn spell_csv(statement: &Statement, period: Period, currency: Currency) -> String {
-    let Statement { opening, entries, omitted, closing } = statement;
-    let currency = currency.to_string();
-    let total = |kind: &str, at: Option<Timestamp>, balance: StatementBalance, omitted: String| {
-        let StatementBalance { available, held } = balance;
-        let at = at.map(rfc3339).unwrap_or_default();
-        let [available, held] = [available, held].map(|amount| amount.get().to_string());
-        let none = String::new;
-        csv::record(
-            [
-                at,
-                kind.to_owned(),
-                none(),
-                none(),
-                none(),
-                available,
-                held,
-                none(),
-                none(),
-                none(),
-                none(),
-                currency.clone(),
-                omitted,
-            ]
-            .iter()
-            .map(String::as_str),
-        )
-    };
-    let mut text = csv::record(CSV);
-    text.push_str(&total("opening", period.from, *opening, omitted.to_string()));
-    for entry in entries {
-        text.push_str(&csv::record(csv_row(entry, &currency).iter().map(String::as_str)));
-    }
-    text.push_str(&total("closing", period.to, *closing, String::new()));
-    text
-}
-
-fn csv_row(
-    StatementEntry { transfer, posted, after }: &StatementEntry,
-    currency: &str,
-) -> [String; CSV.len()] {
-    let micros = |amount: Micros| amount.get().to_string();
-    let none = String::new;
-    let (operation, generation, posting) = match transfer.source {
-        LedgerSource::Operation(id, generation) => (id.to_string(), generation.to_string(), none()),
-        LedgerSource::Posting(id) => {
-            let refunded = match posted {
-                Some(PostingKind::Refund(operation)) => operation.to_string(),
-                None | Some(PostingKind::Deposit | PostingKind::Adjustment(_)) => none(),
-            };
-            (refunded, none(), id.to_string())
-        }
-    };
-    let reason = match posted {
-        Some(PostingKind::Adjustment(reason)) => csv::chosen(reason),
-        None | Some(PostingKind::Deposit | PostingKind::Refund(_)) => none(),
-    };
-    [
-        rfc3339(transfer.at),
-        transfer.kind.to_owned(),
-        transfer.debit.label().to_owned(),
-        transfer.credit.label().to_owned(),
-        micros(transfer.amount),
-        micros(after.available),
-        micros(after.held),
-        operation,
-        generation,
-        posting,
-        reason,
-        currency.to_owned(),
-        none(),
-    ]
 }
 
 const fn view(balance: StatementBalance) -> BalanceView {

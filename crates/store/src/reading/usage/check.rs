@@ -17,8 +17,8 @@ use super::summing::KEYS;
 use super::{pages, summed};
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::{BadRow, Cells};
-use crate::usage::UsageFilter;
 use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS};
+use holdfast_domain::report::UsageFilter;
 
 /// Hours whose mismatches are told; more are counted.
 const TOLD: usize = 1_000;

@@ -21,7 +21,7 @@ use crate::entity::operation::{self, Column};
 use crate::entity::{posting, usage_hour, wallet};
 use crate::reading::report::total;
 use crate::usage::hour::{SUM_COLUMNS, SUMS};
-use crate::usage::{GroupBy, UsageFilter};
+use holdfast_domain::report::{GroupBy, UsageFilter};
 
 /// Microseconds of an hour.
 pub(crate) const HOUR: i64 = 3_600_000_000;

@@ -36,9 +36,10 @@ use crate::entity::{operation, posting};
 use crate::reading::page::{first_at, numbers};
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
+use crate::usage::SummingProgress;
 use crate::usage::hour::{self, HourKey, HourSums, SummingPosition, SummingStep};
-use crate::usage::{GroupBy, SummingProgress, UsageFilter};
 use crate::{Store, WriteBackend};
+use holdfast_domain::report::{GroupBy, UsageFilter};
 
 /// Age at which an operation is summed: nobody is still committing one that is older.
 const SETTLED: Duration = Duration::from_secs(600);

@@ -3,9 +3,9 @@
 //! opening balance, the entries and the closing balance always add up. The wallet's own row is not
 //! asked.
 
-use holdfast_domain::Micros;
-use holdfast_domain::ledger::{Account, PostingKind};
-use holdfast_domain::ports::LedgerEntry;
+use crate::Micros;
+use crate::ledger::{Account, PostingKind};
+use crate::ports::LedgerEntry;
 
 /// Balance of a wallet at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +43,16 @@ pub struct Statement {
 /// Amounts that no wallet can have: the book is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the transfers come to more than an amount can be")]
-pub(crate) struct AmountOverflow;
+pub struct AmountOverflow;
 
 impl Statement {
     /// Counts back from the end. `lines` are the last of the period, oldest first, and `omitted`
     /// how many of it come before them.
-    pub(crate) fn of(
+    ///
+    /// # Errors
+    ///
+    /// [`AmountOverflow`] where the entries come to no amount.
+    pub fn of(
         lines: Vec<(LedgerEntry, Option<PostingKind>)>,
         omitted: u64,
         closing: StatementBalance,

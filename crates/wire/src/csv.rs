@@ -1,8 +1,19 @@
 //! Comma-separated values as RFC 4180 has them: a name above each column, lines that end in CR LF,
 //! and quotes where a field needs them. Not a reader.
+//!
+//! Reports for spreadsheets and programs, the same through every door: amounts in integer micros,
+//! which no spreadsheet rounds, moments in RFC 3339, ids beside names. Texts that people chose cannot
+//! begin a formula ([`chosen`]); numbers are never touched.
+
+mod statement;
+mod usage;
+
+pub use self::statement::statement;
+pub use self::usage::{CostColumns, group_name, usage};
 
 /// A record: its fields with commas between, and CR LF at its end.
-pub(crate) fn record<'f>(fields: impl IntoIterator<Item = &'f str>) -> String {
+#[must_use]
+pub fn record<'f>(fields: impl IntoIterator<Item = &'f str>) -> String {
     let fields: Vec<_> = fields.into_iter().map(field).collect();
     fields.join(",") + "\r\n"
 }
@@ -18,7 +29,8 @@ fn field(text: &str) -> String {
 /// A text that somebody chose, so that a spreadsheet shows it: one that begins like a formula gets
 /// an apostrophe in front, which spreadsheets take for text. Who wants the exact text has the id
 /// beside it.
-pub(crate) fn chosen(text: &str) -> String {
+#[must_use]
+pub fn chosen(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         format!("'{text}")
     } else {

@@ -1,0 +1,65 @@
+//! Jobs: started, listed, shown. Whichever process has time for it does one.
+//!
+//! A job changes nothing in the book, and yet its start has a row of the trail: an audit takes half
+//! of a processor, and who asked what is worth as much as what was found. That row is committed first;
+//! the job is queued after it, under the id that the row names. A sender that died between the two
+//! repeats its request, and the job is queued then.
+
+use holdfast_domain::JobId;
+use holdfast_domain::account::{AccountAction, Thing, UseCase};
+use holdfast_domain::audit::TrailHead;
+use holdfast_domain::job::{Job, JobKind};
+use holdfast_domain::listing::{Page, PageRequest};
+use uuid::Uuid;
+
+use crate::{Accounts, AccountsError, Outcome, Principal, Request, ThingKind};
+
+impl Accounts {
+    /// Starts a job. `since` is a head of the trail that was printed before.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn start_job(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        kind: JobKind,
+        since: Option<TrailHead>,
+    ) -> Result<Outcome<Job>, AccountsError> {
+        principal.authorize(UseCase::JobCreate)?;
+        let job = JobId::from(Uuid::new_v4());
+        let since_text = since.map(|head| head.to_string());
+        let action = AccountAction::StartJob { job, kind: kind.label(), since: since_text };
+        let done = self.change(principal, request, action).await?;
+        let id = |thing: &Thing| if let Thing::Job(id) = thing { Some(*id) } else { None };
+        let id = done.things.iter().find_map(id).unwrap_or(job);
+        // A job that is queued already stays as it is.
+        let thing = self.book.start(id, kind, since).await?;
+        Ok(Outcome { thing, replayed: done.replayed })
+    }
+
+    /// Jobs, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn jobs(
+        &self,
+        principal: &Principal,
+        page: PageRequest,
+    ) -> Result<Page<Job>, AccountsError> {
+        principal.authorize(UseCase::JobRead)?;
+        Ok(self.book.jobs(page).await?)
+    }
+
+    /// The job of this id.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`], for one that is not kept any more too.
+    pub async fn job(&self, principal: &Principal, id: JobId) -> Result<Job, AccountsError> {
+        principal.authorize(UseCase::JobRead)?;
+        self.book.job(id).await?.ok_or(AccountsError::NotFound(ThingKind::Job))
+    }
+}

@@ -1,0 +1,71 @@
+//! What is on offer: models, prices, and the nodes that serve them.
+//!
+//! Prices are the book's, which has every version that was ever configured, future ones too. Models,
+//! their routes and the health of those are what this process knows. Holders see what callers see:
+//! no route, and no node.
+
+use holdfast_domain::Currency;
+use holdfast_domain::account::UseCase;
+use holdfast_domain::listing::NodeListing;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::offer::ModelOffer;
+use holdfast_domain::price::PriceVersion;
+
+use crate::{Accounts, AccountsError, Principal};
+
+/// Models on offer, for whoever asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedModels {
+    /// The models; without routes, where the principal may not see any.
+    pub models: Vec<ModelOffer>,
+    /// False where the principal may not see routes.
+    pub shows_routes: bool,
+}
+
+impl Accounts {
+    /// The models that this process serves, with their routes as far as the principal may see them.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Unset`] where this process serves none, as the command line does.
+    pub fn models(&self, principal: &Principal) -> Result<OfferedModels, AccountsError> {
+        principal.authorize(UseCase::ModelRead)?;
+        let offers = self.offers.as_ref();
+        let offers = offers.ok_or(AccountsError::Unset("this process serves no models"))?;
+        let (mut models, shows_routes) = (offers.models(), principal.sees_routes());
+        if !shows_routes {
+            models.iter_mut().for_each(|model| model.routes.clear());
+        }
+        Ok(OfferedModels { models, shows_routes })
+    }
+
+    /// Price versions, the newest of each model and currency first.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn prices(
+        &self,
+        principal: &Principal,
+        model: Option<&PublicModelId>,
+        currency: Option<Currency>,
+    ) -> Result<Vec<PriceVersion>, AccountsError> {
+        principal.authorize(UseCase::PriceRead)?;
+        let mut prices = self.book.price_versions().await?;
+        prices.retain(|price| {
+            let is_of_model = model.is_none_or(|model| price.id.model() == Some(model.as_str()));
+            is_of_model && currency.is_none_or(|currency| currency == price.currency)
+        });
+        Ok(prices)
+    }
+
+    /// The nodes whose names are in the book, and whether each is alive.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeListing>, AccountsError> {
+        principal.authorize(UseCase::NodeRead)?;
+        Ok(self.book.nodes().await?)
+    }
+}

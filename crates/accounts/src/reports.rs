@@ -1,0 +1,153 @@
+//! Reports: usage, and statements of wallets.
+//!
+//! What a role may not see is refused or marked here, and left out by every door: support and holders
+//! see no costs, and holders no routes, which are the operator's.
+//!
+//! A report is bounded: whole hours, which are summed beforehand, and [`ROWS_MAX`] rows. A statement
+//! comes in pages from its end. All entries of one moment are on one page, because a moment is all
+//! that a page leads on with; so a page may be longer than its limit.
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::listing::{PageCursor, PageRequest, Period};
+use holdfast_domain::report::{GroupBy, Statement, UsageQuery, UsageRow};
+
+use crate::{Accounts, AccountsError, Principal, Reference};
+
+/// Most rows of a report of usage.
+const ROWS_MAX: usize = 20_000;
+/// Most entries that are read for one page of a statement.
+const ENTRIES_MAX: u32 = 20_000;
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// A report of usage, for whoever asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageReport {
+    /// The sums, by group and currency.
+    pub rows: Vec<UsageRow>,
+    /// False where the principal may not see what usage cost the operator.
+    pub shows_costs: bool,
+}
+
+/// A page of a wallet's statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementPage {
+    /// The wallet.
+    pub wallet: WalletRecord,
+    /// The entries of the page, oldest first, with the balances before and after them.
+    pub statement: Statement,
+    /// Place of the page before it in time, where the period has earlier entries.
+    pub next: Option<PageCursor>,
+}
+
+impl Accounts {
+    /// Usage that finished in a period, summed by groups.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn usage(
+        &self,
+        principal: &Principal,
+        query: UsageQuery,
+    ) -> Result<UsageReport, AccountsError> {
+        principal.authorize(UseCase::UsageRead)?;
+        let shows_costs = principal.sees_costs();
+        let by_route = query.by.keys().any(|by| by == GroupBy::Route);
+        if !principal.sees_routes() && (by_route || query.filter.route.is_some()) {
+            let field = if by_route { "by" } else { "route" };
+            let message = "routes are the operator's: leave them out".to_owned();
+            return Err(AccountsError::Invalid { field, message });
+        }
+        refuse_parts_of_hours(query.period)?;
+        let mut query = query;
+        match (principal.only_wallet(), query.filter.wallet) {
+            (Some(own), Some(asked)) if own != asked => {
+                return Ok(UsageReport { rows: Vec::new(), shows_costs });
+            }
+            (own, asked) => query.filter.wallet = own.or(asked),
+        }
+        let rows = self.book.usage(query).await?;
+        if rows.len() > ROWS_MAX {
+            return Err(AccountsError::Invalid {
+                field: "by",
+                message: format!(
+                    "the report has more than {ROWS_MAX} rows: ask for a shorter period, longer \
+                     intervals or fewer groups"
+                ),
+            });
+        }
+        Ok(UsageReport { rows, shows_costs })
+    }
+
+    /// The statement of a wallet over a period: the last entries of it, or those before a page.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn statement(
+        &self,
+        principal: &Principal,
+        wallet: &Reference,
+        period: Period,
+        page: PageRequest,
+    ) -> Result<StatementPage, AccountsError> {
+        principal.authorize(UseCase::StatementRead)?;
+        let wallet = self.reachable_wallet(principal, wallet).await?;
+        // The entries before a page are those of the moments before its first one.
+        let to = page.after.map(|PageCursor(at)| Timestamp::from_micros(at)).or(period.to);
+        let period = Period { to, ..period };
+        let mut limit = page.limit.clamp(1, ENTRIES_MAX);
+        loop {
+            let statement = self.book.statement(wallet.wallet.id, period, limit).await?;
+            if let Some(statement) = from_whole_moment(statement) {
+                let first = statement.entries.first().map(|entry| entry.transfer.at.as_micros());
+                let next = first.filter(|_| statement.omitted > 0).map(PageCursor);
+                return Ok(StatementPage { wallet, statement, next });
+            }
+            // More entries of one moment than the page has room for: a batch made them together.
+            if limit >= ENTRIES_MAX {
+                return Err(AccountsError::Invalid {
+                    field: "limit",
+                    message: format!("more than {ENTRIES_MAX} entries are of one moment"),
+                });
+            }
+            limit = limit.saturating_mul(4).min(ENTRIES_MAX);
+        }
+    }
+}
+
+/// The statement without the entries of its first moment, where earlier ones of that moment may have
+/// been left out; `None` where nothing would be left.
+fn from_whole_moment(mut statement: Statement) -> Option<Statement> {
+    if statement.omitted == 0 {
+        return Some(statement);
+    }
+    let cut = statement.entries.first()?.transfer.at;
+    let entries = statement.entries.iter();
+    let count = entries.take_while(|entry| entry.transfer.at == cut).count();
+    if count == statement.entries.len() {
+        return None;
+    }
+    for entry in statement.entries.drain(..count) {
+        statement.opening = entry.after;
+        statement.omitted = statement.omitted.saturating_add(1);
+    }
+    Some(statement)
+}
+
+/// Refuses bounds within an hour: what is not summed by the hour is found among all operations.
+fn refuse_parts_of_hours(Period { from, to }: Period) -> Result<(), AccountsError> {
+    for (field, bound) in [("from", from), ("to", to)] {
+        if bound.is_some_and(|at| at.as_micros().rem_euclid(HOUR_MICROS) != 0) {
+            let message =
+                "a report is of whole hours, in UTC: send the first moment of one".to_owned();
+            return Err(AccountsError::Invalid { field, message });
+        }
+    }
+    if from.zip(to).is_some_and(|(from, to)| from >= to) {
+        let message = "the end is not after the beginning, and is not included".to_owned();
+        return Err(AccountsError::Invalid { field: "to", message });
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The trail: read by owners and auditors, changed by nobody.
+
+use holdfast_domain::account::UseCase;
+use holdfast_domain::listing::{Page, PageRequest, TrailFilter, TrailListing};
+
+use crate::{Accounts, AccountsError, Principal};
+
+impl Accounts {
+    /// Rows of the trail, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn trail(
+        &self,
+        principal: &Principal,
+        filter: TrailFilter,
+        page: PageRequest,
+    ) -> Result<Page<TrailListing>, AccountsError> {
+        principal.authorize(UseCase::AuditRead)?;
+        Ok(self.book.trail(filter, page).await?)
+    }
+}

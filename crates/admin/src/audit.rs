@@ -1,0 +1,126 @@
+//! `/audit`: the trail of administration, newest first.
+//!
+//! Each row shows the head that it was: `number:mac`. Kept elsewhere, it is what a later verification
+//! starts from (`since` of `/jobs`).
+
+use axum::extract::State;
+use holdfast_domain::account::{ActorId, FieldChange, Thing, UseCase};
+use holdfast_domain::listing::{TrailFilter, TrailListing};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::Answer;
+use crate::description::Errors;
+use crate::error::Problem;
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, Params};
+use crate::value::{Moment, parse_some};
+
+/// Filters of the trail, and its page. All filters apply.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TrailQuery {
+    /// Rows about this thing: its kind and its id.
+    #[param(example = "wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11")]
+    thing: Option<String>,
+    /// Rows of this actor: `local`, `admin_key:<id>` or `person:<id>`.
+    actor: Option<String>,
+    /// Rows of this use case.
+    #[param(example = "wallet.suspend")]
+    use_case: Option<String>,
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Row of the trail: who did what, to what, why, and what changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TrailRow)]
+pub(crate) struct TrailRowView {
+    /// Number, one more than that of the row before.
+    seq: u64,
+    /// The head of the trail that the row was: its number and its MAC.
+    head: String,
+    at: Moment,
+    actor: String,
+    /// Network address of the actor, as long as it is kept.
+    address: Option<String>,
+    use_case: &'static str,
+    thing: String,
+    #[schema(format = "uuid")]
+    request_key: String,
+    changes: Vec<FieldChangeView>,
+    reason: Option<String>,
+}
+
+/// Change of one field.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FieldChange)]
+struct FieldChangeView {
+    field: String,
+    /// Value before, as a text; null where there was none.
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl From<FieldChange> for FieldChangeView {
+    fn from(FieldChange { field, before, after }: FieldChange) -> Self {
+        Self { field, before, after }
+    }
+}
+
+impl From<TrailListing> for TrailRowView {
+    fn from(TrailListing { row, address }: TrailListing) -> Self {
+        Self {
+            seq: row.seq,
+            head: row.head().to_string(),
+            at: Moment(row.at),
+            actor: row.actor.to_string(),
+            address,
+            use_case: row.use_case.label(),
+            thing: row.thing.to_string(),
+            request_key: row.request_key.to_string(),
+            changes: row.changes.into_iter().map(FieldChangeView::from).collect(),
+            reason: row.reason,
+        }
+    }
+}
+
+#[utoipa::path(
+    get, path = "/audit", operation_id = "list_trail", tag = "audit", params(TrailQuery),
+    responses((status = 200, description = "A page.", body = List<TrailRowView>), Errors)
+)]
+/// Lists the trail of administration.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<TrailQuery>,
+) -> Result<Answer<List<TrailRowView>>, Problem> {
+    let actor: Option<ActorId> = parse_some("actor", query.actor.as_deref())?;
+    let thing = known("thing", query.thing.as_deref(), Thing::parse)?;
+    let use_case = known("use_case", query.use_case.as_deref(), UseCase::from_label)?;
+    let list = ListId::new("audit", &(&query.thing, &query.actor, &query.use_case));
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let filter = TrailFilter { thing, actor, use_case };
+    Ok(Answer::of(list.list(gate.accounts.trail(&principal, filter, page).await?)))
+}
+
+/// Reads a filter that has to be one of what is known.
+fn known<T>(
+    param: &'static str,
+    text: Option<&str>,
+    read: fn(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let message = match param {
+        "thing" => {
+            "A thing is its kind and its id, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11."
+        }
+        _ => "A use case is a name like wallet.suspend.",
+    };
+    read(text).map(Some).ok_or_else(|| Problem::invalid(param, message))
+}

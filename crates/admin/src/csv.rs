@@ -1,0 +1,110 @@
+//! Answers as CSV, for whoever asks so: by `format=csv`, or by an `Accept` that names `text/csv`.
+//!
+//! A file is whole before it is sent, so each has a bound: its report says which. Its columns are
+//! those of the command line, from one place (`holdfast_wire::csv`).
+
+use axum::extract::FromRequestParts;
+use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::answer::Answer;
+use crate::error::Problem;
+
+/// Format of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReportFormat {
+    Json,
+    Csv,
+}
+
+/// True where `Accept` names CSV, and does not refuse it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AcceptsCsv(bool);
+
+impl AcceptsCsv {
+    /// The format: that of the query, which wins, or what is accepted.
+    pub(crate) fn format(self, asked: Option<ReportFormat>) -> ReportFormat {
+        let accepted = if self.0 { ReportFormat::Csv } else { ReportFormat::Json };
+        asked.unwrap_or(accepted)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for AcceptsCsv {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let values = parts.headers.get_all(ACCEPT).iter();
+        let mut ranges =
+            values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
+        Ok(Self(ranges.any(is_csv)))
+    }
+}
+
+/// True for a range of `Accept` that is CSV; one of quality 0 refuses it.
+fn is_csv(range: &str) -> bool {
+    let mut parts = range.split(';').map(str::trim);
+    let is_csv = parts.next().is_some_and(|range| range.eq_ignore_ascii_case("text/csv"));
+    let is_refused = |quality: &str| {
+        quality.split_once('=').is_some_and(|(name, value)| {
+            name.eq_ignore_ascii_case("q") && value.trim_matches(['0', '.']).is_empty()
+        })
+    };
+    is_csv && !parts.any(is_refused)
+}
+
+/// A report in the format that was asked for.
+#[derive(Debug)]
+pub(crate) enum ReportAnswer<T> {
+    Json(Answer<T>),
+    Csv {
+        text: String,
+        /// Name under which a browser keeps it.
+        file: &'static str,
+    },
+}
+
+impl<T: Serialize> IntoResponse for ReportAnswer<T> {
+    fn into_response(self) -> Response {
+        let (text, file) = match self {
+            Self::Json(answer) => return answer.into_response(),
+            Self::Csv { text, file } => (text, file),
+        };
+        let mut answer = Response::new(text.into());
+        let headers = answer.headers_mut();
+        let content_type = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
+        headers.insert(CONTENT_TYPE, content_type);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(VARY, HeaderValue::from_static("accept"));
+        let disposition = format!("attachment; filename=\"{file}\"");
+        if let Ok(disposition) = HeaderValue::try_from(disposition) {
+            headers.insert(CONTENT_DISPOSITION, disposition);
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_is_what_an_accept_names_and_does_not_refuse() {
+        for (range, expected) in [
+            ("text/csv", true),
+            ("Text/CSV; header=present", true),
+            ("text/csv;q=0.1", true),
+            ("text/csv;q=0", false),
+            ("text/csv; q=0.000", false),
+            ("text/*", false),
+            ("*/*", false),
+            ("application/json", false),
+        ] {
+            assert_eq!(is_csv(range), expected, "{range}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! `/jobs`: work that takes longer than a request, started here and looked at later.
+//!
+//! A job that runs has a report of the pages that it has done. Whether the book is well is said once
+//! all of them are: a half of an audit without a mismatch says nothing.
+
+use axum::extract::State;
+use holdfast_domain::JobId;
+use holdfast_domain::audit::TrailHead;
+use holdfast_domain::job::{Job, JobKind, JobState};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::Answer;
+use crate::description::{ChangeHeader, Errors};
+use crate::error::{Code, Problem};
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
+use crate::value::{JobKindLabel, JobStateLabel, Moment, parse_some};
+
+/// A job to be started.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobDraft {
+    kind: JobKindLabel,
+    /// Head of the trail that an earlier verification or the trail itself has shown: the trail must
+    /// still go through it.
+    #[schema(example = "7:9f2c…")]
+    since: Option<String>,
+    reason: Option<String>,
+}
+
+impl ChangeBody for JobDraft {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// A job.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Job)]
+pub(crate) struct JobView {
+    #[schema(format = "uuid")]
+    id: String,
+    kind: JobKindLabel,
+    state: JobStateLabel,
+    since: Option<String>,
+    /// Rows of the part that it is at, as far as it has looked at them.
+    done: u64,
+    /// Rows that this part has.
+    of: u64,
+    /// True where it was done to its end, and nothing does not match; null before.
+    ok: Option<bool>,
+    created_at: Moment,
+    started_at: Option<Moment>,
+    finished_at: Option<Moment>,
+    /// Name of the node that does it now.
+    node: Option<String>,
+    /// Findings so far; in the answer about one job, not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    report: Option<VerificationReport>,
+}
+
+/// Findings of a verification.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+struct VerificationReport {
+    /// Wallets that were looked at.
+    wallets: u64,
+    /// Operations that were looked at.
+    operations: u64,
+    /// Transfers that were looked at, postings among them.
+    transfers: u64,
+    /// What does not match, the first 1,000.
+    mismatches: Vec<MismatchView>,
+    /// Number of mismatches beyond those.
+    unlisted: u64,
+}
+
+/// Something that does not match.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = Mismatch)]
+struct MismatchView {
+    /// `wallet`, `api_key`, `operation`, `posting` or `book`.
+    subject: String,
+    /// Id of the subject; the book has none.
+    #[schema(format = "uuid")]
+    id: Option<String>,
+    sentence: String,
+}
+
+/// What a view of a job has of its report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Report {
+    Shown,
+    LeftOut,
+}
+
+impl JobView {
+    fn new(job: &Job, shown: Report) -> Result<Self, Problem> {
+        let report = job.step.report.as_deref().map(serde_json::from_str::<VerificationReport>);
+        let report = report.transpose().map_err(|error| {
+            let error: &(dyn std::error::Error + 'static) = &error;
+            tracing::error!(error, job.id = %job.id, "the report of a job cannot be read");
+            Problem::new(Code::InternalError)
+        })?;
+        let is_well =
+            |report: &VerificationReport| report.mismatches.is_empty() && report.unlisted == 0;
+        Ok(Self {
+            id: job.id.to_string(),
+            kind: job.kind.into(),
+            state: job.state.into(),
+            since: job.since.map(|head| head.to_string()),
+            done: job.step.done,
+            of: job.step.of,
+            ok: report.as_ref().map(is_well).filter(|_| job.state == JobState::Done),
+            created_at: Moment(job.created_at),
+            started_at: job.started_at.map(Moment),
+            finished_at: job.finished_at.map(Moment),
+            node: job.lease.as_ref().map(|lease| lease.owner.name.to_string()),
+            report: report.filter(|_| shown == Report::Shown),
+        })
+    }
+}
+
+/// Page of a list of jobs.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JobQuery {
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[utoipa::path(
+    post, path = "/jobs", operation_id = "start_job", tag = "jobs",
+    params(ChangeHeader), request_body = JobDraft,
+    responses((status = 201, description = "The job.", body = JobView), Errors)
+)]
+/// Starts a job, such as a verification of the book. It changes nothing in it; the trail says who asked.
+pub(crate) async fn start(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<JobDraft>,
+) -> Result<Answer<JobView>, Problem> {
+    let since: Option<TrailHead> = parse_some("since", body.since.as_deref())?;
+    let kind = JobKind::from(body.kind);
+    let started = gate.accounts.start_job(&principal, &request, kind, since).await?;
+    Ok(Answer::made(JobView::new(&started.thing, Report::Shown)?, started.replayed))
+}
+
+#[utoipa::path(
+    get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(JobQuery),
+    responses((status = 200, description = "A page.", body = List<JobView>), Errors)
+)]
+/// Lists jobs. Of those that have ended the oldest are not kept.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<JobQuery>,
+) -> Result<Answer<List<JobView>>, Problem> {
+    let list = ListId::new("jobs", &());
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let found = gate.accounts.jobs(&principal, page).await?;
+    let next_cursor = list.cursor(found.next);
+    let data = found.rows.iter().map(|job| JobView::new(job, Report::LeftOut));
+    let (data, has_more) = (data.collect::<Result<_, _>>()?, next_cursor.is_some());
+    Ok(Answer::of(List { data, has_more, next_cursor }))
+}
+
+#[utoipa::path(
+    get, path = "/jobs/{id}", operation_id = "show_job", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job.", format = "uuid")),
+    responses((status = 200, description = "The job.", body = JobView), Errors)
+)]
+/// Shows a job with its report.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<JobView>, Problem> {
+    let job = gate.accounts.job(&principal, JobId::from(id)).await?;
+    Ok(Answer::of(JobView::new(&job, Report::Shown)?))
+}

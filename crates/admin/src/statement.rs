@@ -1,0 +1,196 @@
+//! `/wallets/{id}/statement`: what a wallet had, what moved, what it has then.
+//!
+//! The newest page comes first, and the entries of a page stand oldest first, between the balances
+//! before and after them: the closing balance of a page is the opening one of the page that came
+//! before it. A file has no pages: it has at most 20,000 entries, the last ones of its period, and
+//! says how many earlier ones it leaves out.
+
+use axum::extract::State;
+use holdfast_accounts::{Reference, StatementPage};
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::listing::{Order, PageRequest, Period};
+use holdfast_domain::ports::LedgerSource;
+use holdfast_domain::report::{StatementBalance, StatementEntry};
+use holdfast_wire::csv;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::Answer;
+use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
+use crate::description::Errors;
+use crate::error::Problem;
+use crate::gate::Gate;
+use crate::page::ListId;
+use crate::request::{Caller, Id, Params};
+use crate::value::Moment;
+
+/// Most entries of a file.
+const FILE_ENTRIES: u32 = 20_000;
+
+/// Period of a statement, and its page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatementParams {
+    /// First moment of the period; the beginning where it is missing.
+    #[param(inline)]
+    from: Option<Moment>,
+    /// The moment after the period; now where it is missing.
+    #[param(inline)]
+    to: Option<Moment>,
+    /// Entries on the page: 1 to 200, 50 where it is missing. Entries of one moment are on one page,
+    /// so it may have more, or fewer. Not for CSV.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before. Not for CSV.
+    cursor: Option<String>,
+    /// Format, whatever `Accept` says.
+    #[param(inline)]
+    format: Option<ReportFormat>,
+}
+
+/// Page of a wallet's statement: opening balance, entries, closing balance, which add up.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Statement)]
+pub(crate) struct StatementView {
+    #[schema(format = "uuid")]
+    wallet_id: String,
+    currency: String,
+    from: Option<Moment>,
+    to: Option<Moment>,
+    opening: BalanceView,
+    /// Entries, oldest first.
+    entries: Vec<EntryView>,
+    /// Entries of the period before those of this page.
+    omitted_entries: u64,
+    closing: BalanceView,
+    /// True where the period has earlier entries.
+    has_more: bool,
+    /// Cursor of the page of the entries before these.
+    next_cursor: Option<String>,
+}
+
+/// Balance of a wallet at some moment.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Balance)]
+struct BalanceView {
+    available_micros: i64,
+    held_micros: i64,
+}
+
+impl From<StatementBalance> for BalanceView {
+    fn from(StatementBalance { available, held }: StatementBalance) -> Self {
+        Self { available_micros: available.get(), held_micros: held.get() }
+    }
+}
+
+/// Transfer, with the balance after it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StatementEntry)]
+struct EntryView {
+    at: Moment,
+    /// `hold`, `settle`, `rest`, `release`, `lapse`, `deposit`, `refund` or `adjustment`.
+    kind: String,
+    /// Account that pays.
+    debit: &'static str,
+    /// Account that is paid.
+    credit: &'static str,
+    amount_micros: i64,
+    #[schema(format = "uuid")]
+    operation_id: Option<String>,
+    generation: Option<u32>,
+    #[schema(format = "uuid")]
+    posting_id: Option<String>,
+    /// Reason of an adjustment.
+    reason: Option<String>,
+    available_micros: i64,
+    held_micros: i64,
+}
+
+impl From<StatementEntry> for EntryView {
+    fn from(StatementEntry { transfer, posted, after }: StatementEntry) -> Self {
+        let (operation, generation, posting) = match transfer.source {
+            LedgerSource::Operation(id, generation) => (Some(id), Some(generation), None),
+            LedgerSource::Posting(id) => (None, None, Some(id)),
+        };
+        let (refunded, reason) = match posted {
+            None | Some(PostingKind::Deposit) => (None, None),
+            Some(PostingKind::Refund(operation)) => (Some(operation), None),
+            Some(PostingKind::Adjustment(reason)) => (None, Some(reason)),
+        };
+        Self {
+            at: Moment(transfer.at),
+            kind: transfer.kind.to_owned(),
+            debit: transfer.debit.label(),
+            credit: transfer.credit.label(),
+            amount_micros: transfer.amount.get(),
+            operation_id: operation.or(refunded).map(|id| id.to_string()),
+            generation,
+            posting_id: posting.map(|id| id.to_string()),
+            reason,
+            available_micros: after.available.get(),
+            held_micros: after.held.get(),
+        }
+    }
+}
+
+#[utoipa::path(
+    get, path = "/wallets/{id}/statement", operation_id = "show_statement", tag = "wallets",
+    params(
+        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
+        StatementParams,
+    ),
+    responses(
+        (
+            status = 200, description = "A page, or the last 20,000 entries as a file.",
+            content((StatementView = "application/json"), (String = "text/csv")),
+        ),
+        Errors,
+    )
+)]
+/// Shows the statement of a wallet over a period.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    accepts: AcceptsCsv,
+    Params(params): Params<StatementParams>,
+) -> Result<ReportAnswer<StatementView>, Problem> {
+    let bounds = [params.from, params.to];
+    let [from, to] = bounds.map(|bound| bound.map(|Moment(at)| at));
+    let period = Period { from, to };
+    let format = accepts.format(params.format);
+    let list = ListId::new("statement", &(id.to_string(), bounds));
+    let page = match format {
+        ReportFormat::Json => list.request(params.limit, params.cursor.as_deref())?,
+        ReportFormat::Csv if params.limit.is_none() && params.cursor.is_none() => {
+            PageRequest::first(Order::Newest, FILE_ENTRIES)
+        }
+        ReportFormat::Csv => {
+            let message = "A file has no pages: send a period instead.";
+            let param = if params.limit.is_some() { "limit" } else { "cursor" };
+            return Err(Problem::invalid(param, message));
+        }
+    };
+    let wallet = Reference::Id(id);
+    let read = gate.accounts.statement(&principal, &wallet, period, page).await?;
+    let StatementPage { wallet, statement, next } = read;
+    let currency = wallet.wallet.currency;
+    if format == ReportFormat::Csv {
+        let text = csv::statement(&statement, period, currency);
+        return Ok(ReportAnswer::Csv { text, file: "statement.csv" });
+    }
+    let next_cursor = list.cursor(next);
+    Ok(ReportAnswer::Json(Answer::of(StatementView {
+        wallet_id: wallet.wallet.id.to_string(),
+        currency: currency.to_string(),
+        from: params.from,
+        to: params.to,
+        opening: statement.opening.into(),
+        entries: statement.entries.into_iter().map(EntryView::from).collect(),
+        omitted_entries: statement.omitted,
+        closing: statement.closing.into(),
+        has_more: next_cursor.is_some(),
+        next_cursor,
+    })))
+}

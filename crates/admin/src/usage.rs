@@ -1,0 +1,253 @@
+//! `/usage`: sums of what was used and charged, by one group or two, as JSON or CSV.
+//!
+//! A cost that is not known is null, and never zero. What a role may not see has no member and no
+//! column at all.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use holdfast_accounts::UsageReport;
+use holdfast_domain::listing::Period;
+use holdfast_domain::report::{
+    Group, GroupBy, Grouping, KnownCost, UsageFilter, UsageQuery, UsageRow,
+};
+use holdfast_domain::usage::MeterKind;
+use holdfast_wire::csv::{self, CostColumns, group_name};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::Answer;
+use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
+use crate::description::Errors;
+use crate::error::Problem;
+use crate::gate::Gate;
+use crate::page::List;
+use crate::request::{Caller, Params};
+use crate::value::{Moment, parse_some};
+
+/// Groups, filters and period of a report. All filters apply.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UsageParams {
+    /// One group, or two that differ behind a comma: `hour`, `day`, `month`, `model`, `api_key`,
+    /// `wallet`, `route`; `day` where it is missing. Holders have no `route`.
+    #[param(example = "day,model")]
+    by: Option<String>,
+    /// Operations of this wallet.
+    #[param(format = "uuid")]
+    wallet_id: Option<String>,
+    /// Operations of this API key.
+    #[param(format = "uuid")]
+    api_key_id: Option<String>,
+    /// Operations of the model of this public id.
+    model: Option<String>,
+    /// Operations that tried this route last. Not for holders.
+    route: Option<String>,
+    /// First moment of finish, the first one of an hour; the beginning where it is missing.
+    #[param(inline)]
+    from: Option<Moment>,
+    /// The moment after the last one of finish, the first one of an hour; now where it is missing.
+    #[param(inline)]
+    to: Option<Moment>,
+    /// Format, whatever `Accept` says.
+    #[param(inline)]
+    format: Option<ReportFormat>,
+}
+
+/// Sums over the operations of a group that finished, in one currency.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Usage)]
+pub(crate) struct UsageRowView {
+    /// An hour, `2026-11-01T13:00:00Z`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    hour: Option<String>,
+    /// A day, `2026-11-01`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    day: Option<String>,
+    /// A month, `2026-11`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    month: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, format = "uuid")]
+    api_key_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    api_key_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, format = "uuid")]
+    wallet_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    wallet_name: Option<String>,
+    /// Route that was tried last; empty where none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    route: Option<String>,
+    currency: String,
+    /// Operations that were answered and settled.
+    completed: u64,
+    /// Operations that the provider refused.
+    refused: u64,
+    /// Operations that ended without a known outcome.
+    abandoned: u64,
+    /// The completed whose meters were counted here, and not reported by the provider.
+    estimated: u64,
+    /// Token counts of the completed, by kind.
+    meters: BTreeMap<&'static str, u64>,
+    charge_micros: i64,
+    /// Part of the price of the completed that went beyond their holds.
+    shortfall_micros: i64,
+    /// Refunds of those charges, whenever they were made.
+    refunded_micros: i64,
+    #[serde(flatten)]
+    #[schema(required = false)]
+    costs: Option<UsageCosts>,
+}
+
+/// Costs of the operations of a group. Not for support and holders.
+#[derive(Debug, Serialize, ToSchema)]
+struct UsageCosts {
+    /// The completed whose cost is known.
+    costed: u64,
+    /// Cost of those; null where none is known.
+    provider_cost_micros: Option<i64>,
+    /// Charges of those less refunds less cost; null where no cost is known.
+    margin_micros: Option<i64>,
+    /// Holds of the refused and the abandoned: at most so much may they have cost the operator.
+    exposure_micros: i64,
+}
+
+impl UsageRowView {
+    fn new(row: &UsageRow, shows_costs: bool) -> Self {
+        let UsageRow { group, second, currency, totals } = row;
+        let costs = || {
+            let known = totals.known();
+            let micros =
+                |of: fn(KnownCost) -> holdfast_domain::Micros| known.map(|it| of(it).get());
+            UsageCosts {
+                costed: totals.costed,
+                provider_cost_micros: micros(|known| known.provider_cost),
+                margin_micros: micros(|known| known.margin),
+                exposure_micros: totals.exposure.get(),
+            }
+        };
+        let meters = MeterKind::ALL.into_iter().map(MeterKind::label).zip(totals.meters);
+        let mut view = Self {
+            hour: None,
+            day: None,
+            month: None,
+            model: None,
+            api_key_id: None,
+            api_key_name: None,
+            wallet_id: None,
+            wallet_name: None,
+            route: None,
+            currency: currency.to_string(),
+            completed: totals.completed,
+            refused: totals.refused,
+            abandoned: totals.abandoned,
+            estimated: totals.estimated,
+            meters: meters.collect(),
+            charge_micros: totals.charge.get(),
+            shortfall_micros: totals.shortfall.get(),
+            refunded_micros: totals.refunded.get(),
+            costs: shows_costs.then(costs),
+        };
+        std::iter::once(group).chain(second).for_each(|group| view.name(group));
+        view
+    }
+
+    /// Says which group it is.
+    fn name(&mut self, group: &Group) {
+        match group {
+            Group::Hour(_) => self.hour = Some(group_name(group)),
+            Group::Day(_) => self.day = Some(group_name(group)),
+            Group::Month(_) => self.month = Some(group_name(group)),
+            Group::Model(id) => self.model = Some(id.clone()),
+            Group::Route(route) => self.route = Some(route.clone()),
+            Group::ApiKey { name, id } => {
+                (self.api_key_id, self.api_key_name) = (Some(id.to_string()), Some(name.clone()));
+            }
+            Group::Wallet { name, id } => {
+                (self.wallet_id, self.wallet_name) = (Some(id.to_string()), Some(name.clone()));
+            }
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+#[utoipa::path(
+    get, path = "/usage", operation_id = "report_usage", tag = "reports", params(UsageParams),
+    responses(
+        (
+            status = 200, description = "The sums, all of them, by group and currency.",
+            content((List<UsageRowView> = "application/json"), (String = "text/csv")),
+        ),
+        Errors,
+    )
+)]
+/// Sums what finished in a period, by groups. An operation belongs to the period in which it finished,
+/// and its refunds with it. At most 20,000 rows: a report of more is refused.
+pub(crate) async fn usage(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    accepts: AcceptsCsv,
+    Params(params): Params<UsageParams>,
+) -> Result<ReportAnswer<List<UsageRowView>>> {
+    let by = grouping(params.by.as_deref().unwrap_or("day"))?;
+    let filter = UsageFilter {
+        wallet: parse_some("wallet_id", params.wallet_id.as_deref())?,
+        api_key: parse_some("api_key_id", params.api_key_id.as_deref())?,
+        model: params.model,
+        route: params.route,
+    };
+    let [from, to] = [params.from, params.to].map(|bound| bound.map(|Moment(at)| at));
+    let query = UsageQuery { by, filter, period: Period { from, to } };
+    let UsageReport { rows, shows_costs } = gate.accounts.usage(&principal, query).await?;
+    Ok(match accepts.format(params.format) {
+        ReportFormat::Json => {
+            let views = rows.iter().map(|row| UsageRowView::new(row, shows_costs));
+            ReportAnswer::Json(Answer::of(List::whole(views.collect())))
+        }
+        ReportFormat::Csv => {
+            let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
+            ReportAnswer::Csv { text: csv::usage(by, &rows, costs), file: "usage.csv" }
+        }
+    })
+}
+
+fn grouping(text: &str) -> Result<Grouping> {
+    let mut groups = text.split(',').map(group);
+    let (first, second, more) = (groups.next().flatten(), groups.next(), groups.next());
+    let grouping = match (first, second, more) {
+        (Some(first), None, _) => Some(Grouping::by(first)),
+        (Some(first), Some(Some(second)), None) => Grouping::by_both(first, second),
+        (None, ..) | (_, Some(None), _) | (_, _, Some(_)) => None,
+    };
+    grouping.ok_or_else(|| {
+        let message = "A report is by one group, or by two that differ, like day,model; the groups are \
+                       hour, day, month, model, api_key, wallet and route.";
+        Problem::invalid("by", message)
+    })
+}
+
+fn group(name: &str) -> Option<GroupBy> {
+    Some(match name {
+        "hour" => GroupBy::Hour,
+        "day" => GroupBy::Day,
+        "month" => GroupBy::Month,
+        "model" => GroupBy::Model,
+        "api_key" => GroupBy::ApiKey,
+        "wallet" => GroupBy::Wallet,
+        "route" => GroupBy::Route,
+        _unknown => return None,
+    })
+}

@@ -1,0 +1,199 @@
+//! Reports: sums and statements, as JSON and as files, as far as a role may see them.
+
+use holdfast_domain::account::{Reach, Role};
+use serde_json::{Value, json};
+
+use crate::operations::completed;
+use crate::world::{Call, Reply, World, deposit, reach};
+
+/// A wallet with an operation that was answered, and its API key.
+async fn used(world: &World, name: &str) -> (String, String, i64) {
+    let wallet = world.wallet(name, 1_000).await;
+    let api_key = world.api_key(&wallet).await;
+    let charge = completed(world, &wallet, &api_key, 20).await.phase.charge().unwrap();
+    (wallet, api_key, charge.get())
+}
+
+fn text(reply: &Reply) -> String {
+    assert_eq!(reply.status, 200, "{reply:?}");
+    String::from_utf8(reply.body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn usage_is_summed_by_any_two_groups() {
+    let world = World::new().await;
+    let (wallet, api_key, charge) = used(&world, "acme").await;
+    used(&world, "other").await;
+    let sums = world.get("/usage?by=wallet,api_key").await.json();
+    let own: Vec<_> = sums["data"].as_array().unwrap().iter().collect();
+    assert_eq!(own.len(), 2, "{sums}");
+    let filters = [format!("wallet_id={wallet}"), format!("api_key_id={api_key}")];
+    for filter in &filters {
+        let sums = world.get(&format!("/usage?by=day,model&{filter}")).await.json();
+        let [row] = sums["data"].as_array().unwrap().as_slice() else { panic!("{sums}") };
+        assert_eq!(
+            (&row["completed"], &row["charge_micros"]),
+            (&json!(1), &json!(charge)),
+            "{row}"
+        );
+        assert!(row["day"].is_string() && row["model"].is_string(), "{row}");
+        assert!(row.get("wallet_id").is_none() && row.get("hour").is_none(), "{row}");
+    }
+    let none = world.get("/usage?model=nobody/none").await.json();
+    assert_eq!(none["data"], json!([]));
+}
+
+#[tokio::test]
+async fn support_and_holders_see_no_costs_and_holders_no_routes() {
+    let world = World::new().await;
+    let (wallet, _, _) = used(&world, "acme").await;
+    used(&world, "other").await;
+    for role in Role::ALL {
+        let wallets = if role.is_holder() { reach(&wallet) } else { Reach::All };
+        let (_, bearer) = world.admin_key(role, wallets).await;
+        let get = async |path: &str| world.send(Call::get(path).bearer(&bearer)).await;
+        let sums = get("/usage?by=wallet").await.json();
+        let rows = sums["data"].as_array().unwrap();
+        assert_eq!(rows.len(), if role.is_holder() { 1 } else { 2 }, "{role}: {sums}");
+        let sees = !role.is_holder() && role != Role::Support;
+        let file = text(&get("/usage?by=wallet&format=csv").await);
+        for member in ["costed", "provider_cost_micros", "margin_micros", "exposure_micros"] {
+            assert!(rows.iter().all(|row| row.get(member).is_some() == sees), "{role} {member}");
+            assert_eq!(file.contains(member), sees, "{role} {member}");
+        }
+        let routes = [get("/usage?by=day,route").await, get("/usage?route=a/b").await];
+        for (told, param) in routes.iter().zip(["by", "route"]) {
+            if role.is_holder() {
+                told.is_about(400, "invalid_value", param);
+            } else {
+                assert_eq!(told.status, 200, "{role}: {told:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cost_that_is_not_known_is_not_zero() {
+    let world = World::new().await;
+    let (wallet, api_key, _) = used(&world, "acme").await;
+    let sums = world.get("/usage?by=wallet").await.json();
+    let row = &sums["data"][0];
+    assert_eq!((&row["costed"], &row["provider_cost_micros"]), (&json!(1), &json!(10)), "{row}");
+    let unknown = world.wallet("unknown", 1_000).await;
+    let its_key = world.api_key(&unknown).await;
+    completed(&world, &unknown, &its_key, 21).await;
+    let path = format!("/usage?by=wallet&wallet_id={unknown}");
+    let row = &world.get(&path).await.json()["data"][0];
+    assert_eq!((&row["completed"], &row["costed"]), (&json!(1), &json!(0)), "{row}");
+    for member in ["provider_cost_micros", "margin_micros"] {
+        assert_eq!(row.get(member), Some(&Value::Null), "{row}");
+    }
+    let line = text(&world.get(&format!("{path}&format=csv")).await);
+    assert!(line.contains(",-,-,"), "{line}");
+    let path = format!("/usage?by=wallet,api_key&format=csv&wallet_id={wallet}");
+    let file = text(&world.get(&path).await);
+    let lines: Vec<_> = file.split("\r\n").collect();
+    assert!(lines[0].starts_with("wallet_id,wallet_name,api_key_id,api_key_name,currency,"));
+    assert!(lines[1].starts_with(&format!("{wallet},acme,{api_key},")), "{file}");
+    assert_eq!((lines.len(), lines[2]), (3, ""), "{file}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_summed_is_named() {
+    let world = World::new().await;
+    for (query, param) in [
+        ("by=minute", "by"),
+        ("by=", "by"),
+        ("by=day,", "by"),
+        ("by=day,day", "by"),
+        ("by=day,model,route", "by"),
+        ("by=month,day,", "by"),
+        ("wallet_id=acme", "wallet_id"),
+        ("from=2026-11-01T00:00:01Z", "from"),
+        ("to=2026-11-01T00:30:00Z", "to"),
+        ("from=2026-11-02T00:00:00Z&to=2026-11-01T00:00:00Z", "to"),
+        ("format=xml", "format"),
+        ("form=csv", "form"),
+    ] {
+        let told = world.get(&format!("/usage?{query}")).await;
+        told.is_about(400, "invalid_value", param);
+    }
+}
+
+#[tokio::test]
+async fn the_pages_of_a_statement_add_up_and_have_each_entry_once() {
+    let world = World::new().await;
+    let (wallet, _, _) = used(&world, "acme").await;
+    for micros in 1..=4 {
+        world.post("/deposits", deposit(&wallet, micros)).await;
+    }
+    let whole = world.get(&format!("/wallets/{wallet}/statement")).await.json();
+    let all = whole["entries"].as_array().unwrap();
+    assert!(all.len() >= 8, "{whole}");
+    assert_eq!((&whole["has_more"], &whole["omitted_entries"]), (&json!(false), &json!(0)));
+    let zero = json!({ "available_micros": 0, "held_micros": 0 });
+    assert_eq!(whole["opening"], zero);
+    let shown = world.get(&format!("/wallets/{wallet}")).await.json();
+    for amount in ["available_micros", "held_micros"] {
+        assert_eq!(whole["closing"][amount], shown[amount], "{whole}");
+    }
+    for limit in [1, 2, 3, 7] {
+        let path = format!("/wallets/{wallet}/statement?limit={limit}");
+        let (mut seen, mut closing, mut page) =
+            (Vec::new(), whole["closing"].clone(), path.clone());
+        loop {
+            let told = world.get(&page).await.json();
+            assert_eq!(told["closing"], closing, "{told}");
+            closing = told["opening"].clone();
+            let entries = told["entries"].as_array().unwrap();
+            assert!(!entries.is_empty(), "{told}");
+            seen.splice(0..0, entries.iter().cloned());
+            let Some(next) = told["next_cursor"].as_str() else { break };
+            page = format!("{path}&cursor={next}");
+        }
+        assert_eq!((&seen, &closing), (all, &zero), "pages of {limit}");
+    }
+}
+
+#[tokio::test]
+async fn a_statement_as_a_file_has_no_formula() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 1_000).await;
+    let reason = "=HYPERLINK(\"http://evil\")";
+    let body = json!({ "wallet_id": wallet, "amount_micros": -7, "reason": reason });
+    assert_eq!(world.post("/adjustments", body).await.status, 201);
+    let path = format!("/wallets/{wallet}/statement");
+    let told = world.send(Call::get(&path).bearer(&world.owner).header("accept", "text/csv")).await;
+    assert!(told.header("content-type").unwrap().starts_with("text/csv"), "{told:?}");
+    let file = text(&told);
+    assert!(file.contains("\"'=HYPERLINK"), "{file}");
+    let lines: Vec<_> = file.split("\r\n").collect();
+    assert!(lines[0].starts_with("at,kind,debit,credit,amount_micros,"), "{file}");
+    assert!(lines[1].starts_with(",opening,,,,0,0,"), "{file}");
+    assert!(lines[4].starts_with(",closing,,,,993,0,"), "{file}");
+    // The query wins over the header.
+    let json = Call::get(&format!("{path}?format=json")).bearer(&world.owner);
+    let json = world.send(json.header("accept", "text/csv")).await.json();
+    assert_eq!(json["entries"][1]["reason"], reason, "{json}");
+    for param in ["limit=5", "cursor=7"] {
+        let told = world.get(&format!("{path}?format=csv&{param}")).await;
+        told.is_about(400, "invalid_value", param.split('=').next().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_statement_is_refused() {
+    let world = World::new().await;
+    let (own, other) = (world.wallet("own", 5).await, world.wallet("other", 5).await);
+    world.post("/deposits", deposit(&own, 5)).await;
+    let page = world.get(&format!("/wallets/{own}/statement?limit=1")).await.json();
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let again = world.get(&format!("/wallets/{own}/statement?limit=1&cursor={cursor}")).await;
+    assert_eq!(again.json()["next_cursor"], Value::Null);
+    for path in [
+        format!("/wallets/{other}/statement?cursor={cursor}"),
+        format!("/wallets/{own}/statement?cursor={cursor}&to=2030-01-01T00:00:00Z"),
+    ] {
+        world.get(&path).await.is_error(400, "invalid_cursor");
+    }
+}

@@ -1,0 +1,150 @@
+//! Lists of administration: postings with their details, admin keys without their verifiers, and the
+//! trail with the addresses that are still kept beside it.
+
+use holdfast_domain::account::{AdminKey, DepositReference, PostingDetails};
+use holdfast_domain::audit::TrailRow;
+use holdfast_domain::ledger::Posting;
+use holdfast_domain::listing::{
+    AdminKeyState, Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
+};
+use holdfast_domain::{PostingId, Timestamp};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, Iterable, QueryFilter, QuerySelect, QueryTrait,
+};
+
+use super::page::{numbers, page, sparse_page};
+use super::row::FromCells;
+use super::{ReadError, ReadTransaction};
+use crate::entity::{admin_key, audit, audit_address, posting, posting_details};
+use crate::errand;
+use crate::rows::{self, BadRow, Cells};
+
+/// A posting and the moment at which it was made.
+struct PostingRow {
+    created_at: Timestamp,
+    posting: Posting,
+}
+
+impl FromCells for PostingRow {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        Ok(Self { created_at: cells.timestamp()?, posting: rows::posting(cells)? })
+    }
+}
+
+/// Details of the posting of this id.
+struct DetailsRow(PostingId, PostingDetails);
+
+impl FromCells for DetailsRow {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        let id = PostingId::from_bytes(cells.bytes()?);
+        let reference = cells.opt_text()?.zip(cells.opt_text()?);
+        let reference = reference
+            .map(|(source, external_reference)| DepositReference { source, external_reference });
+        let (reason, note) = (cells.opt_text()?, cells.opt_text()?);
+        Ok(Self(id, PostingDetails { reference, reason, note }))
+    }
+}
+
+impl FromCells for AdminKey {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        errand::admin_key::admin_key(cells)
+    }
+}
+
+impl FromCells for TrailRow {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        errand::trail::row(cells)
+    }
+}
+
+impl FromCells for (i64, String) {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        Ok((cells.int()?, cells.text()?))
+    }
+}
+
+pub(super) async fn postings(
+    db: &ReadTransaction,
+    PostingFilter { list, wallet }: PostingFilter,
+    request: PageRequest,
+) -> Result<Page<PostingListing>, ReadError> {
+    use posting::Column;
+    let rows = posting::Entity::find().filter(Column::Kind.eq(list.kind()));
+    let found: Page<PostingRow> = match wallet {
+        // An index leads to the postings of a wallet.
+        Some(wallet) => {
+            let of_wallet = rows.filter(Column::WalletId.eq(wallet.to_bytes().to_vec()));
+            page(db, of_wallet, Column::Seq, request).await?
+        }
+        None => {
+            let all = numbers::<posting::Entity>(db, Column::Seq).await?;
+            sparse_page(db, rows, Column::Seq, all, request).await?
+        }
+    };
+    let ids = found.rows.iter().map(|row| row.posting.id.to_bytes().to_vec());
+    let theirs =
+        posting_details::Entity::find().filter(posting_details::Column::PostingId.is_in(ids));
+    let mut details: Vec<DetailsRow> = db.select(theirs.as_query()).await?;
+    let listing = |PostingRow { created_at, posting }| {
+        let own = details.iter().position(|DetailsRow(id, _)| *id == posting.id);
+        let details = own.map(|at| details.swap_remove(at).1).unwrap_or_default();
+        PostingListing { posting, details, created_at }
+    };
+    Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
+}
+
+pub(super) async fn admin_keys(
+    db: &ReadTransaction,
+    state: Option<AdminKeyState>,
+    request: PageRequest,
+) -> Result<Page<AdminKey>, ReadError> {
+    use admin_key::Column;
+    let now = db.now().await?.as_micros();
+    let keys = admin_key::Entity::find().apply_if(state, |keys, state| {
+        keys.filter(match state {
+            AdminKeyState::InForce => Condition::all()
+                .add(Column::RevokedAt.is_null())
+                .add(Condition::any().add(Column::EndsAt.is_null()).add(Column::EndsAt.gt(now))),
+            AdminKeyState::Ended => {
+                Condition::any().add(Column::RevokedAt.is_not_null()).add(Column::EndsAt.lte(now))
+            }
+        })
+    });
+    // Those who administer are few: all of them are fewer than a page may read.
+    page(db, keys, Column::Seq, request).await
+}
+
+pub(super) async fn trail(
+    db: &ReadTransaction,
+    TrailFilter { thing, actor, use_case }: TrailFilter,
+    request: PageRequest,
+) -> Result<Page<TrailListing>, ReadError> {
+    use audit::Column;
+    let rows = audit::Entity::find()
+        .select_only()
+        // The number of the page, and then the row, whose first column it is as well.
+        .column_as(Column::Seq, "number")
+        .columns(Column::iter())
+        .apply_if(thing, |rows, thing| {
+            let of_kind = rows.filter(Column::ThingKind.eq(thing.kind()));
+            of_kind.filter(Column::ThingId.eq(thing.id().to_vec()))
+        })
+        .apply_if(actor, |rows, actor| rows.filter(Column::Actor.eq(actor.to_string())))
+        .apply_if(use_case, |rows, use_case| rows.filter(Column::UseCase.eq(use_case.label())));
+    let is_sparse = thing.is_none() && (actor.is_some() || use_case.is_some());
+    let found: Page<TrailRow> = if is_sparse {
+        let all = numbers::<audit::Entity>(db, Column::Seq).await?;
+        sparse_page(db, rows, Column::Seq, all, request).await?
+    } else {
+        page(db, rows, Column::Seq, request).await?
+    };
+    let numbers = found.rows.iter().map(|row| i64::try_from(row.seq).unwrap_or(i64::MAX));
+    let kept = audit_address::Entity::find().filter(audit_address::Column::AuditSeq.is_in(numbers));
+    let addresses: Vec<(i64, String)> = db.select(kept.as_query()).await?;
+    let listing = |row: TrailRow| {
+        let mut own = addresses.iter().filter(|(seq, _)| u64::try_from(*seq) == Ok(row.seq));
+        let address = own.next().map(|(_, address)| address.clone());
+        TrailListing { row, address }
+    };
+    Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
+}

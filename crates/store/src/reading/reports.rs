@@ -1,0 +1,27 @@
+//! The port of reports: sums of usage, and statements of wallets, each of one moment.
+
+use async_trait::async_trait;
+use holdfast_domain::WalletId;
+use holdfast_domain::listing::Period;
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::report::{Reports, Statement, UsageQuery, UsageRow};
+
+use super::{statement, usage};
+use crate::Store;
+
+#[async_trait]
+impl Reports for Store {
+    async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, Unavailable> {
+        self.report_transaction(move |db| Box::pin(usage::report(db, query))).await
+    }
+
+    async fn statement(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        limit: u32,
+    ) -> Result<Statement, Unavailable> {
+        self.report_transaction(move |db| Box::pin(statement::read(db, wallet, period, limit)))
+            .await
+    }
+}
