@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use async_trait::async_trait;
-use holdfast_accounts::{Accounts, AccountsError, Principal, Reason, Request};
+use holdfast_accounts::{Accounts, AccountsError, Principal, Reason, Reference, Request};
 use holdfast_config::Config;
-use holdfast_domain::account::AccountRefusal;
+use holdfast_domain::account::{AccountRefusal, WalletRecord};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::ports::Pause;
 use holdfast_domain::{CommandKey, Currency};
@@ -172,5 +172,20 @@ impl Undone<'_> {
             | Refusal::AdminKeyEnded
             | Refusal::LastOwner => anyhow!("{nothing}: {refusal}"),
         }
+    }
+}
+
+/// The wallet of this id or name, for what reads the store itself.
+pub(crate) async fn find_wallet(
+    store: &Store,
+    reference: &Reference,
+) -> anyhow::Result<WalletRecord> {
+    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
+    match accounts.wallet(&principal, reference).await {
+        Ok(found) => Ok(found),
+        Err(AccountsError::NotFound(_)) => {
+            Err(anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all"))
+        }
+        Err(error) => Err(anyhow::Error::from(error).context("the wallet was not looked up")),
     }
 }

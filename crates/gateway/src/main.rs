@@ -5,6 +5,7 @@ mod cli;
 mod command;
 mod csv;
 mod database;
+mod door;
 mod failure;
 mod node;
 mod output;
@@ -13,6 +14,7 @@ mod reports;
 mod secret;
 mod serve;
 mod telemetry;
+mod view;
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;

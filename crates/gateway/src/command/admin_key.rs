@@ -8,7 +8,6 @@ use holdfast_store::Store;
 use serde::Serialize;
 
 use super::key::issue::end;
-use super::wallet;
 use crate::accounts::{LocalAccounts, Undone, request};
 use crate::cli;
 use crate::failure::CommandFailure;
@@ -65,7 +64,9 @@ pub(super) async fn run(
 
 async fn reach(store: &Store, wallet: Option<&Reference>) -> Result<Reach, CommandFailure> {
     match wallet {
-        Some(wallet) => Ok(Reach::Wallet(wallet::find(store, wallet).await?.wallet.id)),
+        Some(wallet) => {
+            Ok(Reach::Wallet(crate::accounts::find_wallet(store, wallet).await?.wallet.id))
+        }
         None => Ok(Reach::All),
     }
 }

@@ -15,7 +15,8 @@ use holdfast_store::usage::{
 };
 use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet, rfc3339};
 
-use super::{key, wallet};
+use super::key;
+use crate::accounts::find_wallet;
 use crate::cli::{Format, Report, UsageBy};
 use crate::csv;
 use crate::failure::CommandFailure;
@@ -75,7 +76,7 @@ const fn key_of(by: UsageBy) -> GroupBy {
 
 async fn filter(store: &Store, report: &Report) -> Result<UsageFilter, CommandFailure> {
     let wallet = match &report.wallet {
-        Some(reference) => Some(wallet::find(store, reference).await?.wallet.id),
+        Some(reference) => Some(find_wallet(store, reference).await?.wallet.id),
         None => None,
     };
     let api_key = match &report.key {

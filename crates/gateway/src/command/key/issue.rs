@@ -16,7 +16,6 @@ use super::{find, id, limits, models, moment};
 use crate::accounts::{LocalAccounts, Undone, request};
 use crate::cli;
 use crate::cli::grant::{Expiry, Span};
-use crate::command::wallet;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 
@@ -30,7 +29,7 @@ pub(super) async fn issue(
     store: &Store,
     asked: &cli::Issue,
 ) -> Result<(), CommandFailure> {
-    let wallet = wallet::find(store, &asked.wallet).await?.wallet;
+    let wallet = crate::accounts::find_wallet(store, &asked.wallet).await?.wallet;
     let grant = grant(config, store, &wallet, asked).await?;
     let LocalAccounts { accounts, principal } = LocalAccounts::open(config, store).await?;
     let words = format!("{asked:?}");
