@@ -87,12 +87,8 @@ impl Accounts {
             refuse_unbounded(principal, &wallet, order.grant.limits.spend)?;
         }
         let now = self.book.clock().await?;
-        if orders.iter().any(|order| order.grant.ends_at.is_some_and(|end| end <= now)) {
-            return Err(AccountsError::Invalid {
-                field: "ends_at",
-                message: "the end has passed: name a moment to come".to_owned(),
-            });
-        }
+        let ends = orders.iter().filter_map(|order| order.grant.ends_at);
+        refuse_passed(ends.min(), now)?;
         let mut made = Vec::with_capacity(orders.len());
         for order in orders {
             made.push(self.new_key(wallet.wallet.id, order)?);
@@ -180,6 +176,9 @@ impl Accounts {
         let wallet = self.book.wallet_record(found.wallet).await?.ok_or_else(missing)?;
         let spend = patch.spend.unwrap_or(found.grant.limits.spend);
         refuse_unbounded(principal, &wallet, spend)?;
+        if let Some(Some(end)) = patch.ends_at {
+            refuse_passed(Some(end), self.book.clock().await?)?;
+        }
         let (api_key, wallet) = (found.id, found.wallet);
         let action = AccountAction::EditApiKey { api_key, wallet, patch, expected };
         self.change_api_key(principal, request, found, action).await
@@ -357,6 +356,15 @@ pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret), Ac
 
 fn api_key_of(thing: &Thing) -> Option<ApiKeyId> {
     if let Thing::ApiKey(id) = thing { Some(*id) } else { None }
+}
+
+/// Refuses an end that has passed.
+fn refuse_passed(end: Option<Timestamp>, now: Timestamp) -> Result<(), AccountsError> {
+    if end.is_none_or(|end| end > now) {
+        return Ok(());
+    }
+    let message = "the end has passed: name a moment to come".to_owned();
+    Err(AccountsError::Invalid { field: "ends_at", message })
 }
 
 /// Refuses a key that could spend more than the wallet lets be granted by this role.

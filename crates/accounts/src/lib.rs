@@ -39,7 +39,9 @@ use holdfast_domain::account::{
 };
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Administration, ApiKeys, CommandKey, Directory, Journal, Wallets};
+use holdfast_domain::{
+    Administration, ApiKeys, CommandKey, Directory, Journal, Timestamp, Wallets,
+};
 
 pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
@@ -117,6 +119,15 @@ impl Accounts {
         pause: Arc<dyn Pause>,
     ) -> Self {
         Self { book, secrets: secrets.into(), pause }
+    }
+
+    /// The clock that ends are judged by: the database's.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Unavailable`].
+    pub async fn clock(&self) -> Result<Timestamp, AccountsError> {
+        Ok(self.book.clock().await?)
     }
 
     fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {

@@ -30,6 +30,7 @@ mod answer;
 mod api;
 mod api_keys;
 mod description;
+mod end;
 mod error;
 mod gate;
 mod in_flight;

@@ -15,7 +15,6 @@ mod desk;
 mod key;
 mod migrate;
 mod operation;
-mod pages;
 mod reconcile;
 mod usage;
 mod wallet;
@@ -28,6 +27,7 @@ use holdfast_store::verify::AuditOptions;
 
 pub(crate) use self::desk::Desk;
 use self::desk::Need;
+pub(crate) use self::wallet::members;
 use crate::cli::{Cli, Command, Ledger, Operation, UsageCommand, Wallet};
 use crate::door::Door;
 use crate::failure::CommandFailure;
@@ -41,7 +41,9 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let need = Need::of(&command);
     match holdfast_config::place(cli.config.as_deref(), cli.server.as_deref())? {
         CommandPlace::Server(url) => {
-            if need.is_none() {
+            // Servers reconcile too, each what is stale there.
+            let is_reconcile = matches!(command, Command::Operation(Operation::Reconcile));
+            if need.is_none() && !is_reconcile {
                 return Err(CommandFailure::Usage(anyhow!("{}", beside_only(&command))));
             }
             let door = Door::network(url, &admin_key()?)?;
@@ -67,13 +69,12 @@ fn beside_only(command: &Command) -> String {
         Command::Serve => ("serve", "it is what serves: leave --server and HOLDFAST_SERVER out"),
         Command::CheckConfig { .. } => ("check-config", "run it where the file is, with --config"),
         Command::Migrate(_) => ("migrate", "run it beside the database, with --config"),
-        Command::Operation(_) => {
-            ("operation reconcile", "a server that runs reconciles by itself; else use --config")
-        }
         Command::Usage(_) => ("usage report", "run it beside the database, with --config"),
         Command::Ledger(_) => ("ledger verify", "run it beside the database, with --config"),
         Command::Wallet(_) => ("wallet ledger", "run it beside the database, with --config"),
-        Command::Key(_) | Command::AdminKey(_) => ("this", "run it beside the database"),
+        Command::Key(_) | Command::AdminKey(_) | Command::Operation(_) => {
+            ("this", "run it beside the database")
+        }
     };
     format!("{what} does not work over the network: {instead}")
 }
@@ -82,7 +83,14 @@ fn beside_only(command: &Command) -> String {
 async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFailure> {
     match command {
         Command::Wallet(command) => wallet::run(desk, command).await,
-        other => Err(CommandFailure::Usage(anyhow!("{}", beside_only(&other)))),
+        Command::Key(command) => key::run(desk, command).await,
+        Command::AdminKey(command) => admin_key::run(desk, command).await,
+        Command::Operation(command) => operation::run(desk, command).await,
+        other @ (Command::Serve
+        | Command::CheckConfig { .. }
+        | Command::Migrate(_)
+        | Command::Usage(_)
+        | Command::Ledger(_)) => Err(CommandFailure::Usage(anyhow!("{}", beside_only(&other)))),
     }
 }
 
@@ -125,33 +133,10 @@ async fn beside(
             with_store(&config, async |store| book::verify(output, store, options, progress).await)
                 .await
         }
-        Command::Key(command) => {
-            let config = load(SecretUse::Book)?;
-            with_store(&config, async |store| key::run(output, &config, store, command).await).await
+        // The others go through a door.
+        Command::Wallet(_) | Command::Key(_) | Command::AdminKey(_) | Command::Operation(_) => {
+            Ok(())
         }
-        Command::AdminKey(command) => {
-            let config = load(SecretUse::Book)?;
-            let run = async |store: &_| admin_key::run(output, &config, store, command).await;
-            with_store(&config, run).await
-        }
-        Command::Operation(Operation::Cancel { operation, reason, request }) => {
-            let config = load(SecretUse::Book)?;
-            let cancel = async |store: &_| {
-                let asked = (operation.operation(), &reason, request);
-                operation::cancel(output, &config, store, asked).await
-            };
-            with_store(&config, cancel).await
-        }
-        Command::Operation(Operation::Show(show)) => {
-            let config = load(SecretUse::Database)?;
-            with_store(&config, async |store| operation::show(output, store, show).await).await
-        }
-        Command::Operation(Operation::List { stale, limit }) => {
-            let config = load(SecretUse::Database)?;
-            with_store(&config, async |store| operation::list(output, store, stale, limit).await)
-                .await
-        }
-        Command::Wallet(_) => Ok(()),
     }
 }
 

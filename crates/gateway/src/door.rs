@@ -80,6 +80,19 @@ pub(crate) struct ChangeKey {
 }
 
 impl ChangeKey {
+    /// A key that follows from another one, which was printed.
+    pub(crate) const fn derived(id: Uuid) -> Self {
+        Self { id, is_made: false }
+    }
+
+    /// Prints the key where it was made here, ahead of what it is for.
+    pub(crate) fn announced(self) -> Self {
+        if self.is_made {
+            note(&format!("key {}", self.id));
+        }
+        Self { is_made: false, ..self }
+    }
+
     /// The key that was given, or one made here.
     pub(crate) fn new(given: Option<Uuid>) -> Self {
         Self { id: given.unwrap_or_else(Uuid::new_v4), is_made: given.is_none() }
@@ -197,9 +210,7 @@ impl Door {
 
     /// Asks for a change, and asks again with the same request key where the answer is lost.
     pub(crate) async fn change(&self, change: &Change) -> Result<Changed, DoorError> {
-        if change.key.is_made {
-            note(&format!("key {}", change.key.id));
-        }
+        change.key.announced();
         let Change { method, path, key, .. } = change;
         let body = Bytes::from(change.body.to_string());
         let query: &[_] = if change.dry_run { &[("dry_run", "true")] } else { &[] };

@@ -7,7 +7,7 @@ use holdfast_domain::Micros;
 use serde_json::Value;
 
 /// Text of what is not there.
-const NOTHING: &str = "-";
+pub(crate) const NOTHING: &str = "-";
 
 /// A member as text.
 pub(crate) fn text(thing: &Value, name: &str) -> String {

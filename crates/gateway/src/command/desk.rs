@@ -10,7 +10,7 @@ use holdfast_config::{Config, SecretUse};
 use holdfast_store::Store;
 
 use crate::accounts::LocalAccounts;
-use crate::cli::{Command, Wallet};
+use crate::cli::{AdminKey, Command, Key, Operation, Wallet};
 use crate::door::{Door, LocalDoor};
 use crate::output::Output;
 
@@ -44,10 +44,21 @@ impl Need {
                 Wallet::Create { .. } | Wallet::Change(_) | Wallet::Post(_) => Some(Self::Trail),
                 Wallet::Ledger { .. } => None,
             },
-            Command::Key(_)
-            | Command::AdminKey(_)
-            | Command::Operation(_)
-            | Command::Serve
+            Command::Key(command) => match command {
+                Key::List | Key::Show { .. } => Some(Self::Nothing),
+                Key::Change(_) => Some(Self::Trail),
+                Key::Issue(_) | Key::Rotate { .. } => Some(Self::Issue),
+            },
+            Command::AdminKey(command) => match command {
+                AdminKey::Revoke { .. } => Some(Self::Trail),
+                AdminKey::Issue { .. } | AdminKey::Rotate { .. } => Some(Self::Issue),
+            },
+            Command::Operation(command) => match command {
+                Operation::Show(_) | Operation::List { .. } => Some(Self::Nothing),
+                Operation::Cancel { .. } => Some(Self::Trail),
+                Operation::Reconcile => None,
+            },
+            Command::Serve
             | Command::CheckConfig { .. }
             | Command::Migrate(_)
             | Command::Usage(_)

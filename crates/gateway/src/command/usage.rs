@@ -15,8 +15,7 @@ use holdfast_store::usage::{
 };
 use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet, rfc3339};
 
-use super::key;
-use crate::accounts::find_wallet;
+use crate::accounts::{find_api_key, find_wallet};
 use crate::cli::{Format, Report, UsageBy};
 use crate::csv;
 use crate::failure::CommandFailure;
@@ -80,7 +79,7 @@ async fn filter(store: &Store, report: &Report) -> Result<UsageFilter, CommandFa
         None => None,
     };
     let api_key = match &report.key {
-        Some(reference) => Some(key::find(store, reference).await?.id),
+        Some(reference) => Some(find_api_key(store, reference).await?.id),
         None => None,
     };
     let (model, route) = (report.model.clone(), report.route.clone());

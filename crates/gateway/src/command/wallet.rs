@@ -96,7 +96,7 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
 }
 
 /// The two members of a bound on spend.
-pub(super) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
+pub(crate) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
     spend.map_or([None, None], |SpendLimit { micros, window }| {
         [Some(micros.get().into()), Some(window.label().into())]
     })
