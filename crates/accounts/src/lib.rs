@@ -49,7 +49,7 @@ use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
     Administration, ApiKeys, CommandKey, Currency, Directory, Endpoints, Events, Jobs, Journal,
-    Micros, Reports, Wallets, Webhooks,
+    Micros, Reports, Timestamp, Wallets, Webhooks,
 };
 
 use self::refusals::RefusalCounts;
@@ -179,6 +179,15 @@ impl Accounts {
     #[must_use]
     pub fn judging(self, endpoints: Arc<dyn Endpoints>) -> Self {
         Self { endpoints, ..self }
+    }
+
+    /// The clock that ends are judged by: the database's.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Unavailable`].
+    pub async fn clock(&self) -> Result<Timestamp, AccountsError> {
+        Ok(self.book.clock().await?)
     }
 
     fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {

@@ -146,6 +146,9 @@ pub(crate) struct AdminKeyDraft {
     #[schema(format = "uuid")]
     wallet_id: Option<String>,
     ends_at: Option<Moment>,
+    /// The end in seconds from now; not both.
+    #[schema(minimum = 1)]
+    ends_in_seconds: Option<u64>,
     reason: Option<String>,
 }
 
@@ -173,7 +176,7 @@ pub(crate) async fn issue(
         name: parse("name", &body.name)?,
         role: body.role.into(),
         reach: wallet.map_or(Reach::All, Reach::Wallet),
-        ends_at: body.ends_at.map(|Moment(at)| at),
+        ends_at: gate.end(body.ends_at, body.ends_in_seconds).await?,
     };
     let issued = gate.accounts.issue_admin_key(&principal, &request, &new).await?;
     Ok(Answer::made(AdminKeyView::new(issued.thing, issued.replayed), issued.replayed))

@@ -56,17 +56,22 @@ impl AdminApi {
     {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ClientAddress(client));
-        let answered = self.router.clone().oneshot(request).await;
-        let answer = answered.unwrap_or_else(|never: Infallible| match never {});
-        let (head, body) = answer.into_parts();
-        match body.collect().await {
-            Ok(body) => Response::from_parts(head, body.to_bytes()),
-            // All bodies here are whole before they are sent.
-            Err(error) => {
-                tracing::error!(%error, "an answer was not collected");
-                let (head, _body) = Problem::new(Code::InternalError).into_response().into_parts();
-                Response::from_parts(head, Bytes::new())
-            }
+        whole(&self.router, request).await
+    }
+}
+
+/// The answer of a router, with its whole body.
+pub(crate) async fn whole(router: &Router, request: Request<Body>) -> Response<Bytes> {
+    let answered = router.clone().oneshot(request).await;
+    let answer = answered.unwrap_or_else(|never: Infallible| match never {});
+    let (head, body) = answer.into_parts();
+    match body.collect().await {
+        Ok(body) => Response::from_parts(head, body.to_bytes()),
+        // All bodies here are whole before they are sent.
+        Err(error) => {
+            tracing::error!(%error, "an answer was not collected");
+            let (head, _body) = Problem::new(Code::InternalError).into_response().into_parts();
+            Response::from_parts(head, Bytes::new())
         }
     }
 }

@@ -11,7 +11,7 @@ mod body;
 mod view;
 
 use axum::extract::State;
-use holdfast_accounts::{IssuedApiKey, KeyOrder, Outcome, Reference};
+use holdfast_accounts::{IssuedApiKey, KeyOrder, Name, Outcome, Reference};
 use holdfast_domain::WalletId;
 use holdfast_domain::account::ApiKeyPatch;
 use holdfast_domain::credential::ApiKey;
@@ -35,6 +35,8 @@ use crate::value::{ApiKeyStateLabel, parse, parse_some};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ApiKeyQuery {
+    /// API keys of this name: one of a wallet at most.
+    name: Option<String>,
     /// API keys of this wallet.
     #[param(format = "uuid")]
     wallet_id: Option<String>,
@@ -51,6 +53,7 @@ pub(crate) struct ApiKeyQuery {
 /// Part of a query that cursors are bound to.
 #[derive(Serialize)]
 struct Filters {
+    name: Option<String>,
     wallet: Option<String>,
     state: Option<ApiKeyStateLabel>,
 }
@@ -69,7 +72,7 @@ pub(crate) async fn issue(
     ChangeRequest { request, body }: ChangeRequest<ApiKeyDraft>,
 ) -> Result<Answer<IssuedKeyView>> {
     let wallet = Reference::Id(parse("wallet_id", &body.wallet_id)?);
-    let orders = [body.order()?];
+    let orders = [body.order(gate.end(body.ends_at, body.ends_in_seconds).await?)?];
     let issued = gate.accounts.issue_api_keys(&principal, &request, &wallet, &orders).await?;
     let Outcome { thing, replayed } = issued;
     let key = thing.into_iter().next().ok_or_else(|| Problem::new(Code::InternalError))?;
@@ -92,7 +95,10 @@ pub(crate) async fn issue_bulk(
     ChangeRequest { request, body }: ChangeRequest<ApiKeyBulk>,
 ) -> Result<Answer<ChangeOutcome<IssuedKeysView>>> {
     let wallet = Reference::Id(parse("wallet_id", &body.wallet_id)?);
-    let orders: Vec<KeyOrder> = body.orders()?;
+    let mut orders: Vec<KeyOrder> = Vec::with_capacity(body.keys.len());
+    for key in &body.keys {
+        orders.push(key.order(gate.end(key.ends_at, key.ends_in_seconds).await?)?);
+    }
     let issued = gate.accounts.issue_api_keys(&principal, &request, &wallet, &orders).await?;
     let view = IssuedKeysView::new(issued.thing, issued.replayed);
     Ok(Answer::made(view, issued.replayed).or_rehearsed(request.dry_run))
@@ -109,10 +115,13 @@ pub(crate) async fn list(
     Params(query): Params<ApiKeyQuery>,
 ) -> Result<Answer<List<ListedKeyView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
-    let filters = Filters { wallet: wallet.map(|id| id.to_string()), state: query.state };
+    let name: Option<Name> = parse_some("name", query.name.as_deref())?;
+    let name = name.map(|name| name.as_str().to_owned());
+    let filters =
+        Filters { name: name.clone(), wallet: wallet.map(|id| id.to_string()), state: query.state };
     let list = ListId::new("api_keys", &filters);
     let page = list.request(query.limit, query.cursor.as_deref())?;
-    let filter = ApiKeyFilter { wallet, state: query.state.map(Into::into) };
+    let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into) };
     Ok(Answer::of(list.list(gate.accounts.api_keys(&principal, filter, page).await?)))
 }
 
@@ -149,7 +158,8 @@ pub(crate) async fn update(
     IfMatch(expected): IfMatch,
     ChangeRequest { request, body }: ChangeRequest<ApiKeyEdit>,
 ) -> Result<Answer<ApiKeyView>> {
-    let patch: ApiKeyPatch = body.patch()?;
+    let ends_at = gate.edited_end(body.ends_at, body.ends_in_seconds).await?;
+    let patch = ApiKeyPatch { ends_at, ..body.patch()? };
     let id = Reference::Id(id);
     let changed = gate.accounts.edit_api_key(&principal, &request, &id, patch, expected).await?;
     Ok(changed_key(changed))

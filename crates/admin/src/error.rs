@@ -5,7 +5,8 @@
 //! failure of a use case is, is said in one exhaustive match, `translation`.
 //!
 //! Never in a body: a secret, or the cause of a failure of the server. The cause is logged, once,
-//! where the error is made.
+//! where the error is made, and goes beside the answer as a [`FailureCause`], which stays in the
+//! process.
 
 mod code;
 mod translation;
@@ -32,13 +33,19 @@ pub(crate) struct Problem {
     param: Option<Cow<'static, str>>,
     scope: Option<UseCase>,
     edited: Option<u32>,
+    cause: Option<FailureCause>,
 }
+
+/// Cause of a failure of the process, for whoever runs it: an extension of the answer, which no
+/// socket carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureCause(pub String);
 
 impl Problem {
     /// Error with its code's usual message.
     pub(crate) const fn new(code: Code) -> Self {
         let message = Cow::Borrowed(code.message());
-        Self { code, message, param: None, scope: None, edited: None }
+        Self { code, message, param: None, scope: None, edited: None, cause: None }
     }
 
     /// Error with a message of its own.
@@ -66,7 +73,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { code, message, param, scope, edited } = self;
+        let Self { code, message, param, scope, edited, cause } = self;
         let error = ErrorMembers {
             message: message.into_owned(),
             kind: code.kind().to_owned(),
@@ -80,6 +87,9 @@ impl IntoResponse for Problem {
         let mut answer = Response::new(body.into());
         *answer.status_mut() =
             StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        if let Some(cause) = cause {
+            answer.extensions_mut().insert(cause);
+        }
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let retry = if code.retry() { "true" } else { "false" };

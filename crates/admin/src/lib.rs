@@ -13,6 +13,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `gate` | host, admin key, requests at once, role, the line in the log |
+//! | `local` | the endpoints without the gate, for the command line beside the database |
 //! | `request` | extractors: ids, queries, changes with their `Idempotency-Key` and body |
 //! | `answer`, `page` | answers with their headers, lists with their cursors |
 //! | `error` | the closed table of errors, and which failure is which error |
@@ -33,11 +34,13 @@ mod api_keys;
 mod audit;
 mod csv;
 mod description;
+mod end;
 mod error;
 mod events;
 mod gate;
 mod in_flight;
 mod jobs;
+mod local;
 mod operations;
 mod options;
 mod page;
@@ -51,5 +54,6 @@ mod wallets;
 mod webhooks;
 
 pub use crate::api::AdminApi;
-pub use crate::error::Code;
+pub use crate::error::{Code, FailureCause};
+pub use crate::local::LocalApi;
 pub use crate::options::{AdminOptions, AdminUrl, BadAdminUrl};

@@ -56,6 +56,24 @@ impl AdminUrl {
     pub const fn is_https(&self) -> bool {
         self.is_https
     }
+
+    /// Host in lower case; an IPv6 address in its brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Port: the scheme's own where none is written.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(if self.is_https { 443 } else { 80 })
+    }
+
+    /// Host and port as `Host` has them: without the scheme's own port.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
+    }
 }
 
 impl fmt::Display for AdminUrl {
@@ -93,6 +111,11 @@ impl AdminOptions {
         let is_guarded = listens.ip().to_canonical().is_loopback()
             || url.as_ref().is_some_and(AdminUrl::is_https);
         is_guarded.then_some(Self { url, port: listens.port() })
+    }
+
+    /// Options of what no listener serves.
+    pub(crate) const fn nowhere() -> Self {
+        Self { url: None, port: 0 }
     }
 
     /// True where a request may name this host.

@@ -16,7 +16,7 @@ use holdfast_failpoint::Failpoint;
 use holdfast_providers::Proxies;
 use holdfast_store::DatabaseUrl;
 
-use crate::document::{Document, Mistake, Table};
+use crate::document::{Document, Mistake, SecretUse, Table};
 use crate::environment::{self, Environment};
 use crate::error::BadConfig;
 use crate::model;
@@ -30,7 +30,7 @@ use crate::provider::{self, ProviderKind};
 use crate::role::{self, RolesConfig};
 use crate::stamp::FileStamp;
 
-const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
+pub(crate) const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
 const LISTEN_VARIABLE: &str = "HOLDFAST_LISTEN";
 const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
 /// Step at which a build with failpoints stops for ever; other builds do not look at it.
@@ -77,28 +77,31 @@ impl Config {
     }
 }
 
-/// The file that was named, else the one that `HOLDFAST_CONFIG` names.
-pub fn file(named: Option<&Path>) -> Option<PathBuf> {
-    let variable =
-        || environment::overriding(&environment::process, FILE_VARIABLE).map(PathBuf::from);
-    named.map(Path::to_path_buf).or_else(variable)
-}
-
 /// Reads this file, or the embedded default.
 ///
 /// # Errors
 ///
 /// A [`BadConfig`] with everything that is wrong.
 pub fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
+    load_for(file, SecretUse::All)
+}
+
+/// Reads this file, or the embedded default, for work that uses these secrets: of the others, those
+/// that are not in the environment are not missed.
+///
+/// # Errors
+///
+/// A [`BadConfig`] with everything that is wrong.
+pub fn load_for(file: Option<&Path>, uses: SecretUse) -> Result<Config, BadConfig> {
     let Some(file) = file else {
-        return parse("embedded default", EMBEDDED, &environment::process);
+        return parse("embedded default", EMBEDDED, &environment::process, uses);
     };
     // Before the text: a file that is written in between then has another stamp at the next look,
     // and is read again. The other way round, that change would go unnoticed.
     let stamp = FileStamp::of(file).ok();
     let text = std::fs::read_to_string(file)
         .map_err(|error| BadConfig::Unreadable(file.to_path_buf(), error))?;
-    let config = parse(&file.to_string_lossy(), &text, &environment::process)?;
+    let config = parse(&file.to_string_lossy(), &text, &environment::process, uses)?;
     Ok(Config { file: Some(file.to_path_buf()), stamp, ..config })
 }
 
@@ -120,12 +123,19 @@ pub(crate) fn parse(
     name: &str,
     text: &str,
     environment: Environment<'_>,
+    uses: SecretUse,
 ) -> Result<Config, BadConfig> {
-    let document = Document::new(name, text, environment);
+    let document = Document::new(name, text, environment, uses);
     let root = document.parse();
     let config = root.as_ref().and_then(|root| read(&document, &document.root(root), environment));
     match (config, document.mistakes()) {
-        (Some(config), mistakes) if mistakes.is_empty() => Ok(config),
+        (Some(mut config), mistakes) if mistakes.is_empty() => {
+            if uses == SecretUse::Database {
+                // What stands for a secret must never write anything.
+                config.server.secrets.clear();
+            }
+            Ok(config)
+        }
         (_, mistakes) => Err(BadConfig::Mistakes(mistakes)),
     }
 }

@@ -19,6 +19,33 @@ use toml::de::{DeTable, DeValue};
 use crate::environment::Environment;
 use holdfast_wire::nearest::nearest;
 
+/// Part of a configuration's secrets that is used. Whoever reads it for one command need not have
+/// the others in the environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretUse {
+    /// All of them, as `serve` and `check-config` do.
+    All,
+    /// The database's and the server's, for what changes the book.
+    Book,
+    /// The database's, for what reads it.
+    Database,
+}
+
+/// Stands for a variable that is not set and not used: long enough for every rule, and a secret of
+/// nothing.
+const UNUSED: &str = "a-variable-that-is-not-set-and-not-used";
+
+impl SecretUse {
+    fn has(self, path: &str) -> bool {
+        let is_database = path.starts_with("database.");
+        match self {
+            Self::All => true,
+            Self::Book => is_database || path.starts_with("server."),
+            Self::Database => is_database,
+        }
+    }
+}
+
 /// A mistake in a configuration: its place, and a text that says what to do about it. The text
 /// never has a value that could be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,12 +82,18 @@ pub(crate) struct Document<'a> {
     file: &'a str,
     text: &'a str,
     environment: Environment<'a>,
+    uses: SecretUse,
     mistakes: RefCell<Vec<(usize, Mistake)>>,
 }
 
 impl<'a> Document<'a> {
-    pub(crate) fn new(file: &'a str, text: &'a str, environment: Environment<'a>) -> Self {
-        Self { file, text, environment, mistakes: RefCell::default() }
+    pub(crate) fn new(
+        file: &'a str,
+        text: &'a str,
+        environment: Environment<'a>,
+        uses: SecretUse,
+    ) -> Self {
+        Self { file, text, environment, uses, mistakes: RefCell::default() }
     }
 
     /// Reads the syntax; where that is wrong nothing else can be known.
@@ -311,8 +344,14 @@ impl<'d> Field<'d> {
         self.mistake(format_args!("is {article} {found}, but must be {what}"));
     }
 
+    /// Value of a variable that stands in this value.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        self.document.variable(name)
+        let unused = || UNUSED.to_owned();
+        if self.document.uses.has(&self.path) {
+            self.document.variable(name)
+        } else {
+            Some(self.document.variable(name).unwrap_or_else(unused))
+        }
     }
 
     /// The line that it stands in.

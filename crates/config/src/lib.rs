@@ -16,6 +16,7 @@ mod error;
 mod misplaced;
 mod model;
 mod node;
+mod place;
 mod price;
 mod process;
 mod provider;
@@ -26,10 +27,11 @@ mod tests;
 mod value;
 
 pub use crate::change::Change;
-pub use crate::config::{Config, file, load, load_again};
-pub use crate::document::Mistake;
+pub use crate::config::{Config, load, load_again, load_for};
+pub use crate::document::{Mistake, SecretUse};
 pub use crate::error::BadConfig;
 pub use crate::node::RelayConfig;
+pub use crate::place::{BadPlace, CommandPlace, Origin, admin_key, place};
 pub use crate::process::{
     AdminConfig, LimitsConfig, LogConfig, LogFormat, OperationsConfig, RetentionConfig,
     ServerConfig, WebhooksConfig,

@@ -18,7 +18,7 @@ use holdfast_domain::usage::MeterKind;
 use holdfast_engine::{CoolDown, Guarantee};
 
 use crate::config::{EMBEDDED, parse};
-use crate::{BadConfig, Config, Mistake, ProviderKind};
+use crate::{BadConfig, Config, Mistake, ProviderKind, SecretUse};
 
 const DEPLOYED: &str = include_str!("../../../deploy/holdfast.toml");
 
@@ -55,12 +55,12 @@ fn environment(name: &str) -> Option<String> {
 }
 
 fn good(text: &str) -> Config {
-    parse("file", text, &environment).unwrap()
+    parse("file", text, &environment, SecretUse::All).unwrap()
 }
 
 #[track_caller]
 fn mistakes(text: &str) -> Vec<String> {
-    match parse("file", text, &environment) {
+    match parse("file", text, &environment, SecretUse::All) {
         Err(BadConfig::Mistakes(mistakes)) => mistakes.iter().map(Mistake::to_string).collect(),
         other => panic!("{other:?}"),
     }
@@ -187,7 +187,12 @@ fn longer_prompts_can_have_prices_of_their_own_and_a_route_a_cost() {
 fn proxies_come_from_the_environment_and_are_judged_with_the_file() {
     let text = LEAST.replace("kind = \"simulated\"", "kind = \"openai\"\nbase_url = \"https://h\"");
     let proxies = |url: &'static str| {
-        parse("file", &text, &move |name| (name == "HTTPS_PROXY").then(|| url.to_owned()))
+        parse(
+            "file",
+            &text,
+            &move |name| (name == "HTTPS_PROXY").then(|| url.to_owned()),
+            SecretUse::All,
+        )
     };
     let config = proxies("http://user:password@proxy:3128").unwrap();
     let Some(ProviderKind::Http(options)) = config.providers.get("sim") else { panic!() };
@@ -323,18 +328,20 @@ fn the_environment_overrides_the_file() {
         "HOLDFAST_DATABASE_URL" => Some("sqlite:///var/lib/other.db".to_owned()),
         _ => None,
     };
-    let config = parse("file", LEAST, &overridden).unwrap();
+    let config = parse("file", LEAST, &overridden, SecretUse::All).unwrap();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");
     assert_eq!(config.database.file(), Some(Path::new("/var/lib/other.db")));
     assert_eq!(config.database.folder(), Some(Path::new("/var/lib")));
 
     let nothing = |_: &str| Some(String::new());
-    let config = parse("file", LEAST, &nothing).unwrap();
+    let config = parse("file", LEAST, &nothing, SecretUse::All).unwrap();
     assert_eq!(config.database, good(LEAST).database);
 
     let bad =
         |name: &str| name.starts_with("HOLDFAST_").then(|| "postgres://me:hunter2@db".to_owned());
-    let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &bad) else { panic!() };
+    let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &bad, SecretUse::All) else {
+        panic!()
+    };
     let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
     assert_eq!(
         texts,
@@ -351,17 +358,25 @@ fn a_database_of_a_server_needs_secrets() {
         let url = "postgres://me:hunter2@db/book?sslmode=verify-full";
         (name == "HOLDFAST_DATABASE_URL").then(|| url.to_owned())
     };
-    let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &elsewhere) else { panic!() };
+    let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &elsewhere, SecretUse::All)
+    else {
+        panic!()
+    };
     let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
     let said = "HOLDFAST_DATABASE_URL is for PostgreSQL, where `server.secrets` is required: make a \
         secret with `openssl rand -hex 32`, and give the same one to every node";
     assert_eq!(texts, [said]);
     let secret = "0123456789abcdef0123456789abcdef";
     let config = format!("[server]\nsecrets = [\"{secret}\"]\n{LEAST}");
-    let config = parse("file", &config, &|name| match name {
-        "HOLDFAST_DATABASE_URL" => elsewhere(name),
-        _ => None,
-    });
+    let config = parse(
+        "file",
+        &config,
+        &|name| match name {
+            "HOLDFAST_DATABASE_URL" => elsewhere(name),
+            _ => None,
+        },
+        SecretUse::All,
+    );
     assert_eq!(config.unwrap().database.to_string(), "postgres://db:5432/book");
 }
 

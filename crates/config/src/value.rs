@@ -30,6 +30,10 @@ const MILLION: u64 = 1_000_000;
 pub struct Secret(String);
 
 impl Secret {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     pub fn expose(&self) -> &str {
         &self.0
     }

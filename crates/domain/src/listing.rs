@@ -96,9 +96,11 @@ pub struct LiveCredential {
     pub ends_at: Option<Timestamp>,
 }
 
-/// Filter of a list of API keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Filter of a list of API keys. All parts of it apply.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApiKeyFilter {
+    /// Name of all keys in the list, which is unique within a wallet.
+    pub name: Option<String>,
     /// Wallet of all keys in the list.
     pub wallet: Option<WalletId>,
     /// State of all keys in the list.

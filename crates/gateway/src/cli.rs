@@ -25,6 +25,7 @@ use uuid::Uuid;
 pub(crate) use self::key::{AdminKey, Issue, Key, KeyChange, UpdateKey};
 use self::value::{OperationName, PeriodBound};
 pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange};
+use crate::door::ChangeKey;
 use crate::failure::CommandFailure;
 
 const AFTER_HELP: &str = "\
@@ -44,6 +45,11 @@ pub(crate) struct Cli {
     /// Configuration file (TOML) [env: HOLDFAST_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Work at this server's administration instead of beside the database: an https:// address, or
+    /// http:// on this machine. Its admin key is read from HOLDFAST_ADMIN_KEY, or from the file that
+    /// HOLDFAST_ADMIN_KEY_FILE names [env: HOLDFAST_SERVER]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) server: Option<String>,
     /// Print JSON: one object, or an array for lists
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -106,6 +112,13 @@ pub(crate) struct RequestKey {
     /// Names this change: the same one again changes nothing [default: a new UUIDv4, printed]
     #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
     pub(crate) uuid: Option<Uuid>,
+}
+
+impl RequestKey {
+    /// The key of the change: this one, or one made here.
+    pub(crate) fn or_made(self) -> ChangeKey {
+        ChangeKey::new(self.uuid)
+    }
 }
 
 impl fmt::Debug for RequestKey {

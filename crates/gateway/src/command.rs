@@ -1,75 +1,141 @@
-//! The commands, a module each. All work beside a running `serve`, on the same database.
+//! The commands, a module each. All work beside a running `serve`, on the same database; those of
+//! administration work over the network as well.
+//!
+//! ```text
+//! place ─┬─ a server ───▶ Door over the network ─┐
+//!        │                                       ├─▶ wallet, key, admin-key, operation
+//!        └─ a database ─┬▶ Door in this process ─┘
+//!                       └▶ the store itself ─────▶ serve, migrate, check-config, reports, audits
+//! ```
 
 mod admin_key;
 mod book;
 mod check;
+mod desk;
 mod key;
 mod migrate;
 mod operation;
-mod pages;
 mod reconcile;
 mod usage;
 mod wallet;
 
-use crate::cli::{Cli, Command, Ledger, Operation, UsageCommand};
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use holdfast_config::{CommandPlace, Config, SecretUse, admin_key};
+use holdfast_store::verify::AuditOptions;
+
+pub(crate) use self::desk::Desk;
+use self::desk::Need;
+pub(crate) use self::wallet::members;
+use crate::cli::{Cli, Command, Ledger, Operation, UsageCommand, Wallet};
+use crate::door::Door;
 use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::{database, serve};
-use holdfast_config::Config;
-use holdfast_store::verify::AuditOptions;
 
 /// Does what was asked for.
 pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let output = Output::new(cli.json);
-    let file = holdfast_config::file(cli.config.as_deref());
-    let config = holdfast_config::load(file.as_deref());
-    match cli.command {
-        Some(Command::CheckConfig { probe }) => check::run(output, config, file, probe).await,
-        Some(Command::Migrate(migrate)) => migrate::run(output, &config?, &migrate).await,
-        None | Some(Command::Serve) => serve::run(config?).await,
-        Some(Command::Wallet(command)) => {
-            let config = config?;
-            with_store(&config, async |store| wallet::run(output, &config, store, command).await)
+    let command = cli.command.unwrap_or(Command::Serve);
+    let need = Need::of(&command);
+    match holdfast_config::place(cli.config.as_deref(), cli.server.as_deref())? {
+        CommandPlace::Server(url) => {
+            // Servers reconcile too, each what is stale there.
+            let is_reconcile = matches!(command, Command::Operation(Operation::Reconcile));
+            if need.is_none() && !is_reconcile {
+                return Err(CommandFailure::Usage(anyhow!("{}", beside_only(&command))));
+            }
+            let door = Door::network(url, &admin_key()?)?;
+            administer(&Desk { output, door, config: None }, command).await
+        }
+        CommandPlace::Database(file) => match need {
+            Some(need) => {
+                let config = holdfast_config::load_for(file.as_deref(), need.secrets())?;
+                with_store(&config, async |store| {
+                    let door = need.door(&config, store).await?;
+                    administer(&Desk { output, door, config: Some(&config) }, command).await
+                })
                 .await
+            }
+            None => beside(output, file, command).await,
+        },
+    }
+}
+
+/// Why a command does not work over the network, and what does.
+fn beside_only(command: &Command) -> String {
+    let (what, instead) = match command {
+        Command::Serve => ("serve", "it is what serves: leave --server and HOLDFAST_SERVER out"),
+        Command::CheckConfig { .. } => ("check-config", "run it where the file is, with --config"),
+        Command::Migrate(_) => ("migrate", "run it beside the database, with --config"),
+        Command::Usage(_) => ("usage report", "run it beside the database, with --config"),
+        Command::Ledger(_) => ("ledger verify", "run it beside the database, with --config"),
+        Command::Wallet(_) => ("wallet ledger", "run it beside the database, with --config"),
+        Command::Key(_) | Command::AdminKey(_) | Command::Operation(_) => {
+            ("this", "run it beside the database")
         }
-        Some(Command::Key(command)) => {
-            let config = config?;
-            with_store(&config, async |store| key::run(output, &config, store, command).await).await
+    };
+    format!("{what} does not work over the network: {instead}")
+}
+
+/// Commands of administration, through a door.
+async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFailure> {
+    match command {
+        Command::Wallet(command) => wallet::run(desk, command).await,
+        Command::Key(command) => key::run(desk, command).await,
+        Command::AdminKey(command) => admin_key::run(desk, command).await,
+        Command::Operation(command) => operation::run(desk, command).await,
+        other @ (Command::Serve
+        | Command::CheckConfig { .. }
+        | Command::Migrate(_)
+        | Command::Usage(_)
+        | Command::Ledger(_)) => Err(CommandFailure::Usage(anyhow!("{}", beside_only(&other)))),
+    }
+}
+
+/// Commands that are about a database or a process of this machine.
+async fn beside(
+    output: Output,
+    file: Option<PathBuf>,
+    command: Command,
+) -> Result<(), CommandFailure> {
+    let load = |uses| holdfast_config::load_for(file.as_deref(), uses);
+    match command {
+        Command::CheckConfig { probe } => {
+            check::run(output, load(SecretUse::All), file, probe).await
         }
-        Some(Command::AdminKey(command)) => {
-            let config = config?;
-            let run = async |store: &_| admin_key::run(output, &config, store, command).await;
-            with_store(&config, run).await
+        Command::Migrate(migrate) => {
+            migrate::run(output, &load(SecretUse::Database)?, &migrate).await
         }
-        Some(Command::Operation(Operation::Cancel { operation, reason, request })) => {
-            let config = config?;
-            let cancel = async |store: &_| {
-                let asked = (operation.operation(), &reason, request);
-                operation::cancel(output, &config, store, asked).await
-            };
-            with_store(&config, cancel).await
-        }
-        Some(Command::Operation(Operation::Show(show))) => {
-            with_store(&config?, async |store| operation::show(output, store, show).await).await
-        }
-        Some(Command::Operation(Operation::List { stale, limit })) => {
-            with_store(&config?, async |store| operation::list(output, store, stale, limit).await)
-                .await
-        }
-        Some(Command::Operation(Operation::Reconcile)) => {
-            let config = config?;
+        Command::Serve => serve::run(load(SecretUse::All)?).await,
+        Command::Operation(Operation::Reconcile) => {
+            let config = load(SecretUse::Database)?;
             with_store(&config, async |store| reconcile::run(output, &config, store).await).await
         }
-        Some(Command::Usage(UsageCommand::Report(report))) => {
-            with_store(&config?, async |store| usage::report(output, store, report).await).await
+        Command::Wallet(Wallet::Ledger { wallet, period, limit, csv }) => {
+            let form = wallet::StatementFormat::of(output, csv)?;
+            let period = period.period()?;
+            with_store(&load(SecretUse::Database)?, async |store| {
+                wallet::statement(form, store, &wallet, period, limit).await
+            })
+            .await
         }
-        Some(Command::Ledger(Ledger::Verify { progress, since })) => {
-            let config = config?;
+        Command::Usage(UsageCommand::Report(report)) => {
+            let config = load(SecretUse::Database)?;
+            with_store(&config, async |store| usage::report(output, store, report).await).await
+        }
+        Command::Ledger(Ledger::Verify { progress, since }) => {
+            let config = load(SecretUse::Book)?;
             let kept = config.retention.results;
             let secrets = database::known_secrets(&config).into();
             let options = AuditOptions { retention: kept, secrets, since };
             with_store(&config, async |store| book::verify(output, store, options, progress).await)
                 .await
+        }
+        // The others go through a door.
+        Command::Wallet(_) | Command::Key(_) | Command::AdminKey(_) | Command::Operation(_) => {
+            Ok(())
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use holdfast_config::BadConfig;
+use holdfast_config::{BadConfig, BadPlace};
 
 /// Failure of a command, by who can mend it.
 #[derive(Debug)]
@@ -58,6 +58,12 @@ impl CommandFailure {
 impl From<BadConfig> for CommandFailure {
     fn from(error: BadConfig) -> Self {
         Self::Config(error)
+    }
+}
+
+impl From<BadPlace> for CommandFailure {
+    fn from(error: BadPlace) -> Self {
+        Self::Usage(anyhow::Error::msg(error.to_string()))
     }
 }
 

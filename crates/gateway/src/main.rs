@@ -4,6 +4,7 @@ mod accounts;
 mod cli;
 mod command;
 mod database;
+mod door;
 mod failure;
 mod node;
 mod output;
@@ -12,6 +13,7 @@ mod reports;
 mod secret;
 mod serve;
 mod telemetry;
+mod view;
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;

@@ -8,6 +8,7 @@
 //! Unknown members are refused: a limit that is misspelled would be no limit.
 
 use holdfast_accounts::{KeyOrder, Name};
+use holdfast_domain::Timestamp;
 use holdfast_domain::account::ApiKeyPatch;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::limits::Limits;
@@ -47,11 +48,15 @@ pub(crate) struct ApiKeyOrder {
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
     /// Moment from which it is not accepted.
-    ends_at: Option<Moment>,
+    pub(super) ends_at: Option<Moment>,
+    /// The same in seconds from now; not both.
+    #[schema(minimum = 1)]
+    pub(super) ends_in_seconds: Option<u64>,
 }
 
 impl ApiKeyOrder {
-    fn order(&self) -> Result<KeyOrder> {
+    /// The order of a key that ends at this moment.
+    pub(super) fn order(&self, ends_at: Option<Timestamp>) -> Result<KeyOrder> {
         let limits = Limits {
             requests_per_minute: count("requests_per_minute", self.requests_per_minute)?,
             tokens_per_minute: count("tokens_per_minute", self.tokens_per_minute)?,
@@ -64,7 +69,7 @@ impl ApiKeyOrder {
             models: self.models.as_deref().map(models).transpose()?,
             balance: self.balance.map_or(default.balance, Into::into),
             usage: self.usage.map_or(default.usage, Into::into),
-            ends_at: self.ends_at.map(|Moment(at)| at),
+            ends_at,
         };
         Ok(KeyOrder {
             name: parse_some("name", self.name.as_deref())?,
@@ -95,7 +100,9 @@ pub(crate) struct ApiKeyDraft {
     models: Option<Vec<String>>,
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
-    ends_at: Option<Moment>,
+    pub(super) ends_at: Option<Moment>,
+    #[schema(minimum = 1)]
+    pub(super) ends_in_seconds: Option<u64>,
     /// Reason, which is wanted of everybody but the wallet's holder.
     reason: Option<String>,
 }
@@ -103,7 +110,7 @@ pub(crate) struct ApiKeyDraft {
 impl ApiKeyDraft {
     /// The key without its wallet. The members stand here once more because serde refuses unknown
     /// members only where none are flattened.
-    pub(super) fn order(&self) -> Result<KeyOrder> {
+    pub(super) fn order(&self, ends_at: Option<Timestamp>) -> Result<KeyOrder> {
         let order = ApiKeyOrder {
             name: self.name.clone(),
             external_id: self.external_id.clone(),
@@ -116,8 +123,9 @@ impl ApiKeyDraft {
             balance: self.balance,
             usage: self.usage,
             ends_at: self.ends_at,
+            ends_in_seconds: self.ends_in_seconds,
         };
-        order.order()
+        order.order(ends_at)
     }
 }
 
@@ -135,15 +143,9 @@ pub(crate) struct ApiKeyBulk {
     #[schema(format = "uuid")]
     pub(super) wallet_id: String,
     #[schema(min_items = 1, max_items = 100)]
-    keys: Vec<ApiKeyOrder>,
+    pub(super) keys: Vec<ApiKeyOrder>,
     /// Reason, which is wanted of everybody but the wallet's holder.
     reason: Option<String>,
-}
-
-impl ApiKeyBulk {
-    pub(super) fn orders(&self) -> Result<Vec<KeyOrder>> {
-        self.keys.iter().map(ApiKeyOrder::order).collect()
-    }
 }
 
 impl ChangeBody for ApiKeyBulk {
@@ -188,11 +190,16 @@ pub(crate) struct ApiKeyEdit {
     usage: Option<UsageLabel>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Moment>)]
-    ends_at: Option<Option<Moment>>,
+    pub(super) ends_at: Option<Option<Moment>>,
+    /// The end in seconds from now, instead of `ends_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub(super) ends_in_seconds: Option<u64>,
     reason: Option<String>,
 }
 
 impl ApiKeyEdit {
+    /// The edit but for the end, which the database's clock may have to say.
     pub(super) fn patch(&self) -> Result<ApiKeyPatch> {
         let limit =
             |param, limit: Option<Option<u64>>| limit.map(|limit| count(param, limit)).transpose();
@@ -209,7 +216,7 @@ impl ApiKeyEdit {
             models: ids.transpose()?,
             balance: self.balance.map(Into::into),
             usage: self.usage.map(Into::into),
-            ends_at: self.ends_at.map(|end| end.map(|Moment(at)| at)),
+            ends_at: None,
         })
     }
 }

@@ -204,7 +204,8 @@ codes! {
     ApiKeyEnded {
         cause: "An API key that is revoked or past its end gets no credential.",
         label: "api_key_ended", status: 409, kind: CONFLICT, retry: false,
-        message: "The API key has ended. Move its end, where it is not revoked, or issue another one.",
+        message: "The API key is revoked or past its end. Move its end, where it is not revoked, or issue \
+            another one.",
     }
     AdminKeyEnded {
         cause: "An admin key that is revoked or past its end gets no credential.",

@@ -6,7 +6,7 @@ use std::error::Error;
 use holdfast_accounts::{AccountsError, AuthenticationError};
 use holdfast_domain::account::AccountRefusal;
 
-use super::{Code, Problem};
+use super::{Code, FailureCause, Problem};
 
 impl From<AccountsError> for Problem {
     fn from(error: AccountsError) -> Self {
@@ -25,10 +25,7 @@ impl From<AccountsError> for Problem {
             }
             AccountsError::Invalid { field, message } => Self::invalid(field, sentence(&message)),
             AccountsError::Refused(refusal) => Self::from(refusal),
-            AccountsError::NoSecret => {
-                tracing::error!("a request of administration failed: there is no server secret");
-                Self::new(Code::InternalError)
-            }
+            error @ AccountsError::NoSecret => logged(Code::InternalError, &error),
             AccountsError::NoRandom(cause) => logged(Code::InternalError, &*cause),
             AccountsError::Unavailable(cause) => logged(Code::StorageUnavailable, &*cause),
             AccountsError::Uncertain(cause) => logged(Code::OutcomeUnknown, &*cause),
@@ -110,7 +107,13 @@ impl From<AccountRefusal> for Problem {
 /// Logs the cause of a failure that callers are told nothing of.
 fn logged(code: Code, error: &(dyn Error + 'static)) -> Problem {
     tracing::error!(error, code = code.label(), "a request of administration failed");
-    Problem::new(code)
+    Problem { cause: Some(FailureCause(chain(error))), ..Problem::new(code) }
+}
+
+/// Words of an error and of all that it comes from.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The same words with a capital and a full stop.

@@ -45,6 +45,10 @@ pub(crate) struct OperationView {
     idempotency_key: String,
     #[schema(format = "uuid")]
     api_key_id: String,
+    /// Name of the API key, in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    api_key_name: Option<String>,
     #[schema(format = "uuid")]
     wallet_id: String,
     /// Computed from the status and its owner's lease: `not_started`, `in_progress`, `stale` or
@@ -115,7 +119,8 @@ impl OperationView {
     /// An operation of a list.
     pub(super) fn listed(row: OperationListing, sight: Sight) -> Self {
         let situation = situation(&row.operation, row.lease.as_ref(), row.now);
-        Self::new(&row.operation, situation, row.refunded, sight)
+        let view = Self::new(&row.operation, situation, row.refunded, sight);
+        Self { api_key_name: row.api_key_name, ..view }
     }
 
     /// An operation alone.
@@ -133,6 +138,7 @@ impl OperationView {
             id: operation.id.to_string(),
             idempotency_key: operation.request_key.to_string(),
             api_key_id: operation.api_key.to_string(),
+            api_key_name: None,
             wallet_id: operation.wallet.to_string(),
             situation: situation.label().to_owned(),
             status: operation.phase.label().to_owned(),

@@ -4,7 +4,7 @@ use holdfast_providers::{ImageUrls, Kind, OpenAi};
 use holdfast_wire::chat::upstream::BoundField;
 
 use crate::config::{Config, parse};
-use crate::{BadConfig, ProviderKind};
+use crate::{BadConfig, ProviderKind, SecretUse};
 
 fn config(provider: &str) -> Result<Config, BadConfig> {
     let text = format!(
@@ -13,7 +13,7 @@ fn config(provider: &str) -> Result<Config, BadConfig> {
          effective_from = 2026-01-01T00:00:00Z\nmicros_per_million = {{ input = 3, output = 5 }}\n\
          [[models.routes]]\nprovider = \"p\"\nmodel = \"sim-1\"\n"
     );
-    parse("file", &text, &|_name| None)
+    parse("file", &text, &|_name| None, SecretUse::All)
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Arguments of `holdfast key` and `holdfast admin-key`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use holdfast_accounts::{ExternalId, Name, Reason, Reference};
 use holdfast_domain::account::Role;
@@ -67,6 +69,9 @@ pub(crate) enum Key {
         /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
         #[arg(long, value_name = "SPAN", default_value = "24h")]
         grace: Span,
+        /// Why, for the trail; over the network wanted of whoever is not the wallet's holder
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
         #[command(flatten)]
         request: RequestKey,
     },
@@ -136,6 +141,23 @@ pub(crate) struct Issue {
     /// Id that an outer system has for it; unique within the wallet
     #[arg(long, value_name = "ID")]
     pub(crate) external_id: Option<ExternalId>,
+    /// Why, for the trail; over the network wanted of whoever is not the wallet's holder
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<Reason>,
+    /// Issue a key for each line of this file: a name, or a name, a tab and an id of an outer system.
+    /// All have the same limits; they are issued a hundred at a time. The same command with the same
+    /// --key goes on where an interrupted one was
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "secrets",
+        conflicts_with_all = ["name", "external_id"]
+    )]
+    pub(crate) from: Option<PathBuf>,
+    /// Where --from writes the secrets, for you alone (0600): a line for each key with its id, its name
+    /// and the key, and tabs between
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(crate) secrets: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) request: RequestKey,
 }

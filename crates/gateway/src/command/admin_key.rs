@@ -1,86 +1,63 @@
 //! `holdfast admin-key`: issues, rotates and ends the keys of the administration.
 
-use holdfast_accounts::{NewAdminKey, Reference};
-use holdfast_config::Config;
-use holdfast_domain::AdminKeyId;
-use holdfast_domain::account::{AdminBearer, Reach};
-use holdfast_store::Store;
-use serde::Serialize;
+use holdfast_accounts::{Name, Reference};
+use serde_json::{Value, json};
 
-use super::key::issue::end;
+use super::Desk;
+use super::key::end;
 use super::wallet;
-use crate::accounts::{LocalAccounts, Undone, request};
 use crate::cli;
+use crate::door::Change;
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
+use crate::output::note;
+use crate::view::{some_text, text, with};
 
-/// An admin key, with what its bearer must keep.
-#[derive(Serialize)]
-struct AdminKeyView {
-    id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-}
-
-pub(super) async fn run(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    command: cli::AdminKey,
-) -> Result<(), CommandFailure> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::open(config, store).await?;
-    let words = format!("{command:?}");
-    let (cli::AdminKey::Issue { request: own, .. }
-    | cli::AdminKey::Rotate { request: own, .. }
-    | cli::AdminKey::Revoke { request: own, .. }) = &command;
-    let asked = request(own.uuid, &["admin-key", &words], None);
-    let undone = |nothing| Undone { nothing, key: asked.key, currency: None };
-    match command {
-        cli::AdminKey::Issue { name, role, wallet, expires, .. } => {
-            let ends_at = match expires {
-                Some(expiry) => Some(end(store, expiry).await?),
-                None => None,
-            };
-            let reach = reach(store, wallet.as_ref()).await?;
-            let new = NewAdminKey { name, role, reach, ends_at };
-            let done = accounts.issue_admin_key(&principal, &asked, &new).await;
-            let issued = done.map_err(|error| undone("no admin key was issued").because(error))?;
-            shown(output, issued.thing.id, issued.thing.bearer.as_ref())
+pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), CommandFailure> {
+    let (nothing, change) = match command {
+        cli::AdminKey::Issue { name, role, wallet, expires, request } => {
+            let mut body = json!({ "name": Name::as_str(&name), "role": role.label() });
+            if let Some(id) = wallet_id(desk, wallet.as_ref()).await? {
+                body = with(body, "wallet_id", id);
+            }
+            if let Some((name, value)) = expires.map(end) {
+                body = with(body, name, value);
+            }
+            ("no admin key was issued", Change::post(request.or_made(), "/admin_keys", body))
         }
-        cli::AdminKey::Rotate { id, grace, .. } => {
-            let (id, grace) = (AdminKeyId::from(id), grace.duration());
-            let done = accounts.rotate_admin_key(&principal, &asked, id, grace).await;
-            let nothing = "the admin key was not rotated";
-            let issued = done.map_err(|error| undone(nothing).because(error))?;
-            shown(output, issued.thing.id, issued.thing.bearer.as_ref())
+        cli::AdminKey::Rotate { id, grace, request } => {
+            let body = json!({ "grace_seconds": grace.duration().as_secs() });
+            let path = format!("/admin_keys/{id}/rotate");
+            ("the admin key was not rotated", Change::post(request.or_made(), path, body))
         }
-        cli::AdminKey::Revoke { id, .. } => {
-            let done = accounts.revoke_admin_key(&principal, &asked, AdminKeyId::from(id)).await;
-            let nothing = "the admin key was not revoked";
-            let revoked = done.map_err(|error| undone(nothing).because(error))?;
-            shown(output, revoked.thing, None)
+        cli::AdminKey::Revoke { id, request } => {
+            let path = format!("/admin_keys/{id}/revoke");
+            ("the admin key was not revoked", Change::post(request.or_made(), path, json!({})))
         }
-    }
-}
-
-async fn reach(store: &Store, wallet: Option<&Reference>) -> Result<Reach, CommandFailure> {
-    match wallet {
-        Some(wallet) => Ok(Reach::Wallet(wallet::find(store, wallet).await?.wallet.id)),
-        None => Ok(Reach::All),
-    }
-}
-
-fn shown(
-    output: Output,
-    id: AdminKeyId,
-    bearer: Option<&AdminBearer>,
-) -> Result<(), CommandFailure> {
-    let key = bearer.map(AdminBearer::expose);
-    let mut fields = vec![("id", id.to_string())];
-    fields.extend(key.clone().map(|key| ("key", key)));
-    output.object(&AdminKeyView { id: id.to_string(), key }, &fields)?;
-    if bearer.is_some() {
+    };
+    let done = desk.door.change(&change).await;
+    let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
+    let mut fields = vec![("id", text(&done, "id"))];
+    let key = some_text(&done, "key");
+    let is_told = key.is_some();
+    fields.extend(key.map(|key| ("key", key)));
+    desk.output.object(&done, &fields)?;
+    if is_told {
         note("keep the key now: it is not stored and is not shown again");
+    } else if done.get("notice").is_some() {
+        note(
+            "it had been made before, and its secret is not stored: `holdfast admin-key rotate` makes another",
+        );
     }
     Ok(())
+}
+
+/// Id of the wallet of a holder's role.
+async fn wallet_id(
+    desk: &Desk<'_>,
+    wallet: Option<&Reference>,
+) -> Result<Option<Value>, CommandFailure> {
+    match wallet {
+        Some(wallet) => Ok(Some(wallet::find(desk, wallet).await?["id"].clone())),
+        None => Ok(None),
+    }
 }

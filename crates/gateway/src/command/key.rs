@@ -1,107 +1,129 @@
-//! `holdfast key`: issues, lists, rotates and revokes API keys.
+//! `holdfast key`: issues, lists, changes, rotates and revokes API keys.
 //!
-//! An API key is a row with a wallet, limits and models; callers show a *bearer*, which names one
-//! of its credentials and proves its secret. The store has a verifier of the secret alone, made
-//! with the server secret. The bearer is printed once, and nobody can print it again.
-//!
-//! Rotation adds a credential and gives the earlier ones an end; revocation ends the key with all
-//! of them. A running `serve` takes both from the database within seconds, without a message.
-//!
-//! Ends are judged by the clock of the database, which all nodes share, in the transaction that writes
+//! An API key has a wallet, limits and models; callers show a *bearer*, which names one of its
+//! credentials and proves its secret. The bearer is printed once, and nobody can print it again.
+//! Rotation adds a credential and gives the earlier ones an end; revocation ends the key with all of
 //! them.
+//!
+//! Ends are judged by the clock of the database, which all nodes share: a span from now goes to the
+//! API as a span.
+//!
+//! The JSON of a key is the API's. Beside its flat members it has `limits`, `hide_balance` and
+//! `expires_at`, which `GET /v1/wallet` says in the same words: scripts read those.
 
+mod bulk;
 mod change;
-pub(super) mod issue;
+mod issue;
 
-use anyhow::{Context, anyhow};
-use holdfast_accounts::{AccountsError, Reference};
-use holdfast_config::Config;
-use holdfast_domain::credential::{ApiKey, Grant};
-use holdfast_domain::limits::{Counter, Limits};
-use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, LiveCredential, Order};
-use holdfast_domain::{Directory as _, Timestamp};
-use holdfast_store::Store;
-use holdfast_wire::api::{CountedKeyView, CredentialView, ListedKeyView, rfc3339};
+use anyhow::anyhow;
+use holdfast_accounts::Reference;
+use serde_json::{Value, json};
 
-use super::pages::{self, ALL};
-use crate::accounts::LocalAccounts;
+use super::Desk;
 use crate::cli;
+use crate::cli::grant::Expiry;
 use crate::failure::CommandFailure;
-use crate::output::Output;
+use crate::view::{self, some_text, spend, text, with};
 
-pub(super) async fn run(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    command: cli::Key,
-) -> Result<(), CommandFailure> {
+const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
+
+pub(super) async fn run(desk: &Desk<'_>, command: cli::Key) -> Result<(), CommandFailure> {
     match command {
-        cli::Key::Issue(asked) => issue::issue(output, config, store, &asked).await,
-        cli::Key::List => list(output, store).await,
-        cli::Key::Show { key } => show(output, store, &key).await,
-        cli::Key::Rotate { key, grace, request } => {
-            issue::rotate(output, config, store, (&key, grace, request)).await
+        cli::Key::Issue(asked) => match (&asked.from, &asked.secrets) {
+            (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
+            (Some(_), None) | (None, _) => issue::issue(desk, &asked).await,
+        },
+        cli::Key::List => list(desk).await,
+        cli::Key::Show { key } => show(desk, &key).await,
+        cli::Key::Rotate { key, grace, reason, request } => {
+            issue::rotate(desk, &key, issue::Rotation { grace, reason, request }).await
         }
-        cli::Key::Change(command) => change::run(output, config, store, command).await,
+        cli::Key::Change(command) => change::run(desk, command).await,
     }
 }
 
-async fn show(output: Output, store: &Store, key: &Reference) -> Result<(), CommandFailure> {
-    let found = find(store, key).await?;
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
-    let record = accounts.api_key(&principal, &id(&found), None).await;
-    let record = record.context("the API key was not shown")?;
-    let mut lines = fields(&record.api_key).to_vec();
-    let state = record.api_key.suspended_at.map(|at| ("suspended_at", rfc3339(at)));
-    lines.extend(state);
-    lines.extend(Counter::ALL.map(|counter| {
-        let used = record.counters.counters.used(counter).unwrap_or(0);
-        (counter.label(), used.to_string())
-    }));
-    output.object(&CountedKeyView::of(&record.api_key, &record.counters), &lines)
+async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
+    // By its id: only alone it is shown with its counters.
+    let path = path(&find(desk, key).await?, "");
+    let found = desk.door.get(&path, &[]).await;
+    let found = found.map_err(|error| error.because("the API key was not shown"))?;
+    let mut lines = fields(&found).to_vec();
+    lines.extend(some_text(&found, "suspended_at").map(|at| ("suspended_at", at)));
+    let counters = found["counters"].as_array().into_iter().flatten();
+    let readings: Vec<_> =
+        counters.map(|counter| (text(counter, "counter"), text(counter, "used"))).collect();
+    lines.extend(readings.iter().map(|(counter, used)| (counter.as_str(), used.clone())));
+    desk.output.object(&printed(found.clone()), &lines)
 }
 
-async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
-    let (mut views, mut rows) = (Vec::new(), Vec::new());
-    let add = |ApiKeyListing { api_key, credentials }| {
-        let view = |it: &LiveCredential| CredentialView::of(it.id, it.created_at, it.ends_at);
-        views.push(ListedKeyView::of(&api_key, credentials.iter().map(view).collect()));
+async fn list(desk: &Desk<'_>) -> Result<(), CommandFailure> {
+    let listed = desk.door.list("/api_keys", &[], None).await;
+    let mut keys = listed.map_err(|error| error.because("API keys were not listed"))?.rows;
+    // The API has the newest first.
+    keys.reverse();
+    let row = |key: &Value| {
         let [id, name, wallet, limits, models, balance, created, expires, revoked] =
-            fields(&api_key).map(|(_, value)| value);
-        let own = in_force(&credentials);
-        rows.push([id, name, wallet, limits, models, balance, own, created, expires, revoked]);
+            fields(key).map(|(_, value)| value);
+        let own = in_force(key);
+        [id, name, wallet, limits, models, balance, own, created, expires, revoked]
     };
-    let page = |request| store.api_keys(ApiKeyFilter::default(), request);
-    pages::read(Order::Oldest, ALL, page, add).await.context("API keys were not listed")?;
+    let rows: Vec<_> = keys.iter().map(row).collect();
     let [id, name, wallet, limits, models, balance, created, expires, revoked] = COLUMNS;
     let own = "credentials";
     let head = [id, name, wallet, limits, models, balance, own, created, expires, revoked];
-    output.list(&views, head, &rows)
+    let views: Vec<_> = keys.into_iter().map(printed).collect();
+    desk.output.list(&views, head, &rows)
 }
 
 /// Count of an API key's credentials in force, with the earliest end among them.
-fn in_force(credentials: &[LiveCredential]) -> String {
+fn in_force(key: &Value) -> String {
+    let credentials: Vec<_> = key["credentials"].as_array().into_iter().flatten().collect();
     let count = credentials.len();
-    let next = credentials.iter().filter_map(|credential| credential.ends_at).min();
-    next.map_or_else(|| count.to_string(), |end| format!("{count}, next end {}", rfc3339(end)))
+    // As texts they sort as in time.
+    let next = credentials.iter().filter_map(|credential| some_text(credential, "ends_at")).min();
+    next.map_or_else(|| count.to_string(), |end| format!("{count}, next end {end}"))
 }
 
 /// The API key of this id or name.
-pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result<ApiKey> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
-    match accounts.api_key(&principal, reference, None).await {
-        Ok(found) => Ok(found.api_key),
-        Err(AccountsError::NotFound(_)) => {
-            Err(anyhow!("there is no API key {reference}: `holdfast key list` shows all"))
-        }
-        Err(error @ AccountsError::Ambiguous(_)) => Err(error.into()),
-        Err(error) => Err(anyhow::Error::from(error).context("the API key was not looked up")),
+pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value, CommandFailure> {
+    let found = desk.door.named("/api_keys", reference).await;
+    let mut found = found.map_err(|error| error.because("the API key was not looked up"))?;
+    let first = found
+        .pop()
+        .ok_or_else(|| anyhow!("there is no API key {reference}: `holdfast key list` shows all"))?;
+    if found.is_empty() {
+        Ok(first)
+    } else {
+        Err(anyhow!("more than one API key has the name {reference}: use an id").into())
     }
 }
 
-/// Reference to a key that was found: its name may be another wallet's as well.
-fn id(key: &ApiKey) -> Reference {
-    Reference::Id(uuid::Uuid::from_bytes(key.id.to_bytes()))
+/// Path of something below an API key that was found: its name may be another wallet's as well.
+fn path(key: &Value, below: &str) -> String {
+    format!("/api_keys/{}{below}", text(key, "id"))
+}
+
+/// The member of an end: a moment, or the seconds of a span.
+pub(super) fn end(expiry: Expiry) -> (&'static str, Value) {
+    match expiry {
+        Expiry::At(at) => ("ends_at", holdfast_wire::api::rfc3339(at).into()),
+        Expiry::After(span) => ("ends_in_seconds", span.as_secs().into()),
+    }
+}
+
+/// An API key as it is printed: with the members that scripts read.
+fn printed(key: Value) -> Value {
+    let limits = json!({
+        "requests_per_minute": key["requests_per_minute"],
+        "tokens_per_minute": key["tokens_per_minute"],
+        "concurrency": key["concurrency"],
+        "spend_micros": key["spend_micros"],
+        "spend_window": key["spend_window"],
+    });
+    let is_hidden = key["balance"] == "hidden";
+    let ends_at = key["ends_at"].clone();
+    let key = with(key, "limits", limits);
+    with(with(key, "hide_balance", is_hidden), "expires_at", ends_at)
 }
 
 const COLUMNS: [&str; 9] = [
@@ -116,39 +138,32 @@ const COLUMNS: [&str; 9] = [
     "revoked_at",
 ];
 
-fn fields(key: &ApiKey) -> [(&'static str, String); COLUMNS.len()] {
-    let [id, name, wallet, limited, allowed, balance, created, expires, revoked] = COLUMNS;
-    [
-        (id, key.id.to_string()),
-        (name, key.name.clone()),
-        (wallet, key.wallet.to_string()),
-        (limited, limits(&key.grant.limits)),
-        (allowed, models(&key.grant)),
-        (balance, key.grant.balance.label().to_owned()),
-        (created, rfc3339(key.created_at)),
-        (expires, moment(key.grant.ends_at)),
-        (revoked, moment(key.revoked_at)),
-    ]
+fn fields(key: &Value) -> [(&'static str, String); COLUMNS.len()] {
+    COLUMNS.map(|column| {
+        let value = match column {
+            "limits" => limits(key),
+            "models" => models(key),
+            "expires_at" => text(key, "ends_at"),
+            column => text(key, column),
+        };
+        (column, value)
+    })
 }
 
-fn limits(limits: &Limits) -> String {
-    let count = |limit: Option<u64>, name: &str| limit.map(|limit| format!("{limit} {name}"));
-    let spend = limits.spend.map(|spend| format!("{}/{}", spend.micros, spend.window.label()));
+fn limits(key: &Value) -> String {
+    let count =
+        |member: &str, name: &str| some_text(key, member).map(|limit| format!("{limit} {name}"));
     let all = [
-        count(limits.requests_per_minute, "rpm"),
-        count(limits.tokens_per_minute, "tpm"),
-        count(limits.concurrency, "at once"),
-        spend,
+        count("requests_per_minute", "rpm"),
+        count("tokens_per_minute", "tpm"),
+        count("concurrency", "at once"),
+        spend(key, SPEND),
     ];
     let set: Vec<_> = all.into_iter().flatten().collect();
-    if set.is_empty() { "-".to_owned() } else { set.join(", ") }
+    if set.is_empty() { view::NOTHING.to_owned() } else { set.join(", ") }
 }
 
-fn models(grant: &Grant) -> String {
-    let Some(models) = &grant.models else { return "all".to_owned() };
-    models.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
-
-fn moment(moment: Option<Timestamp>) -> String {
-    moment.map_or_else(|| "-".to_owned(), rfc3339)
+fn models(key: &Value) -> String {
+    let Some(models) = key["models"].as_array() else { return "all".to_owned() };
+    models.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
 }

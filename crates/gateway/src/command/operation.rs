@@ -1,73 +1,76 @@
-//! `holdfast operation show` and `list`. Neither ever shows what was asked or answered.
+//! `holdfast operation show`, `list` and `cancel`, and `reconcile` over the network. None of them
+//! ever shows what was asked or answered.
 
-use anyhow::{Context, anyhow};
-use holdfast_accounts::{OperationRecord, Reason};
-use holdfast_config::Config;
-use holdfast_domain::listing::{OperationFilter, OperationListing, Order, Scope};
-use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
-use holdfast_domain::{Directory as _, Journal, Micros, OperationId, RequestKey};
-use holdfast_store::Store;
-use holdfast_wire::api::{OperationView, rfc3339};
+use anyhow::anyhow;
+use holdfast_accounts::Reason;
+use holdfast_domain::RequestKey;
+use serde_json::{Value, json};
 
-use super::key;
-use super::pages;
-use crate::accounts::{LocalAccounts, Undone, request};
-use crate::cli::Show;
+use super::{Desk, key};
+use crate::cli::{self, Show};
+use crate::door::{Change, ChangeKey};
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
+use crate::output::note;
+use crate::view::{some_amount, some_text, text};
 
-pub(super) async fn show(output: Output, store: &Store, show: Show) -> Result<(), CommandFailure> {
-    let name = show.id.uuid();
-    let (id, otherwise) = match &show.api_key {
-        None => (
-            show.id.operation(),
-            format!(
+pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), CommandFailure> {
+    match command {
+        cli::Operation::Show(asked) => show(desk, asked).await,
+        cli::Operation::List { stale, limit } => list(desk, stale, limit).await,
+        cli::Operation::Cancel { operation, reason, request } => {
+            let path = format!("/operations/{}/cancel", operation.operation());
+            let body = json!({ "reason": Reason::as_str(&reason) });
+            cancel(desk, &Change::post(request.or_made(), path, body)).await
+        }
+        cli::Operation::Reconcile => reconcile(desk).await,
+    }
+}
+
+async fn show(desk: &Desk<'_>, asked: Show) -> Result<(), CommandFailure> {
+    let name = asked.id.uuid();
+    let nothing = "the operation was not read";
+    let Some(api_key) = &asked.api_key else {
+        let found = desk.door.get(&format!("/operations/{name}"), &[]).await;
+        let found = found.map_err(|error| {
+            if !error.is("not_found") {
+                return error.because(nothing);
+            }
+            anyhow!(
                 "there is no operation {name}: `holdfast operation list` shows them; if it is an \
                  Idempotency-Key, add --api-key with the API key that sent it"
-            ),
-        ),
-        Some(api_key) => {
-            let request_key: RequestKey = name.to_string().parse().map_err(|error| {
-                CommandFailure::Usage(anyhow!(
-                    "{name} is {error}, so no Idempotency-Key: an operation id and a completion id go \
-                     without --api-key"
-                ))
-            })?;
-            let api_key = key::find(store, api_key).await?;
-            let otherwise = format!(
-                "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it \
-                 nothing has run and nothing was charged",
-                api_key.name
-            );
-            (OperationId::of(api_key.id, request_key), otherwise)
-        }
+            )
+            .into()
+        })?;
+        return desk.output.object(&found, &fields(&found));
     };
-    let snapshot = store.load(id).await.context("the operation was not read")?;
-    let Some(operation) = snapshot.operation else {
-        return Err(CommandFailure::Failed(anyhow!(otherwise)));
-    };
-    let refunded = store.refunded(id).await.context("the refunds were not read")?;
-    let situation = situation(&operation, snapshot.lease.as_ref(), snapshot.now);
-    let view = OperationView::of(&operation, situation).for_operator(&operation, refunded);
-    output.object(&view, &fields(&operation, situation, refunded))
+    let request_key: RequestKey = name.to_string().parse().map_err(|error| {
+        CommandFailure::Usage(anyhow!(
+            "{name} is {error}, so no Idempotency-Key: an operation id and a completion id go without \
+             --api-key"
+        ))
+    })?;
+    let api_key = key::find(desk, api_key).await?;
+    let (id, request_key) = (text(&api_key, "id"), request_key.to_string());
+    let query = [("api_key_id", id.as_str()), ("request_key", request_key.as_str())];
+    let found = desk.door.get("/operations", &query).await;
+    let found = found.map_err(|error| error.because(nothing))?;
+    match found["data"].get(0) {
+        Some(found) => desk.output.object(found, &fields(found)),
+        None => Err(anyhow!(
+            "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it nothing \
+             has run and nothing was charged",
+            text(&api_key, "name")
+        )
+        .into()),
+    }
 }
 
 /// Asks a running operation to end, and shows it as it stands then.
-pub(super) async fn cancel(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    (id, reason, own): (OperationId, &Reason, crate::cli::RequestKey),
-) -> Result<(), CommandFailure> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_change(config, store).await?;
-    let asked = request(own.uuid, &["operation cancel", &id.to_string()], Some(reason));
-    let undone = Undone { nothing: "nothing was cancelled", key: asked.key, currency: None };
-    let done = accounts.cancel_operation(&principal, &asked, id).await;
-    let OperationRecord { operation, situation, refunded } =
-        done.map_err(|error| undone.because(error))?.thing;
-    let view = OperationView::of(&operation, situation).for_operator(&operation, refunded);
-    output.object(&view, &fields(&operation, situation, refunded))?;
-    if operation.cancel_asked {
+async fn cancel(desk: &Desk<'_>, change: &Change) -> Result<(), CommandFailure> {
+    let done = desk.door.change(change).await;
+    let done = done.map_err(|error| error.of_change("nothing was cancelled", change.key()))?.thing;
+    desk.output.object(&done, &fields(&done))?;
+    if done["cancel_asked"] == true {
         note("its owner ends it: what has arrived is kept and charged");
     } else {
         note("it does not run any more: nothing was asked of it");
@@ -75,29 +78,45 @@ pub(super) async fn cancel(
     Ok(())
 }
 
-pub(super) async fn list(
-    output: Output,
-    store: &Store,
-    stale: bool,
-    limit: u32,
-) -> Result<(), CommandFailure> {
-    let scope = if stale { Scope::Stale } else { Scope::All };
-    let filter = OperationFilter { scope, ..OperationFilter::default() };
-    let (mut views, mut rows) = (Vec::new(), Vec::new());
-    let add = |OperationListing { operation, api_key_name, refunded, lease, now }| {
-        let situation = situation(&operation, lease.as_ref(), now);
-        views.push(OperationView::of(&operation, situation).for_operator(&operation, refunded));
-        let api_key = api_key_name.unwrap_or_else(|| operation.api_key.to_string());
-        rows.push(row(&operation, situation, api_key));
-    };
-    let page = |request| store.operations(filter, request);
-    let is_cut = pages::read(Order::Newest, limit, page, add).await;
-    let is_cut = is_cut.context("operations were not listed")?;
-    output.list(&views, COLUMNS, &rows)?;
-    if is_cut {
+async fn list(desk: &Desk<'_>, stale: bool, limit: u32) -> Result<(), CommandFailure> {
+    let scope: &[_] = if stale { &[("scope", "stale")] } else { &[] };
+    let count = usize::try_from(limit).unwrap_or(usize::MAX);
+    let listed = desk.door.list("/operations", scope, Some(count)).await;
+    let listed = listed.map_err(|error| error.because("operations were not listed"))?;
+    let rows: Vec<_> = listed.rows.iter().map(row).collect();
+    desk.output.list(&listed.rows, COLUMNS, &rows)?;
+    if listed.is_cut {
         note(&format!("only the newest {limit} are shown: there are more, --limit N shows N"));
     }
     Ok(())
+}
+
+/// Reconciles what is stale, one by one. A server beside the database does so by itself: this is
+/// for whoever will not wait.
+async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
+    let nothing = "the operation was not reconciled";
+    let listed = desk.door.list("/operations", &[("scope", "stale")], None).await;
+    let stale = listed.map_err(|error| error.because("operations were not listed"))?.rows;
+    let mut views = Vec::with_capacity(stale.len());
+    for operation in &stale {
+        let path = format!("/operations/{}/reconcile", text(operation, "id"));
+        let change = Change::post(ChangeKey::new(None), path, json!({}));
+        let done = desk.door.change(&change).await;
+        let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
+        let at_rest = !matches!(done["status"].as_str(), Some("leased" | "recorded"));
+        views.push(json!({
+            "operation_id": done["id"], "status": done["status"], "at_rest": at_rest,
+        }));
+    }
+    if views.is_empty() {
+        note("nothing was due");
+    }
+    let row = |view: &Value| {
+        let at_rest = if view["at_rest"] == true { "yes" } else { "no" };
+        [text(view, "operation_id"), text(view, "status"), at_rest.to_owned()]
+    };
+    let rows: Vec<_> = views.iter().map(row).collect();
+    desk.output.list(&views, ["operation", "status", "at_rest"], &rows)
 }
 
 const COLUMNS: [&str; 10] = [
@@ -113,71 +132,61 @@ const COLUMNS: [&str; 10] = [
     "node",
 ];
 
-fn row(operation: &Operation, situation: Situation, api_key: String) -> [String; COLUMNS.len()] {
-    let charge = operation.phase.charge();
-    [
-        operation.id.to_string(),
-        rfc3339(operation.created_at),
-        situation.label().to_owned(),
-        operation.phase.label().to_owned(),
-        api_key,
-        operation.model.to_string(),
-        operation.price.currency.to_string(),
-        operation.hold.to_string(),
-        charge.map_or_else(|| "-".to_owned(), |charge| charge.to_string()),
-        operation.owner.node.name.to_string(),
-    ]
+fn row(operation: &Value) -> [String; COLUMNS.len()] {
+    COLUMNS.map(|column| match column {
+        "api_key" => {
+            let name = some_text(operation, "api_key_name");
+            name.unwrap_or_else(|| text(operation, "api_key_id"))
+        }
+        "hold" | "charge" => crate::view::amount(operation, &format!("{column}_micros")),
+        column => text(operation, column),
+    })
 }
 
-/// Fields of one operation for people: those of [`OperationView`], as names and texts.
-fn fields(
-    operation: &Operation,
-    situation: Situation,
-    refunded: Micros,
-) -> Vec<(&'static str, String)> {
-    let usage = operation.phase.usage();
-    let dash = || "-".to_owned();
-    let currency = operation.price.currency;
-    let amount = |amount: Option<Micros>| match amount {
-        Some(amount) => format!("{amount} {currency}"),
-        None => "-".to_owned(),
-    };
-    let charge = operation.phase.charge();
-    let mut fields = vec![
-        ("id", operation.id.to_string()),
-        ("idempotency_key", operation.request_key.to_string()),
-        ("api_key_id", operation.api_key.to_string()),
-        ("wallet_id", operation.wallet.to_string()),
-        ("situation", situation.label().to_owned()),
-        ("status", operation.phase.label().to_owned()),
-        ("model", operation.model.to_string()),
-        ("contract", operation.binding.terms.contract.to_string()),
-        ("price_version", operation.price.id.to_string()),
-        ("generation", operation.generation.to_string()),
-        ("hold_id", operation.id.hold(operation.generation).to_string()),
-        ("usage_id", usage.map_or_else(dash, |_recorded| operation.id.usage().to_string())),
-        ("hold", amount(Some(operation.hold))),
+/// Fields of one operation for people: the members of its view, as names and texts.
+fn fields(operation: &Value) -> Vec<(&str, String)> {
+    const NAMES: [&str; 21] = [
+        "id",
+        "idempotency_key",
+        "api_key_id",
+        "wallet_id",
+        "situation",
+        "status",
+        "model",
+        "contract",
+        "price_version",
+        "generation",
+        "hold_id",
+        "usage_id",
+        "hold",
         // What the caller pays; unknown as long as it runs.
-        ("charge", amount(charge)),
-        ("shortfall", amount(usage.map(|usage| usage.shortfall).or(charge))),
-        ("refunded", amount(Some(refunded))),
-        ("provider_cost", amount(usage.and_then(|usage| usage.metered.provider_cost))),
-        ("meters_source", usage.map_or_else(dash, |u| u.metered.source.label().to_owned())),
-        ("node", operation.owner.node.name.to_string()),
-        ("created_at", rfc3339(operation.created_at)),
-        ("finished_at", operation.phase.finished_at().map_or_else(dash, rfc3339)),
+        "charge",
+        "shortfall",
+        "refunded",
+        "provider_cost",
+        "meters_source",
+        "node",
+        "created_at",
+        "finished_at",
     ];
-    if let Some(usage) = usage {
-        let counted = usage.metered.meters.iter().filter(|(_, count)| *count > 0);
-        fields.extend(counted.map(|(kind, count)| (kind.label(), count.to_string())));
-    }
-    fields.extend(operation.attempts.iter().map(|attempt| ("attempt", spell(attempt))));
+    let currency = text(operation, "currency");
+    let field = |name: &'static str| {
+        let amount = some_amount(operation, &format!("{name}_micros"));
+        let amount = amount.map(|amount| format!("{amount} {currency}"));
+        (name, amount.unwrap_or_else(|| text(operation, name)))
+    };
+    let mut fields: Vec<(&str, String)> = NAMES.into_iter().map(field).collect();
+    let meters = operation["meters"].as_object().into_iter().flatten();
+    let counted = meters.filter(|(_, count)| count.as_u64() != Some(0));
+    fields.extend(counted.map(|(kind, count)| (kind.as_str(), count.to_string())));
+    let attempts = operation["attempts"].as_array().into_iter().flatten();
+    fields.extend(attempts.map(|attempt| ("attempt", spell(attempt))));
     fields
 }
 
-fn spell(attempt: &Attempt) -> String {
-    let Attempt { route, class, latency, may_be_billed, reason } = attempt;
-    let billed = if *may_be_billed { "may be billed" } else { "not billed" };
-    let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-    format!("{route}: {class} after {} ms, {billed}{why}", latency.as_millis())
+fn spell(attempt: &Value) -> String {
+    let [route, class, latency] = ["route", "class", "latency_ms"].map(|it| text(attempt, it));
+    let billed = if attempt["may_be_billed"] == true { "may be billed" } else { "not billed" };
+    let why = some_text(attempt, "reason").map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{route}: {class} after {latency} ms, {billed}{why}")
 }

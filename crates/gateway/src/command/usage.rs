@@ -16,7 +16,7 @@ use holdfast_store::Store;
 use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet};
 use holdfast_wire::csv::{self, CostColumns, group_name};
 
-use super::{key, wallet};
+use crate::accounts::{find_api_key, find_wallet};
 use crate::cli::{Format, Report, UsageBy};
 use crate::failure::CommandFailure;
 use crate::output::{self, Output};
@@ -75,11 +75,11 @@ const fn key_of(by: UsageBy) -> GroupBy {
 
 async fn filter(store: &Store, report: &Report) -> Result<UsageFilter, CommandFailure> {
     let wallet = match &report.wallet {
-        Some(reference) => Some(wallet::find(store, reference).await?.wallet.id),
+        Some(reference) => Some(find_wallet(store, reference).await?.wallet.id),
         None => None,
     };
     let api_key = match &report.key {
-        Some(reference) => Some(key::find(store, reference).await?.id),
+        Some(reference) => Some(find_api_key(store, reference).await?.id),
         None => None,
     };
     let (model, route) = (report.model.clone(), report.route.clone());

@@ -3,81 +3,66 @@
 mod posting;
 mod statement;
 
-use anyhow::{Context, anyhow};
-use holdfast_accounts::{AccountsError, NewWallet, Outcome, Reference, Request};
-use holdfast_config::Config;
+use anyhow::anyhow;
+use holdfast_accounts::Reference;
 use holdfast_domain::Currency;
-use holdfast_domain::account::{WalletPatch, WalletRecord};
-use holdfast_domain::listing::Order;
-use holdfast_store::Store;
-use holdfast_wire::api::{WalletView, rfc3339};
+use holdfast_domain::limits::SpendLimit;
+use serde_json::{Map, Value, json};
 
-use super::pages::{self, ALL};
-use crate::accounts::{LocalAccounts, Undone, request};
+pub(super) use self::statement::{StatementFormat, run as statement};
+use super::Desk;
 use crate::cli;
+use crate::door::Change;
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
+use crate::output::note;
+use crate::view::{amount, some_amount, some_text, spend, text};
 
-pub(super) async fn run(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    command: cli::Wallet,
-) -> Result<(), CommandFailure> {
+const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
+
+pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), CommandFailure> {
     use cli::Wallet as Command;
     match command {
         Command::Create { name, currency, external_id, key } => {
-            let mut words = vec!["wallet create", name.as_str()];
-            words.extend(external_id.as_ref().map(holdfast_accounts::ExternalId::as_str));
-            let (code, local) =
-                (currency.to_string(), LocalAccounts::to_change(config, store).await?);
-            words.push(&code);
-            let asked = request(key.uuid, &words, None);
-            let new = NewWallet { name, currency, external_id, low_balance: None, key_spend: None };
-            let made = local.accounts.create_wallet(&local.principal, &asked, &new).await;
-            shown(output, "no wallet was made", &asked, made)?;
-            warn_of_prices(config, currency);
+            let body = json!({
+                "name": name.as_str(),
+                "currency": currency.to_string(),
+                "external_id": external_id.map(|id| id.as_str().to_owned()),
+            });
+            let change = Change::post(key.or_made(), "/wallets", body);
+            changed(desk, "no wallet was made", &change).await?;
+            warn_of_prices(desk, currency);
             Ok(())
         }
-        Command::Change(command) => change(output, config, store, command).await,
-        Command::Post(command) => posting::post(output, config, store, command).await,
-        Command::Posting { id } => posting::show(output, store, id).await,
-        Command::Show { wallet } => show(output, &find(store, &wallet).await?),
-        Command::List => list(output, store).await,
-        Command::Ledger { wallet, period, limit, csv } => {
-            let form = statement::StatementFormat::of(output, csv)?;
-            statement::run(form, store, &wallet, period.period()?, limit).await
-        }
+        Command::Change(command) => change(desk, command).await,
+        Command::Post(command) => posting::post(desk, command).await,
+        Command::Posting { id } => posting::show(desk, id).await,
+        Command::Show { wallet } => show(desk, &find(desk, &wallet).await?),
+        Command::List => list(desk).await,
+        // It is no command of administration.
+        Command::Ledger { .. } => Ok(()),
     }
 }
 
 /// Changes of one wallet.
-async fn change(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    command: cli::WalletChange,
-) -> Result<(), CommandFailure> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_change(config, store).await?;
-    let words = format!("{command:?}");
-    let words = ["wallet", &words];
+async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), CommandFailure> {
     match command {
         cli::WalletChange::Suspend { wallet, reason, key } => {
-            let asked = request(key.uuid, &words, Some(&reason));
-            let done = accounts.suspend_wallet(&principal, &asked, &wallet).await;
-            shown(output, "the wallet was not suspended", &asked, done)?;
+            let path = path(desk, &wallet, "/suspend").await?;
+            let change = Change::post(key.or_made(), path, json!({ "reason": reason.as_str() }));
+            changed(desk, "the wallet was not suspended", &change).await?;
             note("a running `holdfast serve` lets nothing new run on it within 5 seconds");
             Ok(())
         }
         cli::WalletChange::Resume { wallet, key } => {
-            let asked = request(key.uuid, &words, None);
-            let done = accounts.resume_wallet(&principal, &asked, &wallet).await;
-            shown(output, "the wallet was not resumed", &asked, done)
+            let change =
+                Change::post(key.or_made(), path(desk, &wallet, "/resume").await?, json!({}));
+            changed(desk, "the wallet was not resumed", &change).await
         }
         cli::WalletChange::Close { wallet, dry_run, key } => {
-            let asked = Request { dry_run, ..request(key.uuid, &words, None) };
-            let done = accounts.close_wallet(&principal, &asked, &wallet).await;
-            shown(output, "the wallet was not closed", &asked, done)?;
+            let change =
+                Change::post(key.or_made(), path(desk, &wallet, "/close").await?, json!({}));
+            let change = change.rehearsed(dry_run);
+            changed(desk, "the wallet was not closed", &change).await?;
             if dry_run {
                 note("nothing was changed: without --dry-run it is closed for good");
             }
@@ -92,39 +77,44 @@ async fn change(
             no_key_spend,
             key,
         } => {
-            let external_id = external_id.map(|id| Some(id.as_str().to_owned()));
-            let patch = WalletPatch {
-                name: name.map(|name| name.as_str().to_owned()),
-                external_id: external_id.or(no_external_id.then_some(None)),
-                low_balance: None,
-                key_spend: key_spend
-                    .map(|spend| Some(spend.limit()))
-                    .or(no_key_spend.then_some(None)),
+            let mut edit = Map::new();
+            let mut set = |name: &str, value: Option<Value>| {
+                edit.extend(value.map(|value| (name.to_owned(), value)));
             };
-            let asked = request(key.uuid, &words, None);
-            let done = accounts.edit_wallet(&principal, &asked, &wallet, patch, None).await;
-            shown(output, "the wallet was not changed", &asked, done)
+            let none = |flag: bool| flag.then_some(Value::Null);
+            set("name", name.map(|name| name.as_str().into()));
+            set("external_id", external_id.map(|id| id.as_str().into()).or(none(no_external_id)));
+            for (name, value) in KEY_SPEND.into_iter().zip(members(key_spend.map(|it| it.limit())))
+            {
+                set(name, value.or(none(no_key_spend)));
+            }
+            let path = path(desk, &wallet, "").await?;
+            let change = Change::patch(key.or_made(), path, Value::Object(edit));
+            changed(desk, "the wallet was not changed", &change).await
         }
     }
 }
 
-/// Shows a wallet after a change, or says why there was none.
-fn shown(
-    output: Output,
-    nothing: &str,
-    asked: &Request,
-    done: Result<Outcome<WalletRecord>, AccountsError>,
-) -> Result<(), CommandFailure> {
-    let undone = Undone { nothing, key: asked.key, currency: None };
-    let Outcome { thing, replayed } = done.map_err(|error| undone.because(error))?;
-    show(output, &thing)?;
-    if replayed {
+/// The two members of a bound on spend.
+pub(crate) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
+    spend.map_or([None, None], |SpendLimit { micros, window }| {
+        [Some(micros.get().into()), Some(window.label().into())]
+    })
+}
+
+/// Makes a change of a wallet and shows it, or says why there was none.
+async fn changed(desk: &Desk<'_>, nothing: &str, change: &Change) -> Result<(), CommandFailure> {
+    let done = desk.door.change(change).await;
+    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    show(desk, &done.thing)?;
+    if done.replayed {
         note("this had been done before: nothing was changed");
     }
     Ok(())
 }
 
-fn warn_of_prices(config: &Config, currency: Currency) {
+fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
+    let Some(config) = desk.config else { return };
     let mut prices = config.models.iter().flat_map(|model| &model.prices);
     if !prices.any(|price| price.version.currency == currency) {
         note(&format!(
@@ -133,62 +123,50 @@ fn warn_of_prices(config: &Config, currency: Currency) {
     }
 }
 
-async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
-    let (mut views, mut rows) = (Vec::new(), Vec::new());
-    let add = |record: WalletRecord| {
-        views.push(WalletView::for_operator(&record));
-        rows.push([
-            record.wallet.id.to_string(),
-            record.wallet.name.clone(),
-            record.wallet.currency.to_string(),
-            record.wallet.available.to_string(),
-            record.wallet.held.to_string(),
-            state(&record).to_owned(),
-        ]);
+async fn list(desk: &Desk<'_>) -> Result<(), CommandFailure> {
+    let listed = desk.door.list("/wallets", &[], None).await;
+    let mut wallets = listed.map_err(|error| error.because("wallets were not listed"))?.rows;
+    // The API has the newest first.
+    wallets.reverse();
+    let row = |wallet: &Value| {
+        let [id, name, currency, state] =
+            ["id", "name", "currency", "state"].map(|it| text(wallet, it));
+        let [available, held] = ["available_micros", "held_micros"].map(|it| amount(wallet, it));
+        [id, name, currency, available, held, state]
     };
-    let page = |request| accounts.wallets(&principal, request);
-    let read = pages::read(Order::Oldest, ALL, page, add).await;
-    read.context("wallets were not listed")?;
-    output.list(&views, ["id", "name", "currency", "available", "held", "state"], &rows)
+    let rows: Vec<_> = wallets.iter().map(row).collect();
+    desk.output.list(&wallets, ["id", "name", "currency", "available", "held", "state"], &rows)
 }
 
 /// The wallet of this id or name.
-pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result<WalletRecord> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
-    match accounts.wallet(&principal, reference).await {
-        Ok(found) => Ok(found),
-        Err(AccountsError::NotFound(_)) => {
-            Err(anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all"))
-        }
-        Err(error) => Err(anyhow::Error::from(error).context("the wallet was not looked up")),
-    }
+pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value, CommandFailure> {
+    let found = desk.door.named("/wallets", reference).await;
+    let mut found = found.map_err(|error| error.because("the wallet was not looked up"))?;
+    found.pop().ok_or_else(|| {
+        anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all").into()
+    })
 }
 
-fn show(output: Output, record: &WalletRecord) -> Result<(), CommandFailure> {
-    let WalletRecord { wallet, external_id, key_spend, .. } = record;
-    let mut fields = vec![
-        ("id", wallet.id.to_string()),
-        ("name", wallet.name.clone()),
-        ("currency", wallet.currency.to_string()),
-        ("available", wallet.available.to_string()),
-        ("held", wallet.held.to_string()),
-        ("state", state(record).to_owned()),
-    ];
-    fields.extend(external_id.clone().map(|id| ("external_id", id)));
-    let spend = |limit: &holdfast_domain::limits::SpendLimit| {
-        format!("{}/{}", limit.micros, limit.window.label())
-    };
-    fields.extend(key_spend.as_ref().map(|limit| ("key_spend", spend(limit))));
-    fields.extend(wallet.suspended_at.map(|at| ("suspended_at", rfc3339(at))));
-    fields.extend(record.closed_at.map(|at| ("closed_at", rfc3339(at))));
-    output.object(&WalletView::for_operator(record), &fields)
+/// Path of something below a wallet. Paths have ids: a name would be another wallet's after a
+/// rename, and a repetition would change that one.
+async fn path(
+    desk: &Desk<'_>,
+    reference: &Reference,
+    below: &str,
+) -> Result<String, CommandFailure> {
+    Ok(format!("/wallets/{}{below}", text(&find(desk, reference).await?, "id")))
 }
 
-const fn state(record: &WalletRecord) -> &'static str {
-    match (record.closed_at, record.wallet.suspended_at) {
-        (Some(_), _) => "closed",
-        (None, Some(_)) => "suspended",
-        (None, None) => "active",
+fn show(desk: &Desk<'_>, wallet: &Value) -> Result<(), CommandFailure> {
+    let mut fields: Vec<_> = ["id", "name", "currency"].map(|it| (it, text(wallet, it))).into();
+    fields.push(("available", amount(wallet, "available_micros")));
+    fields.push(("held", amount(wallet, "held_micros")));
+    fields.push(("state", text(wallet, "state")));
+    fields.extend(some_text(wallet, "external_id").map(|id| ("external_id", id)));
+    fields.extend(some_amount(wallet, "low_balance_micros").map(|it| ("low_balance", it)));
+    fields.extend(spend(wallet, KEY_SPEND).map(|it| ("key_spend", it)));
+    for moment in ["suspended_at", "closed_at"] {
+        fields.extend(some_text(wallet, moment).map(|at| (moment, at)));
     }
+    desk.output.object(wallet, &fields)
 }

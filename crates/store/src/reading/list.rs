@@ -130,9 +130,13 @@ async fn api_keys(
             ApiKeyState::Revoked => Condition::all().add(Column::RevokedAt.is_not_null()),
         })
     };
-    let keys =
-        api_key::Entity::find().apply_if(filter.wallet, of_wallet).apply_if(filter.state, in_state);
-    let found: Page<ApiKey> = if filter == ApiKeyFilter::default() {
+    // An index leads from a name to its keys, as it does to all of them by their numbers.
+    let is_indexed = filter.name.is_some() || filter == ApiKeyFilter::default();
+    let keys = api_key::Entity::find()
+        .apply_if(filter.name, |keys, name| keys.filter(Column::Name.eq(name)))
+        .apply_if(filter.wallet, of_wallet)
+        .apply_if(filter.state, in_state);
+    let found: Page<ApiKey> = if is_indexed {
         page(db, keys, Column::Seq, request).await?
     } else {
         // No index leads from a wallet or a state to its keys.

@@ -191,16 +191,16 @@ async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home
     for key in [&revoked, &ended_and_revoked] {
         home.keys().unwrap().revoke(key.id).await.unwrap();
     }
-    let list = async |filter, order| {
-        let page = |request| home.store().api_keys(filter, request);
+    let list = async |filter: ApiKeyFilter, order| {
+        let page = |request| home.store().api_keys(filter.clone(), request);
         let keys = whole(order, page).await;
         keys.into_iter().map(|it| it.api_key.id).collect::<Vec<_>>()
     };
     let check = async |wallet, state, mut expected: Vec<ApiKeyId>| {
-        let filter = ApiKeyFilter { wallet, state };
-        assert_eq!(list(filter, Order::Oldest).await, expected, "{filter:?}");
+        let filter = ApiKeyFilter { wallet, state, ..ApiKeyFilter::default() };
+        assert_eq!(list(filter.clone(), Order::Oldest).await, expected, "{filter:?}");
         expected.reverse();
-        assert_eq!(list(filter, Order::Newest).await, expected, "{filter:?}");
+        assert_eq!(list(filter.clone(), Order::Newest).await, expected, "{filter:?}");
     };
     let [first, second] = [tenants[0].api_key, tenants[1].api_key];
     let all = vec![first, second, ended.id, revoked.id, ended_and_revoked.id, in_force.id];

@@ -1,83 +1,76 @@
 //! `holdfast key update`, `suspend`, `resume` and `revoke`.
 
-use holdfast_config::Config;
-use holdfast_domain::account::ApiKeyPatch;
-use holdfast_store::Store;
-use holdfast_wire::api::ApiKeyView;
+use serde_json::{Map, Value, json};
 
-use super::issue::end;
-use super::{fields, find, id};
-use crate::accounts::{LocalAccounts, Undone, request};
+use super::{SPEND, end, fields, find, path, printed};
 use crate::cli;
+use crate::cli::grant::Limit;
+use crate::command::{Desk, members};
+use crate::door::Change;
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
+use crate::output::note;
 
 const WITHIN: &str = "a running `holdfast serve` obeys within 5 seconds";
 
-pub(super) async fn run(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    command: cli::KeyChange,
-) -> Result<(), CommandFailure> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_change(config, store).await?;
-    let words = format!("{command:?}");
-    let words = ["key", &words];
-    let (nothing, asked, done, after) = match command {
-        cli::KeyChange::Suspend { key, reason, request: own } => {
-            let before = find(store, &key).await?;
-            let asked = request(own.uuid, &words, Some(&reason));
-            let done = accounts.suspend_api_key(&principal, &asked, &id(&before)).await;
-            ("the API key was not suspended", asked, done, WITHIN)
+pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), CommandFailure> {
+    let (nothing, change, after) = match command {
+        cli::KeyChange::Suspend { key, reason, request } => {
+            let path = path(&find(desk, &key).await?, "/suspend");
+            let body = json!({ "reason": reason.as_str() });
+            let change = Change::post(request.or_made(), path, body);
+            ("the API key was not suspended", change, WITHIN)
         }
-        cli::KeyChange::Resume { key, request: own } => {
-            let before = find(store, &key).await?;
-            let asked = request(own.uuid, &words, None);
-            let done = accounts.resume_api_key(&principal, &asked, &id(&before)).await;
-            ("the API key was not resumed", asked, done, WITHIN)
+        cli::KeyChange::Resume { key, request } => {
+            let path = path(&find(desk, &key).await?, "/resume");
+            let change = Change::post(request.or_made(), path, json!({}));
+            ("the API key was not resumed", change, WITHIN)
         }
-        cli::KeyChange::Revoke { key, request: own } => {
-            let before = find(store, &key).await?;
-            let asked = request(own.uuid, &words, None);
-            let done = accounts.revoke_api_key(&principal, &asked, &id(&before)).await;
-            let after = if before.revoked_at.is_some() {
-                "it had been revoked before"
-            } else {
+        cli::KeyChange::Revoke { key, request } => {
+            let found = find(desk, &key).await?;
+            let change = Change::post(request.or_made(), path(&found, "/revoke"), json!({}));
+            let after = if found["revoked_at"].is_null() {
                 "a running `holdfast serve` turns it away within 5 seconds"
+            } else {
+                "it had been revoked before"
             };
-            ("the API key was not revoked", asked, done, after)
+            ("the API key was not revoked", change, after)
         }
         cli::KeyChange::Update(update) => {
-            let before = find(store, &update.key).await?;
-            let own = update.request;
-            let patch = patch(store, *update).await?;
-            let asked = request(own.uuid, &words, None);
-            let done = accounts.edit_api_key(&principal, &asked, &id(&before), patch, None).await;
-            ("the API key was not changed", asked, done, WITHIN)
+            let path = path(&find(desk, &update.key).await?, "");
+            let key = update.request.or_made();
+            let change = Change::patch(key, path, Value::Object(edit(*update)));
+            ("the API key was not changed", change, WITHIN)
         }
     };
-    let undone = Undone { nothing, key: asked.key, currency: None };
-    let changed = done.map_err(|error| undone.because(error))?.thing;
-    output.object(&ApiKeyView::of(&changed), &fields(&changed))?;
+    let done = desk.door.change(&change).await;
+    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    desk.output.object(&printed(done.thing.clone()), &fields(&done.thing))?;
     note(after);
     Ok(())
 }
 
-async fn patch(store: &Store, update: cli::UpdateKey) -> Result<ApiKeyPatch, CommandFailure> {
-    let ends_at = match update.expires {
-        Some(expiry) => Some(Some(end(store, expiry).await?)),
-        None => update.no_expires.then_some(None),
+/// Members of an edit: what is not named is not there, and null takes away.
+fn edit(update: cli::UpdateKey) -> Map<String, Value> {
+    let mut edit = Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        edit.extend(value.map(|value| (name.to_owned(), value)));
     };
-    let models = update.models.map(|models| Some(models.ids().clone()));
-    let spend = update.spend_limit.map(|spend| Some(spend.limit()));
-    Ok(ApiKeyPatch {
-        name: update.name.map(|name| name.as_str().to_owned()),
-        requests_per_minute: update.rpm.map(|limit| limit.0),
-        tokens_per_minute: update.tpm.map(|limit| limit.0),
-        concurrency: update.concurrency.map(|limit| limit.0),
-        spend: spend.or(update.no_spend_limit.then_some(None)),
-        models: models.or(update.all_models.then_some(None)),
-        ends_at,
-        ..ApiKeyPatch::default()
-    })
+    let none = |flag: bool| flag.then_some(Value::Null);
+    let count = |limit: Option<Limit>| limit.map(|Limit(count)| count.into());
+    set("name", update.name.map(|name| name.as_str().into()));
+    set("requests_per_minute", count(update.rpm));
+    set("tokens_per_minute", count(update.tpm));
+    set("concurrency", count(update.concurrency));
+    let spend = members(update.spend_limit.map(|spend| spend.limit()));
+    for (name, value) in SPEND.into_iter().zip(spend) {
+        set(name, value.or(none(update.no_spend_limit)));
+    }
+    let ids =
+        update.models.map(|models| models.ids().iter().map(|id| id.as_str().into()).collect());
+    set("models", ids.map(Value::Array).or(none(update.all_models)));
+    set("ends_at", none(update.no_expires));
+    if let Some((name, value)) = update.expires.map(end) {
+        set(name, Some(value));
+    }
+    edit
 }

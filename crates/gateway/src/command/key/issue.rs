@@ -1,163 +1,155 @@
 //! `holdfast key issue` and `rotate`: a secret is printed once.
 
-use anyhow::{Context, anyhow};
-use holdfast_accounts::{AccountsError, IssuedApiKey, KeyOrder, Outcome, Reference};
-use holdfast_config::Config;
-use holdfast_domain::account::AccountRefusal;
-use holdfast_domain::credential::{BalanceVisibility, Bearer, Grant, UsageScope};
-use holdfast_domain::limits::Limits;
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{Directory as _, Journal as _, Timestamp, WalletId};
-use holdfast_store::Store;
-use holdfast_wire::api::{IssuedKeyView, rfc3339};
-use uuid::Uuid;
+use anyhow::anyhow;
+use holdfast_accounts::{ExternalId, Name, Reason, Reference};
+use serde_json::{Value, json};
 
-use super::{find, id, limits, models, moment};
-use crate::accounts::{LocalAccounts, Undone, request};
+use super::{SPEND, end, find, limits, models, path, printed};
 use crate::cli;
-use crate::cli::grant::{Expiry, Span};
-use crate::command::wallet;
+use crate::cli::grant::Span;
+use crate::command::{Desk, members, wallet};
+use crate::door::Change;
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
+use crate::output::note;
+use crate::view::{text, with};
 
 const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 const TOLD: &str =
     "it had been issued before, and its secret is not stored: `holdfast key rotate` makes another";
 
-pub(super) async fn issue(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    asked: &cli::Issue,
-) -> Result<(), CommandFailure> {
-    let wallet = wallet::find(store, &asked.wallet).await?.wallet;
-    let grant = grant(config, store, &wallet, asked).await?;
-    let LocalAccounts { accounts, principal } = LocalAccounts::open(config, store).await?;
-    let words = format!("{asked:?}");
-    let request = request(asked.request.uuid, &["key issue", &words], None);
-    let (name, external_id) = (asked.name.clone(), asked.external_id.clone());
-    let order = KeyOrder { name, external_id, grant };
-    let payer = Reference::Id(Uuid::from_bytes(wallet.id.to_bytes()));
-    let issued = accounts.issue_api_keys(&principal, &request, &payer, &[order]).await;
-    let Outcome { thing, .. } = match issued {
-        Ok(issued) => issued,
-        Err(AccountsError::Refused(AccountRefusal::NameTaken(name))) => {
-            return Err(taken(store, wallet.id, &name).await?.into());
+pub(super) async fn issue(desk: &Desk<'_>, asked: &cli::Issue) -> Result<(), CommandFailure> {
+    let wallet = wallet::find(desk, &asked.wallet).await?;
+    warn_of_models(desk, &wallet, asked)?;
+    let body = with(
+        order(asked, asked.name.as_ref(), asked.external_id.as_ref()),
+        "wallet_id",
+        wallet["id"].clone(),
+    );
+    let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_str));
+    let change = Change::post(asked.request.or_made(), "/api_keys", body);
+    let issued = match desk.door.change(&change).await {
+        Ok(issued) => issued.thing,
+        Err(taken) if taken.is("name_taken") => {
+            let name = asked.name.as_ref().map_or("", Name::as_str);
+            return Err(name_taken(desk, &wallet, name).await?);
         }
-        Err(error) => {
-            let nothing = "the API key was not issued";
-            return Err(Undone { nothing, key: request.key, currency: None }.because(error));
-        }
+        Err(error) => return Err(error.of_change("the API key was not issued", change.key())),
     };
-    let issued = thing.into_iter().next().context("no API key was issued")?;
-    let IssuedApiKey { api_key: key, bearer, .. } = &issued;
     let made = [
-        ("id", key.id.to_string()),
-        ("name", key.name.clone()),
-        ("wallet", wallet.name),
-        ("limits", limits(&key.grant.limits)),
-        ("models", models(&key.grant)),
-        ("balance", key.grant.balance.label().to_owned()),
-        ("expires_at", moment(key.grant.ends_at)),
-        ("key", bearer.as_ref().map_or_else(|| "-".to_owned(), Bearer::expose)),
+        ("id", text(&issued, "id")),
+        ("name", text(&issued, "name")),
+        ("wallet", text(&wallet, "name")),
+        ("limits", limits(&issued)),
+        ("models", models(&issued)),
+        ("balance", text(&issued, "balance")),
+        ("expires_at", text(&issued, "ends_at")),
+        ("key", text(&issued, "key")),
     ];
-    output.object(&IssuedKeyView::of(key, bearer.as_ref()), &made)?;
-    note(if bearer.is_some() { KEEP } else { TOLD });
+    let is_told = issued["key"].is_string();
+    desk.output.object(&printed(issued), &made)?;
+    note(if is_told { KEEP } else { TOLD });
     Ok(())
 }
 
-/// A revoked key is not in the way of anybody's work, but its name is: the message says which of the
-/// two it is.
-async fn taken(store: &Store, wallet: WalletId, name: &str) -> anyhow::Result<anyhow::Error> {
-    let others = store.api_keys_named(name, Some(wallet)).await?;
-    let is_revoked = others.iter().any(|other| other.revoked_at.is_some());
-    let why = if is_revoked { ": it is revoked, and keeps its name in the book" } else { "" };
-    Ok(anyhow!("there is an API key named {name} already{why}; choose another name"))
-}
-
-pub(super) async fn rotate(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    (key, grace, own): (&Reference, Span, cli::RequestKey),
-) -> Result<(), CommandFailure> {
-    let found = find(store, key).await?;
-    let LocalAccounts { accounts, principal } = LocalAccounts::open(config, store).await?;
-    let seconds = grace.duration().as_secs().to_string();
-    let request = request(own.uuid, &["key rotate", &found.id.to_string(), &seconds], None);
-    let rotated =
-        accounts.rotate_api_key(&principal, &request, &id(&found), grace.duration()).await;
-    let issued = match rotated {
-        Ok(Outcome { thing, .. }) => thing,
-        Err(AccountsError::Refused(AccountRefusal::ApiKeyEnded)) => {
-            return Err(CommandFailure::Failed(anyhow!(
-                "{} is revoked or past its end, and was not rotated: issue another API key",
-                found.name
-            )));
-        }
-        Err(error) => {
-            let nothing = "the API key was not rotated";
-            return Err(Undone { nothing, key: request.key, currency: None }.because(error));
-        }
-    };
-    let IssuedApiKey { api_key: key, bearer, others_end_at } = &issued;
-    let ends_at = others_end_at.context("the rotation has no end of the others")?;
-    let made = [
-        ("id", key.id.to_string()),
-        ("name", key.name.clone()),
-        ("previous_ends_at", rfc3339(ends_at)),
-        ("key", bearer.as_ref().map_or_else(|| "-".to_owned(), Bearer::expose)),
-    ];
-    output.object(&IssuedKeyView::rotated(key, bearer.as_ref(), ends_at), &made)?;
-    note(KEEP);
-    // Kept answers are sealed with the secret of the credential that asked for them.
-    note("answers that were sealed for an earlier credential open with that one alone");
-    Ok(())
-}
-
-/// The grant that the arguments describe, checked against the configured models.
-async fn grant(
-    config: &Config,
-    store: &Store,
-    wallet: &Wallet,
+/// Body of an order without its wallet: what the options say, for a key of this name.
+pub(super) fn order(
     asked: &cli::Issue,
-) -> Result<Grant, CommandFailure> {
-    for id in asked.models.iter().flat_map(|models| models.ids()) {
+    name: Option<&Name>,
+    external_id: Option<&ExternalId>,
+) -> Value {
+    let ids = asked
+        .models
+        .as_ref()
+        .map(|models| models.ids().iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>());
+    let [micros, window] = members(asked.spend_limit.map(|spend| spend.limit()));
+    let mut order = json!({
+        "name": name.map(Name::as_str),
+        "external_id": external_id.map(ExternalId::as_str),
+        "requests_per_minute": asked.rpm,
+        "tokens_per_minute": asked.tpm,
+        "concurrency": asked.concurrency,
+        "models": ids,
+        "balance": asked.hide_balance.then_some("hidden"),
+    });
+    for (name, value) in SPEND.into_iter().zip([micros, window]) {
+        order = with(order, name, value);
+    }
+    match asked.expires.map(end) {
+        Some((name, value)) => with(order, name, value),
+        None => order,
+    }
+}
+
+/// Beside the database the configuration is known: a model that is not in it is a mistake, and one
+/// without a price in the wallet's currency is worth a word.
+pub(super) fn warn_of_models(
+    desk: &Desk<'_>,
+    wallet: &Value,
+    asked: &cli::Issue,
+) -> Result<(), CommandFailure> {
+    let (Some(config), Some(models)) = (desk.config, &asked.models) else { return Ok(()) };
+    let currency = text(wallet, "currency");
+    for id in models.ids() {
         let Some(model) = config.models.iter().find(|model| model.contract.model == *id) else {
             return Err(CommandFailure::Usage(anyhow!(
                 "nothing was issued: there is no model {id} in the configuration; configure it first"
             )));
         };
         // A note and no refusal: the price may be on its way into the configuration.
-        if model.prices.iter().all(|price| price.version.currency != wallet.currency) {
-            let currency = wallet.currency;
+        if model.prices.iter().all(|price| price.version.currency.to_string() != currency) {
             note(&format!("{id} has no price in {currency}: the key cannot use it until it has"));
         }
     }
-    let ends_at = match asked.expires {
-        Some(expiry) => Some(end(store, expiry).await?),
-        None => None,
-    };
-    let limits = Limits {
-        requests_per_minute: asked.rpm,
-        tokens_per_minute: asked.tpm,
-        concurrency: asked.concurrency,
-        spend: asked.spend_limit.map(cli::grant::SpendCap::limit),
-    };
-    let balance =
-        if asked.hide_balance { BalanceVisibility::Hidden } else { BalanceVisibility::Shown };
-    let models = asked.models.as_ref().map(|models| models.ids().clone());
-    Ok(Grant { limits, models, balance, usage: UsageScope::Key, ends_at })
+    Ok(())
 }
 
-/// The moment of an end. Whether it is to come is judged with the command, after its request key: the
-/// same command is answered again when the end has passed.
-pub(crate) async fn end(store: &Store, expiry: Expiry) -> anyhow::Result<Timestamp> {
-    match expiry {
-        Expiry::After(span) => {
-            let now = store.clock().await.context("the database's clock was not read")?;
-            Ok(now.after(span))
-        }
-        Expiry::At(at) => Ok(at),
-    }
+/// A revoked key is not in the way of anybody's work, but its name is: the message says which of the
+/// two it is.
+async fn name_taken(
+    desk: &Desk<'_>,
+    wallet: &Value,
+    name: &str,
+) -> Result<CommandFailure, CommandFailure> {
+    let query = [("name", name), ("wallet_id", &text(wallet, "id"))];
+    let others = desk.door.list("/api_keys", &query, None).await;
+    let others = others.map_err(|error| error.because("the API key was not issued"))?.rows;
+    let is_revoked = others.iter().any(|other| !other["revoked_at"].is_null());
+    let why = if is_revoked { ": it is revoked, and keeps its name in the book" } else { "" };
+    Ok(anyhow!("there is an API key named {name} already{why}; choose another name").into())
+}
+
+/// Rotation that a command asks for.
+pub(super) struct Rotation {
+    pub(super) grace: Span,
+    pub(super) reason: Option<Reason>,
+    pub(super) request: cli::RequestKey,
+}
+
+pub(super) async fn rotate(
+    desk: &Desk<'_>,
+    key: &Reference,
+    Rotation { grace, reason, request }: Rotation,
+) -> Result<(), CommandFailure> {
+    let path = path(&find(desk, key).await?, "/rotate");
+    let body = json!({
+        "grace_seconds": grace.duration().as_secs(),
+        "reason": reason.as_ref().map(Reason::as_str),
+    });
+    let change = Change::post(request.or_made(), path, body);
+    let rotated = desk.door.change(&change).await;
+    let rotated = rotated
+        .map_err(|error| error.of_change("the API key was not rotated", change.key()))?
+        .thing;
+    let made = [
+        ("id", text(&rotated, "id")),
+        ("name", text(&rotated, "name")),
+        ("previous_ends_at", text(&rotated, "previous_ends_at")),
+        ("key", text(&rotated, "key")),
+    ];
+    let is_told = rotated["key"].is_string();
+    desk.output.object(&printed(rotated), &made)?;
+    note(if is_told { KEEP } else { TOLD });
+    // Kept answers are sealed with the secret of the credential that asked for them.
+    note("answers that were sealed for an earlier credential open with that one alone");
+    Ok(())
 }

@@ -1,186 +1,106 @@
 //! `holdfast wallet deposit`, `refund` and `adjust`: a posting is in the book at most once, under the
 //! key of its command.
 
-use anyhow::{Context, anyhow};
-use holdfast_accounts::{
-    AccountsError, ExternalId, Note, Outcome, PostingRecord, Reason, Request, Source,
-};
-use holdfast_config::Config;
-use holdfast_domain::account::{AccountRefusal, DepositReference, PostingDetails};
-use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::operation::Phase;
-use holdfast_domain::{Currency, Journal as _, OperationId, PostingId};
-use holdfast_store::Store;
-use holdfast_wire::api::PostingView;
+use anyhow::anyhow;
+use holdfast_accounts::{ExternalId, Note, Reason, Source};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::find;
-use crate::accounts::{LocalAccounts, Undone, request};
 use crate::cli;
+use crate::command::Desk;
+use crate::door::Change;
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
+use crate::output::note;
+use crate::view::{amount, some_text, text, with};
 
 /// Makes a posting.
-pub(super) async fn post(
-    output: Output,
-    config: &Config,
-    store: &Store,
-    command: cli::NewPosting,
-) -> Result<(), CommandFailure> {
-    let local = LocalAccounts::to_change(config, store).await?;
-    let LocalAccounts { accounts, principal } = &local;
+pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<(), CommandFailure> {
     match command {
         cli::NewPosting::Deposit { wallet, amount, source, reference, reason, note, key } => {
-            let wallet = find(store, &wallet).await?;
-            let (id, micros) = (wallet.wallet.id.to_string(), amount.micros().get().to_string());
-            let said =
-                beside(source.as_ref().map(Source::as_str), reference.as_ref(), note.as_ref());
-            let why = reason.as_ref().map_or("", Reason::as_str);
-            let words = ["deposit", &id, &micros, &said, why];
-            let asked = request(key.uuid, &words, reason.as_ref());
-            let reference = Some(deposit_reference(&asked, source, reference));
-            let details = PostingDetails { reference, ..details(reason, note) };
-            let wallet_ref = holdfast_accounts::Reference::Id(uuid(wallet.wallet.id.to_bytes()));
-            let done =
-                accounts.deposit(principal, &asked, &wallet_ref, amount.micros(), details).await;
-            let currency = Some(wallet.wallet.currency);
-            shown(output, &local, &asked, ("nothing was deposited", currency), done).await
+            let wallet = find(desk, &wallet).await?;
+            let key = key.or_made();
+            let (source, reference) = deposit_reference(source, reference, key.id);
+            let body = json!({
+                "wallet_id": wallet["id"],
+                "amount_micros": amount.micros().get(),
+                "source": source,
+                "external_reference": reference,
+                "reason": reason.as_ref().map(Reason::as_str),
+                "note": note.as_ref().map(Note::as_str),
+            });
+            posted(desk, "nothing was deposited", Change::post(key, "/deposits", body)).await
         }
         cli::NewPosting::Adjust { wallet, amount, reason, note, key } => {
-            let wallet = find(store, &wallet).await?;
-            let (id, micros) = (wallet.wallet.id.to_string(), amount.micros().get().to_string());
-            let said = beside(None, None, note.as_ref());
-            let words = ["adjust", &id, &micros, &said, reason.as_str()];
-            let asked = request(key.uuid, &words, Some(&reason));
-            let wallet_ref = holdfast_accounts::Reference::Id(uuid(wallet.wallet.id.to_bytes()));
-            let details = details(None, note);
-            let done =
-                accounts.adjust(principal, &asked, &wallet_ref, amount.micros(), details).await;
-            let currency = Some(wallet.wallet.currency);
-            shown(output, &local, &asked, ("nothing was adjusted", currency), done).await
+            let wallet = find(desk, &wallet).await?;
+            let body = json!({
+                "wallet_id": wallet["id"],
+                "amount_micros": amount.micros().get(),
+                "reason": reason.as_str(),
+                "note": note.as_ref().map(Note::as_str),
+            });
+            let change = Change::post(key.or_made(), "/adjustments", body);
+            posted(desk, "nothing was adjusted", change).await
         }
         cli::NewPosting::Refund { operation, amount, reason, note, key } => {
-            let id = operation.operation();
-            let (name, micros) = (id.to_string(), amount.micros().get().to_string());
-            let said = beside(None, None, note.as_ref());
-            let why = reason.as_ref().map_or("", Reason::as_str);
-            let words = ["refund", &name, &micros, &said, why];
-            let asked = request(key.uuid, &words, reason.as_ref());
-            let currency = refundable(store, id).await?;
-            let details = details(reason, note);
-            let done = accounts.refund(principal, &asked, id, amount.micros(), details).await;
-            shown(output, &local, &asked, ("nothing was refunded", Some(currency)), done).await
+            let body = json!({
+                "operation_id": operation.operation().to_string(),
+                "amount_micros": amount.micros().get(),
+                "reason": reason.as_ref().map(Reason::as_str),
+                "note": note.as_ref().map(Note::as_str),
+            });
+            let change = Change::post(key.or_made(), "/refunds", body);
+            posted(desk, "nothing was refunded", change).await
         }
     }
 }
 
-/// Shows the posting of this id.
-pub(super) async fn show(output: Output, store: &Store, id: Uuid) -> Result<(), CommandFailure> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
-    let found = accounts.posting(&principal, PostingId::from(id)).await;
-    let found = found.with_context(|| format!("no posting {id} was shown"))?;
-    print(output, &found, false)
-}
-
-/// Currency of a charge that can be given back: only a completed operation has one.
-async fn refundable(store: &Store, id: OperationId) -> anyhow::Result<Currency> {
-    let snapshot = store.load(id).await.context("the operation was not read")?;
-    let operation = snapshot.operation.ok_or_else(|| {
-        anyhow!(
-            "nothing was refunded: there is no operation {id}, `holdfast operation list` shows them"
-        )
-    })?;
-    match &operation.phase {
-        Phase::Completed { .. } => Ok(operation.price.currency),
-        phase @ (Phase::Leased
-        | Phase::Recorded(_)
-        | Phase::Open
-        | Phase::Refused { .. }
-        | Phase::Abandoned { .. }) => Err(anyhow!(
-            "nothing was refunded: operation {id} is {}, only a completed one was charged",
-            phase.label()
-        )),
+/// Shows the posting of this id, of whatever kind it is.
+pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result<(), CommandFailure> {
+    for kind in ["deposits", "adjustments", "refunds"] {
+        match desk.door.get(&format!("/{kind}/{id}"), &[]).await {
+            Err(missing) if missing.is("not_found") => {}
+            found => {
+                let found = found.map_err(|error| error.because("the posting was not shown"))?;
+                return print(desk, found, false);
+            }
+        }
     }
-}
-
-/// Words of a posting beside its money: the same key with others is another request.
-fn beside(source: Option<&str>, reference: Option<&ExternalId>, note: Option<&Note>) -> String {
-    let reference = reference.map_or("", ExternalId::as_str);
-    let words = [source.unwrap_or(""), reference, note.map_or("", Note::as_str)];
-    // None of them has a control character.
-    words.join("\n")
-}
-
-fn uuid(bytes: [u8; 16]) -> Uuid {
-    Uuid::from_bytes(bytes)
-}
-
-fn details(reason: Option<Reason>, note: Option<Note>) -> PostingDetails {
-    PostingDetails {
-        reference: None,
-        reason: reason.map(|reason| reason.as_str().to_owned()),
-        note: note.map(|note| note.as_str().to_owned()),
-    }
+    Err(anyhow!("there is no posting {id}").into())
 }
 
 /// Reference of a deposit. Without one of an outer system it is the command line's own: the key.
 fn deposit_reference(
-    asked: &Request,
     source: Option<Source>,
     reference: Option<ExternalId>,
-) -> DepositReference {
+    key: Uuid,
+) -> (String, String) {
     match source.zip(reference) {
-        Some((source, reference)) => DepositReference {
-            source: source.as_str().to_owned(),
-            external_reference: reference.as_str().to_owned(),
-        },
-        None => {
-            let external_reference = asked.key.to_string();
-            DepositReference { source: "cli".to_owned(), external_reference }
-        }
+        Some((source, reference)) => (source.as_str().to_owned(), reference.as_str().to_owned()),
+        None => ("cli".to_owned(), key.to_string()),
     }
 }
 
-/// Shows a posting that is made, or says why there is none.
-async fn shown(
-    output: Output,
-    local: &LocalAccounts,
-    asked: &Request,
-    (nothing, currency): (&str, Option<Currency>),
-    done: Result<Outcome<PostingRecord>, AccountsError>,
-) -> Result<(), CommandFailure> {
-    let undone = Undone { nothing, key: asked.key, currency };
-    match done {
-        Ok(Outcome { thing, replayed }) => print(output, &thing, replayed),
-        Err(AccountsError::Refused(AccountRefusal::RequestKeyConflict)) => {
-            // The id of a posting is its key: what is there says more than that there is something.
-            let id = PostingId::from_bytes(asked.key.to_bytes());
-            let known = local.accounts.posting(&local.principal, id).await;
-            let refusal = known.map_or(AccountRefusal::RequestKeyConflict, |known| {
-                AccountRefusal::PostingConflict(known.posting)
-            });
-            Err(undone.because(AccountsError::Refused(refusal)))
-        }
-        Err(error) => Err(undone.because(error)),
-    }
+/// Makes a posting and shows it, or says why there is none.
+async fn posted(desk: &Desk<'_>, nothing: &str, change: Change) -> Result<(), CommandFailure> {
+    let done = desk.door.change(&change).await;
+    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    print(desk, done.thing, done.replayed)
 }
 
-fn print(output: Output, record: &PostingRecord, replayed: bool) -> Result<(), CommandFailure> {
-    let PostingRecord { posting, wallet } = record;
-    let kind = posting.kind.label();
-    let mut fields = vec![(kind, posting.id.to_string())];
-    match &posting.kind {
-        PostingKind::Deposit => {}
-        PostingKind::Refund(operation) => fields.push(("operation", operation.to_string())),
-        PostingKind::Adjustment(reason) => fields.push(("reason", reason.clone())),
-    }
+fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result<(), CommandFailure> {
+    let (kind, wallet) = (text(&posting, "kind"), &posting["wallet"]);
+    let mut fields = vec![(kind.as_str(), text(&posting, "id"))];
+    fields.extend(some_text(&posting, "operation_id").map(|id| ("operation", id)));
+    fields.extend(some_text(&posting, "reason").map(|reason| ("reason", reason)));
     fields.extend([
-        ("wallet", wallet.wallet.name.clone()),
-        ("amount", posting.amount.to_string()),
-        ("currency", wallet.wallet.currency.to_string()),
-        ("available", wallet.wallet.available.to_string()),
+        ("wallet", text(wallet, "name")),
+        ("amount", amount(&posting, "amount_micros")),
+        ("currency", text(wallet, "currency")),
+        ("available", amount(wallet, "available_micros")),
     ]);
-    output.object(&PostingView::of(posting, replayed), &fields)?;
+    let view = with(posting.clone(), "replayed", replayed);
+    desk.output.object(&view, &fields)?;
     if replayed {
         note(&format!("this {kind} had been made before: nothing was changed"));
     }

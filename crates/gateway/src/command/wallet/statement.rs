@@ -17,20 +17,21 @@ use holdfast_store::Store;
 use holdfast_wire::api::{BalanceView, LedgerEntryView, StatementView, rfc3339};
 use holdfast_wire::csv;
 
-use super::find;
+
+use crate::accounts::find_wallet;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note, text};
 
 const HEAD: [&str; 8] = ["at", "kind", "debit", "credit", "amount", "available", "held", "source"];
 
 /// Format of a statement: CSV, or one of the formats that every command has.
-pub(super) enum StatementFormat {
+pub(crate) enum StatementFormat {
     Csv,
     Output(Output),
 }
 
 impl StatementFormat {
-    pub(super) fn of(output: Output, csv: bool) -> Result<Self, CommandFailure> {
+    pub(crate) fn of(output: Output, csv: bool) -> Result<Self, CommandFailure> {
         match (csv, output) {
             (false, output) => Ok(Self::Output(output)),
             (true, Output::Table | Output::Plain) => Ok(Self::Csv),
@@ -41,14 +42,14 @@ impl StatementFormat {
     }
 }
 
-pub(super) async fn run(
+pub(crate) async fn run(
     form: StatementFormat,
     store: &Store,
     wallet: &Reference,
     period: Period,
     limit: u32,
 ) -> Result<(), CommandFailure> {
-    let wallet = find(store, wallet).await?.wallet;
+    let wallet = find_wallet(store, wallet).await?.wallet;
     let statement = store.statement(wallet.id, period, limit).await;
     let statement = statement.context("the book was not read")?;
     let Statement { opening, entries, omitted, closing } = &statement;

@@ -1,0 +1,56 @@
+//! The endpoints for whoever has the database: the same router without its gate.
+//!
+//! ```text
+//! a socket ───────▶ AdminApi ─▶ gate (host, admin key, places) ─▶ handlers
+//! command line ───▶ LocalApi ─▶ the principal `local` ──────────▶ handlers
+//! ```
+//!
+//! The command line sends the requests of the network to it, in its own process. So a command means
+//! the same, is refused in the same words and is bound by the same digest through either door.
+//!
+//! Never: a socket that leads here. The type has no way in but a function call, and [`AdminApi`]
+//! has none to the principal `local`.
+//!
+//! [`AdminApi`]: crate::AdminApi
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use holdfast_accounts::{Accounts, Principal};
+use http::{Request, Response};
+
+use crate::api::{endpoints, whole};
+use crate::error::{Code, Problem};
+use crate::gate::Gate;
+use crate::in_flight::InFlight;
+use crate::options::AdminOptions;
+use crate::request::Caller;
+
+/// The API of administration within a process, as the principal `local`.
+#[derive(Debug, Clone)]
+pub struct LocalApi {
+    router: Router,
+}
+
+impl LocalApi {
+    /// The endpoints over these use cases.
+    #[must_use]
+    pub fn new(accounts: Accounts) -> Self {
+        let options = AdminOptions::nowhere();
+        let gate = Gate { accounts, options, in_flight: InFlight::default() };
+        let (router, _description) = endpoints().split_for_parts();
+        let router = router.fallback(async || Problem::new(Code::NotFound)).with_state(gate);
+        Self { router }
+    }
+
+    /// Answers a request. Where the process failed, the answer has a [`FailureCause`] among its
+    /// extensions. Cancel safe, as [`AdminApi::answer`] is.
+    ///
+    /// [`FailureCause`]: crate::FailureCause
+    /// [`AdminApi::answer`]: crate::AdminApi::answer
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let mut request = request.map(Body::from);
+        request.extensions_mut().insert(Caller(Principal::local()));
+        whole(&self.router, request).await
+    }
+}

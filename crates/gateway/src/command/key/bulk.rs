@@ -1,0 +1,238 @@
+//! `holdfast key issue --from FILE --secrets OUT`: a key for each line of a file.
+//!
+//! ```text
+//! FILE ─▶ parts of 100 ─▶ POST /api_keys/bulk, all or none ─▶ secrets appended to OUT, synced
+//!             │                     │
+//!             │                     └─ answered before: keys that OUT has not are rotated at once
+//!             └─ request key = digest(FILE, --key, number of the part)
+//! ```
+//!
+//! A command that was interrupted is run again, with the same `--key`, and sends every part again.
+//! The parts that were made are answered from what was done, without their secrets: where OUT has a
+//! key's line nothing is done, and where it has not the answer was lost, so the key is rotated with
+//! no grace and its new secret is written. A rotation whose answer was lost too is found by its own
+//! request key, and the next one has another. So each key of the file has a line in the end, and the
+//! secret in it is the key's only one.
+//!
+//! The limits are part of each request: the same `--key` with others is another command's.
+//!
+//! Never: a secret on standard output or standard error, or in a file that others can read.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use holdfast_accounts::{ExternalId, Name, Reason};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::issue::{order, warn_of_models};
+use super::path;
+use crate::cli;
+use crate::command::{Desk, wallet};
+use crate::door::{Change, ChangeKey};
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{some_text, text};
+
+/// Keys of one request.
+const PART_KEYS: usize = 100;
+/// Rotations of one key, one after the other, whose answers are lost before that is given up.
+const ROTATIONS_MAX: u32 = 100;
+/// Permissions of anybody but the owner.
+const OTHERS: u32 = 0o077;
+
+/// A key to be issued: a line of the file.
+struct Line {
+    name: Name,
+    external_id: Option<ExternalId>,
+}
+
+/// Request keys of a run: each follows from the file, the key of the command and what it is for.
+struct RunKeys {
+    file: [u8; 32],
+    key: Uuid,
+}
+
+impl RunKeys {
+    fn derive(&self, purpose: &str) -> ChangeKey {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.file).update(self.key.as_bytes()).update(purpose.as_bytes());
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        ChangeKey::derived(Uuid::new_v8(bytes))
+    }
+}
+
+pub(super) async fn issue(
+    desk: &Desk<'_>,
+    asked: &cli::Issue,
+    from: &Path,
+    to: &Path,
+) -> Result<(), CommandFailure> {
+    let file = std::fs::read(from).with_context(|| format!("{} is not read", from.display()))?;
+    let lines = lines(&file).map_err(|error| {
+        CommandFailure::Usage(error.context(format!("nothing was issued: {}", from.display())))
+    })?;
+    let wallet = wallet::find(desk, &asked.wallet).await?;
+    warn_of_models(desk, &wallet, asked)?;
+    let mut secrets = SecretsFile::open(to)?;
+    let key = asked.request.or_made().announced().id;
+    let keys = RunKeys { file: *blake3::hash(&file).as_bytes(), key };
+    let (mut issued, mut rotated) = (0, 0);
+    for (number, part) in lines.chunks(PART_KEYS).enumerate() {
+        let orders: Vec<_> = part
+            .iter()
+            .map(|line| order(asked, Some(&line.name), line.external_id.as_ref()))
+            .collect();
+        let body = json!({
+            "wallet_id": wallet["id"],
+            "keys": orders,
+            "reason": asked.reason.as_ref().map(Reason::as_str),
+        });
+        let change = Change::post(keys.derive(&format!("part {number}")), "/api_keys/bulk", body);
+        let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
+        let done = desk.door.change(&change).await;
+        let done = done.map_err(|error| stopped(error.because("the next keys were not issued")))?;
+        let made = done.thing["data"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut told = Vec::with_capacity(made.len());
+        for api_key in made.iter().filter(|api_key| !secrets.has(&text(api_key, "id"))) {
+            let secret = match some_text(api_key, "key") {
+                Some(secret) => secret,
+                None => {
+                    rotated += 1;
+                    rotate(desk, &keys, api_key, asked.reason.as_ref()).await.map_err(stopped)?
+                }
+            };
+            told.push([text(api_key, "id"), text(api_key, "name"), secret]);
+        }
+        secrets.append(&told).map_err(|error| stopped(error.into()))?;
+        issued += part.len();
+        note(&format!("{issued} of {}", lines.len()));
+    }
+    let view = json!({ "issued": issued, "rotated": rotated, "secrets": to.display().to_string() });
+    let fields = ["issued", "rotated", "secrets"].map(|name| (name, text(&view, name)));
+    desk.output.object(&view, &fields)
+}
+
+/// Rotates a key whose secret nobody was told, until an answer tells one.
+async fn rotate(
+    desk: &Desk<'_>,
+    keys: &RunKeys,
+    api_key: &Value,
+    reason: Option<&Reason>,
+) -> Result<String, CommandFailure> {
+    let nothing = "a key whose secret was not told was not rotated";
+    for attempt in 0..ROTATIONS_MAX {
+        let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
+        let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_str) });
+        let change = Change::post(key, path(api_key, "/rotate"), body);
+        let done = desk.door.change(&change).await.map_err(|error| error.because(nothing))?;
+        if let Some(secret) = some_text(&done.thing, "key") {
+            return Ok(secret);
+        }
+    }
+    Err(anyhow!("{nothing}: the answers of {ROTATIONS_MAX} rotations were lost").into())
+}
+
+impl CommandFailure {
+    /// The same with how far it went, and how to go on.
+    fn after(self, issued: usize, of: usize, key: Uuid) -> Self {
+        let told = self.message().unwrap_or_default();
+        Self::Failed(anyhow!(
+            "{told}\n{issued} of {of} keys are issued: run this again with `--key {key}`, it goes on from \
+             there"
+        ))
+    }
+}
+
+/// Reads the file: a name a line, perhaps with an external id behind a tab.
+fn lines(file: &[u8]) -> anyhow::Result<Vec<Line>> {
+    let text = std::str::from_utf8(file).context("it is not UTF-8")?;
+    let mut names = BTreeSet::new();
+    let mut lines = Vec::new();
+    for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
+        let (name, external_id) = match line.split_once('\t') {
+            Some((name, id)) => (name, Some(id)),
+            None => (line, None),
+        };
+        let name: Name = name.parse().with_context(|| format!("line {at}"))?;
+        let id = external_id.map(str::parse).transpose();
+        let external_id = id.with_context(|| format!("line {at}"))?;
+        if !names.insert(name.as_str().to_owned()) {
+            return Err(anyhow!("line {at}: {name} is there twice"));
+        }
+        lines.push(Line { name, external_id });
+    }
+    if lines.is_empty() { Err(anyhow!("it has no line")) } else { Ok(lines) }
+}
+
+/// The file of the secrets: a line for each key, of its id, its name and the key.
+struct SecretsFile {
+    file: File,
+    ids: BTreeSet<String>,
+}
+
+impl SecretsFile {
+    /// Makes the file for its owner alone, or goes on with one.
+    fn open(path: &Path) -> Result<Self, CommandFailure> {
+        let shown = path.display();
+        let refuse = |why: String| {
+            CommandFailure::Usage(anyhow!(
+                "nothing was issued: the file of --secrets, {shown}, {why}"
+            ))
+        };
+        let new =
+            OpenOptions::new().create_new(true).read(true).append(true).mode(0o600).open(path);
+        let mut file = match new {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                OpenOptions::new().read(true).append(true).open(path)
+            }
+            made => made,
+        }
+        .with_context(|| format!("{shown} is not opened"))?;
+        let mode = file.metadata().with_context(|| format!("{shown} is not read"))?.mode();
+        if mode & OTHERS != 0 {
+            return Err(refuse(format!("is one that others may read: run `chmod 600 {shown}`")));
+        }
+        // Two at once would both rotate what the other has just issued.
+        if file.try_lock().is_err() {
+            return Err(refuse("is in use by another command".to_owned()));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).with_context(|| format!("{shown} is not read"))?;
+        // A line that is cut was being written when the command was killed.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut ids = BTreeSet::new();
+        for line in text.get(..whole).unwrap_or_default().lines() {
+            let fields: Vec<_> = line.split('\t').collect();
+            let [id, _name, secret] = fields.as_slice() else {
+                return Err(refuse("has other lines than those of keys: name another".to_owned()));
+            };
+            if Uuid::try_parse(id).is_err() || !secret.starts_with("hfk_") {
+                return Err(refuse("has other lines than those of keys: name another".to_owned()));
+            }
+            ids.insert((*id).to_owned());
+        }
+        if whole == 0 && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_hexdigit()) {
+            return Err(refuse("has other lines than those of keys: name another".to_owned()));
+        }
+        let length = u64::try_from(whole).unwrap_or(u64::MAX);
+        file.set_len(length).with_context(|| format!("{shown} is not written"))?;
+        Ok(Self { file, ids })
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Appends lines, and returns when they are on the disk.
+    fn append(&mut self, lines: &[[String; 3]]) -> anyhow::Result<()> {
+        let text: String = lines.iter().map(|line| line.join("\t") + "\n").collect();
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        written.context("the secrets are not written")
+    }
+}

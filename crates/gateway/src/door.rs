@@ -1,0 +1,291 @@
+//! The door of the command line: requests of the administration's API, sent in one of two ways.
+//!
+//! ```text
+//! command ─▶ Door::get, list, change ─┬─▶ LocalDoor    the API within this process, over the database
+//!                                     └─▶ NetworkDoor  the API of a server, over HTTP
+//! ```
+//!
+//! A command builds a request and shows the answer; it decides nothing. So it means the same, is
+//! refused in the same words and is bound to the same request key wherever it runs.
+//!
+//! | outcome of a change | what is done |
+//! |---|---|
+//! | an answer | it is shown |
+//! | a refusal | told, exit status 1, or 2 for a value that cannot stand; nothing was bound |
+//! | no answer, or "send it again" | sent again with the same request key, [`TRIES_MAX`] times in all |
+//! | still none | the operator is told to repeat the command with `--key`: it is done at most once |
+//!
+//! The request key is printed on standard error before it is sent, so that also a command that is
+//! killed can be repeated.
+//!
+//! Never: a secret in an error. Answers have them, and are not quoted.
+
+mod failure;
+mod local;
+mod network;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_accounts::Reference;
+use holdfast_admin::AdminUrl;
+use holdfast_config::Secret;
+use http::{HeaderValue, Method, Request};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+pub(crate) use self::failure::DoorError;
+pub(crate) use self::local::LocalDoor;
+use self::network::NetworkDoor;
+use crate::output::note;
+
+/// Beginning of every path.
+const PREFIX: &str = "/admin/v1";
+/// Most rows that a page has.
+const PAGE_ROWS: usize = 200;
+/// Times that one request is sent, and the pause before each repetition.
+const TRIES_MAX: u32 = 5;
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
+
+/// A door to the API of administration.
+#[derive(Debug)]
+pub(crate) enum Door {
+    /// Beside the database.
+    Local(Box<LocalDoor>),
+    /// Over the network.
+    Network(Box<NetworkDoor>),
+}
+
+/// Change that a command asks for.
+#[derive(Debug)]
+pub(crate) struct Change {
+    method: Method,
+    path: String,
+    body: Value,
+    key: ChangeKey,
+    dry_run: bool,
+}
+
+/// Request key of a change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChangeKey {
+    pub(crate) id: Uuid,
+    /// True where it was made here, and has to be printed.
+    is_made: bool,
+}
+
+impl ChangeKey {
+    /// A key that follows from another one, which was printed.
+    pub(crate) const fn derived(id: Uuid) -> Self {
+        Self { id, is_made: false }
+    }
+
+    /// Prints the key where it was made here, ahead of what it is for.
+    pub(crate) fn announced(self) -> Self {
+        if self.is_made {
+            note(&format!("key {}", self.id));
+        }
+        Self { is_made: false, ..self }
+    }
+
+    /// The key that was given, or one made here.
+    pub(crate) fn new(given: Option<Uuid>) -> Self {
+        Self { id: given.unwrap_or_else(Uuid::new_v4), is_made: given.is_none() }
+    }
+}
+
+impl Change {
+    /// Makes or does something: `POST`. The members of `body` that are null are left out.
+    pub(crate) fn post(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
+        let body = without_nulls(body);
+        Self { method: Method::POST, path: path.into(), body, key, dry_run: false }
+    }
+
+    /// Edits something: `PATCH`. A member that is null takes away what it names.
+    pub(crate) fn patch(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
+        let nothing = Self::post(key, path, json!({}));
+        Self { method: Method::PATCH, body, ..nothing }
+    }
+
+    /// The same, judged and not made.
+    pub(crate) fn rehearsed(self, dry_run: bool) -> Self {
+        Self { dry_run, ..self }
+    }
+
+    /// Request key that it is sent with.
+    pub(crate) const fn key(&self) -> Uuid {
+        self.key.id
+    }
+}
+
+/// A thing as a change has left it.
+pub(crate) struct Changed {
+    pub(crate) thing: Value,
+    /// True where an earlier request made the change.
+    pub(crate) replayed: bool,
+}
+
+/// Rows of a list.
+pub(crate) struct Listed {
+    pub(crate) rows: Vec<Value>,
+    /// True where the list has more.
+    pub(crate) is_cut: bool,
+}
+
+/// Answer to one request: its status, what matters of its headers, its body.
+struct Reply {
+    status: u16,
+    replayed: bool,
+    /// The server says that the same request may fare better.
+    is_temporary: bool,
+    body: Bytes,
+    /// Cause of a failure, which the process that failed alone knows.
+    cause: Option<String>,
+}
+
+impl Door {
+    /// A door over the network.
+    pub(crate) fn network(url: AdminUrl, key: &Secret) -> anyhow::Result<Self> {
+        Ok(Self::Network(Box::new(NetworkDoor::new(url, key)?)))
+    }
+
+    /// Reads a thing: the path below `/admin/v1`, and the parameters of the query.
+    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, DoorError> {
+        let request = || request(&Method::GET, path, query, &Bytes::new());
+        let reply = self.send(request, None).await?;
+        reply.read()
+    }
+
+    /// Reads the first rows of a list, page by page; all of them where there is no limit.
+    pub(crate) async fn list(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        limit: Option<usize>,
+    ) -> Result<Listed, DoorError> {
+        let (mut rows, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            // One more tells whether there are more.
+            let left = limit.map_or(PAGE_ROWS, |limit| limit + 1 - rows.len());
+            let count = left.min(PAGE_ROWS).to_string();
+            let mut query = [query, &[("limit", count.as_str())]].concat();
+            query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+            let mut page = self.get(path, &query).await?;
+            let data = page.get_mut("data").and_then(Value::as_array_mut);
+            rows.append(data.ok_or(DoorError::NotTheApi)?);
+            if let Some(limit) = limit.filter(|limit| rows.len() > *limit) {
+                rows.truncate(limit);
+                return Ok(Listed { rows, is_cut: true });
+            }
+            match page.get("next_cursor").and_then(Value::as_str) {
+                Some(next) => cursor = Some(next.to_owned()),
+                None => return Ok(Listed { rows, is_cut: false }),
+            }
+        }
+    }
+
+    /// The things of this id or name among those of a path; several only where names are unique
+    /// within a wallet.
+    pub(crate) async fn named(
+        &self,
+        path: &str,
+        reference: &Reference,
+    ) -> Result<Vec<Value>, DoorError> {
+        match reference {
+            Reference::Id(id) => match self.get(&format!("{path}/{id}"), &[]).await {
+                Ok(thing) => Ok(vec![thing]),
+                Err(missing) if missing.is("not_found") => Ok(Vec::new()),
+                Err(error) => Err(error),
+            },
+            Reference::Name(name) => {
+                Ok(self.list(path, &[("name", name.as_str())], None).await?.rows)
+            }
+        }
+    }
+
+    /// Asks for a change, and asks again with the same request key where the answer is lost.
+    pub(crate) async fn change(&self, change: &Change) -> Result<Changed, DoorError> {
+        change.key.announced();
+        let Change { method, path, key, .. } = change;
+        let body = Bytes::from(change.body.to_string());
+        let query: &[_] = if change.dry_run { &[("dry_run", "true")] } else { &[] };
+        let request = || {
+            let mut request = request(method, path, query, &body)?;
+            let key = HeaderValue::try_from(key.id.to_string())?;
+            request.headers_mut().insert("idempotency-key", key);
+            Ok(request)
+        };
+        let reply = self.send(request, Some(key.id)).await?;
+        let replayed = reply.replayed;
+        let mut thing = reply.read()?;
+        // What would be is shown as what is: the command says that nothing was changed.
+        let would = if change.dry_run { thing.get_mut("would").map(Value::take) } else { None };
+        Ok(Changed { thing: would.unwrap_or(thing), replayed })
+    }
+
+    /// Sends a request until there is an answer that another try would not change.
+    async fn send(
+        &self,
+        request: impl Fn() -> Result<Request<Bytes>, http::Error>,
+        key: Option<Uuid>,
+    ) -> Result<Reply, DoorError> {
+        let mut may_be_done = false;
+        let mut pauses = PAUSES.into_iter();
+        for _try in 0..TRIES_MAX {
+            let request = request().map_err(|error| DoorError::Unsent(error.into()))?;
+            let failure = match self {
+                // Its store has tried for long enough.
+                Self::Local(door) => return door.send(request).await,
+                Self::Network(door) => match door.send(request).await {
+                    Ok(reply) if !reply.is_temporary => return Ok(reply),
+                    Ok(reply) => {
+                        may_be_done |= reply.is_outcome_unknown();
+                        reply.error()
+                    }
+                    Err(error) => {
+                        may_be_done |= matches!(error, DoorError::Lost { .. });
+                        error
+                    }
+                },
+            };
+            let Some(pause) = pauses.next() else {
+                return Err(match key.filter(|_key| may_be_done) {
+                    Some(key) => DoorError::Uncertain { key, why: Box::new(failure) },
+                    None => failure,
+                });
+            };
+            tokio::time::sleep(pause).await;
+        }
+        Err(DoorError::NotTheApi)
+    }
+}
+
+/// A request of the API.
+fn request(
+    method: &Method,
+    path: &str,
+    query: &[(&str, &str)],
+    body: &Bytes,
+) -> Result<Request<Bytes>, http::Error> {
+    let mut uri = format!("{PREFIX}{path}");
+    if !query.is_empty() {
+        let pairs = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        uri = format!("{uri}?{pairs}");
+    }
+    let request = Request::builder().method(method).uri(uri);
+    let request =
+        if body.is_empty() { request } else { request.header("content-type", "application/json") };
+    request.body(body.clone())
+}
+
+fn without_nulls(mut body: Value) -> Value {
+    if let Some(members) = body.as_object_mut() {
+        members.retain(|_name, value| !value.is_null());
+    }
+    body
+}

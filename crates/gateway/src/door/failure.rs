@@ -1,0 +1,95 @@
+//! Failures of a door, in words for whoever typed the command.
+//!
+//! The words of a refusal are the API's own. What this adds is the command's side: what was not
+//! done, and how to repeat it.
+
+use anyhow::anyhow;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Reply;
+use crate::failure::CommandFailure;
+
+/// Failure of a request. Nothing was changed, unless it is `Uncertain` or `Lost`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DoorError {
+    /// The API refuses it, or has failed.
+    #[error("{message}")]
+    Refused {
+        code: String,
+        message: String,
+        /// Part of the request that the error is about.
+        param: Option<String>,
+    },
+    /// No server was reached: nothing was sent.
+    #[error("the server is not reached: {0:#}")]
+    Unsent(anyhow::Error),
+    /// The request was sent, and its answer did not come.
+    #[error("the server gave no answer: {0:#}")]
+    Lost(anyhow::Error),
+    /// The tries are used up, and one of them may have done it.
+    #[error("{why}; run this again with `--key {key}`, it is done at most once")]
+    Uncertain { key: Uuid, why: Box<DoorError> },
+    /// Something else answers there.
+    #[error(
+        "what answers is not the administration of a Holdfast: --server is the address in admin.url, \
+         or of admin.listen"
+    )]
+    NotTheApi,
+}
+
+impl Reply {
+    /// The thing in a good answer.
+    pub(super) fn read(self) -> Result<Value, DoorError> {
+        if !(200..300).contains(&self.status) {
+            return Err(self.error());
+        }
+        serde_json::from_slice(&self.body).ok().ok_or(DoorError::NotTheApi)
+    }
+
+    /// True where the server does not know itself what became of the request.
+    pub(super) fn is_outcome_unknown(&self) -> bool {
+        self.error().is("outcome_unknown")
+    }
+
+    /// The error of any other answer.
+    pub(super) fn error(&self) -> DoorError {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let text = |name: &str| body["error"][name].as_str().map(str::to_owned);
+        let (Some(code), Some(message)) = (text("code"), text("message")) else {
+            return DoorError::NotTheApi;
+        };
+        let message = match &self.cause {
+            Some(cause) => cause.clone(),
+            None => message,
+        };
+        DoorError::Refused { code, message, param: text("param") }
+    }
+}
+
+impl DoorError {
+    /// True for a refusal of this code.
+    pub(crate) fn is(&self, expected: &str) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == expected)
+    }
+
+    /// The failure of a command: `nothing` says what was not done, such as `nothing was deposited`.
+    pub(crate) fn because(self, nothing: &str) -> CommandFailure {
+        let is_usage = self.is("invalid_value");
+        let error = match &self {
+            Self::Refused { param: Some(param), message, .. } if is_usage => {
+                anyhow!("{nothing}: {param}: {message}")
+            }
+            _ => anyhow!("{nothing}: {self}"),
+        };
+        if is_usage { CommandFailure::Usage(error) } else { CommandFailure::Failed(error) }
+    }
+
+    /// The same for a change, whose key says more than that it is taken.
+    pub(crate) fn of_change(self, nothing: &str, key: Uuid) -> CommandFailure {
+        if self.is("idempotency_key_conflict") {
+            return anyhow!("{nothing}: {self} Its key is {key}: use another --key").into();
+        }
+        self.because(nothing)
+    }
+}

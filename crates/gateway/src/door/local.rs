@@ -1,0 +1,42 @@
+//! The door beside the database: the API within this process, as the actor `local`.
+
+use anyhow::anyhow;
+use bytes::Bytes;
+use holdfast_admin::{FailureCause, LocalApi};
+use http::Request;
+
+use super::{DoorError, Reply};
+
+/// The API over an open database.
+#[derive(Debug)]
+pub(crate) struct LocalDoor {
+    api: LocalApi,
+}
+
+impl LocalDoor {
+    pub(crate) const fn new(api: LocalApi) -> Self {
+        Self { api }
+    }
+
+    /// Sends a request once: the store behind it has its own patience.
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
+        let key = request.headers().get("idempotency-key");
+        let key = key.and_then(|key| key.to_str().ok()?.parse().ok());
+        let (head, body) = self.api.answer(request).await.into_parts();
+        let cause = head.extensions.get().map(|FailureCause(cause)| cause.clone());
+        let reply = Reply {
+            status: head.status.as_u16(),
+            replayed: head.headers.get("idempotent-replayed").is_some_and(|it| it == "true"),
+            is_temporary: false,
+            body,
+            cause,
+        };
+        match key {
+            Some(key) if reply.is_outcome_unknown() => {
+                let why = Box::new(DoorError::Lost(anyhow!("the store gave no verdict")));
+                Err(DoorError::Uncertain { key, why })
+            }
+            _ => Ok(reply),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The door over the network: one request and its whole answer, over HTTP/1.1 on a connection of
+//! its own.
+//!
+//! A command sends a few requests in its life, so a pool would save little. The connection is
+//! driven by the future of the exchange: dropping that closes it.
+//!
+//! Never: a redirect that is followed, a proxy of the environment, or another host than the one
+//! that was named; the admin key goes to that one alone. `http://` reaches loopback addresses only,
+//! whatever the name `localhost` is looked up as.
+//!
+//! Limits: [`CONNECT_TIME_MAX`] for the name, TCP and TLS together; [`ANSWER_TIME_MAX`] for the
+//! whole answer; [`ANSWER_BYTES_MAX`] of it.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use bytes::Bytes;
+use holdfast_admin::AdminUrl;
+use holdfast_config::Secret;
+use http::header::{AUTHORIZATION, CONNECTION, HOST, USER_AGENT};
+use http::{HeaderValue, Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1::Builder;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{DoorError, Reply};
+
+/// Time for a connection, in all.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time for an answer, from the first byte of the request to its last.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// Length of an answer: a page of 200 rows, and a hundred new keys, are far below it.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// The API of a server.
+pub(crate) struct NetworkDoor {
+    url: AdminUrl,
+    host: HeaderValue,
+    authorization: HeaderValue,
+    tls: TlsConnector,
+}
+
+/// A connection to the server.
+enum Connected {
+    Plain(TcpStream),
+    Encrypted(Box<TlsStream<TcpStream>>),
+}
+
+impl NetworkDoor {
+    /// The door to this server.
+    pub(super) fn new(url: AdminUrl, key: &Secret) -> anyhow::Result<Self> {
+        let mut authorization = HeaderValue::try_from(format!("Bearer {}", key.expose()))
+            .context("the admin key is none that a header can have")?;
+        authorization.set_sensitive(true);
+        let host = HeaderValue::try_from(url.authority())?;
+        let tls = TlsConnector::from(Arc::new(tls()));
+        Ok(Self { url, host, authorization, tls })
+    }
+
+    /// Sends a request once.
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
+        let connecting = timeout(CONNECT_TIME_MAX, self.connect()).await;
+        let connected = connecting.context("the connection did not come about in time");
+        let connected = connected.and_then(|it| it).map_err(DoorError::Unsent)?;
+        let mut request = request.map(Full::new);
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.host.clone());
+        headers.insert(AUTHORIZATION, self.authorization.clone());
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("holdfast/", env!("CARGO_PKG_VERSION"))),
+        );
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        let answering = async {
+            match connected {
+                Connected::Plain(stream) => exchange(stream, request).await,
+                Connected::Encrypted(stream) => exchange(stream, request).await,
+            }
+        };
+        let answered = timeout(ANSWER_TIME_MAX, answering).await;
+        let answered = answered.context("it did not come in time").and_then(|it| it);
+        let (head, body) = answered.map_err(DoorError::Lost)?.into_parts();
+        let says = |name: &str, value: &str| head.headers.get(name).is_some_and(|it| it == value);
+        Ok(Reply {
+            status: head.status.as_u16(),
+            replayed: says("idempotent-replayed", "true"),
+            is_temporary: says("x-should-retry", "true"),
+            body,
+            cause: None,
+        })
+    }
+
+    async fn connect(&self) -> anyhow::Result<Connected> {
+        let host = self.url.host().trim_start_matches('[').trim_end_matches(']');
+        let found = lookup_host((host, self.url.port())).await;
+        let found = found.with_context(|| format!("{host} is not found"))?;
+        let may_be = |it: &SocketAddr| self.url.is_https() || it.ip().to_canonical().is_loopback();
+        let addresses: Vec<_> = found.filter(may_be).collect();
+        if addresses.is_empty() {
+            bail!("{host} has no address that http:// may go to: write https://");
+        }
+        let tcp = TcpStream::connect(addresses.as_slice()).await;
+        let tcp = tcp.with_context(|| format!("{} takes no connection", self.url))?;
+        if !self.url.is_https() {
+            return Ok(Connected::Plain(tcp));
+        }
+        let name = ServerName::try_from(host.to_owned())
+            .with_context(|| format!("{host} is none that a certificate can have"))?;
+        let encrypted = self.tls.connect(name, tcp).await;
+        let encrypted = encrypted.with_context(|| format!("no TLS with {}", self.url))?;
+        Ok(Connected::Encrypted(Box::new(encrypted)))
+    }
+}
+
+impl std::fmt::Debug for NetworkDoor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NetworkDoor({})", self.url)
+    }
+}
+
+/// Sends a request on a new connection, and reads the whole answer.
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> anyhow::Result<Response<Bytes>> {
+    let (mut sender, connection) = Builder::new().handshake(TokioIo::new(stream)).await?;
+    let answered = async {
+        let (head, body) = sender.send_request(request).await?.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        // Its errors are of any kind, and not all can be made one of ours.
+        let body = body.map_err(|error| anyhow!("{error}"))?;
+        Ok(Response::from_parts(head, body.to_bytes()))
+    };
+    let driven = async {
+        if let Err(error) = connection.await {
+            // Told to `answered` as well.
+            tracing::debug!(error = %error, "the connection to the server broke off");
+        }
+        pending::<Infallible>().await
+    };
+    tokio::select! {
+        answer = answered => answer,
+        never = driven => match never {},
+    }
+}
+
+/// Client of TLS that trusts Mozilla's roots and the platform's (or those of `SSL_CERT_FILE`), as
+/// the clients of providers do.
+fn tls() -> ClientConfig {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    // Platforms without roots are common, and Mozilla's suffice there.
+    let (_added, _ignored) =
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config
+}
