@@ -63,21 +63,15 @@ pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
 pub use self::reports::{StatementPage, UsageReport};
 pub use self::table::{Door, TABLE};
-pub use self::text::{BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
+pub use self::text::{
+    BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
+};
 pub use self::wallets::NewWallet;
 pub use self::webhooks::{EditedWebhook, NewWebhook, SecretText, ToldWebhook};
 
 /// The ports that the use cases work through: one store has them all.
 pub trait Book:
-    Administration
-    + ApiKeys
-    + Directory
-    + Events
-    + Jobs
-    + Journal
-    + Reports
-    + Wallets
-    + Webhooks
+    Administration + ApiKeys + Directory + Events + Jobs + Journal + Reports + Wallets + Webhooks
 {
 }
 

@@ -55,7 +55,8 @@ pub fn events(
                 | AccountWrite::InsertAdminKey(_)
                 | AccountWrite::UpdateAdminKey(_)
                 | AccountWrite::InsertAdminCredential(..)
-                | AccountWrite::EndAdminCredentials(..) => None,
+                | AccountWrite::EndAdminCredentials(..)
+                | AccountWrite::Webhook(_) => None,
             });
             issued.map(|key| api_key_event(command, EventKind::ApiKeyIssued, key)).collect()
         }
@@ -70,7 +71,9 @@ pub fn events(
         | Action::AskOperation { .. }
         | Action::IssueAdminKey(..)
         | Action::RotateAdminKey { .. }
-        | Action::RevokeAdminKey(_) => Vec::new(),
+        | Action::RevokeAdminKey(_)
+        | Action::StartJob { .. }
+        | Action::Webhook(_) => Vec::new(),
     }
 }
 

@@ -10,8 +10,8 @@ use sqlx::AssertSqlSafe;
 
 use super::Postgres;
 use super::session::CLOCK;
-use crate::errand::trail::BESIDE_TRAIL;
 use crate::dialect::Dialect;
+use crate::errand::trail::BESIDE_TRAIL;
 use crate::event::may_go;
 use crate::unavailable;
 

@@ -7,8 +7,8 @@ use holdfast_domain::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 
 use super::Sqlite;
-use crate::errand::trail::BESIDE_TRAIL;
 use crate::dialect::Dialect;
+use crate::errand::trail::BESIDE_TRAIL;
 use crate::event::may_go;
 use crate::unavailable;
 

@@ -17,7 +17,6 @@ use holdfast_store::Store;
 use holdfast_wire::api::{BalanceView, LedgerEntryView, StatementView, rfc3339};
 use holdfast_wire::csv;
 
-
 use crate::accounts::find_wallet;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note, text};
