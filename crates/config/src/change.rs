@@ -78,6 +78,7 @@ impl Config {
             ("limits.retry_wait", limits.retry_wait != others.retry_wait),
             ("routes", self.routes != other.routes),
             ("retention.results", self.retention.results != other.retention.results),
+            ("retention.events", self.retention.events != other.retention.events),
             ("log.level", self.log.level != other.log.level),
         ] {
             if differs {

@@ -29,6 +29,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::start;
+use crate::database;
 use crate::failure::CommandFailure;
 use crate::telemetry::{self, LogLevel};
 use holdfast_config::{Change, Config, FileStamp};
@@ -165,6 +166,7 @@ impl Reloader {
         self.engine.replace_serving(serving);
         self.live.replace(listening);
         self.engine.keep_results(self.running.retention.results);
+        database::keep_events(&self.store, &self.running.retention);
         self.log.set(told);
         tracing::info!(
             file = %self.file.display(),
