@@ -236,6 +236,22 @@ async fn a_result_whose_settlement_is_refused_is_kept_and_settled_by_the_reconci
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_operation_that_stays_recorded_for_five_minutes_is_told_once() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.journal.break_wallet(sample::WALLET);
+    gate.open();
+    assert_failed!(first.told().await, RequestFailure::Recorded(..));
+    pass(secs(290)).await;
+    assert!(world.store.told.lock().unwrap().is_empty());
+    pass(secs(600)).await;
+    let told: Vec<_> = world.store.told.lock().unwrap().iter().map(|event| event.kind).collect();
+    assert_eq!(told, [EventKind::OperationStuck]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_retry_settles_what_was_recorded_without_waiting_for_the_reconciler() {
     let gate = Gate::new();
     let world = setup().script(says("hi").wait(&gate)).start().await;
