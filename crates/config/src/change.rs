@@ -79,6 +79,7 @@ impl Config {
             ("routes", self.routes != other.routes),
             ("retention.results", self.retention.results != other.retention.results),
             ("webhooks.allow", self.webhooks.allow != other.webhooks.allow),
+            ("retention.events", self.retention.events != other.retention.events),
             ("log.level", self.log.level != other.log.level),
         ] {
             if differs {

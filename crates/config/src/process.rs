@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::NodeName;
+use holdfast_domain::event::UNLISTED_KEPT;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::webhook::Origin;
 use holdfast_engine::CoolDown;
@@ -28,6 +29,8 @@ use crate::value::Secret;
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
+/// Shortest time for which events are listed: longer than any delivery of one is tried.
+const LISTED_MIN: Duration = UNLISTED_KEPT;
 /// The longest span that a result may be kept for: ten years.
 const KEPT_MAX: Duration = Duration::from_secs(87_600 * 3_600);
 /// End of the message for a PostgreSQL database without `server.secrets`, which its nodes must
@@ -94,6 +97,8 @@ pub struct OperationsConfig {
 #[derive(Debug)]
 pub struct RetentionConfig {
     pub results: Duration,
+    /// Time for which the list of events keeps one; `None`: there is no list.
+    pub events: Option<Duration>,
 }
 
 /// `[webhooks]`
@@ -318,8 +323,14 @@ pub(crate) fn operations(table: &Table<'_>) -> OperationsConfig {
 
 pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
     let results = span(table, "results", SECOND..=KEPT_MAX, HOUR.saturating_mul(24));
+    let given = table.field("events");
+    let events = given.as_ref().and_then(|field| field.span(Duration::ZERO..=KEPT_MAX));
+    let events = events.unwrap_or(HOUR.saturating_mul(720));
+    if let Some(field) = given.filter(|_field| !events.is_zero() && events < LISTED_MIN) {
+        field.mistake("must be 168h or more, or 0s for no list: deliveries of an event take days");
+    }
     table.refuse_unknown();
-    RetentionConfig { results }
+    RetentionConfig { results, events: (!events.is_zero()).then_some(events) }
 }
 
 pub(crate) fn webhooks(table: &Table<'_>) -> WebhooksConfig {

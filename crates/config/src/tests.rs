@@ -92,6 +92,7 @@ fn what_is_not_set_has_its_default() {
     assert_eq!(config.limits.retry_wait, Duration::from_secs(600));
     assert_eq!(config.operations.lease, Duration::from_secs(15));
     assert_eq!(config.retention.results, Duration::from_secs(86_400));
+    assert_eq!(config.retention.events, Some(Duration::from_secs(30 * 86_400)));
     assert_eq!(config.log.level, "info");
     let model = config.models.first().unwrap();
     assert_eq!(model.timeouts.connect, Duration::from_secs(2));

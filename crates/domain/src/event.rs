@@ -154,6 +154,7 @@ impl EventKind {
                 "reason",
             ],
             Self::WebhookDisabled => &["webhook_id", "reason"],
+            Self::WebhookTest => &["webhook_id"],
         }
     }
 }

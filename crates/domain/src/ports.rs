@@ -445,4 +445,4 @@ macro_rules! named_ports {
     )+};
 }
 
-named_ports! { Journal, Nodes, ApiKeys, Wallets, Provider }
+named_ports! { Journal, Nodes, ApiKeys, Wallets, EventOutbox, Provider }

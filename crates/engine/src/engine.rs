@@ -20,7 +20,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Wallets};
+use holdfast_domain::ports::{ApiKeys, EventOutbox, Journal, Nodes, Wallets};
 use holdfast_domain::{RequestKey, Timestamp};
 
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
@@ -48,6 +48,8 @@ pub struct Ports {
     pub keys: Arc<dyn ApiKeys>,
     /// Balances.
     pub wallets: Arc<dyn Wallets>,
+    /// Events of what this process notices.
+    pub events: Arc<dyn EventOutbox>,
 }
 
 /// Engine of one running gateway process, which wires the four owners together.
@@ -73,7 +75,7 @@ impl Engine {
         options: Options,
         serving: ServingConfig,
     ) -> Result<Arc<Self>, StartError> {
-        let Ports { journal, nodes, keys, wallets } = ports;
+        let Ports { journal, nodes, keys, wallets, events } = ports;
         let (metrics, secrets) = (Arc::new(Metrics::begin()), Arc::new(secrets));
         let running = Arc::<RunRegistry>::default();
         let results =
@@ -81,6 +83,7 @@ impl Engine {
         let parts = MembershipParts {
             journal: Arc::clone(&journal),
             nodes: Arc::clone(&nodes),
+            events,
             running: Arc::clone(&running),
             metrics: Arc::clone(&metrics),
         };

@@ -4,6 +4,7 @@
 //! ```text
 //! heartbeat  ── renews ──► node row           ── looks ──► operations leased to this node
 //! reconciler ── looks ───► due operations     ── deletes ► results past their time
+//!            ── tells ───► notices
 //! requests   ── ask ─────► conduct: one operation is judged, reaped or settled
 //! ```
 //!
@@ -18,7 +19,9 @@ mod backoff;
 mod clocks;
 mod heartbeat;
 mod node_lease;
+mod notices;
 mod reconciler;
+mod stuck_watch;
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,13 +31,14 @@ use futures_util::FutureExt;
 use holdfast_domain::OperationId;
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::Snapshot;
-use holdfast_domain::ports::{Journal, Nodes, Unavailable};
+use holdfast_domain::ports::{EventOutbox, Journal, Nodes, Unavailable};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::backoff::BackOff;
 use self::node_lease::NodeLease;
 pub use self::node_lease::StartError;
+use self::notices::Notices;
 use crate::authentication::Authentication;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -48,8 +52,11 @@ pub(crate) struct Membership {
     pub(crate) keepers: TaskTracker,
     /// Signal that ends the background tasks, after all operations have ended.
     pub(crate) background: CancellationToken,
+    /// What refused claims and the reconciler noticed, to be told by the reconciler.
+    pub(crate) notices: Notices,
     journal: Arc<dyn Journal>,
     nodes: Arc<dyn Nodes>,
+    events: Arc<dyn EventOutbox>,
     running: Arc<RunRegistry>,
     metrics: Arc<Metrics>,
     heartbeat: Duration,
@@ -62,6 +69,7 @@ pub(crate) struct Membership {
 pub(crate) struct MembershipParts {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) nodes: Arc<dyn Nodes>,
+    pub(crate) events: Arc<dyn EventOutbox>,
     pub(crate) running: Arc<RunRegistry>,
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -73,7 +81,7 @@ impl Membership {
         parts: MembershipParts,
         options: &Options,
     ) -> Result<Arc<Self>, StartError> {
-        let MembershipParts { journal, nodes, running, metrics } = parts;
+        let MembershipParts { journal, nodes, events, running, metrics } = parts;
         let (port, own) = (Arc::clone(&nodes), options.clone());
         let entering = async move {
             let lease = NodeLease::enter(&*port, &own).await?;
@@ -96,8 +104,10 @@ impl Membership {
             node,
             keepers: TaskTracker::new(),
             background: CancellationToken::new(),
+            notices: Notices::default(),
             journal,
             nodes,
+            events,
             running,
             metrics,
             heartbeat: options.heartbeat,

@@ -4,22 +4,34 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use holdfast_domain::event::EventKinds;
 use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::Secrets;
 use holdfast_store::{Options, ServeLock, Store};
 
 use crate::secret::{self, IfMissing};
-use holdfast_config::Config;
+use holdfast_config::{Config, RetentionConfig};
 
 /// Opens the database for a command; it has to be there and to be migrated.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Store> {
-    Ok(Store::open(options(config)).await?)
+    let store = Store::open(options(config)).await?;
+    keep_events(&store, &config.retention);
+    Ok(store)
 }
 
 /// Opens the database to serve it.
 pub(crate) async fn open_to_serve(config: &Config, lock: Arc<ServeLock>) -> anyhow::Result<Store> {
-    Ok(Store::open(Options { lock: Some(lock), ..options(config) }).await?)
+    let store = Store::open(Options { lock: Some(lock), ..options(config) }).await?;
+    keep_events(&store, &config.retention);
+    // Nothing is sent yet: whoever sends events says which.
+    store.send_events(EventKinds::NONE);
+    Ok(store)
+}
+
+/// Has the store list events as the configuration says.
+pub(crate) fn keep_events(store: &Store, retention: &RetentionConfig) {
+    store.list_events(retention.events);
 }
 
 fn options(config: &Config) -> Options {

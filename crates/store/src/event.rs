@@ -60,8 +60,8 @@ impl SharedInterest {
         *self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set(&self, interest: EventInterest) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = interest;
+    pub(crate) fn change(&self, change: impl FnOnce(&mut EventInterest)) {
+        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The events among these that somebody could want. Asked only where there is one.

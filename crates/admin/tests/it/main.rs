@@ -9,6 +9,7 @@
 mod api_keys;
 mod changes;
 mod docs;
+mod events;
 mod gate;
 mod jobs;
 mod lists;

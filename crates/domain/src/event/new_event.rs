@@ -12,8 +12,8 @@ pub struct NewEvent {
     pub kind: EventKind,
     /// Wallet whose holder may read it; none where it is the operator's alone.
     pub wallet: Option<WalletId>,
-    /// Members of its data, in the order of [`EventKind::members`]; `None` is null. The ones that the
-    /// store knows better are left out: it adds the wallet's currency where that is the last.
+    /// Members of its data, in the order of [`EventKind::members`]; `None` is null. Only `currency` may
+    /// be left out, where it comes last: the store adds the wallet's.
     pub data: Vec<(&'static str, Option<EventValue>)>,
 }
 

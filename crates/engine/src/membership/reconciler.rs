@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! every heartbeat: due rows, OPERATIONS_PER_LOOK at a time ─► reaped or settled, or they stand
+//!                  what was noticed ─► told
 //! every PURGE_EVERY: clocks agree? ─► RESULTS_PER_PURGE a commit, PURGES_MAX commits
 //! ```
 //!
@@ -19,12 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::OperationId;
+use holdfast_domain::event::stuck;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Membership;
 use super::clocks::{ClockPair, ClockSkew};
+use super::stuck_watch::StuckWatch;
 
 /// Operations that one look tries, past those that cannot come to rest yet.
 const OPERATIONS_PER_LOOK: u32 = 64;
@@ -54,11 +57,20 @@ impl Membership {
         let mut purged: Option<Instant> = None;
         let begun = Instant::now();
         let mut clocks = None;
+        let mut watch = StuckWatch::default();
         loop {
             ticks.tick().await;
-            if let Err(error) = self.reconcile_once().await {
+            let looked = match self.reconcile_once().await {
+                Ok(standing) => self.notice_stuck(&mut watch, &standing).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = looked {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, "reconciling failed");
+            }
+            if let Err(error) = self.notices.tell(&*self.events).await {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "events were not written yet");
             }
             if purged.is_none_or(|at| at.elapsed() >= PURGE_EVERY) {
                 match self.purge(begun, &mut clocks).await {
@@ -77,8 +89,8 @@ impl Membership {
     }
 
     /// Tries everything that is due once. Rows that cannot come to rest yet stay due and come
-    /// first, so that each look is wider by their count.
-    async fn reconcile_once(&self) -> Result<(), Unavailable> {
+    /// first, so that each look is wider by their count. Returns those that stand.
+    async fn reconcile_once(&self) -> Result<HashSet<OperationId>, Unavailable> {
         let mut standing = HashSet::new();
         let mut refused: usize = 0;
         while let Some(limit) = batch_limit(standing.len()) {
@@ -106,6 +118,26 @@ impl Membership {
                 operations = refused,
                 "the store refuses to settle or release: run `holdfast ledger verify`"
             );
+        }
+        Ok(standing)
+    }
+
+    /// Notes the operations that have been due for too long.
+    async fn notice_stuck(
+        &self,
+        watch: &mut StuckWatch,
+        standing: &HashSet<OperationId>,
+    ) -> Result<(), Unavailable> {
+        for id in watch.look(standing, Instant::now()) {
+            let Some(operation) = self.journal.load(id).await?.operation else { continue };
+            match &operation.phase {
+                Phase::Leased | Phase::Recorded(_) => self.notices.note(stuck(&operation)),
+                // It has come to rest since the look.
+                Phase::Open
+                | Phase::Completed { .. }
+                | Phase::Refused { .. }
+                | Phase::Abandoned { .. } => {}
+            }
         }
         Ok(())
     }

@@ -1,7 +1,10 @@
 //! Failures of a claim, as its caller is told them. Not here: what an operation that was claimed comes to.
 
+use holdfast_domain::Micros;
 use holdfast_domain::conduct::ClaimError;
 use holdfast_domain::credential::BalanceVisibility;
+use holdfast_domain::event::{SpendLimitReached, spend_window};
+use holdfast_domain::limits::{ReachedLimit, SpendLimit};
 use holdfast_domain::ports::CommitError;
 
 use super::Runner;
@@ -17,7 +20,25 @@ impl Runner {
         prepared: &PreparedClaim,
         context: &RequestContext,
     ) -> RequestFailure {
+        if let ClaimError::Commit(CommitError::LimitReached(reached)) = error {
+            self.note_limit(reached, &context.caller);
+        }
         self.with_available(failure_of_claim(error, prepared), &context.caller).await
+    }
+
+    /// Notes that the key has spent what it may. A claim that no window could hold says nothing of what
+    /// was spent.
+    fn note_limit(&self, reached: &ReachedLimit, caller: &Caller) {
+        let Some(window) = spend_window(reached.counter).filter(|_| reached.may_fit_later()) else {
+            return;
+        };
+        self.membership.notices.note_limit(&SpendLimitReached {
+            api_key: caller.api_key.id,
+            wallet: caller.api_key.wallet,
+            currency: caller.currency,
+            limit: SpendLimit { micros: Micros::new(reached.bound), window },
+            at: reached.at,
+        });
     }
 
     /// Adds the available balance to a refusal for want of funds, where the grant shows balances. A

@@ -1,12 +1,13 @@
 //! Who pays what: meters, prices, overruns, and settlements that the store refuses.
 
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::limits::{Counter, Limits, ReachedLimit};
+use holdfast_domain::event::EventKind;
+use holdfast_domain::limits::{Counter, Limits, ReachedLimit, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
 use holdfast_domain::price::UnitPrices;
 use holdfast_domain::usage::{MeterKind, Meters, MetersSource};
-use holdfast_domain::{Journal, OperationId, Timestamp, Wallets};
+use holdfast_domain::{Journal, Micros, OperationId, Timestamp, Wallets};
 use holdfast_engine::{Price, RequestFailure};
 use holdfast_testkit::{Fault, Gate, Script, sample};
 
@@ -124,6 +125,32 @@ async fn tokens_are_reserved_by_the_bound_and_corrected_to_what_was_used() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_spend_limit_that_is_reached_is_told_once() {
+    let spend = |micros| {
+        let limit = SpendLimit { micros: Micros::new(micros), window: SpendWindow::Day };
+        setup().limits(Limits { spend: Some(limit), ..Limits::default() })
+    };
+    // The first is charged, and what is left holds no second one.
+    let world = spend(HELLO_HOLDS).script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    for key in 2..9 {
+        assert_failed!(
+            world.ask(key, HELLO).await,
+            RequestFailure::LimitReached(ReachedLimit { counter: Counter::SpendDay, .. })
+        );
+        tokio::time::sleep(secs(20)).await;
+    }
+    let told = world.store.told.lock().unwrap().clone();
+    let told: Vec<_> = told.iter().map(|event| (event.kind, event.wallet)).collect();
+    assert_eq!(told, [(EventKind::ApiKeyLimitReached, Some(sample::WALLET))]);
+    // A claim that is larger than the bound says nothing of what was spent.
+    let world = spend(HELLO_HOLDS - 1).script(says("hi")).start().await;
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::LimitReached(_));
+    tokio::time::sleep(secs(20)).await;
+    assert!(world.store.told.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_operation_that_has_ended_counts_no_more_as_running() {
     let limits = Limits { concurrency: Some(1), ..Limits::default() };
     let gate = Gate::new();
@@ -206,6 +233,22 @@ async fn a_result_whose_settlement_is_refused_is_kept_and_settled_by_the_reconci
     assert!(reply.replayed);
     assert_eq!(world.runs(), 1);
     assert_eq!(world.store.transfers("settle"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_stays_recorded_for_five_minutes_is_told_once() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.journal.break_wallet(sample::WALLET);
+    gate.open();
+    assert_failed!(first.told().await, RequestFailure::Recorded(..));
+    pass(secs(290)).await;
+    assert!(world.store.told.lock().unwrap().is_empty());
+    pass(secs(600)).await;
+    let told: Vec<_> = world.store.told.lock().unwrap().iter().map(|event| event.kind).collect();
+    assert_eq!(told, [EventKind::OperationStuck]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
 use holdfast_domain::ports::{
@@ -16,8 +17,8 @@ use holdfast_domain::ports::{
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, Currency, Journal, Nodes, OperationId, PostingId, Snapshot,
-    Timestamp, WalletId, Wallets,
+    ApiKeyId, ApiKeys, CredentialId, Currency, EventOutbox, Journal, Nodes, OperationId, PostingId,
+    Snapshot, Timestamp, WalletId, Wallets,
 };
 use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::{Gate, MemoryJournal, sample};
@@ -47,6 +48,8 @@ pub(crate) struct Store {
     pub(crate) credential_reads: AtomicUsize,
     /// Results of nobody that are old enough to be deleted.
     pub(crate) old_results: AtomicU64,
+    /// Events that were told, in their order.
+    pub(crate) told: Mutex<Vec<NewEvent>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +78,7 @@ impl Store {
             credentials: Mutex::default(),
             credential_reads: AtomicUsize::new(0),
             old_results: AtomicU64::new(0),
+            told: Mutex::default(),
         })
     }
 
@@ -188,6 +192,14 @@ impl Store {
 
     async fn enter_open(&self) -> Result<(), Unavailable> {
         self.enter(&Mutex::new(None)).await.map_err(Unavailable)
+    }
+}
+
+#[async_trait]
+impl EventOutbox for Store {
+    async fn tell(&self, noticed: &[NewEvent]) -> Result<(), Unavailable> {
+        self.told.lock().unwrap().extend(noticed.iter().cloned());
+        Ok(())
     }
 }
 

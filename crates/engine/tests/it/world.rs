@@ -284,6 +284,7 @@ impl Setup {
             nodes: Arc::<Store>::clone(&store),
             keys: Arc::<Store>::clone(&store),
             wallets: Arc::<Store>::clone(&store),
+            events: Arc::<Store>::clone(&store),
         };
         let catalogue = Catalogue::new(self.models);
         let offer = ServingConfig::new(catalogue, providers, self.rules, None);

@@ -30,6 +30,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::start;
+use crate::database;
 use crate::failure::CommandFailure;
 use crate::telemetry::{self, LogLevel};
 use holdfast_config::{Change, Config, FileStamp};
@@ -167,6 +168,7 @@ impl Reloader {
         self.live.http.replace(listening);
         self.live.engine.keep_results(self.running.retention.results);
         self.live.allowed.replace(&self.running.webhooks.allow);
+        database::keep_events(&self.store, &self.running.retention);
         self.live.log.set(told);
         tracing::info!(
             file = %self.file.display(),

@@ -151,6 +151,7 @@ pub(super) async fn engine(
         nodes: Arc::new(store.clone()),
         keys: Arc::new(store.clone()),
         wallets: Arc::new(store.clone()),
+        events: Arc::new(store.clone()),
     };
     let options = Options {
         node,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Change, Receipt, Version};
 use holdfast_domain::{Event, Operation, Snapshot, decide};
+use holdfast_testkit::Dice;
 use holdfast_testkit::sample::{self, ClaimBuilder, NOW};
 
 use super::*;
@@ -221,4 +222,34 @@ fn refunds_stay_within_the_charge_of_the_same_wallet() {
     assert_eq!(judge(&mut book, &refund(4, 1)), refused);
     book.charged.insert(operation, RefundBase { wallet: WalletId::from_u128(9), ..charged });
     assert_eq!(judge(&mut book, &refund(5, 1)), refused);
+}
+
+#[test]
+fn a_wallet_is_low_once_for_each_time_that_postings_have_raised_it() {
+    for seed in 0..64_u64 {
+        let mut dice = Dice::new(seed);
+        let mut book = book(1_000, 0);
+        let threshold = Micros::new(i64::try_from(dice.roll(900)).unwrap());
+        book.wallets.get_mut(&sample::WALLET).unwrap().low_balance = Some(threshold);
+        let (mut told, mut was_low) = (0, false);
+        for n in 0..200 {
+            let amount = i64::try_from(dice.roll(120)).unwrap() + 1;
+            // One batch of all: the sum of its moves says nothing of what was between.
+            let change = match dice.roll(4) {
+                0 => posting(n, PostingKind::Deposit, amount),
+                1 => posting(n, PostingKind::Adjustment("why".to_owned()), -amount),
+                _ => posting(n, PostingKind::Adjustment("why".to_owned()), -amount / 2 - 1),
+            };
+            if judge(&mut book, &change).is_err() {
+                continue;
+            }
+            let has = book.wallets[&sample::WALLET].available;
+            let is_low = has < threshold.max(Micros::new(1));
+            told += usize::from(is_low && !was_low);
+            was_low = is_low;
+        }
+        let events: Vec<_> = book.moved.events.iter().map(|event| event.id).collect();
+        assert_eq!(events.len(), told, "seed {seed}");
+        assert_eq!(BTreeSet::from_iter(&events).len(), told, "no two have one id");
+    }
 }

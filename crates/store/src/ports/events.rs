@@ -1,15 +1,23 @@
 //! Events that were noticed: one transaction for those that somebody could want.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use holdfast_domain::event::{EventInterest, NewEvent};
+use holdfast_domain::event::{EventKinds, NewEvent};
 use holdfast_domain::ports::{EventOutbox, Unavailable};
 
 use crate::{Store, WriteBackend};
 
 impl Store {
-    /// Takes what is known by now of who wants events. It holds from the next transaction on.
-    pub fn keep_events(&self, interest: EventInterest) {
-        self.inner.interest.set(interest);
+    /// Lists events for so long from now on, or none. It holds from the next transaction on.
+    pub fn list_events(&self, kept: Option<Duration>) {
+        self.inner.interest.change(|interest| interest.listed = kept);
+    }
+
+    /// Takes the kinds that some webhook is sent, as they are known by now. Without a list no others
+    /// are written; and none of these is purged before it was fanned out.
+    pub fn send_events(&self, webhooks: EventKinds) {
+        self.inner.interest.change(|interest| interest.webhooks = webhooks);
     }
 }
 

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use holdfast_domain::account::{AccountAction, NewPosting, PostingDetails, WalletPatch};
-use holdfast_domain::event::{
-    EventFilter, EventInterest, EventKind, EventKinds, EventRecord, SpendLimitReached,
-};
+use holdfast_domain::event::{EventFilter, EventKind, EventKinds, EventRecord, SpendLimitReached};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::listing::{Order, PageRequest};
@@ -310,14 +308,15 @@ async fn what_was_noticed_is_told_once_for_a_window(home: &impl Home) {
 async fn nothing_is_written_that_nobody_could_want(home: &impl Home) {
     let store = home.store();
     let tenant = Tenant::new(home, 1_000).await;
-    act(store, threshold(tenant.wallet, 1_000)).await.unwrap();
     let low = EventKinds::NONE.with(EventKind::WalletLow);
     for (webhooks, expected) in [(EventKinds::NONE, &[][..]), (low, &["wallet.low"])] {
-        store.keep_events(EventInterest { listed: None, webhooks });
+        store.list_events(None);
+        store.send_events(webhooks);
         act(store, AccountAction::SuspendWallet(tenant.wallet)).await.unwrap();
         act(store, AccountAction::ResumeWallet(tenant.wallet)).await.unwrap();
         let given_up = tenant.admit(&tenant.claim().hold(10).build()).await;
         tenant.step(given_up.id, give_up(&given_up)).await;
+        act(store, threshold(tenant.wallet, tenant.balances().await.0)).await.unwrap();
         let paid = tenant.admit(&tenant.claim().hold(20).build()).await;
         tenant.step(paid.id, finish(&paid, 5, 5)).await;
         assert_eq!(kinds(store).await, expected);
@@ -365,7 +364,8 @@ async fn a_purge_takes_old_events_that_were_fanned_out_or_that_nobody_is_sent(ho
         act(store, adjustment(wallet, -1)).await.unwrap();
     }
     let webhooks = EventKinds::NONE.with(EventKind::WalletDebited);
-    store.keep_events(EventInterest { listed: Some(WEEK), webhooks });
+    store.list_events(Some(WEEK));
+    store.send_events(webhooks);
     let purge = async || {
         for _ in 0..3 {
             store.purge(Duration::from_secs(86_400), 2).await.unwrap();

@@ -1,0 +1,80 @@
+//! Notices: what this process notices beside what it commits, and somebody may want to be told.
+//!
+//! ```text
+//! refused claim (spend limit) ──┐
+//! reconciler (stuck operation) ─┴─▶ waiting ── every look ──▶ outbox: one transaction
+//!                                      └─ told: ids that need not be told again
+//! ```
+//!
+//! Off the path: a refused claim leaves a few bytes in memory, and its caller waits for nothing. Both
+//! sets have a bound. What is beyond it is dropped: the same limit is met again, and the next refusal
+//! leaves the notice. An event's id is what it tells, so that of processes that notice the same one
+//! writes it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_domain::EventId;
+use holdfast_domain::event::{NewEvent, SpendLimitReached};
+use holdfast_domain::ports::{EventOutbox, Unavailable};
+
+/// Notices that wait for the next look, at most, and ids that are remembered as told.
+const NOTICES_MAX: usize = 1_024;
+
+/// Notices of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Notices(Mutex<NoticeSets>);
+
+#[derive(Debug, Default)]
+struct NoticeSets {
+    waiting: BTreeMap<EventId, NewEvent>,
+    told: HashSet<EventId>,
+}
+
+impl Notices {
+    /// Notes that a claim was refused for what its key has spent.
+    pub(crate) fn note_limit(&self, reached: &SpendLimitReached) {
+        let id = reached.id();
+        let mut sets = self.lock();
+        if sets.has_room_for(id) {
+            sets.waiting.insert(id, reached.event());
+        }
+    }
+
+    /// Notes an event.
+    pub(crate) fn note(&self, event: NewEvent) {
+        let mut sets = self.lock();
+        if sets.has_room_for(event.id) {
+            sets.waiting.insert(event.id, event);
+        }
+    }
+
+    /// Has what waits written. Where that fails it waits on.
+    pub(crate) async fn tell(&self, outbox: &dyn EventOutbox) -> Result<(), Unavailable> {
+        let waiting: Vec<NewEvent> = self.lock().waiting.values().cloned().collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        outbox.tell(&waiting).await?;
+        let mut sets = self.lock();
+        if sets.told.len() >= NOTICES_MAX {
+            // All at once: one that is told again is found in its row.
+            sets.told.clear();
+        }
+        for event in waiting {
+            sets.waiting.remove(&event.id);
+            sets.told.insert(event.id);
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, NoticeSets> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NoticeSets {
+    fn has_room_for(&self, id: EventId) -> bool {
+        !self.told.contains(&id) && self.waiting.len() < NOTICES_MAX
+    }
+}
