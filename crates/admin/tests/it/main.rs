@@ -15,4 +15,5 @@ mod money;
 mod operations;
 mod walk;
 mod wallets;
+mod webhooks;
 mod world;

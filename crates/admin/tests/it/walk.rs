@@ -9,6 +9,11 @@ use serde_json::{Value, json};
 use crate::operations::running;
 use crate::world::{Call, World, deposit, key, reach};
 
+/// A webhook of a wallet, to be made.
+fn webhook(wallet: &str) -> Value {
+    json!({ "wallet_id": wallet, "url": "https://hooks.example.com/in" })
+}
+
 /// Things of one wallet, by the name of their list.
 struct Things {
     wallet: String,
@@ -16,6 +21,9 @@ struct Things {
     operation: String,
     deposit: String,
     admin_key: String,
+    webhook: String,
+    /// Event that the webhook was tested with.
+    event: String,
 }
 
 impl Things {
@@ -25,7 +33,12 @@ impl Things {
         let claim = running(world, &wallet, &api_key).await;
         let deposit = world.post("/deposits", deposit(&wallet, 5)).await.json();
         let (admin_key, _) = world.admin_key(Role::HolderViewer, reach(&wallet)).await;
+        let webhook = world.post("/webhooks", webhook(&wallet)).await.json();
+        let webhook = webhook["id"].as_str().unwrap().to_owned();
+        let tested = world.post(&format!("/webhooks/{webhook}/test"), json!({})).await.json();
         Self {
+            webhook,
+            event: tested["event_id"].as_str().unwrap().to_owned(),
             api_key,
             operation: OperationId::of(claim.api_key, claim.request_key).to_string(),
             deposit: deposit["id"].as_str().unwrap().to_owned(),
@@ -42,9 +55,10 @@ impl Things {
             "api_keys" => &self.api_key,
             "operations" => &self.operation,
             "admin_keys" => &self.admin_key,
+            "webhooks" => &self.webhook,
             _ => &self.deposit,
         };
-        path.replace("{id}", id)
+        path.replace("{id}", id).replace("{event}", &self.event)
     }
 
     /// A body that is whole for the endpoint.
@@ -61,6 +75,7 @@ impl Things {
             ("POST", "/api_keys/bulk") => {
                 json!({ "wallet_id": wallet, "reason": "walk", "keys": [{}] })
             }
+            ("POST", "/webhooks") => webhook(wallet),
             ("POST", "/admin_keys") => json!({ "name": key()[..8], "role": "auditor" }),
             _ => json!({ "reason": "walk" }),
         }

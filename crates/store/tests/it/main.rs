@@ -28,4 +28,5 @@ mod usage_reopened;
 mod usage_scale;
 mod usage_sums;
 mod verify;
+mod webhooks;
 mod withheld;
