@@ -405,6 +405,22 @@ fn administration_has_an_address_that_keeps_its_keys_from_the_network() {
 }
 
 #[test]
+fn receivers_of_webhooks_are_listed_by_their_origin() {
+    let allowing = |list: &str| format!("[webhooks]\nallow = [{list}]\n{LEAST}");
+    let listed = good(&allowing(r#""http://127.0.0.1:9000", "https://Hooks.Internal/""#));
+    let listed: Vec<_> = listed.webhooks.allow.iter().map(ToString::to_string).collect();
+    assert_eq!(listed, ["http://127.0.0.1:9000", "https://hooks.internal"]);
+    for (bad, told) in [
+        (r#""hooks.internal""#, "write https://HOST"),
+        (r#""https://hooks.internal/in""#, "more than an origin"),
+        (r#""https://me@hooks.internal""#, "remove it"),
+    ] {
+        let told_here = mistakes(&allowing(bad)).join("\n");
+        assert!(told_here.contains("`webhooks.allow`") && told_here.contains(told), "{told_here}");
+    }
+}
+
+#[test]
 fn secrets_never_print() {
     let secrets = ["nobody", "hunter2", "short-value"];
     let shown = format!("{:?}", good(DEPLOYED));

@@ -52,7 +52,7 @@ type Judge<R, T> = Box<dyn FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Se
 pub(crate) fn look(dialect: Dialect) -> String {
     let open = not_fanned_out(dialect);
     format!(
-        "SELECT CASE WHEN EXISTS (SELECT 1 FROM events AS e WHERE {open}) THEN 1 ELSE 0 END,
+        "SELECT (SELECT count(*) FROM (SELECT 1 FROM events AS e WHERE {open} LIMIT 1) AS first),
          (SELECT min(d.next_at) FROM deliveries AS d WHERE d.state = 'pending'), {}",
         dialect.clock()
     )
@@ -353,4 +353,36 @@ fn of_numbers(
 fn places(from: usize, count: usize) -> String {
     let numbers = (from..from.saturating_add(count)).map(|number| format!("${number}"));
     numbers.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::NodeName;
+
+    use super::*;
+    use crate::sqlite::plans::{ledger, plan};
+
+    /// A process looks twice a second, whatever has been sent before.
+    #[test]
+    fn what_is_done_again_and_again_finds_its_rows_by_the_index_of_those_that_wait() {
+        let (connection, now) = (ledger(), Timestamp::from_micros(0));
+        let owner = Node {
+            name: NodeName::try_from("one").unwrap(),
+            incarnation: holdfast_domain::Incarnation::from_u128(1),
+        };
+        let taken = vec![(WebhookId::from_u128(1), 4)];
+        let room = DeliveryRoom { free: 4, per_webhook: 4, taken };
+        let lease = lease(Dialect::Sqlite, &owner, Duration::ZERO, &room);
+        for (sql, indexes) in [
+            (look(Dialect::Sqlite), &["events_to_fan_out", "deliveries_due"][..]),
+            ((fan_out(Dialect::Sqlite, 9).read)(now).sql, &["events_to_fan_out"][..]),
+            ((lease.read)(now).sql, &["deliveries_due"][..]),
+        ] {
+            let plan = plan(&connection, &sql).join("\n");
+            for index in indexes {
+                assert!(plan.contains(index), "{index} in {plan}");
+            }
+            assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+        }
+    }
 }

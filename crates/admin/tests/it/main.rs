@@ -18,4 +18,5 @@ mod operations;
 mod reports;
 mod walk;
 mod wallets;
+mod webhooks;
 mod world;

@@ -9,6 +9,11 @@ use serde_json::{Value, json};
 use crate::operations::running;
 use crate::world::{Call, World, deposit, key, reach};
 
+/// A webhook of a wallet, to be made.
+fn webhook(wallet: &str) -> Value {
+    json!({ "wallet_id": wallet, "url": "https://hooks.example.com/in" })
+}
+
 /// Things of one wallet, by the name of their list.
 struct Things {
     wallet: String,
@@ -18,6 +23,9 @@ struct Things {
     event: String,
     admin_key: String,
     job: String,
+    webhook: String,
+    /// Event that the webhook was tested with.
+    tested: String,
 }
 
 impl Things {
@@ -29,7 +37,12 @@ impl Things {
         let events = world.get(&format!("/events?wallet_id={wallet}&limit=1")).await.json();
         let (admin_key, _) = world.admin_key(Role::HolderViewer, reach(&wallet)).await;
         let job = world.post("/jobs", json!({ "kind": "verification" })).await.json();
+        let webhook = world.post("/webhooks", webhook(&wallet)).await.json();
+        let webhook = webhook["id"].as_str().unwrap().to_owned();
+        let tested = world.post(&format!("/webhooks/{webhook}/test"), json!({})).await.json();
         Self {
+            webhook,
+            tested: tested["event_id"].as_str().unwrap().to_owned(),
             api_key,
             job: job["id"].as_str().unwrap().to_owned(),
             operation: OperationId::of(claim.api_key, claim.request_key).to_string(),
@@ -50,9 +63,10 @@ impl Things {
             "events" => &self.event,
             "admin_keys" => &self.admin_key,
             "jobs" => &self.job,
+            "webhooks" => &self.webhook,
             _ => &self.deposit,
         };
-        path.replace("{id}", id)
+        path.replace("{id}", id).replace("{event}", &self.tested)
     }
 
     /// A body that is whole for the endpoint.
@@ -70,6 +84,7 @@ impl Things {
                 json!({ "wallet_id": wallet, "reason": "walk", "keys": [{}] })
             }
             ("POST", "/jobs") => json!({ "kind": "verification" }),
+            ("POST", "/webhooks") => webhook(wallet),
             ("POST", "/admin_keys") => json!({ "name": key()[..8], "role": "auditor" }),
             _ => json!({ "reason": "walk" }),
         }

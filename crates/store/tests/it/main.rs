@@ -32,4 +32,5 @@ mod usage_scale;
 mod usage_sums;
 mod verify;
 mod waits;
+mod webhooks;
 mod withheld;
