@@ -27,6 +27,7 @@ mod api_keys;
 mod authentication;
 mod error;
 mod jobs;
+mod offers;
 mod operations;
 mod postings;
 mod principal;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use holdfast_domain::account::{
     AccountAction, AccountCommand, AccountReceipt, RequestBinding, UseCase,
 };
+use holdfast_domain::offer::Offers;
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
@@ -51,6 +53,7 @@ pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
 pub use self::error::{AccountsError, ThingKind};
+pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;
 pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
@@ -71,6 +74,8 @@ pub struct Accounts {
     /// The secrets of the server; the first one writes, the others are read by.
     secrets: Arc<[ServerSecret]>,
     pause: Arc<dyn Pause>,
+    /// What this process serves; nothing where it serves nothing.
+    offers: Option<Arc<dyn Offers>>,
 }
 
 impl std::fmt::Debug for Accounts {
@@ -123,7 +128,13 @@ impl Accounts {
         secrets: impl Into<Arc<[ServerSecret]>>,
         pause: Arc<dyn Pause>,
     ) -> Self {
-        Self { book, secrets: secrets.into(), pause }
+        Self { book, secrets: secrets.into(), pause, offers: None }
+    }
+
+    /// The same use cases in a process that serves these models.
+    #[must_use]
+    pub fn serving(self, offers: Arc<dyn Offers>) -> Self {
+        Self { offers: Some(offers), ..self }
     }
 
     fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {

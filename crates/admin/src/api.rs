@@ -20,7 +20,9 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
-use crate::{admin_keys, api_keys, audit, jobs, operations, postings, statement, usage, wallets};
+use crate::{
+    admin_keys, api_keys, audit, jobs, offers, operations, postings, statement, usage, wallets,
+};
 
 /// The API of administration.
 #[derive(Debug, Clone)]
@@ -95,6 +97,9 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(operations::show))
         .routes(routes!(operations::cancel))
         .routes(routes!(operations::reconcile))
+        .routes(routes!(offers::models))
+        .routes(routes!(offers::prices))
+        .routes(routes!(offers::nodes))
         .routes(routes!(jobs::start, jobs::list))
         .routes(routes!(jobs::show))
         .routes(routes!(audit::list))

@@ -17,7 +17,7 @@
 //! | `answer`, `page` | answers with their headers, lists with their cursors |
 //! | `error` | the closed table of errors, and which failure is which error |
 //! | `csv` | reports as files |
-//! | `wallets`, `statement`, `postings`, `api_keys`, `operations`, `usage`, `jobs`, `admin_keys`, `audit` | the endpoints, by thing |
+//! | `wallets`, `statement`, `postings`, `api_keys`, `operations`, `usage`, `jobs`, `admin_keys`, `audit`, `offers` | the endpoints, by thing |
 //! | `description` | OpenAPI 3.1, made from the endpoints |
 //! | `options` | where administration is served, and under which name |
 //!
@@ -36,6 +36,7 @@ mod error;
 mod gate;
 mod in_flight;
 mod jobs;
+mod offers;
 mod operations;
 mod options;
 mod page;

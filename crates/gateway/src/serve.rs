@@ -38,9 +38,11 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use self::administration::EngineOffers;
 use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::signals::Signals;
+use crate::accounts;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
@@ -83,7 +85,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
     let serving = start::serving(&config, None)?;
     let live = Arc::new(LiveOptions::new(start::listening(&config)));
-    let administration = administration::administration(&config, &store, &secrets, admin);
+    let accounts = accounts::over(&store, &secrets);
     let identity = start::Identity::new(&config, node)?;
     let jobs = JobRunner {
         store: store.clone(),
@@ -94,6 +96,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         },
     };
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
+    let accounts = accounts.serving(Arc::new(EngineOffers(Arc::clone(&engine))));
+    let administration = administration::administration(&config, accounts, admin);
     let gateway = Gateway {
         drain: config.server.drain,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),

@@ -192,6 +192,12 @@ use_cases! {
     UsageRead = "usage.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// The statement of a wallet is read.
     StatementRead = "statement.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
+    /// Models on offer are listed; for whoever may see them, with their routes.
+    ModelRead = "model.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
+    /// Price versions are listed.
+    PriceRead = "price.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
+    /// Nodes are listed.
+    NodeRead = "node.read": Operator Finance Support Auditor;
     /// A job is started: an audit of the book, which changes nothing in it.
     JobCreate = "job.create": Operator Finance Auditor;
     /// Jobs are listed, and one is shown.

@@ -8,7 +8,7 @@ use holdfast_accounts::{AccountsError, NewWallet, Outcome, Reference, Request};
 use holdfast_config::Config;
 use holdfast_domain::Currency;
 use holdfast_domain::account::{WalletPatch, WalletRecord};
-use holdfast_domain::listing::Order;
+use holdfast_domain::listing::{Order, WalletFilter};
 use holdfast_store::Store;
 use holdfast_wire::api::{WalletView, rfc3339};
 
@@ -147,7 +147,7 @@ async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
             state(&record).to_owned(),
         ]);
     };
-    let page = |request| accounts.wallets(&principal, request);
+    let page = |request| accounts.wallets(&principal, WalletFilter::default(), request);
     let read = pages::read(Order::Oldest, ALL, page, add).await;
     read.context("wallets were not listed")?;
     output.list(&views, ["id", "name", "currency", "available", "held", "state"], &rows)
