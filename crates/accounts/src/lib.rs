@@ -28,6 +28,7 @@ mod authentication;
 mod error;
 mod events;
 mod jobs;
+mod offers;
 mod operations;
 mod postings;
 mod principal;
@@ -45,6 +46,7 @@ use std::sync::Arc;
 use holdfast_domain::account::{
     AccountAction, AccountCommand, AccountReceipt, RequestBinding, UseCase,
 };
+use holdfast_domain::offer::Offers;
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
@@ -58,6 +60,7 @@ pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
 pub use self::error::{AccountsError, ThingKind};
+pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;
 pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
@@ -99,6 +102,8 @@ pub struct Accounts {
     support_refunds: Arc<BTreeMap<Currency, Micros>>,
     refusals: Arc<RefusalCounts>,
     endpoints: Arc<dyn Endpoints>,
+    /// What this process serves; nothing where it serves nothing.
+    offers: Option<Arc<dyn Offers>>,
 }
 
 impl std::fmt::Debug for Accounts {
@@ -158,6 +163,7 @@ impl Accounts {
             support_refunds: Arc::default(),
             refusals: Arc::default(),
             endpoints: Arc::new(webhooks::PublicEndpoints),
+            offers: None,
         }
     }
 
@@ -173,6 +179,12 @@ impl Accounts {
     #[must_use]
     pub fn judging(self, endpoints: Arc<dyn Endpoints>) -> Self {
         Self { endpoints, ..self }
+    }
+
+    /// The same use cases in a process that serves these models.
+    #[must_use]
+    pub fn serving(self, offers: Arc<dyn Offers>) -> Self {
+        Self { offers: Some(offers), ..self }
     }
 
     /// The clock that ends are judged by: the database's.

@@ -99,8 +99,10 @@ impl Accounts {
         let period = Period { to, ..period };
         let mut limit = page.limit.clamp(1, ENTRIES_MAX);
         loop {
-            let statement = self.book.statement(wallet.wallet.id, period, limit).await?;
-            if let Some(statement) = from_whole_moment(statement) {
+            // One entry more than is shown: it says whether the first moment of the page is whole.
+            let read = limit.saturating_add(1);
+            let statement = self.book.statement(wallet.wallet.id, period, read).await?;
+            if let Some(statement) = from_whole_moment(statement, limit) {
                 let first = statement.entries.first().map(|entry| entry.transfer.at.as_micros());
                 let next = first.filter(|_| statement.omitted > 0).map(PageCursor);
                 return Ok(StatementPage { wallet, statement, next });
@@ -117,10 +119,10 @@ impl Accounts {
     }
 }
 
-/// The statement without the entries of its first moment, where earlier ones of that moment may have
-/// been left out; `None` where nothing would be left.
-fn from_whole_moment(mut statement: Statement) -> Option<Statement> {
-    if statement.omitted == 0 {
+/// A statement of more entries than `limit` without those of its first moment, of which earlier ones
+/// may have been left out; `None` where nothing would be left.
+fn from_whole_moment(mut statement: Statement, limit: u32) -> Option<Statement> {
+    if u32::try_from(statement.entries.len()).is_ok_and(|count| count <= limit) {
         return Some(statement);
     }
     let cut = statement.entries.first()?.transfer.at;

@@ -81,6 +81,10 @@ pub const TABLE: &[Door] = &[
     door(UseCase::EventRead, &[("GET", "/events"), ("GET", "/events/{id}")], &[]),
     door(UseCase::UsageRead, &[("GET", "/usage")], &["usage report"]),
     door(UseCase::StatementRead, &[("GET", "/wallets/{id}/statement")], &["wallet ledger"]),
+    // A process that serves knows these; the command line beside the database reads its own files.
+    door(UseCase::ModelRead, &[("GET", "/models")], &[]),
+    door(UseCase::PriceRead, &[("GET", "/prices")], &[]),
+    door(UseCase::NodeRead, &[("GET", "/nodes")], &[]),
     door(UseCase::JobCreate, &[("POST", "/jobs")], &["ledger verify"]),
     // The command line audits the book itself, and waits for it.
     door(UseCase::JobRead, &[("GET", "/jobs"), ("GET", "/jobs/{id}")], &[]),

@@ -9,7 +9,7 @@
 
 use holdfast_domain::account::{AccountAction, Reach, Thing, UseCase, WalletPatch, WalletRecord};
 use holdfast_domain::limits::SpendLimit;
-use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::listing::{Page, PageRequest, WalletFilter};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use uuid::Uuid;
@@ -101,14 +101,16 @@ impl Accounts {
     pub async fn wallets(
         &self,
         principal: &Principal,
+        filter: WalletFilter,
         page: PageRequest,
     ) -> Result<Page<WalletRecord>, AccountsError> {
         principal.authorize(UseCase::WalletRead)?;
         match principal.reach {
-            Reach::All => Ok(self.book.wallets(page).await?),
+            Reach::All => Ok(self.book.wallets(filter, page).await?),
             Reach::Wallet(own) => {
-                let rows = self.book.wallet_record(own).await?.into_iter().collect();
-                Ok(Page { rows, next: None })
+                let own = self.book.wallet_record(own).await?;
+                let rows = own.filter(|own| filter.admits(own.wallet.available));
+                Ok(Page { rows: rows.into_iter().collect(), next: None })
             }
         }
     }

@@ -21,8 +21,8 @@ use crate::gate::{self, ClientAddress, Gate};
 use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
 use crate::{
-    admin_keys, api_keys, audit, events, jobs, operations, postings, statement, usage, wallets,
-    webhooks,
+    admin_keys, api_keys, audit, events, jobs, offers, operations, postings, statement, usage,
+    wallets, webhooks,
 };
 
 /// The API of administration.
@@ -105,6 +105,9 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(operations::reconcile))
         .routes(routes!(events::list))
         .routes(routes!(events::show))
+        .routes(routes!(offers::models))
+        .routes(routes!(offers::prices))
+        .routes(routes!(offers::nodes))
         .routes(routes!(jobs::start, jobs::list))
         .routes(routes!(jobs::show))
         .routes(routes!(audit::list))

@@ -61,7 +61,8 @@ struct RouteView {
 impl From<RouteOffer> for RouteView {
     fn from(route: RouteOffer) -> Self {
         // `as_millis` is a u128, and no cool-down reaches the end of a u64.
-        let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let millis =
+            |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
             name: route.name,
             priority: route.priority,

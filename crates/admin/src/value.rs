@@ -18,6 +18,7 @@ use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::listing::{AdminKeyState, ApiKeyState, Scope};
 use holdfast_domain::model::PublicModelId;
+use holdfast_domain::offer::RouteHealth;
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::api::rfc3339;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -193,6 +194,8 @@ labels! {
     ApiKeyStateLabel for ApiKeyState { InForce, Ended, Revoked }
     /// Operations that a list is of.
     ScopeLabel for Scope { All, Running, Stale }
+    /// State of a route's circuit breaker, as the next request meets it.
+    RouteHealthLabel for RouteHealth { Well, Probe, LastResort, LeftAlone }
     /// State of an admin key.
     AdminKeyStateLabel for AdminKeyState { InForce, Ended }
     /// Work that a job does.
@@ -223,6 +226,9 @@ mod tests {
         }
         for state in JobState::ALL {
             assert_eq!(label(JobStateLabel::from(state)), state.label());
+        }
+        for health in RouteHealth::ALL {
+            assert_eq!(label(RouteHealthLabel::from(health)), health.label());
         }
         for window in SpendWindow::ALL {
             assert_eq!(label(WindowLabel::from(window)), window.label());

@@ -10,6 +10,7 @@ use axum::extract::State;
 use holdfast_accounts::{Name, NewWallet, Outcome, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::account::{WalletPatch, WalletRecord};
+use holdfast_domain::listing::WalletFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -162,6 +163,10 @@ impl ChangeBody for WalletClosing {
 pub(crate) struct WalletQuery {
     /// The wallet of this name alone.
     name: Option<String>,
+    /// Wallets with at least so much available.
+    available_from_micros: Option<i64>,
+    /// Wallets with less than this available.
+    available_below_micros: Option<i64>,
     /// Rows on the page: 1 to 200, 50 where it is missing.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
@@ -204,14 +209,21 @@ pub(crate) async fn list(
     Caller(principal): Caller,
     Params(query): Params<WalletQuery>,
 ) -> Result<Answer<List<WalletView>>> {
-    let list = ListId::new("wallets", &query.name);
+    let bounds = [query.available_from_micros, query.available_below_micros];
+    let list = ListId::new("wallets", &(&query.name, bounds));
     let page = list.request(query.limit, query.cursor.as_deref())?;
+    let [available_from, available_below] = bounds.map(|bound| bound.map(Micros::new));
+    let filter = WalletFilter { available_from, available_below };
     let Some(name) = query.name else {
-        return Ok(Answer::of(list.list(gate.accounts.wallets(&principal, page).await?)));
+        let page = gate.accounts.wallets(&principal, filter, page).await?;
+        return Ok(Answer::of(list.list(page)));
     };
     let name: Name = parse("name", &name)?;
     let found = gate.accounts.wallet(&principal, &Reference::Name(name)).await;
     match found.map_err(Problem::from) {
+        Ok(record) if !filter.admits(record.wallet.available) => {
+            Ok(Answer::of(List::whole(Vec::new())))
+        }
         Ok(record) => Ok(Answer::of(List::whole(vec![record.into()]))),
         Err(missing) if missing.code() == Code::NotFound => Ok(Answer::of(List::whole(Vec::new()))),
         Err(failed) => Err(failed),

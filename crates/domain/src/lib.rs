@@ -66,6 +66,7 @@ pub mod limits;
 pub mod listing;
 pub mod model;
 pub mod money;
+pub mod offer;
 pub mod operation;
 pub mod ports;
 pub mod price;

@@ -11,7 +11,8 @@
 //! committed: a walk from the oldest row may pass by one that is being added beside a higher number,
 //! so whoever exports rows ends some time before now.
 //!
-//! A filter that no index serves (the API key or the time of an operation, all of an API key's) is
+//! A filter that no index serves (the API key or the time of an operation, all of an API key's, the
+//! balance of a wallet, which each operation moves) is
 //! applied to [`ROWS_READ_MAX`] numbers a page: such a page may have few rows or none, and a next
 //! one nevertheless.
 
@@ -94,6 +95,24 @@ pub struct LiveCredential {
     pub created_at: Timestamp,
     /// End of the credential, as a rotation sets it; its API key may end before.
     pub ends_at: Option<Timestamp>,
+}
+
+/// Filter of a list of wallets. All parts of it apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WalletFilter {
+    /// Least amount that is available.
+    pub available_from: Option<Micros>,
+    /// First amount that is more than what is available.
+    pub available_below: Option<Micros>,
+}
+
+impl WalletFilter {
+    /// True for a wallet of this available amount.
+    #[must_use]
+    pub fn admits(&self, available: Micros) -> bool {
+        self.available_from.is_none_or(|from| available >= from)
+            && self.available_below.is_none_or(|below| available < below)
+    }
 }
 
 /// Filter of a list of API keys. All parts of it apply.
@@ -230,6 +249,17 @@ pub struct TrailFilter {
     pub actor: Option<ActorId>,
     /// What was done.
     pub use_case: Option<UseCase>,
+}
+
+/// A node's name as a process has taken it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeListing {
+    /// The row of the name.
+    pub lease: Lease,
+    /// Address at which other nodes reach the process, where it has one.
+    pub address: Option<String>,
+    /// The database's clock.
+    pub now: Timestamp,
 }
 
 /// A row of the trail with what is kept beside it for a while.

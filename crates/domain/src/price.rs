@@ -202,6 +202,19 @@ impl PriceVersionId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Public id of the model; `None` where a row holds another name than [`Self::new`] gives.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        // From the end: the model's id has a slash of its own.
+        self.0.rsplitn(3, '/').nth(2)
+    }
+
+    /// Moment from which it is in force, as it was written; `None` as for [`Self::model`].
+    #[must_use]
+    pub fn effective_from(&self) -> Option<&str> {
+        self.model().and_then(|_model| self.0.rsplit('/').next())
+    }
 }
 
 impl fmt::Display for PriceVersionId {

@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::model::PublicModelId;
+use holdfast_domain::offer::ModelOffer;
 use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
 use holdfast_wire::nearest::nearest;
+use tokio::time::Instant;
 
 use crate::authentication::Caller;
 use crate::catalogue::{Catalogue, Model, Price};
@@ -91,6 +93,18 @@ impl ServingConfig {
         };
         let found = models.iter().filter_map(|id| self.catalogue.find(id));
         found.map(|model| model.body_bytes).max().unwrap_or(0)
+    }
+
+    /// The models with their routes, and how each fares at this moment.
+    #[must_use]
+    pub fn offers(&self) -> Vec<ModelOffer> {
+        let now = Instant::now();
+        let offer = |model: &Model| {
+            let routes = self.routes_of(&model.contract.model).iter();
+            let routes = routes.map(|route_state| route_state.offer(now)).collect();
+            ModelOffer { contract: model.contract.clone(), routes }
+        };
+        self.catalogue.models().map(offer).collect()
     }
 
     fn routes(&self) -> impl Iterator<Item = &Arc<RouteState>> {

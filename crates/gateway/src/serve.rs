@@ -41,6 +41,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use self::administration::EngineOffers;
 use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::signals::Signals;
@@ -91,7 +92,6 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let accounts = accounts::over(&store, &secrets)
         .with_support_refunds(config.roles.support_refunds.clone())
         .judging(Arc::new(receivers.clone()));
-    let administration = administration::administration(&config, &accounts, admin);
     let identity = start::Identity::new(&config, node)?;
     let deliverer = Deliverer {
         deliveries: Arc::new(store.clone()),
@@ -109,6 +109,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         },
     };
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
+    let accounts = accounts.serving(Arc::new(EngineOffers(Arc::clone(&engine))));
+    let administration = administration::administration(&config, accounts.clone(), admin);
     let gateway = Gateway {
         drain: config.server.drain,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),

@@ -191,7 +191,7 @@ impl EndColumns {
     }
 }
 
-fn node(cells: &mut Cells<'_>) -> Result<Node, BadRow> {
+pub(crate) fn node(cells: &mut Cells<'_>) -> Result<Node, BadRow> {
     let name = cells.parse(|text: String| NodeName::try_from(text.as_str()).ok())?;
     Ok(Node { name, incarnation: Incarnation::from_bytes(cells.bytes()?) })
 }

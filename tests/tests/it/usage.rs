@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use holdfast_tests::{Account, Config, Gateway, Ran, Reply, Site, Upstream, request_key};
+use holdfast_tests::{Account, Config, Gateway, Ran, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
@@ -111,6 +111,62 @@ fn usage_is_the_sum_of_a_keys_answers_and_of_no_other_keys() {
     let micros = (value.parse::<f64>().unwrap() * 1e6).round();
     assert_eq!(micros.to_string(), charge.to_string(), "{cost}");
     assert_eq!(cost["amount"]["currency"], "usd");
+    site.verify();
+}
+
+#[test]
+fn a_key_that_was_issued_so_reads_the_usage_of_its_whole_wallet() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let other = site.another_key(&account.wallet, "other");
+    let stranger = site.account("stranger", "USD", "1.00");
+    let owner = site.json(&["admin-key", "issue", "--name", "me", "--role", "owner"]);
+    let gateway = site.serve();
+    let admin = gateway.admin_address();
+    let order =
+        json!({ "wallet_id": account.wallet, "usage": "wallet", "reason": "their reports" });
+    let issued = Request::post("/admin/v1/api_keys", order.to_string())
+        .host(&format!("localhost:{}", admin.port()))
+        .bearer(owner["key"].as_str().unwrap())
+        .header("Content-Type", "application/json")
+        .header("Idempotency-Key", &request_key())
+        .send(admin)
+        .json();
+    let text = |member: &str| issued[member].as_str().unwrap().to_owned();
+    let whole = Account { id: text("id"), key: text("key"), ..account.clone() };
+    let charges = [&account, &other, &whole].map(|key| ask(&gateway, key, &sim("Hello there"))[3]);
+    let _theirs = ask(&gateway, &stranger, &sim("Hello there"));
+
+    let told = get(&gateway, &whole, "/v1/usage");
+    assert_eq!((&told["api_key_id"], &told["wallet_id"]), (&json!(whole.id), &json!(whole.wallet)));
+    let day = &told["data"][0];
+    let sum: i64 = charges.iter().sum();
+    assert_eq!((&day["completed"], &day["charge_micros"]), (&json!(3), &json!(sum)), "{told}");
+    let alone = get(&gateway, &account, "/v1/usage");
+    assert_eq!((&alone["data"][0]["completed"], alone.get("wallet_id")), (&json!(1), None));
+
+    let start = format!("start_time={}", now() - DAY);
+    let completions = format!("/v1/organization/usage/completions?{start}");
+    let requests = |path: &str| {
+        let (rows, _buckets) = results(&gateway, &whole, path);
+        rows.iter().map(|row| row["num_model_requests"].as_i64().unwrap()).sum::<i64>()
+    };
+    assert_eq!(requests(&completions), 3);
+    let own = format!("{completions}&api_key_ids={}", whole.id);
+    assert_eq!(requests(&own), 1);
+    let (rows, _buckets) = results(&gateway, &whole, &format!("{own}&group_by=api_key_id"));
+    assert_eq!(rows[0]["api_key_id"], whole.id.as_str());
+    let (costs, _days) =
+        results(&gateway, &whole, &format!("/v1/organization/costs?{start}&limit=31"));
+    let value = costs[0]["amount"]["value"].to_string().parse::<f64>().unwrap();
+    assert_eq!((value * 1e6).round().to_string(), sum.to_string(), "{costs:?}");
+    for (query, param) in [
+        ("group_by=api_key_id".to_owned(), "group_by"),
+        (format!("api_key_ids={}", account.id), "api_key_ids"),
+    ] {
+        let told = gateway.get(&whole, &format!("{completions}&{query}"));
+        error(Code::InvalidValue).param(param).check(&told);
+    }
+    gateway.stop();
     site.verify();
 }
 

@@ -30,6 +30,32 @@ async fn a_walk_sees_every_row_once_and_the_newest_first() {
 }
 
 #[tokio::test]
+async fn wallets_are_found_by_what_they_have() {
+    let world = World::new().await;
+    for micros in [0, 5, 10, 15] {
+        world.wallet(&format!("wallet-{micros}"), micros).await;
+    }
+    for (filter, expected) in [
+        ("available_below_micros=10", vec!["wallet-5", "wallet-0"]),
+        ("available_from_micros=10", vec!["wallet-15", "wallet-10"]),
+        ("available_from_micros=5&available_below_micros=15", vec!["wallet-10", "wallet-5"]),
+        ("available_below_micros=1&name=wallet-0", vec!["wallet-0"]),
+        ("available_below_micros=1&name=wallet-5", vec![]),
+        ("available_from_micros=16", vec![]),
+    ] {
+        let (mut seen, path) = (Vec::new(), format!("/wallets?limit=1&{filter}"));
+        let mut page = path.clone();
+        loop {
+            let told = world.get(&page).await.json();
+            seen.extend(names(&told));
+            let Some(next) = told["next_cursor"].as_str() else { break };
+            page = format!("{path}&cursor={next}");
+        }
+        assert_eq!(seen, expected, "{filter}");
+    }
+}
+
+#[tokio::test]
 async fn a_cursor_of_other_filters_is_refused() {
     let world = World::new().await;
     let wallet = world.wallet("acme", 0).await;

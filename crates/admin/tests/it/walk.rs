@@ -158,9 +158,12 @@ async fn of_another_wallet_nothing_exists_for_a_holder() {
                 if is_list {
                     let text = String::from_utf8_lossy(&told.body).into_owned();
                     assert!(!text.contains(&other.wallet), "{role} {path}: {text}");
-                    // Nothing has finished, was adjusted or refunded.
-                    let is_empty = matches!(*path, "/usage" | "/adjustments" | "/refunds");
-                    assert!(is_empty || text.contains(&own.wallet), "{role} {path}: {text}");
+                    // Nothing has finished, was adjusted or refunded; models and prices are all wallets'.
+                    let has_none = matches!(
+                        *path,
+                        "/usage" | "/adjustments" | "/refunds" | "/models" | "/prices"
+                    );
+                    assert!(has_none || text.contains(&own.wallet), "{role} {path}: {text}");
                 } else {
                     told.is_error(404, "not_found");
                     let own = world.send(own.ask(method, path).bearer(&bearer)).await;

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_accounts::Request as AccountRequest;
 use holdfast_accounts::{Accounts, NewAdminKey, Principal};
 use holdfast_admin::{AdminApi, AdminOptions};
 use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::model::Contract;
+use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{AdminKeyId, CommandKey, WalletId};
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};
-use holdfast_testkit::NoPause;
+use holdfast_testkit::{NoPause, sample};
 use http::{HeaderMap, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
@@ -22,6 +25,26 @@ use uuid::Uuid;
 /// A request key of its own.
 pub(crate) fn key() -> String {
     Uuid::new_v4().to_string()
+}
+
+/// One model with a route that cools down.
+#[derive(Debug)]
+struct SampleOffers;
+
+impl Offers for SampleOffers {
+    fn models(&self) -> Vec<ModelOffer> {
+        let route = RouteOffer {
+            name: "upstream/large".to_owned(),
+            priority: 0,
+            weight: 1,
+            concurrency: None,
+            in_flight: 2,
+            health: RouteHealth::LastResort,
+            cools_for: Some(Duration::from_millis(1_500)),
+        };
+        let contract = Contract::new(sample::model(), 3, 8_192, 1_024);
+        vec![ModelOffer { contract, routes: vec![route] }]
+    }
 }
 
 pub(crate) struct World {
@@ -41,7 +64,8 @@ impl World {
         migrate::up(&url).await.unwrap();
         let store = Store::open(Options::new(url)).await.unwrap();
         let secrets = vec![ServerSecret::new(&[7; 32]).unwrap()];
-        let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause));
+        let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
+            .serving(Arc::new(SampleOffers));
         // Nothing listens: it is the port that requests name in `Host`.
         let listens = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
         let options = AdminOptions::new(listens, None).unwrap();

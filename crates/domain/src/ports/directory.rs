@@ -6,16 +6,21 @@ use super::Unavailable;
 use crate::account::{AdminKey, WalletRecord};
 use crate::credential::ApiKey;
 use crate::listing::{
-    AdminKeyState, ApiKeyFilter, ApiKeyListing, OperationFilter, OperationListing, Page,
-    PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
+    AdminKeyState, ApiKeyFilter, ApiKeyListing, NodeListing, OperationFilter, OperationListing,
+    Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing, WalletFilter,
 };
+use crate::price::PriceVersion;
 use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, WalletId};
 
 /// Finds and lists what a book has, and who administers it. Each page is read at its own moment.
 #[async_trait]
 pub trait Directory: Send + Sync {
     /// Lists wallets.
-    async fn wallets(&self, page: PageRequest) -> Result<Page<WalletRecord>, Unavailable>;
+    async fn wallets(
+        &self,
+        filter: WalletFilter,
+        page: PageRequest,
+    ) -> Result<Page<WalletRecord>, Unavailable>;
 
     /// Finds the wallet of this name.
     async fn wallet_named(&self, name: &str) -> Result<Option<WalletRecord>, Unavailable>;
@@ -67,6 +72,12 @@ pub trait Directory: Send + Sync {
         filter: TrailFilter,
         page: PageRequest,
     ) -> Result<Page<TrailListing>, Unavailable>;
+
+    /// Lists all price versions, by model and currency, of each the latest first.
+    async fn price_versions(&self) -> Result<Vec<PriceVersion>, Unavailable>;
+
+    /// Lists the names of nodes, sorted.
+    async fn nodes(&self) -> Result<Vec<NodeListing>, Unavailable>;
 
     /// Sums the refunds of an operation's charge.
     async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable>;

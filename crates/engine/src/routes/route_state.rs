@@ -9,6 +9,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use holdfast_domain::offer::{RouteHealth, RouteOffer};
 use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
 use holdfast_domain::state::Origin;
@@ -180,6 +181,29 @@ impl RouteState {
         match now.health.state_at(at) {
             BreakerState::Closed(until) => Some(RouteUnavailable::Cooling(until)),
             BreakerState::Open | BreakerState::Probe | BreakerState::Resort(_) => None,
+        }
+    }
+
+    /// The route as an operator sees it.
+    pub(crate) fn offer(&self, at: Instant) -> RouteOffer {
+        let now = self.traffic.lock();
+        let (in_flight, state) = (now.calls, now.health.state_at(at));
+        drop(now);
+        let (health, until) = match state {
+            BreakerState::Open => (RouteHealth::Well, None),
+            BreakerState::Probe => (RouteHealth::Probe, None),
+            BreakerState::Resort(until) => (RouteHealth::LastResort, Some(until)),
+            BreakerState::Closed(until) => (RouteHealth::LeftAlone, Some(until)),
+        };
+        let Route { priority, weight, concurrency, .. } = self.route;
+        RouteOffer {
+            name: self.name.to_string(),
+            priority,
+            weight,
+            concurrency,
+            in_flight,
+            health,
+            cools_for: until.map(|until| until.saturating_duration_since(at)),
         }
     }
 

@@ -10,12 +10,24 @@ use std::sync::Arc;
 use holdfast_accounts::Accounts;
 use holdfast_admin::{AdminApi, AdminOptions};
 use holdfast_config::Config;
+use holdfast_domain::offer::{ModelOffer, Offers};
+use holdfast_engine::Engine;
 use holdfast_http::Administration;
+
+/// What the engine serves at the moment it is asked, whichever configuration that is by then.
+#[derive(Debug)]
+pub(super) struct EngineOffers(pub(super) Arc<Engine>);
+
+impl Offers for EngineOffers {
+    fn models(&self) -> Vec<ModelOffer> {
+        self.0.serving().offers()
+    }
+}
 
 /// The API over these use cases, for a listener at this address; `None` where it may not be served.
 pub(super) fn administration(
     config: &Config,
-    accounts: &Accounts,
+    accounts: Accounts,
     listens: Option<SocketAddr>,
 ) -> Option<Administration> {
     let (settings, listens) = (config.admin.as_ref()?, listens?);
@@ -27,7 +39,7 @@ pub(super) fn administration(
         );
         return None;
     };
-    let api = AdminApi::new(accounts.clone(), options);
+    let api = AdminApi::new(accounts, options);
     Some(Administration {
         handler: Arc::new(move |request, client| {
             let api = api.clone();

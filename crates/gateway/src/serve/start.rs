@@ -19,7 +19,7 @@ use holdfast_accounts::{
 };
 use holdfast_domain::account::PostingDetails;
 use holdfast_domain::credential::{Bearer, Grant};
-use holdfast_domain::listing::{ApiKeyFilter, Order, PageRequest};
+use holdfast_domain::listing::{ApiKeyFilter, Order, PageRequest, WalletFilter};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, PinError};
 use holdfast_domain::{
@@ -85,7 +85,7 @@ pub(super) async fn first_key(store: &Store, secrets: &Secrets) -> anyhow::Resul
     if !store.api_keys(ApiKeyFilter::default(), any).await?.rows.is_empty() {
         return Ok(None);
     }
-    let nobody_was_here = store.wallets(any).await?.rows.is_empty();
+    let nobody_was_here = store.wallets(WalletFilter::default(), any).await?.rows.is_empty();
     let usd = Currency::USD;
     // A start that ended halfway left a wallet of this name and currency: it is taken up.
     let begun = store.wallet_named(DEFAULT_NAME).await?;
@@ -287,7 +287,11 @@ mod tests {
     }
 
     async fn only_wallet(store: &Store) -> Wallet {
-        let mut wallets = store.wallets(PageRequest::first(Order::Oldest, 9)).await.unwrap().rows;
+        let mut wallets = store
+            .wallets(WalletFilter::default(), PageRequest::first(Order::Oldest, 9))
+            .await
+            .unwrap()
+            .rows;
         assert_eq!(wallets.len(), 1);
         wallets.remove(0).wallet
     }

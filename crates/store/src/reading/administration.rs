@@ -5,8 +5,11 @@ use holdfast_domain::account::{AdminKey, DepositReference, PostingDetails};
 use holdfast_domain::audit::TrailRow;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::listing::{
-    AdminKeyState, Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
+    AdminKeyState, NodeListing, Page, PageRequest, PostingFilter, PostingListing, TrailFilter,
+    TrailListing,
 };
+use holdfast_domain::operation::Lease;
+use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{PostingId, Timestamp};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, Iterable, QueryFilter, QuerySelect, QueryTrait,
@@ -28,6 +31,20 @@ struct PostingRow {
 impl FromCells for PostingRow {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         Ok(Self { created_at: cells.timestamp()?, posting: rows::posting(cells)? })
+    }
+}
+
+impl FromCells for PriceVersion {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        rows::price(cells)
+    }
+}
+
+impl FromCells for NodeListing {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        let node = rows::node(cells)?;
+        let lease = Lease { node, ends_at: cells.timestamp()? };
+        Ok(Self { lease, address: cells.opt_text()?, now: cells.timestamp()? })
     }
 }
 

@@ -1,32 +1,39 @@
 //! The directory: what a book has and who administers it, by pages, by id and by name.
 
+use std::cmp::Reverse;
+
 use async_trait::async_trait;
 use holdfast_domain::account::{AdminKey, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
+use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{AdminKeyId, ApiKeyId, Directory, Micros, OperationId, WalletId};
-use sea_orm::sea_query::Query;
-use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QueryTrait, Select};
+use sea_orm::sea_query::{Expr, Query};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+};
 
 use super::operation::operations;
 use super::page::{numbers, page, sparse_page};
 use super::report::{in_force, is_in_force, refunds};
 use super::{ReadError, ReadTransaction, administration};
 use crate::Store;
-use crate::entity::{admin_key, api_key, credential, wallet};
+use crate::entity::{admin_key, api_key, credential, node, price, wallet};
 use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::listing::{
-    AdminKeyState, ApiKeyFilter, ApiKeyListing, ApiKeyState, OperationFilter, OperationListing,
-    Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
+    AdminKeyState, ApiKeyFilter, ApiKeyListing, ApiKeyState, NodeListing, OperationFilter,
+    OperationListing, Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
+    WalletFilter,
 };
 
 #[async_trait]
 impl Directory for Store {
-    async fn wallets(&self, request: PageRequest) -> Result<Page<WalletRecord>, Unavailable> {
-        self.read_transaction(move |db| {
-            Box::pin(page(db, wallet::Entity::find(), wallet::Column::Seq, request))
-        })
-        .await
+    async fn wallets(
+        &self,
+        filter: WalletFilter,
+        request: PageRequest,
+    ) -> Result<Page<WalletRecord>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(wallets(db, filter, request))).await
     }
 
     async fn wallet_named(&self, name: &str) -> Result<Option<WalletRecord>, Unavailable> {
@@ -105,10 +112,45 @@ impl Directory for Store {
         self.read_transaction(move |db| Box::pin(administration::trail(db, filter, request))).await
     }
 
+    async fn price_versions(&self) -> Result<Vec<PriceVersion>, Unavailable> {
+        let mut prices: Vec<PriceVersion> = self.select(price::Entity::find().as_query()).await?;
+        // Moments are texts of one form in these names: sorted as texts they are sorted in time.
+        let place = |price: &PriceVersion| {
+            let model = price.id.model().map(str::to_owned);
+            (model, price.currency, Reverse(price.id.effective_from().map(str::to_owned)))
+        };
+        prices.sort_by_cached_key(place);
+        Ok(prices)
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeListing>, Unavailable> {
+        let clock = Expr::cust(self.dialect().clock());
+        let nodes = node::Entity::find().expr(clock).order_by_asc(node::Column::Name);
+        self.select(nodes.as_query()).await
+    }
+
     async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
         let sum = Query::select().expr(refunds(operation.to_bytes().to_vec())).take();
         Ok(self.select(&sum).await?.first().copied().unwrap_or(Micros::ZERO))
     }
+}
+
+async fn wallets(
+    db: &ReadTransaction,
+    filter: WalletFilter,
+    request: PageRequest,
+) -> Result<Page<WalletRecord>, ReadError> {
+    use wallet::Column;
+    let WalletFilter { available_from, available_below } = filter;
+    let wallets = wallet::Entity::find()
+        .apply_if(available_from, |all, from| all.filter(Column::Available.gte(from.get())))
+        .apply_if(available_below, |all, below| all.filter(Column::Available.lt(below.get())));
+    if filter == WalletFilter::default() {
+        return page(db, wallets, Column::Seq, request).await;
+    }
+    // No index over balances: each operation would have to move its wallet in it.
+    let all = numbers::<wallet::Entity>(db, Column::Seq).await?;
+    sparse_page(db, wallets, Column::Seq, all, request).await
 }
 
 async fn api_keys(

@@ -8,7 +8,7 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::listing::Period;
 use holdfast_domain::listing::{
     ApiKeyFilter, ApiKeyState, OperationFilter, Order, PAGE_MAX, Page, PageRequest, ROWS_READ_MAX,
-    Scope,
+    Scope, WalletFilter,
 };
 use holdfast_domain::ports::{NewApiKey, Unavailable};
 use holdfast_domain::wallet::Wallet;
@@ -29,7 +29,8 @@ pub(crate) async fn all_api_keys(store: &Store) -> Vec<ApiKey> {
 
 /// Every wallet, the oldest first.
 pub(crate) async fn all_wallets(store: &Store) -> Vec<Wallet> {
-    let listed = whole(Order::Oldest, |request| store.wallets(request)).await;
+    let listed =
+        whole(Order::Oldest, |request| store.wallets(WalletFilter::default(), request)).await;
     listed.into_iter().map(|listed| listed.wallet).collect()
 }
 
