@@ -23,7 +23,7 @@ use crate::description::{ChangeHeader, DryRun, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id};
-use crate::value::{amount, parse, parse_some};
+use crate::value::{parse, parse_some};
 use crate::wallets::WalletView;
 
 /// A deposit, an adjustment or a refund.
@@ -158,7 +158,7 @@ pub(crate) async fn deposit(
     };
     let details = details(Some(reference), &request, body.note.as_deref())?;
     let wallet = wallet(&body.wallet_id)?;
-    let micros = amount("amount_micros", body.amount_micros)?;
+    let micros = Micros::new(body.amount_micros);
     let made = gate.accounts.deposit(&principal, &request, &wallet, micros, details).await?;
     Ok(posted(&request, made))
 }
@@ -181,9 +181,6 @@ pub(crate) async fn adjust(
     // Its reason is part of the posting, and not beside it.
     let details = PostingDetails { reason: None, ..details(None, &request, body.note.as_deref())? };
     let wallet = wallet(&body.wallet_id)?;
-    // The sign is the caller's; the size has a bound on either side.
-    let size = body.amount_micros.checked_abs().unwrap_or(i64::MAX);
-    amount("amount_micros", size)?;
     let micros = Micros::new(body.amount_micros);
     let made = gate.accounts.adjust(&principal, &request, &wallet, micros, details).await?;
     Ok(posted(&request, made))
@@ -206,7 +203,7 @@ pub(crate) async fn refund(
 ) -> Result<Answer<ChangeOutcome<PostingView>>> {
     let details = details(None, &request, body.note.as_deref())?;
     let operation: OperationId = parse("operation_id", &body.operation_id)?;
-    let micros = amount("amount_micros", body.amount_micros)?;
+    let micros = Micros::new(body.amount_micros);
     let made = gate.accounts.refund(&principal, &request, operation, micros, details).await?;
     Ok(posted(&request, made))
 }
