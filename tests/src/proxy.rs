@@ -24,6 +24,8 @@ struct SharedState {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Where connections go; nowhere yet, where it was started ahead of what it is before.
+    to: Option<SocketAddr>,
     /// After how many bytes of answers the next connections break.
     cuts: VecDeque<usize>,
     /// Bytes of answers that each connection has had, in the order in which they came.
@@ -41,6 +43,14 @@ impl Proxy {
     /// A proxy before this address.
     #[must_use]
     pub fn start(to: SocketAddr) -> Self {
+        let proxy = Self::ahead();
+        proxy.turn_to(to);
+        proxy
+    }
+
+    /// A proxy before nothing yet: for a gateway that has to know its address.
+    #[must_use]
+    pub fn ahead() -> Self {
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(anywhere).expect("a loopback address");
         let address = listener.local_addr().expect("an address");
@@ -53,17 +63,23 @@ impl Proxy {
                 }
                 let Ok(client) = client else { continue };
                 let shared = Arc::clone(&accepting);
-                let (at, cut) = {
+                let (at, cut, to) = {
                     let mut state = shared.state();
                     state.told.push(0);
-                    (state.told.len() - 1, state.cuts.pop_front())
+                    (state.told.len() - 1, state.cuts.pop_front(), state.to)
                 };
+                let Some(to) = to else { continue };
                 std::thread::spawn(move || {
                     hand_on(&client, to, cut, &|bytes| shared.told(at, bytes));
                 });
             }
         });
         Self { shared, address }
+    }
+
+    /// New connections go here from now on.
+    pub fn turn_to(&self, to: SocketAddr) {
+        self.shared.state().to = Some(to);
     }
 
     /// Each of the next connections is reset after so many bytes of what it is told; later ones are

@@ -2,7 +2,7 @@
 //! same request through any door, with any key, is the same posting.
 
 use holdfast_domain::account::{
-    AccountAction, NewPosting, PostingDetails, Role, Thing, UseCase, WalletRecord,
+    AccountAction, AccountRefusal, NewPosting, PostingDetails, Role, Thing, UseCase, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::listing::{Page, PageRequest, PostingFilter, PostingListing};
@@ -145,7 +145,17 @@ impl Accounts {
         new: NewPosting,
     ) -> Result<Outcome<PostingRecord>, AccountsError> {
         let offered = new.posting.clone();
-        let done = self.change(principal, request, AccountAction::Post(new)).await?;
+        let done = match self.change(principal, request, AccountAction::Post(new)).await {
+            // Its key is its id: what is there says more than that there is something.
+            Err(AccountsError::Refused(AccountRefusal::RequestKeyConflict)) => {
+                let known = self.book.posting(offered.id).await?;
+                let known = known.filter(|known| principal.reach.covers(known.wallet));
+                let conflict = AccountRefusal::RequestKeyConflict;
+                let refusal = known.map_or(conflict, AccountRefusal::PostingConflict);
+                return Err(AccountsError::Refused(refusal));
+            }
+            done => done?,
+        };
         let missing = || AccountsError::NotFound(ThingKind::Posting);
         let id = |thing: &Thing| if let Thing::Posting(id) = thing { Some(*id) } else { None };
         let id = done.things.iter().find_map(id);

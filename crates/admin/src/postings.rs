@@ -25,7 +25,7 @@ use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
-use crate::value::{Moment, amount, parse, parse_some};
+use crate::value::{Moment, parse, parse_some};
 use crate::wallets::WalletView;
 
 /// A deposit, an adjustment or a refund.
@@ -225,7 +225,7 @@ pub(crate) async fn deposit(
     };
     let details = details(Some(reference), &request, body.note.as_deref())?;
     let wallet = wallet(&body.wallet_id)?;
-    let micros = amount("amount_micros", body.amount_micros)?;
+    let micros = Micros::new(body.amount_micros);
     let made = gate.accounts.deposit(&principal, &request, &wallet, micros, details).await?;
     Ok(posted(&request, made))
 }
@@ -248,9 +248,6 @@ pub(crate) async fn adjust(
     // Its reason is part of the posting, and not beside it.
     let details = PostingDetails { reason: None, ..details(None, &request, body.note.as_deref())? };
     let wallet = wallet(&body.wallet_id)?;
-    // The sign is the caller's; the size has a bound on either side.
-    let size = body.amount_micros.checked_abs().unwrap_or(i64::MAX);
-    amount("amount_micros", size)?;
     let micros = Micros::new(body.amount_micros);
     let made = gate.accounts.adjust(&principal, &request, &wallet, micros, details).await?;
     Ok(posted(&request, made))
@@ -273,7 +270,7 @@ pub(crate) async fn refund(
 ) -> Result<Answer<ChangeOutcome<PostingView>>> {
     let details = details(None, &request, body.note.as_deref())?;
     let operation: OperationId = parse("operation_id", &body.operation_id)?;
-    let micros = amount("amount_micros", body.amount_micros)?;
+    let micros = Micros::new(body.amount_micros);
     let made = gate.accounts.refund(&principal, &request, operation, micros, details).await?;
     Ok(posted(&request, made))
 }

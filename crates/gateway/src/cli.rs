@@ -35,6 +35,9 @@ Without a command it serves. Without a configuration file it runs on what is bui
 HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
 HOLDFAST_DATABASE_URL override server.listen and database.url.
 
+With --server, or HOLDFAST_SERVER, the commands wallet, key, admin-key and operation work over the network, with an \
+admin key from HOLDFAST_ADMIN_KEY or HOLDFAST_ADMIN_KEY_FILE.
+
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
 
 /// An OpenAI-compatible gateway for prepaid inference: a request key runs and is charged at most

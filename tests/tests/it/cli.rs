@@ -19,9 +19,10 @@ fn a_wallet_is_created_funded_and_shown() {
     let with = |available: i64| {
         json!({
             "id": id, "name": "acme", "currency": "EUR", "available_micros": available,
-            "held_micros": 0, "external_id": null, "key_spend_micros": null,
-            "key_spend_window": null, "edited": 0, "created_at": wallet["created_at"],
-            "suspended_at": null, "closed_at": null,
+            "held_micros": 0, "external_id": null, "low_balance_micros": null,
+            "key_spend_micros": null, "key_spend_window": null, "edited": 0,
+            "created_at": wallet["created_at"], "state": "active", "suspended_at": null,
+            "closed_at": null,
         })
     };
     assert_eq!(wallet, with(0));
@@ -29,7 +30,7 @@ fn a_wallet_is_created_funded_and_shown() {
     assert!(Uuid::parse_str(&text(&deposit, "id")).is_ok());
     let posting = json!({
         "id": deposit["id"], "wallet_id": id, "kind": "deposit", "amount_micros": 10_000_001,
-        "replayed": false,
+        "operation_id": null, "reason": null, "wallet": with(10_000_001), "replayed": false,
     });
     assert_eq!(deposit, posting);
     for name in [id.as_str(), "acme"] {
@@ -142,8 +143,11 @@ fn a_key_is_shown_whole_once() {
     let (site, account) = Site::funded(&Config::simulated());
     let issued = site.json(&["key", "issue", "--wallet", "main", "--name", "laptop"]);
     let listed = [
+        "balance",
+        "concurrency",
         "created_at",
         "edited",
+        "ends_at",
         "expires_at",
         "external_id",
         "hide_balance",
@@ -151,8 +155,12 @@ fn a_key_is_shown_whole_once() {
         "limits",
         "models",
         "name",
+        "requests_per_minute",
         "revoked_at",
+        "spend_micros",
+        "spend_window",
         "suspended_at",
+        "tokens_per_minute",
         "usage",
         "wallet_id",
     ];
@@ -207,8 +215,9 @@ fn an_operation_is_shown_by_each_of_its_names() {
     operator.insert("currency".to_owned(), json!("USD"));
     operator.insert("refunded_micros".to_owned(), json!(0));
     operator.insert("provider_cost_micros".to_owned(), Value::Null);
+    operator.insert("cancel_asked".to_owned(), json!(false));
     let attempt = &shown["attempts"][0];
-    assert_eq!(members(attempt), ["class", "latency_ms", "may_be_billed", "route"]);
+    assert_eq!(members(attempt), ["class", "latency_ms", "may_be_billed", "reason", "route"]);
     assert_eq!(attempt["route"], "sim/sim-1");
     assert_eq!(attempt["class"], "finished");
     operator.insert("attempts".to_owned(), json!([attempt]));

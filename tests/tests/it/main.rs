@@ -61,6 +61,8 @@ mod recorded;
 mod refusals;
 mod relays;
 mod reload;
+mod remote;
+mod remote_bulk;
 mod roles;
 mod rotation;
 mod routes;

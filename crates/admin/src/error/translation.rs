@@ -5,6 +5,7 @@ use std::error::Error;
 
 use holdfast_accounts::{AccountsError, AuthenticationError};
 use holdfast_domain::account::AccountRefusal;
+use holdfast_domain::ledger::{Posting, PostingKind};
 
 use super::{Code, FailureCause, Problem};
 
@@ -52,9 +53,13 @@ impl From<AccountRefusal> for Problem {
         };
         match refusal {
             Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
-            Refusal::PostingConflict(_) => Self::told(
+            Refusal::PostingConflict(known) => Self::told(
                 Code::IdempotencyKeyConflict,
-                "This Idempotency-Key is the id of another posting. Send this one with a new key.",
+                format!(
+                    "The Idempotency-Key {} is {} already. Send this one with a new key.",
+                    known.id,
+                    described(&known)
+                ),
             ),
             Refusal::ExternalReferenceConflict(posting) => Self {
                 param: Some("external_reference".into()),
@@ -100,6 +105,17 @@ impl From<AccountRefusal> for Problem {
             Refusal::ApiKeyEnded => Self::new(Code::ApiKeyEnded),
             Refusal::AdminKeyEnded => Self::new(Code::AdminKeyEnded),
             Refusal::LastOwner => Self::new(Code::LastOwner),
+        }
+    }
+}
+
+fn described(posting: &Posting) -> String {
+    let Posting { amount, wallet, kind, .. } = posting;
+    match kind {
+        PostingKind::Deposit => format!("a deposit of {amount} to wallet {wallet}"),
+        PostingKind::Refund(operation) => format!("a refund of {amount} for operation {operation}"),
+        PostingKind::Adjustment(reason) => {
+            format!("an adjustment of {amount} to wallet {wallet} ({reason})")
         }
     }
 }

@@ -75,6 +75,13 @@ impl DoorError {
 
     /// The failure of a command: `nothing` says what was not done, such as `nothing was deposited`.
     pub(crate) fn because(self, nothing: &str) -> CommandFailure {
+        if self.is("invalid_admin_key") {
+            return anyhow!(
+                "{nothing}: the server does not take the admin key in HOLDFAST_ADMIN_KEY or \
+                 HOLDFAST_ADMIN_KEY_FILE: it is another server's, or has ended"
+            )
+            .into();
+        }
         let is_usage = self.is("invalid_value");
         let error = match &self {
             Self::Refused { param: Some(param), message, .. } if is_usage => {
@@ -85,10 +92,11 @@ impl DoorError {
         if is_usage { CommandFailure::Usage(error) } else { CommandFailure::Failed(error) }
     }
 
-    /// The same for a change, whose key says more than that it is taken.
+    /// The same for a change under this key.
     pub(crate) fn of_change(self, nothing: &str, key: Uuid) -> CommandFailure {
         if self.is("idempotency_key_conflict") {
-            return anyhow!("{nothing}: {self} Its key is {key}: use another --key").into();
+            return anyhow!("{nothing}: {self} With `--key {key}` it is that one: use another")
+                .into();
         }
         self.because(nothing)
     }

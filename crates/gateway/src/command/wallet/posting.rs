@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::find;
 use crate::cli;
 use crate::command::Desk;
-use crate::door::Change;
+use crate::door::{Change, Changed, DoorError};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{amount, some_text, text, with};
@@ -29,7 +29,9 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "reason": reason.as_ref().map(Reason::as_str),
                 "note": note.as_ref().map(Note::as_str),
             });
-            posted(desk, "nothing was deposited", Change::post(key, "/deposits", body)).await
+            let change = Change::post(key, "/deposits", body);
+            let done = desk.door.change(&change).await;
+            posted(desk, "nothing was deposited", &change, done)
         }
         cli::NewPosting::Adjust { wallet, amount, reason, note, key } => {
             let wallet = find(desk, &wallet).await?;
@@ -40,7 +42,8 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "note": note.as_ref().map(Note::as_str),
             });
             let change = Change::post(key.or_made(), "/adjustments", body);
-            posted(desk, "nothing was adjusted", change).await
+            let done = desk.door.change(&change).await;
+            posted(desk, "nothing was adjusted", &change, done)
         }
         cli::NewPosting::Refund { operation, amount, reason, note, key } => {
             let body = json!({
@@ -50,7 +53,15 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "note": note.as_ref().map(Note::as_str),
             });
             let change = Change::post(key.or_made(), "/refunds", body);
-            posted(desk, "nothing was refunded", change).await
+            match desk.door.change(&change).await {
+                Err(missing) if missing.is("not_found") => Err(anyhow!(
+                    "nothing was refunded: there is no operation {}, `holdfast operation list` shows \
+                     them",
+                    operation.operation()
+                )
+                .into()),
+                done => posted(desk, "nothing was refunded", &change, done),
+            }
         }
     }
 }
@@ -81,9 +92,13 @@ fn deposit_reference(
     }
 }
 
-/// Makes a posting and shows it, or says why there is none.
-async fn posted(desk: &Desk<'_>, nothing: &str, change: Change) -> Result<(), CommandFailure> {
-    let done = desk.door.change(&change).await;
+/// Shows a posting that was made, or says why there is none.
+fn posted(
+    desk: &Desk<'_>,
+    nothing: &str,
+    change: &Change,
+    done: Result<Changed, DoorError>,
+) -> Result<(), CommandFailure> {
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
     print(desk, done.thing, done.replayed)
 }
