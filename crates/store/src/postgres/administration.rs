@@ -2,6 +2,7 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::Unavailable;
+use holdfast_failpoint::{Step, reach};
 use sea_orm::{QueryResult, Statement, Values};
 use sea_query_sqlx::SqlxValues;
 use sqlx::AssertSqlSafe;
@@ -58,7 +59,9 @@ async fn administer(
         Ok(judged) => judged,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    reach(Step::CommandJudged);
     execute(connection, statements).await?;
+    reach(Step::CommandWritten);
     Ok(Ok(receipt))
 }
 

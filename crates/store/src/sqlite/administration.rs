@@ -2,6 +2,7 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::Unavailable;
+use holdfast_failpoint::{Step, reach};
 use rusqlite::Transaction;
 use rusqlite::types::Value as Cell;
 use sea_orm::{Statement, Value};
@@ -52,7 +53,9 @@ fn administer(
         Ok(judged) => judged,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    reach(Step::CommandJudged);
     execute(transaction, &statements)?;
+    reach(Step::CommandWritten);
     Ok(Ok(receipt))
 }
 
