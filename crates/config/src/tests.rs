@@ -105,6 +105,33 @@ fn what_is_not_set_has_its_default() {
 }
 
 #[test]
+fn allowances_of_a_role_are_whole_micros_of_a_currency() {
+    let roles = |line: &str| format!("[roles]\n{line}\n{LEAST}");
+    let config = good(&roles("support_refunds = { USD = 5_000_000, EUR = 0 }"));
+    let allowances: Vec<_> = config.roles.support_refunds.iter().collect();
+    let expected = [("EUR", 0), ("USD", 5_000_000)];
+    for ((currency, micros), (code, number)) in allowances.into_iter().zip(expected) {
+        assert_eq!((currency.as_str(), micros.get()), (code, number));
+    }
+    assert!(good(LEAST).roles.support_refunds.is_empty());
+    let most = 1_000_000_000_000_000_u64;
+    for (line, mistake) in [
+        (
+            "support_refunds = { usd = 5 }",
+            "`roles.support_refunds.usd` is not a currency code: write three capital letters, like USD"
+                .to_owned(),
+        ),
+        (
+            "support_refunds = { USD = -5 }",
+            format!("`roles.support_refunds.USD` must be from 0 to {most}"),
+        ),
+    ] {
+        assert_eq!(mistakes(&roles(line)), [format!("file:2: {mistake}")]);
+    }
+    assert!(mistakes(&roles("refunds = 5"))[0].contains("unknown key `refunds` in roles"));
+}
+
+#[test]
 fn no_part_of_a_call_may_take_longer_than_the_whole() {
     let line = |timeout: &str| format!("max_output_tokens = 100\ntimeout = {{ {timeout} }}");
     for key in ["connect", "first_token", "between_tokens"] {

@@ -35,11 +35,18 @@ pub enum Step {
     BatchWritten,
     /// COMMIT has come back and nobody was answered.
     BatchCommitted,
+    /// A command of administration has its locks and its verdict, and nothing of it is written.
+    CommandJudged,
+    /// All of a command is written but for COMMIT.
+    CommandWritten,
+    /// COMMIT of a command has come back and nobody was answered.
+    CommandCommitted,
 }
 
 impl Step {
-    /// Every step, in the order of a request; the writer's come twice in each.
-    pub const ALL: [Self; 9] = [
+    /// Every step, in the order of a request; the writer's come twice in each. A command's own are
+    /// last.
+    pub const ALL: [Self; 12] = [
         Self::ClaimOffered,
         Self::ClaimCommitted,
         Self::Sending,
@@ -49,6 +56,9 @@ impl Step {
         Self::BatchBegun,
         Self::BatchWritten,
         Self::BatchCommitted,
+        Self::CommandJudged,
+        Self::CommandWritten,
+        Self::CommandCommitted,
     ];
 
     /// Name in a failpoint's text and on standard error.
@@ -64,6 +74,9 @@ impl Step {
             Self::BatchBegun => "batch_begun",
             Self::BatchWritten => "batch_written",
             Self::BatchCommitted => "batch_committed",
+            Self::CommandJudged => "command_judged",
+            Self::CommandWritten => "command_written",
+            Self::CommandCommitted => "command_committed",
         }
     }
 }

@@ -12,7 +12,7 @@
 //! Reads go through three pools: `readers` (`Options::readers`) for results and lists, `glances`
 //! (`GLANCES`) for short reads that everybody waits for, so that large results never lock callers
 //! out, `audits`, the one connection of an audit, and `reports` (`REPORTS`) for sums over many rows,
-//! which lock nobody out either. Changes go through one queue of `Options::commit_queue` to one writer.
+//! which lock nobody out either, nor the summing, which has a connection of its own. Changes go through one queue of `Options::commit_queue` to one writer.
 
 mod dialect;
 mod entity;
@@ -68,6 +68,8 @@ const GLANCES: u32 = 2;
 const AUDITS: u32 = 1;
 /// Connections for reports, and so the number of them that are read at once: others wait.
 const REPORTS: u32 = 2;
+/// The connection of the summing, which goes on whatever is reported.
+const SUMMING: u32 = 1;
 
 /// Settings with which a store is opened.
 #[derive(Debug, Clone)]
@@ -167,6 +169,8 @@ struct Inner {
     audits: Readers,
     /// For sums over many rows.
     reports: Readers,
+    /// For the steps of the summing alone: many reports do not hold it up, and it holds up none.
+    summing: Readers,
     writing: WriteBackend,
     /// Places of commands of administration, as many as may wait at once.
     errands: Arc<Semaphore>,
@@ -225,7 +229,7 @@ impl Store {
         // First: nothing of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
-        let (writing, [readers, glances, audits, reports]) = match options.url.place() {
+        let (writing, [readers, glances, audits, reports, summing]) = match options.url.place() {
             DatabaseLocation::File(file) => {
                 let (sqlite, readers) = Sqlite::open(file, &options, &tasks).await?;
                 (WriteBackend::Sqlite(sqlite), readers.map(Readers::Sqlite))
@@ -248,6 +252,7 @@ impl Store {
             glances,
             audits,
             reports,
+            summing,
             writing,
             texts,
             result_bytes_max,
@@ -278,6 +283,7 @@ impl Store {
         let closed = self.inner.glances.close().await.and(closed);
         let closed = self.inner.audits.close().await.and(closed);
         let closed = self.inner.reports.close().await.and(closed);
+        let closed = self.inner.summing.close().await.and(closed);
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.close().await.and(closed),
             WriteBackend::Postgres(postgres) => {
@@ -352,6 +358,10 @@ impl Store {
 
     fn reports(&self) -> &Readers {
         &self.inner.reports
+    }
+
+    fn summing(&self) -> &Readers {
+        &self.inner.summing
     }
 
     fn dialect(&self) -> Dialect {

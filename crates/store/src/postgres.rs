@@ -6,7 +6,7 @@
 //!                                  1 connection                     1 connection
 //! errands: ERRANDS connections     beats: 1
 //! readers: Options::readers        glances: GLANCES
-//! audits: AUDITS                   reports: REPORTS
+//! audits: AUDITS                   reports: REPORTS        summing: SUMMING
 //! ```
 //!
 //! Several processes may work on one database at once. What they write is kept apart by the locks
@@ -55,7 +55,7 @@ use self::session::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
 use self::writer::Writer;
 use crate::event::SharedInterest;
 use crate::job::{Job, WriterEnded};
-use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS};
+use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS, SUMMING};
 
 /// Connections for what is written beside the changes: administration, price versions, purges.
 const ERRANDS: u32 = 2;
@@ -87,18 +87,18 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Starts the writer on the current runtime, as a task among these; gives the connections that
-    /// read, those for short reads, for audits and for reports, too.
+    /// read, those for short reads, for audits, for reports and for the summing, too.
     pub(crate) async fn open(
         url: &PgConnectOptions,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [ConnectionPool; 4]), OpenError> {
+    ) -> Result<(Self, [ConnectionPool; 5]), OpenError> {
         let lock_timeout = options.busy_timeout;
         let line = |connections, statement_timeout, patience, plans| {
             let session = Session { lock_timeout, statement_timeout, plans };
             ConnectionPool::new(url, session, connections, patience, tasks)
         };
-        let readers = [options.readers, GLANCES, AUDITS, REPORTS]
+        let readers = [options.readers, GLANCES, AUDITS, REPORTS, SUMMING]
             .map(|connections| line(connections, READ_STATEMENT, READ, ""));
         let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);

@@ -91,6 +91,17 @@ impl Store {
         self.read_through(Self::reports, READ_STATEMENT, work).await
     }
 
+    /// The same on the connection of the summing.
+    async fn summing_transaction<T, W>(&self, work: W) -> Result<T, Unavailable>
+    where
+        T: Send + 'static,
+        W: for<'t> FnOnce(&'t mut ReadTransaction) -> BoxFuture<'t, Result<T, ReadError>>
+            + Send
+            + 'static,
+    {
+        self.read_through(Self::summing, READ_STATEMENT, work).await
+    }
+
     async fn read_through<T, W>(
         &self,
         readers: fn(&Self) -> &Readers,

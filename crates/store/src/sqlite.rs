@@ -43,7 +43,7 @@ use self::queue::Queue;
 use self::write_task::{WriteError, WriteTask};
 use crate::event::SharedInterest;
 use crate::job::{Job, WriterEnded};
-use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS, unavailable};
+use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS, SUMMING, unavailable};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
 const ERRANDS_MAX: usize = 64;
@@ -65,12 +65,12 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     /// Starts the writer of a file, and waits until it can write; gives the connections that read,
-    /// those for short reads, for audits and for reports, too.
+    /// those for short reads, for audits, for reports and for the summing, too.
     pub(crate) async fn open(
         path: &Path,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [DatabaseConnection; 4]), OpenError> {
+    ) -> Result<(Self, [DatabaseConnection; 5]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
@@ -88,9 +88,11 @@ impl Sqlite {
         let glances = connect::readers(path, busy_timeout, GLANCES).await;
         let audits = connect::readers(path, busy_timeout, AUDITS).await;
         let reports = connect::readers(path, busy_timeout, REPORTS).await;
-        let [readers, glances, audits, reports] =
-            [readers, glances, audits, reports].map(|some| some.map_err(OpenError::Connect));
-        Ok((opened, [readers?, glances?, audits?, reports?]))
+        let summing = connect::readers(path, busy_timeout, SUMMING).await;
+        let [readers, glances, audits, reports, summing] =
+            [readers, glances, audits, reports, summing]
+                .map(|some| some.map_err(OpenError::Connect));
+        Ok((opened, [readers?, glances?, audits?, reports?, summing?]))
     }
 
     /// Takes in nothing more; the writer ends when what waits is done.

@@ -6,6 +6,7 @@
     reason = "helpers of tests end the test where something is not as it should be"
 )]
 
+mod administration;
 mod faults;
 mod kills;
 mod races;

@@ -1,8 +1,11 @@
 //! Postings: an id for ever, a reference for ever, and rehearsals that move nothing.
 
 use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::{Currency, Journal as _, Micros, OperationId};
+use holdfast_testkit::laws::tenant::{finish, judged};
 use serde_json::{Value, json};
 
+use crate::operations::running;
 use crate::world::{Call, World, deposit, key};
 
 async fn available(world: &World, wallet: &str) -> Value {
@@ -91,4 +94,46 @@ async fn a_dry_run_is_judged_and_moves_nothing() {
     odd.is_about(400, "invalid_value", "dry_run");
     let unknown = world.post("/deposits?dryrun=true", deposit(&wallet, 7)).await;
     unknown.is_about(400, "invalid_value", "dryrun");
+}
+
+#[tokio::test]
+async fn support_refunds_within_its_allowance_and_is_told_what_is_left() {
+    let world = World::new().await;
+    let id = charged(&world).await;
+    let (_, support) = world.admin_key(Role::Support, Reach::All).await;
+    let refund = |micros: i64| {
+        let body = json!({ "operation_id": id, "amount_micros": micros });
+        Call::post("/refunds", &body).bearer(&support)
+    };
+    world.send(refund(1)).await.is_about(403, "allowance_spent", "amount_micros");
+    let allowances = [(Currency::USD, Micros::new(5))].into();
+    let generous = world.accounts.clone().with_support_refunds(allowances);
+    let generous = world.over(generous);
+    let first = refund(4);
+    assert_eq!(generous.send(first.clone()).await.status, 201);
+    let refused = generous.send(refund(2)).await;
+    refused.is_about(403, "allowance_spent", "amount_micros");
+    let message = refused.json()["error"]["message"].to_string();
+    assert!(message.contains("0.000001 is left of the 0.000005"), "{message}");
+    // Whoever has no such bound goes on, and a repetition is answered where nothing is left.
+    let body = json!({ "operation_id": id, "amount_micros": 2 });
+    assert_eq!(generous.post("/refunds", body).await.status, 201);
+    assert_eq!(generous.send(refund(1)).await.status, 201);
+    let again = generous.send(first).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (201, Some("true")));
+    let refused = generous.accounts.write_refused().await.unwrap();
+    let attempts: Vec<_> = refused.iter().map(|it| (it.use_case.label(), it.attempts)).collect();
+    assert_eq!(attempts, [("posting.refund", 2)], "one of them where nothing was set");
+}
+
+/// An operation that was charged.
+async fn charged(world: &World) -> String {
+    let wallet = world.wallet("acme", 1_000).await;
+    let api_key = world.api_key(&wallet).await;
+    let claim = running(world, &wallet, &api_key).await;
+    let id = OperationId::of(claim.api_key, claim.request_key);
+    let snapshot = world.store.load(id).await.unwrap();
+    let event = finish(snapshot.operation.as_ref().unwrap(), 20, 10);
+    world.store.commit(judged(&snapshot, event)).await.unwrap();
+    id.to_string()
 }

@@ -75,6 +75,13 @@ impl World {
         world
     }
 
+    /// The same database under other use cases.
+    pub(crate) fn over(self, accounts: Accounts) -> Self {
+        let listens = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
+        let options = AdminOptions::new(listens, None).unwrap();
+        Self { api: AdminApi::new(accounts.clone(), options), accounts, ..self }
+    }
+
     /// A key of a role, with the text that its holder sends.
     pub(crate) async fn admin_key(&self, role: Role, reach: Reach) -> (AdminKeyId, String) {
         let new = NewAdminKey {

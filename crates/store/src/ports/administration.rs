@@ -10,6 +10,7 @@ use holdfast_domain::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{CredentialId, WalletId};
+use holdfast_failpoint::{Step, reach};
 
 use crate::dialect::blob;
 use crate::errand::{Errand, Mode, OfferError, WAITING_MAX, admin_key, reads, trail};
@@ -95,7 +96,10 @@ async fn offer(
             WriteBackend::Postgres(postgres) => postgres.administer(errand.clone()).await,
         };
         match offered {
-            Ok(Ok(receipt)) => return Ok(errand.told(receipt, lost.is_some())),
+            Ok(Ok(receipt)) => {
+                reach(Step::CommandCommitted);
+                return Ok(errand.told(receipt, lost.is_some()));
+            }
             Ok(Err(refusal)) => return Err(refusal.into()),
             Err(OfferError::Uncertain(cause)) => lost = Some(cause),
             Err(OfferError::Unavailable(cause)) => {

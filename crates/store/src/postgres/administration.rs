@@ -2,6 +2,7 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::Unavailable;
+use holdfast_failpoint::{Step, reach};
 use sea_orm::{QueryResult, Statement, Values};
 use sea_query_sqlx::SqlxValues;
 use sqlx::AssertSqlSafe;
@@ -60,9 +61,11 @@ async fn administer(
         take(connection, read, &mut findings).await?;
     }
     let (statements, verdict) = errand.conclude(&findings);
+    reach(Step::CommandJudged);
     for statement in statements {
         execute(connection, statement).await?;
     }
+    reach(Step::CommandWritten);
     Ok(verdict)
 }
 

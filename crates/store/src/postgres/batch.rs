@@ -265,6 +265,7 @@ mod tests {
         let refused = connection.execute(COMMIT).await.unwrap_err();
         assert!(has_code(&refused, &["25P02"]), "{refused}");
         assert!(matches!(BatchError::of_commit(refused), BatchError::Unavailable(_)));
+        connection.execute("ROLLBACK").await.unwrap();
         // Its session ends: that is FATAL, and may have come after COMMIT.
         let ended = connection.execute("SELECT pg_terminate_backend(pg_backend_pid())").await;
         let ended = ended.unwrap_err();

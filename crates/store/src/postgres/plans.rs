@@ -11,6 +11,7 @@ use super::reads::{CHARGED, COUNTERS, OPERATIONS, POSTINGS, PRICES, lock};
 use super::session::BY_INDEX;
 use super::statements::StatementTexts;
 use crate::dialect::Dialect;
+use crate::errand::reads::REFUNDED_SINCE;
 use crate::migrate;
 
 /// States of the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
@@ -44,7 +45,8 @@ async fn plan(connection: &mut PgConnection, sql: &str) -> Vec<String> {
 
 /// Lines that read a table otherwise than through an index that leads to each row by itself.
 fn detours(plan: &[String]) -> Vec<&str> {
-    const DIRECT: [&str; 9] = [
+    const DIRECT: [&str; 10] = [
+        "audit_refunds",
         "operations_pkey",
         "operations_id_key",
         "wallets_id_key",
@@ -86,7 +88,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         for sql in [&schema, BYTES, state, BY_INDEX] {
             connection.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
         }
-        for sql in [&lock, OPERATIONS, &read, POSTINGS, CHARGED, PRICES, &write] {
+        for sql in [&lock, OPERATIONS, &read, POSTINGS, CHARGED, PRICES, &write, REFUNDED_SINCE] {
             let plan = plan(&mut connection, sql).await;
             assert_eq!(detours(&plan), [""; 0], "{state}\n{sql}\n{plan:#?}");
         }

@@ -2,6 +2,7 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::Unavailable;
+use holdfast_failpoint::{Step, reach};
 use rusqlite::Transaction;
 use rusqlite::types::Value as Cell;
 use sea_orm::{Statement, Value};
@@ -52,9 +53,11 @@ fn administer(
         take(transaction, &read, &mut findings)?;
     }
     let (statements, verdict) = errand.conclude(&findings);
+    reach(Step::CommandJudged);
     for statement in statements {
         execute(transaction, &statement)?;
     }
+    reach(Step::CommandWritten);
     Ok(verdict)
 }
 

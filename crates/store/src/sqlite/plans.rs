@@ -10,6 +10,7 @@ use sea_orm::DbBackend;
 use super::journal;
 use super::statements::Statements;
 use crate::dialect::Dialect;
+use crate::errand::reads;
 use crate::migrate;
 use crate::ports::{JournalStatements, STANDING};
 use crate::reading::statement;
@@ -56,7 +57,8 @@ fn no_statement_of_a_request_reads_a_whole_table() {
     let texts = JournalStatements::of(Dialect::Sqlite);
     let others = [texts.load.as_str(), &texts.due, &texts.leased_to, STANDING];
     statements.extend(others.map(str::to_owned));
-    let others = [journal::PURGE, journal::SWEEP, statement::LINES, statement::SUMS];
+    let others =
+        [journal::PURGE, journal::SWEEP, statement::LINES, statement::SUMS, reads::REFUNDED_SINCE];
     statements.extend(others.map(str::to_owned));
     for sql in statements {
         let plan = plan(&connection, &sql);

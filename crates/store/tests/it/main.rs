@@ -3,6 +3,7 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test that fails panics")]
 
 mod administration;
+mod allowance;
 mod begins;
 mod commit;
 mod constraints;

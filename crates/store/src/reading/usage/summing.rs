@@ -100,7 +100,7 @@ impl Store {
             tracing::info!("usage is not summed while somebody writes for minutes");
             return Ok(SummingProgress::Done);
         }
-        let step = self.report_transaction(move |db| Box::pin(step(db, age))).await?;
+        let step = self.summing_transaction(move |db| Box::pin(step(db, age))).await?;
         let Some(step) = step else { return Ok(SummingProgress::Done) };
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.sum_usage(step).await?,
