@@ -23,16 +23,15 @@ pub struct OfferedModels {
 }
 
 impl Accounts {
-    /// The models that this process serves, with their routes as far as the principal may see them.
+    /// The models that this process serves, none where it serves none, with their routes as far as the principal may see them.
     ///
     /// # Errors
     ///
-    /// [`AccountsError::Unset`] where this process serves none, as the command line does.
+    /// [`AccountsError::Forbidden`].
     pub fn models(&self, principal: &Principal) -> Result<OfferedModels, AccountsError> {
         principal.authorize(UseCase::ModelRead)?;
-        let offers = self.offers.as_ref();
-        let offers = offers.ok_or(AccountsError::Unset("this process serves no models"))?;
-        let (mut models, shows_routes) = (offers.models(), principal.sees_routes());
+        let mut models = self.offers.as_ref().map(|offers| offers.models()).unwrap_or_default();
+        let shows_routes = principal.sees_routes();
         if !shows_routes {
             models.iter_mut().for_each(|model| model.routes.clear());
         }
