@@ -164,12 +164,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let providers = provider::all(&root.table("providers"), &proxies);
     let (models, price_places) = model::all(root, &providers, &limits);
     root.refuse_unknown();
-    if let Some(listen) = environment::overriding(environment, LISTEN_VARIABLE) {
-        match process::parse_listen(&listen) {
-            Ok(listen) => server.listen = listen,
-            Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
-        }
-    }
+    override_listen(document, environment, &mut server);
     process::keep_apart([
         Some(("server.listen", server.listen, &server_table)),
         admin.iter().flatten().map(|it| ("admin.listen", it.listen, &admin_table)).next(),
@@ -223,6 +218,20 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
 /// A table that may be missing, but not be half of one.
 fn whole<T>(table: Option<Option<T>>) -> Option<Option<T>> {
     table.map_or(Some(None), |read| read.map(Some))
+}
+
+/// The address to listen on, where the environment has one.
+fn override_listen(
+    document: &Document<'_>,
+    environment: Environment<'_>,
+    server: &mut ServerConfig,
+) {
+    if let Some(listen) = environment::overriding(environment, LISTEN_VARIABLE) {
+        match process::parse_listen(&listen) {
+            Ok(listen) => server.listen = listen,
+            Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
+        }
+    }
 }
 
 /// Stops at a step, in a build for tests.

@@ -114,21 +114,7 @@ async fn the_name_of_an_admin_key_is_free_when_its_end_has_come(home: &impl Home
     assert_eq!(store.verify().await.unwrap().mismatches, []);
 }
 
-async fn measure_close(home: &impl Home) {
-    let store = home.store();
-    let wallet = make_wallet(store, "acme").await;
-    for part in 0..100 {
-        let names: Vec<String> = (0..100).map(|n| format!("key {part} {n}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        issue(store, wallet, &names).await.unwrap();
-    }
-    let begun = std::time::Instant::now();
-    act(store, AccountAction::CloseWallet(wallet)).await.unwrap();
-    eprintln!("MEASURED {:?}", begun.elapsed());
-}
-
 on_every_store! {
-    measure_close,
     a_closed_wallet_has_a_row_of_the_trail_for_each_key_that_it_revokes,
     an_owner_whose_end_comes_is_no_reason_to_let_the_last_one_go,
     the_name_of_an_admin_key_is_free_when_its_end_has_come,
