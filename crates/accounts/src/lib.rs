@@ -1,5 +1,5 @@
 //! The use cases of administration: who may change what of wallets, API keys, postings, operations
-//! and admin keys.
+//! and admin keys, and who may read what of them, of usage, of the trail and of what is on offer.
 //!
 //! ```text
 //! command line ─┐                ┌─ authorization (role, wallet)

@@ -160,6 +160,7 @@ impl JobRunner {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_domain::audit::TrailHead;
     use holdfast_domain::job::JobState;
     use holdfast_domain::{Currency, JobId, NodeName, Wallets as _};
     use holdfast_store::verify::{Mismatch, Subject};
@@ -227,6 +228,19 @@ mod tests {
         assert_eq!(report(&job), Verification { wallets: 1, ..Verification::default() });
         world.turn().await.unwrap();
         assert_eq!(world.job(id).await, job, "nothing is left to do");
+    }
+
+    #[tokio::test]
+    async fn a_trail_that_no_longer_goes_through_a_head_is_reported() {
+        let world = World::new().await;
+        for (since, count) in [(TrailHead::EMPTY, 0), (TrailHead { seq: 7, mac: [9; 32] }, 1)] {
+            let id: JobId = sample::fresh();
+            let kind = JobKind::Verification;
+            world.runner.store.start(id, kind, Some(since)).await.unwrap();
+            world.turn().await.unwrap();
+            let found = report(&world.job(id).await);
+            assert_eq!(found.mismatches.len(), count, "{since}: {found:?}");
+        }
     }
 
     #[tokio::test]
