@@ -48,9 +48,9 @@ impl From<AccountRefusal> for Problem {
     fn from(refusal: AccountRefusal) -> Self {
         use AccountRefusal as Refusal;
         let told = sentence(&refusal.to_string());
-        let about = |param: &'static str, code| Self {
+        let about = |param: &'static str, code, remedy: &str| Self {
             param: Some(param.into()),
-            ..Self::told(code, format!("{told} {}", code.message()))
+            ..Self::told(code, format!("{told} {remedy}"))
         };
         match refusal {
             Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
@@ -75,8 +75,10 @@ impl From<AccountRefusal> for Problem {
             Refusal::NoWallet | Refusal::NoApiKey | Refusal::NoOperation | Refusal::NoAdminKey => {
                 Self::told(Code::NotFound, told)
             }
-            Refusal::NameTaken(_) => about("name", Code::NameTaken),
-            Refusal::ExternalIdTaken(_) => about("external_id", Code::ExternalIdTaken),
+            Refusal::NameTaken(_) => about("name", Code::NameTaken, "Choose another one."),
+            Refusal::ExternalIdTaken(_) => {
+                about("external_id", Code::ExternalIdTaken, "Choose another one.")
+            }
             Refusal::EditConflict { edited } => {
                 Self { edited: Some(edited), ..Self::new(Code::EditConflict) }
             }
@@ -89,9 +91,13 @@ impl From<AccountRefusal> for Problem {
                 ),
             ),
             Refusal::WalletFull => Self::new(Code::WalletFull),
-            Refusal::InsufficientFunds { .. } => about("amount_micros", Code::InsufficientFunds),
+            Refusal::InsufficientFunds { .. } => {
+                about("amount_micros", Code::InsufficientFunds, "Take less.")
+            }
             Refusal::NothingCharged => Self::new(Code::NothingCharged),
-            Refusal::RefundTooLarge { .. } => about("amount_micros", Code::RefundTooLarge),
+            Refusal::RefundTooLarge { .. } => {
+                about("amount_micros", Code::RefundTooLarge, "Refund less.")
+            }
             Refusal::ApiKeyRevoked => Self::new(Code::ApiKeyRevoked),
             Refusal::ApiKeyEnded => Self::new(Code::ApiKeyEnded),
             Refusal::AdminKeyEnded => Self::new(Code::AdminKeyEnded),
