@@ -147,7 +147,11 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let admin_table = root.table("admin");
     let admin = admin_table.is_present().then(|| process::admin(&admin_table));
     let node_table = root.table("node");
-    let node = node_table.is_present().then(|| node::node(&node_table));
+    // A command that does not serve has no listener, and need not know its own address.
+    let node = (node_table.is_present() && document.is_served()).then(|| node::node(&node_table));
+    if node.is_none() {
+        node_table.ignore_unknown();
+    }
     let database_table = root.table("database");
     let mut database = process::database(&database_table);
     let limits = process::limits(&root.table("limits"));

@@ -111,6 +111,11 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// True where it is read to be served, or checked for that.
+    pub(crate) fn is_served(&self) -> bool {
+        self.uses == SecretUse::All
+    }
+
     pub(crate) fn root<'d>(&'d self, table: &'d Spanned<DeTable<'a>>) -> Table<'d> {
         Table::new(self, Some(table.get_ref()), 0, String::new())
     }

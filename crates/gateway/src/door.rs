@@ -26,6 +26,7 @@ mod network;
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use bytes::Bytes;
 use holdfast_accounts::Reference;
 use holdfast_admin::AdminUrl;
@@ -242,6 +243,10 @@ impl Door {
                 // Its store has tried for long enough.
                 Self::Local(door) => return door.send(request).await,
                 Self::Network(door) => match door.send(request).await {
+                    Ok(reply) if reply.is_from_between() => {
+                        may_be_done = true;
+                        DoorError::Lost(anyhow!("something in between says {}", reply.status))
+                    }
                     Ok(reply) if !reply.is_temporary => return Ok(reply),
                     Ok(reply) => {
                         may_be_done |= reply.is_outcome_unknown();

@@ -108,6 +108,7 @@ fn only_what_was_charged_is_refunded() {
         let key = request_key();
         assert!(gateway.complete(&account, &key, &sim(directive)).status >= 400);
         let id = operation(&site, &account, &key);
+        assert_eq!(site.json(&["operation", "show", &id])["status"], status);
         let said = site.cli(&["wallet", "refund", &id, "0.000001"]).failed(1);
         assert!(said.contains("was not charged: there is nothing to refund"), "{said}");
     }

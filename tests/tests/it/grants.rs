@@ -48,7 +48,10 @@ fn an_api_key_shows_everything_that_it_was_issued_with() {
             "requests_per_minute": 60, "tokens_per_minute": 90_000, "concurrency": 3,
             "spend_micros": 25_000_000, "spend_window": "month",
         },
+        "requests_per_minute": 60, "tokens_per_minute": 90_000, "concurrency": 3,
+        "spend_micros": 25_000_000, "spend_window": "month", "balance": "hidden",
         "hide_balance": true, "created_at": issued["created_at"],
+        "ends_at": "2100-01-01T00:00:00.000000Z",
         "expires_at": "2100-01-01T00:00:00.000000Z", "revoked_at": null,
         "external_id": null, "usage": "key", "edited": 0, "suspended_at": null,
     });

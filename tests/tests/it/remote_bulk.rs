@@ -71,7 +71,7 @@ fn kill_at(site: &Site, remote: &Remote<'_>, key: &str, lines: usize) {
         (text.lines().count() >= lines).then_some(())
     });
     child.kill().unwrap();
-    drop(child.wait().unwrap());
+    assert!(!child.wait().unwrap().success(), "it was not killed in time");
 }
 
 #[test]

@@ -47,9 +47,9 @@ impl From<AccountRefusal> for Problem {
     fn from(refusal: AccountRefusal) -> Self {
         use AccountRefusal as Refusal;
         let told = sentence(&refusal.to_string());
-        let about = |param: &'static str, code| Self {
+        let about = |param: &'static str, code, remedy: &str| Self {
             param: Some(param.into()),
-            ..Self::told(code, format!("{told} {}", code.message()))
+            ..Self::told(code, format!("{told} {remedy}"))
         };
         match refusal {
             Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
@@ -80,8 +80,10 @@ impl From<AccountRefusal> for Problem {
             Refusal::WebhookDisabled => Self::new(Code::WebhookDisabled),
             Refusal::TooManyWebhooks => Self::new(Code::TooManyWebhooks),
             Refusal::TooManyTests => Self::new(Code::TooManyTests),
-            Refusal::NameTaken(_) => about("name", Code::NameTaken),
-            Refusal::ExternalIdTaken(_) => about("external_id", Code::ExternalIdTaken),
+            Refusal::NameTaken(_) => about("name", Code::NameTaken, "Choose another one."),
+            Refusal::ExternalIdTaken(_) => {
+                about("external_id", Code::ExternalIdTaken, "Choose another one.")
+            }
             Refusal::EditConflict { edited } => {
                 Self { edited: Some(edited), ..Self::new(Code::EditConflict) }
             }
@@ -94,10 +96,16 @@ impl From<AccountRefusal> for Problem {
                 ),
             ),
             Refusal::WalletFull => Self::new(Code::WalletFull),
-            Refusal::InsufficientFunds { .. } => about("amount_micros", Code::InsufficientFunds),
+            Refusal::InsufficientFunds { .. } => {
+                about("amount_micros", Code::InsufficientFunds, "Take less.")
+            }
             Refusal::NothingCharged => Self::new(Code::NothingCharged),
-            Refusal::RefundTooLarge { .. } => about("amount_micros", Code::RefundTooLarge),
-            Refusal::AllowanceSpent { .. } => about("amount_micros", Code::AllowanceSpent),
+            Refusal::RefundTooLarge { .. } => {
+                about("amount_micros", Code::RefundTooLarge, "Refund less.")
+            }
+            Refusal::AllowanceSpent { .. } => {
+                about("amount_micros", Code::AllowanceSpent, "Refund less, or ask finance.")
+            }
             Refusal::EndPassed => Self::invalid("ends_at", told),
             Refusal::KeySpendUnset => Self::told(Code::BoundNotSet, told),
             Refusal::KeySpendExceeded(_) => Self::invalid("spend_micros", told),

@@ -69,7 +69,7 @@ async fn adjustments_give_and_take_for_a_reason() {
     assert_eq!(available(&world, &wallet).await, 60);
     adjust(-61).await.is_about(422, "insufficient_funds", "amount_micros");
     adjust(0).await.is_about(400, "invalid_value", "amount_micros");
-    adjust(i64::MIN).await.is_about(400, "invalid_value", "amount_micros");
+    adjust(i64::MIN).await.is_about(422, "insufficient_funds", "amount_micros");
     let bare = json!({ "wallet_id": wallet, "amount_micros": 1 });
     world.post("/adjustments", bare).await.is_about(400, "invalid_value", "reason");
     assert_eq!(available(&world, &wallet).await, 60);

@@ -47,6 +47,12 @@ impl Reply {
         serde_json::from_slice(&self.body).ok().ok_or(DoorError::NotTheApi)
     }
 
+    /// True for a failure that the API has not told, such as a 502 of a proxy: what the server did
+    /// nobody here knows.
+    pub(super) fn is_from_between(&self) -> bool {
+        self.status >= 500 && matches!(self.error(), DoorError::NotTheApi)
+    }
+
     /// True where the server does not know itself what became of the request.
     pub(super) fn is_outcome_unknown(&self) -> bool {
         self.error().is("outcome_unknown")
