@@ -52,7 +52,9 @@ pub use self::operations::OperationRecord;
 pub use self::postings::PostingRecord;
 pub use self::principal::Principal;
 pub use self::table::{Door, TABLE};
-pub use self::text::{BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
+pub use self::text::{
+    BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
+};
 pub use self::wallets::NewWallet;
 pub use self::webhooks::{EditedWebhook, NewWebhook, SecretText, ToldWebhook};
 

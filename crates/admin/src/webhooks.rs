@@ -195,7 +195,8 @@ pub(crate) async fn update(
     let description = body.description.map(|it| description(it.as_deref())).transpose()?;
     let patch = WebhookPatch { url: body.url.map(Private), kinds, description };
     let edit = EditedWebhook { patch, expected };
-    let changed = gate.accounts.edit_webhook(&principal, &request, WebhookId::from(id), edit).await?;
+    let changed =
+        gate.accounts.edit_webhook(&principal, &request, WebhookId::from(id), edit).await?;
     Ok(changed_webhook(&principal, changed))
 }
 

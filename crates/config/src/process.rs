@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::NodeName;
-use holdfast_domain::webhook::Origin;
 use holdfast_domain::secret::ServerSecret;
+use holdfast_domain::webhook::Origin;
 use holdfast_engine::CoolDown;
 use holdfast_http::Network;
 use holdfast_store::DatabaseUrl;
@@ -323,9 +323,9 @@ pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
 }
 
 pub(crate) fn webhooks(table: &Table<'_>) -> WebhooksConfig {
-    let origins = table.field("allow").and_then(|field| {
-        field.each(|item| item.parse(|text| Origin::try_from(text)))
-    });
+    let origins = table
+        .field("allow")
+        .and_then(|field| field.each(|item| item.parse(|text| Origin::try_from(text))));
     table.refuse_unknown();
     WebhooksConfig { allow: origins.unwrap_or_default() }
 }

@@ -108,8 +108,10 @@ pub(crate) fn fan_out(dialect: Dialect, events_max: u32) -> Exchange<i64, usize>
             found_in(dialect),
             places(2, events.len())
         );
-        let mark =
-            format!("UPDATE events SET is_fanned_out = TRUE WHERE seq IN ({})", places(1, events.len()));
+        let mark = format!(
+            "UPDATE events SET is_fanned_out = TRUE WHERE seq IN ({})",
+            places(1, events.len())
+        );
         let statements = vec![
             Statement::from_sql_and_values(dialect.backend(), insert, moment.chain(numbers())),
             Statement::from_sql_and_values(dialect.backend(), mark, numbers()),

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{DueDelivery, Outbox, Unavailable};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
 use holdfast_domain::webhook::{Endpoint, FinishedTry, FollowUp, TryResult};
 use holdfast_domain::{Deliveries, EventId};
-use holdfast_domain::operation::Node;
 use holdfast_wire::api::rfc3339;
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 use tokio::task::JoinSet;
@@ -210,7 +210,10 @@ impl Deliverer {
         }
         if let Err(error) = self.deliveries.give_back(&self.owner).await {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "deliveries were not given back: they wait for the end of their lease");
+            tracing::warn!(
+                error,
+                "deliveries were not given back: they wait for the end of their lease"
+            );
         }
     }
 }

@@ -163,7 +163,8 @@ fn sqlite_a_receiver_that_fails_is_tried_again_and_one_that_is_gone_is_not() {
     let (site, _account) = Site::funded(&config);
     let owner = Owner::new(&site);
     let gateway = site.serve();
-    let webhook = owner.create(&gateway, &json!({ "url": receiver.origin(), "kinds": ["wallet.low"] }));
+    let webhook =
+        owner.create(&gateway, &json!({ "url": receiver.origin(), "kinds": ["wallet.low"] }));
     let kinds = json!(["webhook.disabled"]);
     let watching = owner.create(&gateway, &json!({ "url": watcher.origin(), "kinds": kinds }));
     let execute = on_file(&site);
@@ -190,7 +191,10 @@ fn sqlite_a_receiver_that_fails_is_tried_again_and_one_that_is_gone_is_not() {
     happen(&execute, "wallet.low", 1);
     owner.wait_for(&gateway, &webhook, "dead", "gone");
     let disabled = owner.show(&gateway, &path);
-    assert_eq!((&disabled["state"], &disabled["disabled_reason"]), (&json!("disabled"), &json!("gone")));
+    assert_eq!(
+        (&disabled["state"], &disabled["disabled_reason"]),
+        (&json!("disabled"), &json!("gone"))
+    );
     let told = &watcher.wait_for(1)[0];
     let told = verified(&site, &watching["secret"], told).unwrap();
     assert_eq!(told["data"], json!({ "webhook_id": webhook["id"], "reason": "gone" }));

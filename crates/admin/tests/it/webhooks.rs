@@ -96,7 +96,10 @@ async fn a_disabled_webhook_is_not_tested_and_no_webhook_seven_times_a_minute() 
     let listed = world.get(&path(&made, "/deliveries?limit=4")).await.json();
     assert_eq!((listed["data"].as_array().unwrap().len(), &listed["has_more"]), (4, &json!(true)));
     let disabled = world.post(&path(&made, "/disable"), json!({ "reason": "moves" })).await.json();
-    assert_eq!((&disabled["state"], &disabled["disabled_reason"]), (&json!("disabled"), &json!("asked")));
+    assert_eq!(
+        (&disabled["state"], &disabled["disabled_reason"]),
+        (&json!("disabled"), &json!("asked"))
+    );
     world.post(&test, json!({})).await.is_error(409, "webhook_disabled");
     let event = first.json()["event_id"].as_str().unwrap().to_owned();
     let resend = path(&made, &format!("/deliveries/{event}/resend"));

@@ -316,11 +316,7 @@ fn changed(before: &WebhookRecord, mut after: WebhookRecord) -> AccountEffect {
     }
     after.edited = before.edited.saturating_add(1);
     let changes = after.changes_from(Some(before));
-    AccountEffect::done(
-        vec![AccountWrite::Webhook(WebhookWrite::Update(after))],
-        thing,
-        changes,
-    )
+    AccountEffect::done(vec![AccountWrite::Webhook(WebhookWrite::Update(after))], thing, changes)
 }
 
 fn sent(of: &WebhookRecord, write: WebhookWrite, change: FieldChange) -> AccountEffect {
@@ -334,9 +330,10 @@ impl WebhookRecord {
 
     fn fields(&self) -> Vec<(&'static str, Option<String>)> {
         let digest = blake3::hash(self.url.as_bytes()).to_hex();
-        let kinds = self.kinds.as_ref().map(|kinds| {
-            kinds.iter().map(|kind| kind.label()).collect::<Vec<_>>().join(",")
-        });
+        let kinds = self
+            .kinds
+            .as_ref()
+            .map(|kinds| kinds.iter().map(|kind| kind.label()).collect::<Vec<_>>().join(","));
         let (disabled_at, reason) = self.disabled.unzip();
         vec![
             ("wallet_id", self.wallet.map(|id| id.to_string())),

@@ -22,7 +22,8 @@ const UPDATE: &str = "UPDATE webhooks SET url = $2, kinds = $3, description = $4
         ELSE dead_in_a_row END,
     disabled_at = $10, disabled_reason = $11 WHERE id = $1";
 /// On its way to one webhook alone: nobody else fans it out.
-const INSERT_EVENT: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data, is_fanned_out)
+const INSERT_EVENT: &str =
+    "INSERT INTO events (id, kind, wallet_id, created_at, data, is_fanned_out)
     VALUES ($1, $2, $3, $4, $5, TRUE)";
 const INSERT_DELIVERY: &str = "INSERT INTO deliveries (event_seq, webhook_id, state, next_at,
     created_at) SELECT e.seq, $2, 'pending', $3, $3 FROM events AS e WHERE e.id = $1";
@@ -124,7 +125,8 @@ pub(super) fn statements(dialect: Dialect, write: &WebhookWrite) -> Vec<Statemen
         WebhookWrite::Update(record) => vec![update(dialect, record)],
         WebhookWrite::InsertTest { event, webhook, wallet, at } => {
             let data = format!(r#"{{"webhook_id":"{webhook}"}}"#);
-            let event_row = insert_event(dialect, *event, *wallet, (EventKind::WebhookTest, data), *at);
+            let event_row =
+                insert_event(dialect, *event, *wallet, (EventKind::WebhookTest, data), *at);
             let binds = [blob(event.to_bytes()), blob(webhook.to_bytes()), at.as_micros().into()];
             vec![event_row, dialect.statement(INSERT_DELIVERY, binds)]
         }

@@ -21,7 +21,8 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS];
+pub(super) const MIGRATIONS: &[Migration] =
+    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS];
 
 const LEDGER: Migration = Migration {
     version: 1,

@@ -20,8 +20,9 @@ impl Postgres {
         let written = self.errands.write(move |connection, now| {
             Box::pin(async move {
                 let (sql, values) = parts(read(now));
-                let rows =
-                    sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(&mut *connection).await?;
+                let rows = sqlx::query_with(AssertSqlSafe(sql), values)
+                    .fetch_all(&mut *connection)
+                    .await?;
                 let found: Result<Vec<R>, BadRow> = rows
                     .into_iter()
                     .map(|cells| row(&mut Cells::new(&QueryResult::from(cells))))

@@ -142,8 +142,10 @@ async fn a_webhook_is_told_what_it_wants_and_may_know(home: &impl Home) {
     let silent = create(home, None, None).await;
     act(home, WebhookAction::Disable(silent)).await.unwrap();
     let mut raw = Raw::open(home).await;
-    raw.run("INSERT INTO events (id, kind, created_at, data) VALUES (randomblob(16), 'early', 1, '{}')")
-        .await;
+    raw.run(
+        "INSERT INTO events (id, kind, created_at, data) VALUES (randomblob(16), 'early', 1, '{}')",
+    )
+    .await;
     happen(&mut raw, WalletCredited, Some("own")).await;
     happen(&mut raw, WalletLow, Some("other")).await;
     happen(&mut raw, ApiKeyIssued, None).await;
@@ -221,7 +223,10 @@ async fn a_delivery_goes_on_with_another_owner_when_the_lease_has_ended(home: &i
     assert_eq!(done, Some(FollowUp::Delivered));
     assert_eq!(finish(home, &second, &taken[0], TryResult::Answered(500)).await, None);
     let kept = &deliveries(home, webhook).await[0];
-    assert_eq!((kept.state, kept.tries, kept.last_status), (DeliveryState::Delivered, 1, Some(204)));
+    assert_eq!(
+        (kept.state, kept.tries, kept.last_status),
+        (DeliveryState::Delivered, 1, Some(204))
+    );
     assert!(kept.finished_at.is_some() && kept.next_at.is_none());
 }
 
