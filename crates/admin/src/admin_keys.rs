@@ -15,6 +15,7 @@ use crate::error::Problem;
 use crate::gate::Gate;
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
 use crate::rotation::RotationBody;
+use crate::value::schema::{NameText, ReasonText};
 use crate::value::{Moment, RoleLabel, parse, parse_some};
 
 /// An admin key that was issued or rotated.
@@ -88,12 +89,14 @@ impl fmt::Debug for AdminKeyView {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AdminKeyDraft {
     /// 1 to 64 printable characters, not like an id; unique among the keys in force.
+    #[schema(value_type = NameText)]
     name: String,
     role: RoleLabel,
     /// The one wallet of a holder's role; none for any other.
     #[schema(format = "uuid")]
     wallet_id: Option<String>,
     ends_at: Option<Moment>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 

@@ -90,7 +90,7 @@ pub(super) async fn list(
         let api_key = api_key_name.unwrap_or_else(|| operation.api_key.to_string());
         rows.push(row(&operation, situation, api_key));
     };
-    let page = |request| store.operations(filter, request);
+    let page = |request| store.operations(filter.clone(), request);
     let is_cut = pages::read(Order::Newest, limit, page, add).await;
     let is_cut = is_cut.context("operations were not listed")?;
     output.list(&views, COLUMNS, &rows)?;
