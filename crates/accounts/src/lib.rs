@@ -228,7 +228,7 @@ impl Accounts {
         if request.reason.is_none() {
             return Err(AccountsError::Invalid {
                 field: "reason",
-                message: format!("{use_case} wants a reason: say why"),
+                message: format!("say why: {use_case} wants a reason"),
             });
         }
         Ok(())

@@ -20,7 +20,8 @@ fn is_printable(text: &str, chars_max: usize) -> bool {
 pub struct Name(String);
 
 impl Name {
-    const CHARS_MAX: usize = 64;
+    /// Characters that it has at most.
+    pub const CHARS_MAX: usize = 64;
 
     /// The text.
     #[must_use]
@@ -105,6 +106,9 @@ macro_rules! texts {
         pub struct $name(String);
 
         impl $name {
+            /// Characters that it has at most.
+            pub const CHARS_MAX: usize = $chars_max;
+
             /// The text.
             #[must_use]
             pub fn as_str(&self) -> &str {
@@ -116,10 +120,10 @@ macro_rules! texts {
             type Err = BadText;
 
             fn from_str(text: &str) -> Result<Self, BadText> {
-                if is_printable(text, $chars_max) {
+                if is_printable(text, Self::CHARS_MAX) {
                     Ok(Self(text.to_owned()))
                 } else {
-                    Err(BadText { what: $what, chars_max: $chars_max })
+                    Err(BadText { what: $what, chars_max: Self::CHARS_MAX })
                 }
             }
         }

@@ -16,6 +16,7 @@ use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
 use crate::rotation::RotationBody;
+use crate::value::schema::{NameText, ReasonText};
 use crate::value::{AdminKeyStateLabel, Moment, RoleLabel, parse, parse_some};
 
 /// An admin key that was issued or rotated.
@@ -140,6 +141,7 @@ pub(crate) struct AdminKeyQuery {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AdminKeyDraft {
     /// 1 to 64 printable characters, not like an id; unique among the keys in force.
+    #[schema(value_type = NameText)]
     name: String,
     role: RoleLabel,
     /// The one wallet of a holder's role; none for any other.
@@ -149,6 +151,7 @@ pub(crate) struct AdminKeyDraft {
     /// The end in seconds from now; not both.
     #[schema(minimum = 1)]
     ends_in_seconds: Option<u64>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 

@@ -28,6 +28,7 @@ use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::rotation::RotationBody;
+use crate::value::schema::ReasonGiven;
 use crate::value::{ApiKeyStateLabel, parse, parse_some};
 
 /// Filters of a list of API keys, and its page.
@@ -47,6 +48,7 @@ pub(crate) struct ApiKeyQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 
@@ -171,7 +173,7 @@ pub(crate) async fn update(
         ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
         ChangeHeader,
     ),
-    request_body = ReasonBody,
+    request_body = ReasonGiven,
     responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
 )]
 /// Stops new runs of an API key; a reason is wanted.

@@ -138,7 +138,11 @@ impl IntoParams for IfMatchHeader {
             .parameter_in(ParameterIn::Header)
             .required(Required::False)
             .description(Some("The `ETag` that was shown: the edit is refused if it has changed."))
-            .schema(Some(ObjectBuilder::new().schema_type(Type::String)));
+            .schema(Some(
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .pattern(Some(r#"^(\*|"[0-9]{1,9}")$"#)),
+            ));
         vec![header.build()]
     }
 }

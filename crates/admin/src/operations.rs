@@ -5,8 +5,9 @@ mod view;
 
 use axum::extract::State;
 use holdfast_accounts::{OperationRecord, Outcome, Principal, Reference};
-use holdfast_domain::listing::{OperationFilter, Period};
-use holdfast_domain::{ApiKeyId, OperationId, RequestKey, WalletId};
+use holdfast_domain::listing::{ChargeRange, OperationFilter, Period};
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::{ApiKeyId, Micros, OperationId, RequestKey, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -14,11 +15,12 @@ use uuid::Uuid;
 use self::view::{OperationView, Sight};
 use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
-use crate::error::{Code, Problem};
+use crate::error::{Code, Problem, sentence};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeRequest, Id, Params, ReasonBody};
-use crate::value::{Moment, ScopeLabel, parse, parse_some};
+use crate::value::schema::ReasonGiven;
+use crate::value::{Moment, ScopeLabel, StatusLabel, parse, parse_some};
 
 /// Filters of a list of operations, and its page. All filters apply.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -44,10 +46,23 @@ pub(crate) struct OperationQuery {
     /// The moment after the last one of creation.
     #[param(inline)]
     created_to: Option<Moment>,
+    /// Operations of this model.
+    #[param(pattern = "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$")]
+    model: Option<String>,
+    /// Operations in this status.
+    #[param(inline)]
+    status: Option<StatusLabel>,
+    /// Completed operations with at least this charge.
+    #[param(minimum = 0)]
+    charge_from_micros: Option<i64>,
+    /// Completed operations with less than this charge.
+    #[param(minimum = 0)]
+    charge_to_micros: Option<i64>,
     /// Rows on the page: 1 to 200, 50 where it is missing.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 
@@ -58,6 +73,9 @@ struct Filters {
     api_key: Option<String>,
     scope: Option<ScopeLabel>,
     created: [Option<Moment>; 2],
+    model: Option<String>,
+    status: Option<StatusLabel>,
+    charge: [Option<i64>; 2],
 }
 
 type Result<T> = std::result::Result<T, Problem>;
@@ -83,15 +101,24 @@ pub(crate) async fn list(
         api_key: api_key.map(|id| id.to_string()),
         scope: query.scope,
         created: [query.created_from, query.created_to],
+        model: query.model,
+        status: query.status,
+        charge: [query.charge_from_micros, query.charge_to_micros],
     };
     let list = ListId::new("operations", &filters);
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
+    let model = filters.model.as_deref().map(|id| PublicModelId::try_from(id)).transpose();
+    let model = model.map_err(|error| Problem::invalid("model", sentence(&error.to_string())))?;
+    let [charge_from, charge_to] = filters.charge.map(|micros| micros.map(Micros::new));
     let filter = OperationFilter {
         scope: query.scope.map(Into::into).unwrap_or_default(),
         wallet,
         api_key,
         created: Period { from, to },
+        model,
+        status: query.status.map(Into::into),
+        charge: ChargeRange { from: charge_from, to: charge_to },
     };
     let page = gate.accounts.operations(&principal, filter, page).await?;
     let sight = Sight::of(principal.role);
@@ -109,6 +136,10 @@ async fn find(
         || query.scope.is_some()
         || query.created_from.is_some()
         || query.created_to.is_some()
+        || query.model.is_some()
+        || query.status.is_some()
+        || query.charge_from_micros.is_some()
+        || query.charge_to_micros.is_some()
         || query.cursor.is_some();
     let Some(api_key) = query.api_key_id.as_deref().filter(|_id| !others) else {
         let message = "Send request_key with api_key_id, and with no other filter.";
@@ -151,7 +182,7 @@ pub(crate) async fn show(
         ("id" = String, Path, description = "Id of the operation.", format = "uuid"),
         ChangeHeader,
     ),
-    request_body = ReasonBody,
+    request_body = ReasonGiven,
     responses((status = 200, description = "The operation.", body = OperationView), Errors)
 )]
 /// Asks a running operation to end; a reason is wanted. One that has ended stays as it is.

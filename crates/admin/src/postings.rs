@@ -25,6 +25,7 @@ use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
+use crate::value::schema::{ExternalIdText, NoteText, ReasonText, SourceText};
 use crate::value::{Moment, parse, parse_some};
 use crate::wallets::WalletView;
 
@@ -139,14 +140,18 @@ pub(crate) struct PostingQuery {
 pub(crate) struct DepositDraft {
     #[schema(format = "uuid")]
     wallet_id: String,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     amount_micros: i64,
     /// System that the payment came through, like `stripe`: 1 to 32 printable characters.
+    #[schema(value_type = SourceText)]
     source: String,
     /// Id of the payment there, unique for ever with its `source`: 1 to 128 printable characters.
+    #[schema(value_type = ExternalIdText)]
     external_reference: String,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
     /// Note, like the number of an invoice: 1 to 200 printable characters.
+    #[schema(value_type = Option<NoteText>)]
     note: Option<String>,
 }
 
@@ -159,7 +164,9 @@ pub(crate) struct AdjustmentDraft {
     /// Amount that is given, or, below zero, taken.
     amount_micros: i64,
     /// Reason, which is part of the posting: 1 to 200 printable characters.
+    #[schema(value_type = ReasonText)]
     reason: String,
+    #[schema(value_type = Option<NoteText>)]
     note: Option<String>,
 }
 
@@ -170,9 +177,11 @@ pub(crate) struct RefundDraft {
     #[schema(format = "uuid")]
     operation_id: String,
     /// Part of the operation's charge.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     amount_micros: i64,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
+    #[schema(value_type = Option<NoteText>)]
     note: Option<String>,
 }
 

@@ -28,6 +28,7 @@ use uuid::Uuid;
 
 use crate::error::{Code, Problem};
 use crate::value::parse_some;
+use crate::value::schema::ReasonText;
 
 /// Largest body, in bytes.
 pub(crate) const BODY_MAX: usize = 1 << 20;
@@ -112,6 +113,7 @@ pub(crate) trait ChangeBody: DeserializeOwned + Serialize + Send {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReasonBody {
     /// Reason of the change, for the trail: 1 to 200 printable characters.
+    #[schema(value_type = Option<ReasonText>)]
     pub(crate) reason: Option<String>,
 }
 
@@ -176,7 +178,7 @@ fn request_key(headers: &HeaderMap) -> Result<CommandKey, Problem> {
     canonical.map(CommandKey::from).ok_or_else(|| Problem::new(Code::IdempotencyKeyMalformed))
 }
 
-/// Reads a JSON body. Nothing at all is an object without members.
+/// Reads a JSON body. Nothing at all, or `null`, is an object without members.
 async fn read_body<T: DeserializeOwned>(
     headers: &HeaderMap,
     body: axum::body::Body,
@@ -188,7 +190,7 @@ async fn read_body<T: DeserializeOwned>(
     if !is_json(headers) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
-    from_json(&bytes)
+    if bytes.trim_ascii() == b"null" { from_json(b"{}") } else { from_json(&bytes) }
 }
 
 async fn collect(body: axum::body::Body) -> Result<Bytes, Problem> {

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::error::Problem;
 use crate::request::ChangeBody;
+use crate::value::schema::ReasonText;
 
 /// Time that the earlier credentials stay, where the request says none.
 const GRACE_SECONDS: u64 = 24 * 3_600;
@@ -19,8 +20,9 @@ const GRACE_SECONDS_MAX: u64 = 36_525 * 86_400;
 pub(crate) struct RotationBody {
     /// Time that the earlier credentials are still accepted, in seconds; a day where it is missing.
     #[serde(default = "grace_seconds")]
-    #[schema(required = false, minimum = 0)]
+    #[schema(required = false, minimum = 0, maximum = 3_155_760_000_u64)]
     grace_seconds: u64,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 

@@ -9,6 +9,8 @@
 //!
 //! What cannot stand is an `invalid_value` that names its member.
 
+pub(crate) mod schema;
+
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
@@ -19,6 +21,7 @@ use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::listing::{AdminKeyState, ApiKeyState, Scope};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::offer::RouteHealth;
+use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::api::rfc3339;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -202,6 +205,8 @@ labels! {
     JobKindLabel for JobKind { Verification }
     /// State of a job.
     JobStateLabel for JobState { Queued, Running, Done, Failed }
+    /// Status of an operation.
+    StatusLabel for OperationStatus { Leased, Recorded, Open, Completed, Refused, Abandoned }
     /// Role of an admin key.
     RoleLabel for Role {
         Owner, Operator, Finance, Support, Auditor, HolderAdmin, HolderDeveloper, HolderViewer
@@ -235,6 +240,9 @@ mod tests {
         }
         for balance in BalanceVisibility::ALL {
             assert_eq!(label(BalanceLabel::from(balance)), balance.label());
+        }
+        for status in OperationStatus::ALL {
+            assert_eq!(label(StatusLabel::from(status)), status.label());
         }
         for usage in UsageScope::ALL {
             assert_eq!(label(UsageLabel::from(usage)), usage.label());

@@ -20,6 +20,7 @@ use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonGiven, ReasonText};
 use crate::value::{Moment, WindowLabel, amount, edited_spend, parse, parse_some, present, spend};
 
 const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
@@ -94,16 +95,20 @@ impl From<WalletRecord> for WalletView {
 #[serde(deny_unknown_fields)]
 pub(crate) struct WalletDraft {
     /// 1 to 64 printable characters, not like an id.
+    #[schema(value_type = NameText)]
     name: String,
     /// ISO 4217, like `USD`.
+    #[schema(value_type = CurrencyText)]
     currency: String,
     /// 1 to 128 printable characters.
+    #[schema(value_type = Option<ExternalIdText>)]
     external_id: Option<String>,
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 1_000_000_000_000_000_u64)]
     low_balance_micros: Option<i64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     key_spend_micros: Option<i64>,
     key_spend_window: Option<WindowLabel>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -119,19 +124,21 @@ impl ChangeBody for WalletDraft {
 #[expect(clippy::option_option, reason = "an edit tells absent from null")]
 pub(crate) struct WalletEdit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameText>)]
     name: Option<String>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ExternalIdText>)]
     external_id: Option<Option<String>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>, minimum = 0)]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 1_000_000_000_000_000_u64)]
     low_balance_micros: Option<Option<i64>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>, minimum = 1)]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     key_spend_micros: Option<Option<i64>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<WindowLabel>)]
     key_spend_window: Option<Option<WindowLabel>>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -145,6 +152,7 @@ impl ChangeBody for WalletEdit {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WalletClosing {
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -171,6 +179,7 @@ pub(crate) struct WalletQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 
@@ -282,7 +291,7 @@ pub(crate) async fn update(
         ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
         ChangeHeader,
     ),
-    request_body = ReasonBody,
+    request_body = ReasonGiven,
     responses((status = 200, description = "The wallet.", body = WalletView), Errors)
 )]
 /// Stops new runs of a wallet; a reason is wanted.

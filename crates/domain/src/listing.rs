@@ -11,16 +11,16 @@
 //! committed: a walk from the oldest row may pass by one that is being added beside a higher number,
 //! so whoever exports rows ends some time before now.
 //!
-//! A filter that no index serves (the API key or the time of an operation, all of an API key's, the
-//! balance of a wallet, which each operation moves) is
-//! applied to [`ROWS_READ_MAX`] numbers a page: such a page may have few rows or none, and a next
-//! one nevertheless.
+//! A filter that no index serves (an operation's time, model, status or charge, all of an API key's,
+//! the balance of a wallet, which each operation moves) is applied to [`ROWS_READ_MAX`] rows a page:
+//! such a page may have few rows or none, and a next one nevertheless.
 
 use crate::account::{ActorId, PostingDetails, Thing, UseCase};
 use crate::audit::TrailRow;
 use crate::credential::ApiKey;
 use crate::ledger::Posting;
-use crate::operation::{Lease, Operation};
+use crate::model::PublicModelId;
+use crate::operation::{Lease, Operation, OperationStatus};
 use crate::secret::ServerSecretId;
 use crate::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
 
@@ -147,7 +147,7 @@ pub struct ApiKeyListing {
 }
 
 /// Filter of a list of operations. All parts of it apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OperationFilter {
     /// Operations that the list is of.
     pub scope: Scope,
@@ -159,6 +159,21 @@ pub struct OperationFilter {
     /// moments: after the database's clock was set back by more than half a minute, operations of
     /// around that time may be left out.
     pub created: Period,
+    /// Model of all operations in the list.
+    pub model: Option<PublicModelId>,
+    /// Status of all operations in the list.
+    pub status: Option<OperationStatus>,
+    /// Charges of all operations in the list, which are completed ones then.
+    pub charge: ChargeRange,
+}
+
+/// Range of charges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChargeRange {
+    /// The least of them.
+    pub from: Option<Micros>,
+    /// An amount that all of them are below.
+    pub to: Option<Micros>,
 }
 
 /// Scope of a list of operations.
@@ -283,7 +298,10 @@ impl OperationFilter {
     /// True where no index leads to the rows: they are few among those that are read.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
-        let is_filtered = self.api_key.is_some() || self.created != Period::default();
+        let is_filtered = self.created != Period::default()
+            || self.model.is_some()
+            || self.status.is_some()
+            || self.charge != ChargeRange::default();
         is_filtered && self.scope == Scope::All
     }
 }

@@ -19,6 +19,7 @@
 mod change;
 mod decide;
 mod event;
+mod status;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use std::time::Duration;
 pub use self::change::{Admission, Change, Effect, GenerationStart, Receipt, Transition};
 pub use self::decide::{Refusal, decide};
 pub use self::event::{Claim, Disown, Event, Finish, SendStatus};
+pub use self::status::OperationStatus;
 use crate::billing::UsageRecord;
 use crate::limits::{CounterMove, Reservation};
 use crate::model::{FingerprintTerms, PublicModelId};
@@ -165,17 +167,23 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// The status that it is.
+    #[must_use]
+    pub const fn status(&self) -> OperationStatus {
+        match self {
+            Self::Leased => OperationStatus::Leased,
+            Self::Recorded(_) => OperationStatus::Recorded,
+            Self::Open => OperationStatus::Open,
+            Self::Completed { .. } => OperationStatus::Completed,
+            Self::Refused { .. } => OperationStatus::Refused,
+            Self::Abandoned { .. } => OperationStatus::Abandoned,
+        }
+    }
+
     /// The name in rows and answers.
     #[must_use]
     pub const fn label(&self) -> &'static str {
-        match self {
-            Self::Leased => "leased",
-            Self::Recorded(_) => "recorded",
-            Self::Open => "open",
-            Self::Completed { .. } => "completed",
-            Self::Refused { .. } => "refused",
-            Self::Abandoned { .. } => "abandoned",
-        }
+        self.status().label()
     }
 
     /// True while the hold reserves funds.

@@ -172,13 +172,13 @@ fn what_is_sent_is_described_and_of_completions_nothing_else() {
 }
 
 /// A tool that stands beside the Python that the task runner has prepared.
-fn tool(name: &str, world: &World) -> Command {
+pub(crate) fn tool(name: &str, site: &Site) -> Command {
     let mut command = Command::new(given("HOLDFAST_TEST_PYTHON").with_file_name(name));
-    command.current_dir(world.site.folder()).env("NO_PROXY", "127.0.0.1");
+    command.current_dir(site.folder()).env("NO_PROXY", "127.0.0.1");
     command
 }
 
-fn script(name: &str) -> String {
+pub(crate) fn script(name: &str) -> String {
     format!("{}/clients/python/{name}.py", env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -187,17 +187,17 @@ fn python_finds_the_description_valid() {
     let world = world();
     let answer = world.gateway.send(&Request::get("/openapi.json"));
     world.site.write("openapi.json", answer.text());
-    let said = Ran::of(tool("openapi-spec-validator", &world).arg("openapi.json")).ok();
+    let said = Ran::of(tool("openapi-spec-validator", &world.site).arg("openapi.json")).ok();
     assert_eq!(said.trim(), "openapi.json: OK");
     world.site.write("openapi.json", &answer.text().replace("\"responses\"", "\"answers\""));
-    let broken = Ran::of(tool("openapi-spec-validator", &world).arg("openapi.json"));
+    let broken = Ran::of(tool("openapi-spec-validator", &world.site).arg("openapi.json"));
     assert_ne!(broken.code, Some(0), "it looks");
 }
 
 #[test]
 fn python_finds_the_page_s_style_allowed_and_nothing_else() {
     let world = world();
-    let mut python = tool("python", &world);
+    let mut python = tool("python", &world.site);
     let said = Ran::of(python.arg(script("page")).env("HOLDFAST_URL", world.gateway.base_url()));
     let policy = "default-src 'none'; style-src 'sha256-THE_STYLE'; base-uri 'none'; \
                   form-action 'none'; frame-ancestors 'none'";
@@ -211,7 +211,7 @@ fn python_finds_the_page_s_style_allowed_and_nothing_else() {
 fn python_finds_that_the_gateway_keeps_to_its_description() {
     let world = world();
     let url = format!("http://{}/openapi.json", world.gateway.address());
-    let mut tester = tool("schemathesis", &world);
+    let mut tester = tool("schemathesis", &world.site);
     tester
         .args(["run", &url, "--checks", "all", "--phases", "examples,coverage,fuzzing"])
         .args(["--max-examples", "10", "--seed", "1", "--continue-on-failure", "--workers", "1"])

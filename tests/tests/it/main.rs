@@ -9,6 +9,7 @@
 
 mod admin;
 mod administration;
+mod administration_described;
 mod answers;
 mod beside;
 mod between_turns;

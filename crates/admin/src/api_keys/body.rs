@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 
 use crate::error::Problem;
 use crate::request::ChangeBody;
+use crate::value::schema::{ExternalIdText, ModelText, NameText, ReasonText};
 use crate::value::{
     BalanceLabel, Moment, UsageLabel, WindowLabel, count, edited_spend, models, parse_some,
     present, spend,
@@ -32,18 +33,21 @@ type Result<T> = std::result::Result<T, Problem>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApiKeyOrder {
     /// 1 to 64 printable characters, not like an id; one is made up where it is missing.
+    #[schema(value_type = Option<NameText>)]
     name: Option<String>,
+    #[schema(value_type = Option<ExternalIdText>)]
     external_id: Option<String>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     requests_per_minute: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     tokens_per_minute: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     concurrency: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     spend_micros: Option<i64>,
     spend_window: Option<WindowLabel>,
     /// Models that it may use; all of them where it is missing.
+    #[schema(value_type = Option<Vec<ModelText>>, min_items = 1)]
     models: Option<Vec<String>>,
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
@@ -86,17 +90,20 @@ pub(crate) struct ApiKeyDraft {
     /// Wallet that pays.
     #[schema(format = "uuid")]
     pub(super) wallet_id: String,
+    #[schema(value_type = Option<NameText>)]
     name: Option<String>,
+    #[schema(value_type = Option<ExternalIdText>)]
     external_id: Option<String>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     requests_per_minute: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     tokens_per_minute: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     concurrency: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     spend_micros: Option<i64>,
     spend_window: Option<WindowLabel>,
+    #[schema(value_type = Option<Vec<ModelText>>, min_items = 1)]
     models: Option<Vec<String>>,
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
@@ -104,6 +111,7 @@ pub(crate) struct ApiKeyDraft {
     #[schema(minimum = 1)]
     pub(super) ends_in_seconds: Option<u64>,
     /// Reason, which is wanted of everybody but the wallet's holder.
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -145,6 +153,7 @@ pub(crate) struct ApiKeyBulk {
     #[schema(min_items = 1, max_items = 100)]
     pub(super) keys: Vec<ApiKeyOrder>,
     /// Reason, which is wanted of everybody but the wallet's holder.
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -162,27 +171,28 @@ impl ChangeBody for ApiKeyBulk {
 #[expect(clippy::option_option, reason = "an edit tells absent from null")]
 pub(crate) struct ApiKeyEdit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<NameText>)]
     name: Option<String>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ExternalIdText>)]
     external_id: Option<Option<String>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>, minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     requests_per_minute: Option<Option<u64>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>, minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     tokens_per_minute: Option<Option<u64>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>, minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     concurrency: Option<Option<u64>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>, minimum = 1)]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     spend_micros: Option<Option<i64>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<WindowLabel>)]
     spend_window: Option<Option<WindowLabel>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<ModelText>>, min_items = 1)]
     models: Option<Option<Vec<String>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     balance: Option<BalanceLabel>,
@@ -195,6 +205,7 @@ pub(crate) struct ApiKeyEdit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub(super) ends_in_seconds: Option<u64>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 

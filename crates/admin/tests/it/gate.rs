@@ -86,7 +86,7 @@ async fn bodies_are_json_of_a_bounded_size_and_known_members() {
         ("{", "invalid_json"),
         ("[1]", "invalid_json"),
         ("[\"a\",\"USD\",null,null,null,null,null]", "invalid_json"),
-        ("null", "invalid_json"),
+        ("null", "invalid_value"),
         ("{} {}", "invalid_value"),
         ("{\"name\":\"a\",\"currency\":\"USD\"} x", "invalid_json"),
     ] {

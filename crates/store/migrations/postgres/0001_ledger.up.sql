@@ -211,6 +211,7 @@ CREATE TABLE operations (
 
 -- No two entries are alike, so there is nothing to fold together.
 CREATE INDEX operations_of_wallet ON operations (wallet_id, seq) WITH (deduplicate_items = off);
+CREATE INDEX operations_of_api_key ON operations (api_key_id, seq) WITH (deduplicate_items = off);
 -- Made last: where the table is so small that all indices cost the same, the planner takes the youngest,
 -- and its choice is kept while the table grows.
 ALTER TABLE operations ADD PRIMARY KEY (seq);

@@ -161,6 +161,7 @@ CREATE TABLE operations (
 -- Numbers are compared faster than labels, and what is read of this index is all of it.
 CREATE INDEX operations_active ON operations (seq) WHERE phase IN ('leased', 'recorded');
 CREATE INDEX operations_of_wallet ON operations (wallet_id);
+CREATE INDEX operations_of_api_key ON operations (api_key_id);
 
 -- Triggers on columns that the hot updates do not set cost those nothing.
 CREATE TRIGGER operations_keep_binding

@@ -95,7 +95,7 @@ pub(super) async fn postings(
         }
         None => {
             let all = numbers::<posting::Entity>(db, Column::Seq).await?;
-            sparse_page(db, rows, Column::Seq, all, request).await?
+            sparse_page(db, [rows, posting::Entity::find()], Column::Seq, all, request).await?
         }
     };
     let ids = found.rows.iter().map(|row| row.posting.id.to_bytes().to_vec());
@@ -151,7 +151,7 @@ pub(super) async fn trail(
     let is_sparse = thing.is_none() && (actor.is_some() || use_case.is_some());
     let found: Page<TrailRow> = if is_sparse {
         let all = numbers::<audit::Entity>(db, Column::Seq).await?;
-        sparse_page(db, rows, Column::Seq, all, request).await?
+        sparse_page(db, [rows, audit::Entity::find()], Column::Seq, all, request).await?
     } else {
         page(db, rows, Column::Seq, request).await?
     };

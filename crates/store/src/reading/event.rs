@@ -42,6 +42,6 @@ async fn events(
     };
     // No index leads from a kind to its events.
     let all = numbers::<Entity>(db, Column::Seq).await?;
-    let of_kind = events.filter(Column::Kind.eq(kind.label()));
-    sparse_page(db, of_kind, Column::Seq, all, request).await
+    let of_kind = events.clone().filter(Column::Kind.eq(kind.label()));
+    sparse_page(db, [of_kind, events], Column::Seq, all, request).await
 }

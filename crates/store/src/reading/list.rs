@@ -150,7 +150,7 @@ async fn wallets(
     }
     // No index over balances: each operation would have to move its wallet in it.
     let all = numbers::<wallet::Entity>(db, Column::Seq).await?;
-    sparse_page(db, wallets, Column::Seq, all, request).await
+    sparse_page(db, [wallets, wallet::Entity::find()], Column::Seq, all, request).await
 }
 
 async fn api_keys(
@@ -183,7 +183,7 @@ async fn api_keys(
     } else {
         // No index leads from a wallet or a state to its keys.
         let all = numbers::<api_key::Entity>(db, Column::Seq).await?;
-        sparse_page(db, keys, Column::Seq, all, request).await?
+        sparse_page(db, [keys, api_key::Entity::find()], Column::Seq, all, request).await?
     };
     // In the moment of the keys: none is shown with a credential that was made after it was read.
     let ids = found.rows.iter().map(|key| key.id.to_bytes().to_vec());

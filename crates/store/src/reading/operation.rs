@@ -36,10 +36,10 @@ pub(super) async fn operations(
     // Before the rows: on SQLite a lease that is renewed meanwhile is in them, and on a server the clock
     // and the rows are of one snapshot. None is shown as over too early.
     let now = db.now().await?;
-    let select = select(db.dialect(), filter, now);
+    let select = select(db.dialect(), &filter, now);
     let found: Page<OperationRow> = if filter.is_sparse() {
         let numbers = created_in(db, filter.created).await?;
-        sparse_page(db, select, Column::Seq, numbers, request).await?
+        sparse_page(db, [select, indexed(&filter)], Column::Seq, numbers, request).await?
     } else {
         page(db, select, Column::Seq, request).await?
     };
@@ -53,8 +53,18 @@ pub(super) async fn operations(
     Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
 }
 
+/// Operations that an index leads to, in the order of their numbers: of an API key, of a wallet, all.
+pub(super) fn indexed(filter: &OperationFilter) -> Select<Entity> {
+    let all = Entity::find();
+    match (filter.api_key, filter.wallet) {
+        (Some(api_key), _) => all.filter(Column::ApiKeyId.eq(api_key.to_bytes().to_vec())),
+        (None, Some(wallet)) => all.filter(Column::WalletId.eq(wallet.to_bytes().to_vec())),
+        (None, None) => all,
+    }
+}
+
 /// Every column that [`OperationRow`] reads, of what the filter lets through.
-pub(super) fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) -> Select<Entity> {
+pub(super) fn select(dialect: Dialect, filter: &OperationFilter, now: Timestamp) -> Select<Entity> {
     let is_stale = Condition::any()
         .add(Column::Phase.eq("recorded"))
         .add(node::Column::Name.is_null())
@@ -72,21 +82,32 @@ pub(super) fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) 
         .join(JoinType::LeftJoin, Relation::Node.def())
         .join(JoinType::LeftJoin, Relation::ApiKey.def())
         .apply_if(filter.wallet, |all, id| {
-            let of = || Column::WalletId.into_expr();
-            // Few run, and an index of wallets would lead through all that this one ever had:
-            // SQLite would take it, if it saw the column by itself.
-            let hidden = || Expr::from(Func::coalesce([of(), of()]));
-            let wallet = if filter.scope == Scope::All { of() } else { hidden() };
-            all.filter(wallet.eq(id.to_bytes().to_vec()))
+            let is_led_by = filter.scope == Scope::All && filter.api_key.is_none();
+            all.filter(led_by(Column::WalletId, is_led_by).eq(id.to_bytes().to_vec()))
         })
-        .apply_if(filter.api_key, |all, id| all.filter(Column::ApiKeyId.eq(id.to_bytes().to_vec())))
+        .apply_if(filter.api_key, |all, id| {
+            let is_led_by = filter.scope == Scope::All;
+            all.filter(led_by(Column::ApiKeyId, is_led_by).eq(id.to_bytes().to_vec()))
+        })
         .apply_if(from, |all, from| all.filter(Column::CreatedAt.gte(from.as_micros())))
-        .apply_if(to, |all, to| all.filter(Column::CreatedAt.lt(to.as_micros())));
+        .apply_if(to, |all, to| all.filter(Column::CreatedAt.lt(to.as_micros())))
+        .apply_if(filter.model.as_ref(), |all, id| all.filter(Column::Model.eq(id.to_string())))
+        .apply_if(filter.status, |all, status| all.filter(Column::Phase.eq(status.label())))
+        .apply_if(filter.charge.from, |all, from| all.filter(Column::Charge.gte(from.get())))
+        .apply_if(filter.charge.to, |all, to| all.filter(Column::Charge.lt(to.get())));
     match filter.scope {
         Scope::All => operations,
         Scope::Running => operations.filter(is_running()),
         Scope::Stale => operations.filter(is_running()).filter(is_stale),
     }
+}
+
+/// A column that its index leads by, or, hidden from planners, one that is compared alone: few run, and
+/// an index of wallets or keys would lead through all that one of them ever had; and of the two, that
+/// of the keys finds fewer.
+fn led_by(column: Column, is_led_by: bool) -> Expr {
+    let of = || column.into_expr();
+    if is_led_by { of() } else { Expr::from(Func::coalesce([of(), of()])) }
 }
 
 /// The numbers of all operations that were created in a period, and of some before and after it.

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! newest first, by an index:    ... WHERE filter AND seq < after ORDER BY seq DESC LIMIT n + 1
-//! newest first, without one:    the same, of the numbers [end - ROWS_READ_MAX, end) alone
+//! newest first, without one:    the same, of a window alone
 //! ```
 //!
-//! The row beyond the limit only says that there is a next page. Without an index the end of a
-//! window is the end of its page as well, so that a page with no rows leads on, too.
+//! A window has [`ROWS_READ_MAX`] rows of those that an index leads to: of a wallet, of an API key, of
+//! all. Where it begins is read first, from that index. The row beyond the limit only says that there
+//! is a next page. The end of a window is the end of its page as well, so that a page with no rows
+//! leads on, too.
 
 use std::ops::Range;
 
@@ -53,10 +55,11 @@ where
     Ok(Page { rows, next: last.filter(|_| has_more) })
 }
 
-/// Reads the page of what is selected among these numbers, where a filter finds few of them.
+/// Reads the page of what is selected among these numbers, where a filter finds few of them. `indexed`
+/// is what an index leads to: everything that is selected, and what the filter leaves out.
 pub(super) async fn sparse_page<E, M, T>(
     db: &impl ConnectionTrait,
-    select: Select<E>,
+    [select, indexed]: [Select<E>; 2],
     number: E::Column,
     numbers: Range<i64>,
     request: PageRequest,
@@ -67,25 +70,37 @@ where
     T: FromCells + Send + Sync,
 {
     let Range { mut start, mut end } = numbers;
-    let width = i64::from(ROWS_READ_MAX);
-    // What the next page starts after, where this one has read its window to the end.
-    let edge = match request.order {
+    let direction = match request.order {
         Order::Newest => {
             end = request.after.map_or(end, |PageCursor(after)| end.min(after));
-            let window = start.max(end.saturating_sub(width));
-            let is_last = window == start;
-            start = window;
-            (!is_last).then_some(PageCursor(start))
+            sea_orm::Order::Desc
         }
         Order::Oldest => {
             let first = |PageCursor(after)| start.max(after.saturating_add(1));
             start = request.after.map_or(start, first);
-            let window = end.min(start.saturating_add(width));
-            let is_last = window == end;
-            end = window;
-            (!is_last).then_some(PageCursor(end.saturating_sub(1)))
+            sea_orm::Order::Asc
         }
     };
+    let beyond = indexed
+        .select_only()
+        .column(number)
+        .filter(number.gte(start))
+        .filter(number.lt(end))
+        .order_by(number, direction)
+        .offset(u64::from(ROWS_READ_MAX))
+        .into_model::<Row<i64>>();
+    let beyond = beyond.one(db).await.map_err(read)?;
+    // What the next page starts after, where this one has read its window to the end.
+    let edge = beyond.map(|Row(beyond)| match request.order {
+        Order::Newest => {
+            start = beyond.saturating_add(1);
+            PageCursor(start)
+        }
+        Order::Oldest => {
+            end = beyond;
+            PageCursor(end.saturating_sub(1))
+        }
+    });
     // Bounded by numbers and not by a limit, which counts the rows that the filter lets through.
     let select = select.filter(number.gte(start)).filter(number.lt(end));
     let found = page(db, select, number, request).await?;

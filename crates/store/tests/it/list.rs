@@ -5,20 +5,22 @@ use std::collections::BTreeSet;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::Period;
 use holdfast_domain::listing::{
-    ApiKeyFilter, ApiKeyState, OperationFilter, Order, PAGE_MAX, Page, PageRequest, ROWS_READ_MAX,
-    Scope, WalletFilter,
+    ApiKeyFilter, ApiKeyState, ChargeRange, OperationFilter, Order, PAGE_MAX, Page, PageRequest,
+    Period, ROWS_READ_MAX, Scope, WalletFilter,
 };
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::ports::{NewApiKey, Unavailable};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, Directory as _, Operation, OperationId, Timestamp};
 use holdfast_store::Store;
-use holdfast_testkit::laws::tenant::{Tenant, credential, finish};
+use holdfast_testkit::laws::tenant::{Tenant, credential, finish, refuse};
 use holdfast_testkit::sample;
 
 use crate::raw::Raw;
 use crate::scratch::Home;
+use crate::usage_scale::fill;
 
 /// Every API key, the oldest first.
 pub(crate) async fn all_api_keys(store: &Store) -> Vec<ApiKey> {
@@ -53,15 +55,15 @@ where
 }
 
 async fn operations(home: &impl Home, filter: OperationFilter, order: Order) -> Vec<OperationId> {
-    let page = |request| home.store().operations(filter, request);
+    let page = |request| home.store().operations(filter.clone(), request);
     let listed = whole(order, page).await;
     listed.into_iter().map(|listed| listed.operation.id).collect()
 }
 
 async fn check(home: &impl Home, filter: OperationFilter, mut expected: Vec<OperationId>) {
-    assert_eq!(operations(home, filter, Order::Oldest).await, expected, "{filter:?}");
+    assert_eq!(operations(home, filter.clone(), Order::Oldest).await, expected, "{filter:?}");
     expected.reverse();
-    assert_eq!(operations(home, filter, Order::Newest).await, expected, "{filter:?}");
+    assert_eq!(operations(home, filter.clone(), Order::Newest).await, expected, "{filter:?}");
 }
 
 const ALL: OperationFilter = OperationFilter {
@@ -69,6 +71,9 @@ const ALL: OperationFilter = OperationFilter {
     wallet: None,
     api_key: None,
     created: Period { from: None, to: None },
+    model: None,
+    status: None,
+    charge: ChargeRange { from: None, to: None },
 };
 
 async fn operations_are_filtered_by_wallet_and_api_key(home: &impl Home) {
@@ -137,21 +142,64 @@ async fn operations_are_filtered_by_time_though_their_numbers_are_not_quite_in_i
     }
 }
 
-async fn a_page_reads_no_more_rows_than_it_may_and_leads_on(home: &impl Home) {
-    let tenant = Tenant::new(home, 1_000).await;
-    let other_key = tenant.another_api_key().await;
-    let of_other = tenant.admit(&tenant.claim().api_key(other_key).build()).await.id;
-    tenant.admit(&tenant.claim().build()).await;
-    let far = 3 * i64::from(ROWS_READ_MAX);
+async fn operations_are_filtered_by_model_status_and_charge(home: &impl Home) {
+    let tenant = Tenant::new(home, 10_000).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(tenant.admit(&tenant.claim().build()).await);
+    }
+    for (operation, input) in [(&ids[0], 10), (&ids[1], 30)] {
+        tenant.step(operation.id, finish(operation, input, 0)).await;
+    }
+    tenant.step(ids[2].id, refuse(&ids[2])).await;
+    let [cheap, dear, refused, running] = [0, 1, 2, 3].map(|n: usize| ids[n].id);
+    let charge = async |id| tenant.load(id).await.operation.unwrap().phase.charge().unwrap();
+    let dearer = charge(dear).await;
+    assert!(charge(cheap).await < dearer);
     let mut raw = Raw::reckless(home).await;
-    raw.run(&format!("UPDATE operations SET seq = seq + {far} WHERE seq > 1")).await;
-    let filter = OperationFilter { api_key: Some(other_key), ..ALL };
+    raw.run("UPDATE operations SET model = 'other/model' WHERE seq % 2 = 0").await;
+    let wallet = Some(tenant.wallet);
+    for wallet in [None, wallet] {
+        let all = OperationFilter { wallet, ..ALL };
+        for (status, expected) in [
+            (OperationStatus::Completed, vec![cheap, dear]),
+            (OperationStatus::Refused, vec![refused]),
+            (OperationStatus::Leased, vec![running]),
+            (OperationStatus::Abandoned, vec![]),
+        ] {
+            check(home, OperationFilter { status: Some(status), ..all.clone() }, expected).await;
+        }
+        let model = Some(PublicModelId::try_from("other/model").unwrap());
+        let of_model = OperationFilter { model, ..all.clone() };
+        check(home, of_model.clone(), vec![dear, running]).await;
+        let at_least = ChargeRange { from: Some(dearer), to: None };
+        check(home, OperationFilter { charge: at_least, ..of_model }, vec![dear]).await;
+        let below = ChargeRange { from: None, to: Some(dearer) };
+        check(home, OperationFilter { charge: below, ..all }, vec![cheap]).await;
+    }
+}
+
+async fn a_page_reads_no_more_rows_than_it_may_and_leads_on(home: &impl Home) {
+    let mut raw = Raw::reckless(home).await;
+    fill(&mut raw, i64::from(ROWS_READ_MAX) + 5_000).await;
+    let tenant = Tenant::new(home, 10_000_000).await;
+    let oldest = tenant.admit(&tenant.claim().hold(5_000_000).build()).await;
+    tenant.step(oldest.id, finish(&oldest, 1_000_000, 0)).await;
+    let paid = tenant.load(oldest.id).await.operation.unwrap().phase.charge();
+    raw.run("UPDATE operations SET seq = 0 WHERE seq = (SELECT max(seq) FROM operations)").await;
+    let filter = OperationFilter { charge: ChargeRange { from: paid, to: None }, ..ALL };
     let first = PageRequest::first(Order::Newest, 9);
-    let found = home.store().operations(filter, first).await.unwrap();
+    let page = async |filter| home.store().operations(filter, first).await.unwrap();
+    let found = page(filter.clone()).await;
     assert!(found.rows.is_empty() && found.next.is_some(), "{found:?}");
-    check(home, filter, vec![of_other]).await;
-    let found = home.store().operations(ALL, first).await.unwrap();
-    assert_eq!((found.rows.len(), found.next), (2, None), "without a filter all are found");
+    check(home, filter.clone(), vec![oldest.id]).await;
+    // A window is of the rows that an index leads to: the wallet has one, and so has the key.
+    let of_wallet = OperationFilter { wallet: Some(tenant.wallet), ..filter.clone() };
+    let of_key = OperationFilter { api_key: Some(tenant.api_key), ..filter };
+    for filter in [of_wallet, of_key] {
+        let found = page(filter).await;
+        assert_eq!((found.rows.len(), found.next), (1, None));
+    }
 }
 
 async fn a_page_has_a_limit_and_what_is_added_moves_no_other_page(home: &impl Home) {
@@ -262,6 +310,7 @@ async fn a_page_of_operations_shows_what_was_refunded(home: &impl Home) {
 crate::scratch::on_every_store! {
     operations_are_filtered_by_wallet_and_api_key,
     operations_are_filtered_by_time_though_their_numbers_are_not_quite_in_its_order,
+    operations_are_filtered_by_model_status_and_charge,
     a_page_reads_no_more_rows_than_it_may_and_leads_on,
     a_page_has_a_limit_and_what_is_added_moves_no_other_page,
     api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name,

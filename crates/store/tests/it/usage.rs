@@ -159,7 +159,7 @@ async fn expected(
     period: Period,
 ) -> Vec<UsageRow> {
     let all = OperationFilter::default();
-    let page = |request| store.operations(all, request);
+    let page = |request| store.operations(all.clone(), request);
     let wallets = opened.lists().unwrap().all_wallets().await;
     let keys = opened.lists().unwrap().all_api_keys().await;
     let mut sums = BTreeMap::new();

@@ -59,7 +59,7 @@ fn series(raw: &Raw, count: i64) -> String {
 
 /// A hundred wallets with ten API keys each, five models, two routes; the first wallet has every second
 /// operation, and one of a hundred has a refund.
-async fn fill(raw: &mut Raw) {
+pub(crate) async fn fill(raw: &mut Raw, count: i64) {
     let owner = "(CASE i % 2 WHEN 0 THEN 0 ELSE (i / 2) % 99 + 1 END)";
     let key = format!("({owner} * 10 + (i / 7) % 10)");
     let (wallets, keys) = (series(raw, 100), series(raw, 1_000));
@@ -75,8 +75,8 @@ async fn fill(raw: &mut Raw) {
     ))
     .await;
     let (operation, wallet, key) = (id(raw, "o", "i"), id(raw, "w", owner), id(raw, "k", &key));
-    let all = series(raw, OPERATIONS);
-    let created = format!("{BEGIN} + i * {}", SPAN / OPERATIONS);
+    let all = series(raw, count);
+    let created = format!("{BEGIN} + i * {}", SPAN / count);
     raw.run(&format!(
         "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model, server_secret,
          fingerprint_version, contract, fingerprint, body_digest, created_at, generation,
@@ -93,7 +93,7 @@ async fn fill(raw: &mut Raw) {
     ))
     .await;
     let (refund, refunded) = (id(raw, "r", "i"), id(raw, "o", "i * 100 + 7"));
-    let some = series(raw, OPERATIONS / 100);
+    let some = series(raw, count / 100);
     raw.run(&format!(
         "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, created_at)
          SELECT {refund}, o.wallet_id, 'refund', o.id, 1, {BEGIN} + i
@@ -152,7 +152,7 @@ async fn reports(store: &Store, stage: &str) -> Duration {
 async fn a_report_of_a_customer_is_read_at_once(home: &impl Home) {
     let mut raw = home.raw().await;
     let begun = Instant::now();
-    fill(&mut raw).await;
+    fill(&mut raw, OPERATIONS).await;
     say(&format!("{OPERATIONS} operations made in {:?}", begun.elapsed()));
     let store = home.store();
     reports(store, "nothing is summed").await;

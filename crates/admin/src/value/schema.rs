@@ -1,0 +1,66 @@
+//! Texts and numbers as the description has them: their bounds in the words of JSON Schema, once.
+//!
+//! A member stays a plain text in its body, and its use case judges it, so that a refusal names the
+//! member. What stands here must say the same: a tester that knows the description alone sends what it
+//! allows, and is to be taken.
+
+use holdfast_accounts::{ExternalId, Name, Note, Reason, Source};
+use serde::Deserialize;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// No control characters, and no blanks around: as `holdfast_accounts` judges texts.
+const PRINTABLE: &str =
+    r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$";
+
+/// Writes schemas of texts: their bound, their pattern, their description.
+macro_rules! texts {
+    ($($name:ident($schema:literal, $chars_max:expr, $pattern:expr, $description:literal);)+) => {$(
+        #[doc = $description]
+        pub(crate) struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .min_length(Some(1))
+                    .max_length(Some($chars_max))
+                    .pattern(Some($pattern))
+                    .description(Some($description))
+                    .into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                $schema.into()
+            }
+        }
+    )+};
+}
+
+texts! {
+    NameText("Name", Name::CHARS_MAX, PRINTABLE,
+        "1 to 64 printable characters, not like an id, without blanks around them.");
+    ReasonText("Reason", Reason::CHARS_MAX, PRINTABLE,
+        "Reason of a change, for the trail: 1 to 200 printable characters.");
+    NoteText("Note", Note::CHARS_MAX, PRINTABLE,
+        "Note of a posting, like the number of an invoice: 1 to 200 printable characters.");
+    ExternalIdText("ExternalId", ExternalId::CHARS_MAX, PRINTABLE,
+        "Id that an outer system has for a thing: 1 to 128 printable characters.");
+    SourceText("Source", Source::CHARS_MAX, PRINTABLE,
+        "System that a payment came through, like `stripe`: 1 to 32 printable characters.");
+    CurrencyText("Currency", 3, "^[A-Z]{3}$", "ISO 4217, like `USD`.");
+    ModelText("ModelId", 128, "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$",
+        "Public id of a model: publisher, slash, name.");
+}
+
+/// Body of a change that wants a reason.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReasonGiven {
+    #[schema(value_type = ReasonText)]
+    #[expect(dead_code, reason = "the description alone has it; `ReasonBody` is what is read")]
+    reason: String,
+}

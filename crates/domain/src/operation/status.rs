@@ -1,0 +1,37 @@
+//! The status of an operation: its phase without what the phase carries, for filters and labels.
+
+/// Status of an operation: which phase it is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperationStatus {
+    /// It has an owner.
+    Leased,
+    /// Its answer is kept, and is to be settled.
+    Recorded,
+    /// It has ended without an answer, and may run once more.
+    Open,
+    /// It has an answer, and is paid for.
+    Completed,
+    /// It has an error for an answer.
+    Refused,
+    /// Nobody knows what its run used.
+    Abandoned,
+}
+
+impl OperationStatus {
+    /// Every status.
+    pub const ALL: [Self; 6] =
+        [Self::Leased, Self::Recorded, Self::Open, Self::Completed, Self::Refused, Self::Abandoned];
+
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Leased => "leased",
+            Self::Recorded => "recorded",
+            Self::Open => "open",
+            Self::Completed => "completed",
+            Self::Refused => "refused",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The administration as its description has it: a tester that knows nothing else sends what it allows
+//! and what it forbids, with an owner's key, so that nothing stops a request but what the request says.
+
+use holdfast_tests::config::SIM;
+use holdfast_tests::{Config, Ran, Request, Site, request_key};
+use serde_json::{Value, json};
+
+use crate::clients::given;
+use crate::described::{script, tool};
+
+/// Seconds of the tester's own deadline for one answer.
+const PATIENCE: &str = "30";
+
+#[test]
+fn python_finds_the_description_of_the_administration_valid() {
+    let (site, _account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let host = format!("localhost:{}", gateway.admin_address().port());
+    let request = Request::get("/admin/openapi.json").host(&host);
+    let answer = request.send(gateway.admin_address());
+    site.write("openapi.json", answer.text());
+    let said = Ran::of(tool("openapi-spec-validator", &site).arg("openapi.json")).ok();
+    assert_eq!(said.trim(), "openapi.json: OK");
+}
+
+/// Every check of the tester. It changes what it may change, so the book is verified after it.
+#[test]
+fn python_finds_that_the_administration_keeps_to_its_description() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let owner = site.json(&["admin-key", "issue", "--name", "tester", "--role", "owner"]);
+    let gateway = site.serve();
+    let body = json!({ "model": SIM, "messages": [{ "role": "user", "content": "hello" }] });
+    let answer = gateway.complete(&account, &request_key(), &body.to_string());
+    let operation = answer.header("holdfast-operation-id").unwrap().to_owned();
+    let url = format!("http://localhost:{}/admin/openapi.json", gateway.admin_address().port());
+    let mut tester = tool("schemathesis", &site);
+    tester
+        .args(["run", &url, "--checks", "all", "--phases", "examples,coverage,fuzzing"])
+        .args(["--max-examples", "10", "--seed", "1", "--continue-on-failure", "--workers", "1"])
+        .args(["--request-timeout", PATIENCE])
+        .args(["--header", &format!("Authorization: Bearer {}", owner["key"].as_str().unwrap())])
+        .env("NO_PROXY", "localhost")
+        .env("SCHEMATHESIS_HOOKS", script("admin_hooks"))
+        .env("HOLDFAST_WALLET_ID", &account.wallet)
+        .env("HOLDFAST_API_KEY_ID", &account.id)
+        .env("HOLDFAST_OPERATION_ID", operation);
+    assert!(given("HOLDFAST_TEST_PYTHON").exists());
+    let said = Ran::of(&mut tester).ok();
+    assert!(said.contains("No issues found"), "{said}");
+    let log = site.logs();
+    let n_answered = |status: &str| log.matches(&format!("status={status} ")).count();
+    assert!(n_answered("201") > 50 && n_answered("400") > 500, "it changes, and it is refused");
+    assert_eq!(n_answered("500") + n_answered("503"), 0);
+    let shown = site.json(&["wallet", "show", &account.wallet]);
+    assert_eq!(shown["held_micros"], Value::from(0));
+    site.verify();
+}
