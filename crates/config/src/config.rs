@@ -176,8 +176,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     ]);
     // A secret beside an SQLite file serves its one process. Nodes on PostgreSQL have no folder in
     // common, and with a secret each they would refuse one another's keys.
-    let lacks_secrets = server_table.field("secrets").is_none();
-    let needs = |url: &DatabaseUrl| lacks_secrets && url.file().is_none();
+    let needs = |it: &DatabaseUrl| it.file().is_none() && server_table.field("secrets").is_none();
     if let Some(url) = environment::overriding(environment, DATABASE_VARIABLE) {
         match DatabaseUrl::parse(&url) {
             Ok(url) if needs(&url) => {

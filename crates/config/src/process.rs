@@ -334,9 +334,8 @@ pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
 }
 
 pub(crate) fn webhooks(table: &Table<'_>) -> WebhooksConfig {
-    let origins = table
-        .field("allow")
-        .and_then(|field| field.each(|item| item.parse(|text| Origin::try_from(text))));
+    let origins =
+        table.field("allow").and_then(|field| field.each(|item| item.parse(Origin::try_from)));
     table.refuse_unknown();
     WebhooksConfig { allow: origins.unwrap_or_default() }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use holdfast_domain::event::EventKinds;
 use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::Secrets;
@@ -24,8 +23,6 @@ pub(crate) async fn open(config: &Config) -> anyhow::Result<Store> {
 pub(crate) async fn open_to_serve(config: &Config, lock: Arc<ServeLock>) -> anyhow::Result<Store> {
     let store = Store::open(Options { lock: Some(lock), ..options(config) }).await?;
     keep_events(&store, &config.retention);
-    // Nothing is sent yet: whoever sends events says which.
-    store.send_events(EventKinds::NONE);
     Ok(store)
 }
 

@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::event::EventKind;
+use holdfast_domain::event::{EventKind, EventKinds};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::DueDelivery;
 use holdfast_domain::private::Private;
@@ -48,14 +48,28 @@ pub(crate) struct Exchange<R, T> {
 type Judge<R, T> = Box<dyn FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send>;
 
 /// Statement whose row says whether there is work: an event that is not fanned out, the moment of the
-/// next delivery, and the clock.
+/// next delivery, the clock, and the kinds that webhooks want.
 pub(crate) fn look(dialect: Dialect) -> String {
     let open = not_fanned_out(dialect);
+    let joined = match dialect {
+        Dialect::Sqlite => "group_concat(DISTINCT coalesce(w.kinds, '*'))",
+        Dialect::Postgres => "string_agg(DISTINCT coalesce(w.kinds, '*'), ',')",
+    };
     format!(
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM events AS e WHERE {open} LIMIT 1) AS first),
-         (SELECT min(d.next_at) FROM deliveries AS d WHERE d.state = 'pending'), {}",
+         (SELECT min(d.next_at) FROM deliveries AS d WHERE d.state = 'pending'), {},
+         (SELECT {joined} FROM webhooks AS w WHERE w.disabled_at IS NULL)",
         dialect.clock()
     )
+}
+
+/// The kinds that some webhook wants, as [`look`] reads them: a star is all of them.
+pub(crate) fn wanted(joined: Option<&str>) -> EventKinds {
+    let mut names = joined.into_iter().flat_map(|joined| joined.split(','));
+    if names.clone().any(|name| name == "*") {
+        return EventKinds::ALL;
+    }
+    names.by_ref().filter_map(EventKind::from_label).collect()
 }
 
 /// Condition of the index, spelled as there: no other spelling is found by it.

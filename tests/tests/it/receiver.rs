@@ -10,13 +10,13 @@ use holdfast_tests::PATIENCE;
 
 /// A delivery as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct Delivered {
+pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
 
-impl Delivered {
+impl ReceivedRequest {
     /// Id of the event.
     pub(crate) fn id(&self) -> &str {
         &self.headers["webhook-id"]
@@ -25,7 +25,7 @@ impl Delivered {
 
 #[derive(Debug, Default)]
 struct State {
-    delivered: Vec<Delivered>,
+    delivered: Vec<ReceivedRequest>,
     /// Connections that wait for an answer.
     held: usize,
     /// The answer; none while deliveries are held.
@@ -82,7 +82,7 @@ impl Receiver {
 
     /// All deliveries, once there are so many.
     #[track_caller]
-    pub(crate) fn wait_for(&self, count: usize) -> Vec<Delivered> {
+    pub(crate) fn wait_for(&self, count: usize) -> Vec<ReceivedRequest> {
         self.wait(|state| state.delivered.len() >= count).delivered.clone()
     }
 
@@ -123,7 +123,7 @@ fn receive(stream: TcpStream, shared: &(Mutex<State>, Condvar)) -> Option<()> {
     reader.read_exact(&mut body).ok()?;
     let body = String::from_utf8(body).ok()?;
     let mut state = shared.0.lock().ok()?;
-    state.delivered.push(Delivered { path, headers, body });
+    state.delivered.push(ReceivedRequest { path, headers, body });
     state.held += 1;
     shared.1.notify_all();
     let mut state = shared.1.wait_while(state, |state| state.answer.is_none()).ok()?;

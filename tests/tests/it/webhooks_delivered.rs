@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::admin::metrics;
 use crate::check::until;
 use crate::clients::PYTHON;
-use crate::receiver::{Delivered, Receiver};
+use crate::receiver::{ReceivedRequest, Receiver};
 
 /// Statement of somebody at the SQL prompt, and its rows.
 type Execute<'d> = &'d dyn Fn(&str) -> Vec<String>;
@@ -102,13 +102,13 @@ fn let_time_pass(execute: Execute<'_>) {
 }
 
 /// The event of a delivery, where the library of Standard Webhooks verifies it by this secret.
-fn verified(site: &Site, secret: &Value, delivered: &Delivered) -> Option<Value> {
+fn verified(site: &Site, secret: &Value, delivered: &ReceivedRequest) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python/webhook_verify.py");
     let script = std::fs::read_to_string(script).unwrap();
     let mut command = PYTHON.on(site, &script);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut python = command.spawn().unwrap();
-    let Delivered { headers, body, .. } = delivered;
+    let ReceivedRequest { headers, body, .. } = delivered;
     let asked = json!({ "secret": secret, "headers": headers, "body": body });
     python.stdin.take().unwrap().write_all(asked.to_string().as_bytes()).unwrap();
     let said = python.wait_with_output().unwrap();

@@ -114,7 +114,7 @@ pub(crate) struct MadeWebhook {
     webhook: WebhookView,
     /// `whsec_…`, what the receiver verifies by, told in this answer alone; null where an earlier
     /// request made it.
-    secret: Option<Shown>,
+    secret: Option<SecretView>,
     /// Remedy where `secret` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
@@ -124,11 +124,11 @@ pub(crate) struct MadeWebhook {
 /// A secret on its way to whoever asked for it.
 #[derive(Serialize, ToSchema)]
 #[schema(value_type = String)]
-struct Shown(String);
+struct SecretView(String);
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for SecretView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shown(…)")
+        f.write_str("SecretView(…)")
     }
 }
 
@@ -142,7 +142,11 @@ impl MadeWebhook {
         let notice = secret.is_none().then_some(TOLD);
         // Whoever may make one may change it.
         let webhook = WebhookView::new(record, Role::Owner);
-        Self { webhook, secret: secret.map(|secret| Shown(secret.expose().to_owned())), notice }
+        Self {
+            webhook,
+            secret: secret.map(|secret| SecretView(secret.expose().to_owned())),
+            notice,
+        }
     }
 }
 

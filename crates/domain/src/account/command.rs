@@ -160,7 +160,7 @@ impl AccountAction {
             Self::CreateWallet(record) => Some(Thing::Wallet(record.wallet.id)),
             Self::IssueApiKeys { keys, .. } => keys.first().map(|(key, _)| Thing::ApiKey(key.id)),
             Self::IssueAdminKey(key, _) => Some(Thing::AdminKey(key.id)),
-            Self::Webhook(action) => action.made(),
+            Self::Webhook(action) => action.made().map(Thing::Webhook),
             Self::StartJob { job, .. } => Some(Thing::Job(*job)),
             Self::EditWallet { .. }
             | Self::SuspendWallet(_)

@@ -10,6 +10,7 @@
 //! look at a clock or a store; what is not in the facts was not read under the locks.
 
 mod post;
+mod webhook;
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use super::command::{
 };
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
-use super::{AdminCredential, AdminKey, Role, WalletRecord, webhook};
+use super::{AdminCredential, AdminKey, Role, WalletRecord};
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::limits::SpendLimit;
 use crate::{AdminKeyId, ApiKeyId, Micros, Timestamp};

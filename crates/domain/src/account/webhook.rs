@@ -1,4 +1,4 @@
-//! Webhooks as people make and change them: records, actions, and the judgement of these.
+//! Webhooks as people make and change them: records and actions. They are judged where all commands are.
 //!
 //! A webhook belongs to a wallet, and is told that wallet's events alone, or to the operator, and is
 //! told all. Its secret is derived and never stored: the record has the number of its generation, and
@@ -9,9 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use super::command::{AccountEffect, AccountWrite, Thing};
 use super::field_change::{FieldChange, differences};
-use super::{AccountRefusal, ActorId, UseCase};
+use super::{ActorId, UseCase};
 use crate::event::EventKind;
 use crate::private::Private;
 use crate::secret::ServerSecretId;
@@ -215,10 +214,10 @@ impl WebhookAction {
         }
     }
 
-    /// Thing that the action makes.
-    pub(super) const fn made(&self) -> Option<Thing> {
+    /// Webhook that the action makes.
+    pub(super) const fn made(&self) -> Option<WebhookId> {
         match self {
-            Self::Create(record) => Some(Thing::Webhook(record.id)),
+            Self::Create(record) => Some(record.id),
             Self::Edit { .. }
             | Self::Rotate { .. }
             | Self::Disable(_)
@@ -229,102 +228,8 @@ impl WebhookAction {
     }
 }
 
-/// Judges a change of a webhook.
-pub(super) fn decide(
-    action: &WebhookAction,
-    facts: &WebhookFacts,
-    now: Timestamp,
-) -> Result<AccountEffect, AccountRefusal> {
-    use WebhookAction as Action;
-    let known = || facts.webhook.as_ref().ok_or(AccountRefusal::NoWebhook);
-    match action {
-        Action::Create(record) => {
-            refuse_many(facts)?;
-            let made = WebhookRecord { created_at: now, edited: 0, ..record.clone() };
-            let (thing, changes) = (Thing::Webhook(made.id), made.changes_from(None));
-            let writes = vec![AccountWrite::Webhook(WebhookWrite::Insert(made))];
-            Ok(AccountEffect::done(writes, thing, changes))
-        }
-        Action::Edit { patch, expected, .. } => {
-            let before = known()?;
-            if expected.is_some_and(|expected| expected != before.edited) {
-                return Err(AccountRefusal::EditConflict { edited: before.edited });
-            }
-            let mut after = before.clone();
-            let WebhookPatch { url, kinds, description } = patch.clone();
-            after.url = url.unwrap_or(after.url);
-            after.kinds = kinds.unwrap_or(after.kinds);
-            after.description = description.unwrap_or(after.description);
-            Ok(changed(before, after))
-        }
-        Action::Rotate { server_secret, .. } => {
-            let before = known()?;
-            let secret = before.secret.rotated(*server_secret, now);
-            Ok(changed(before, WebhookRecord { secret, ..before.clone() }))
-        }
-        Action::Disable(_) => {
-            let before = known()?;
-            let disabled = before.disabled.or(Some((now, DisableReason::Asked)));
-            Ok(changed(before, WebhookRecord { disabled, ..before.clone() }))
-        }
-        Action::Enable(_) => {
-            let before = known()?;
-            if before.disabled.is_some() {
-                refuse_many(facts)?;
-            }
-            Ok(changed(before, WebhookRecord { disabled: None, ..before.clone() }))
-        }
-        Action::Test { webhook, event } => {
-            let before = known()?;
-            refuse_disabled(before)?;
-            if facts.recent_tests >= TESTS_MAX {
-                return Err(AccountRefusal::TooManyTests);
-            }
-            let (event, webhook, wallet) = (*event, *webhook, before.wallet);
-            let test = WebhookWrite::InsertTest { event, webhook, wallet, at: now };
-            Ok(sent(before, test, FieldChange::set("tested", event)))
-        }
-        Action::Resend { webhook, event } => {
-            let before = known()?;
-            refuse_disabled(before)?;
-            if !facts.has_delivery {
-                return Err(AccountRefusal::NoDelivery);
-            }
-            let (event, webhook) = (*event, *webhook);
-            let again = WebhookWrite::Resend { event, webhook, at: now };
-            Ok(sent(before, again, FieldChange::set("sent_again", event)))
-        }
-    }
-}
-
-const fn refuse_many(facts: &WebhookFacts) -> Result<(), AccountRefusal> {
-    if facts.others_in_force >= WEBHOOKS_MAX {
-        return Err(AccountRefusal::TooManyWebhooks);
-    }
-    Ok(())
-}
-
-const fn refuse_disabled(record: &WebhookRecord) -> Result<(), AccountRefusal> {
-    // Its delivery would be dead as soon as its time came.
-    if record.disabled.is_some() { Err(AccountRefusal::WebhookDisabled) } else { Ok(()) }
-}
-
-fn changed(before: &WebhookRecord, mut after: WebhookRecord) -> AccountEffect {
-    let thing = Thing::Webhook(before.id);
-    if *before == after {
-        return AccountEffect::done(Vec::new(), thing, Vec::new());
-    }
-    after.edited = before.edited.saturating_add(1);
-    let changes = after.changes_from(Some(before));
-    AccountEffect::done(vec![AccountWrite::Webhook(WebhookWrite::Update(after))], thing, changes)
-}
-
-fn sent(of: &WebhookRecord, write: WebhookWrite, change: FieldChange) -> AccountEffect {
-    AccountEffect::done(vec![AccountWrite::Webhook(write)], Thing::Webhook(of.id), vec![change])
-}
-
 impl WebhookRecord {
-    fn changes_from(&self, before: Option<&Self>) -> Vec<FieldChange> {
+    pub(super) fn changes_from(&self, before: Option<&Self>) -> Vec<FieldChange> {
         differences(before.map(Self::fields), self.fields())
     }
 

@@ -11,6 +11,8 @@
 //! All of them run in the command's transaction, in order. A statement is the same text for both
 //! databases, but for the lock of a row, which a transaction of SQLite has of the whole file.
 
+mod webhook;
+
 use holdfast_domain::account::{
     AccountAction, AccountCommand, AccountFacts, KnownPosting, RefundableOperation, RequestRecord,
 };
@@ -20,7 +22,7 @@ use holdfast_domain::{AdminKeyId, ApiKeyId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
 use super::admin_key::{self, ADMIN_KEY};
-use super::{trail, webhook};
+use super::trail;
 use crate::dialect::{Dialect, blob};
 use crate::rows::{self, BadRow, Cells};
 

@@ -1,16 +1,12 @@
-//! Changes of webhooks: what they are judged by, and what they write.
+//! Writes of changes of webhooks.
 
-use holdfast_domain::account::{WebhookAction, WebhookRecord, WebhookWrite};
+use holdfast_domain::account::{WebhookRecord, WebhookWrite};
 use holdfast_domain::event::EventKind;
-use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
+use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
-use super::reads::Read;
 use crate::dialect::{Dialect, blob};
-use crate::rows::webhook::{WEBHOOK, kinds_text, webhook};
-
-/// Span in which tests are counted, in microseconds.
-const MINUTE: i64 = 60_000_000;
+use crate::rows::webhook::kinds_text;
 
 const INSERT: &str = "INSERT INTO webhooks (id, wallet_id, url, kinds, description, generation,
     rotated_at, server_secret, previous_secret, edited, created_at, created_by, disabled_at,
@@ -30,93 +26,6 @@ const INSERT_DELIVERY: &str = "INSERT INTO deliveries (event_seq, webhook_id, st
 const RESEND: &str = "UPDATE deliveries SET state = 'pending', tries = 0, next_at = $3,
     finished_at = NULL WHERE webhook_id = $2 AND owner IS NULL
     AND event_seq = (SELECT e.seq FROM events AS e WHERE e.id = $1)";
-
-/// The facts that a change is judged by.
-pub(super) fn facts(dialect: Dialect, action: &WebhookAction, now: Timestamp) -> Vec<Read> {
-    let id = action.webhook();
-    match action {
-        WebhookAction::Create(record) => vec![others_in_force(dialect, id, record.wallet)],
-        WebhookAction::Edit { .. } | WebhookAction::Rotate { .. } | WebhookAction::Disable(_) => {
-            vec![known(dialect, id)]
-        }
-        WebhookAction::Enable(_) => vec![known(dialect, id), others_of_same_owner(dialect, id)],
-        WebhookAction::Test { .. } => vec![known(dialect, id), recent_tests(dialect, id, now)],
-        WebhookAction::Resend { event, .. } => {
-            vec![known(dialect, id), has_delivery(dialect, id, *event)]
-        }
-    }
-}
-
-fn known(dialect: Dialect, id: WebhookId) -> Read {
-    let lock = dialect.row_lock();
-    let sql = format!("SELECT {WEBHOOK} FROM webhooks AS h WHERE h.id = $1{lock}");
-    Read {
-        statement: dialect.statement(&sql, [blob(id.to_bytes())]),
-        take: |findings, cells| {
-            findings.facts.webhook.webhook = Some(webhook(cells)?);
-            Ok(())
-        },
-    }
-}
-
-fn others_in_force(dialect: Dialect, id: WebhookId, wallet: Option<WalletId>) -> Read {
-    let sql = "SELECT count(*) FROM webhooks AS h WHERE h.disabled_at IS NULL AND h.id <> $1";
-    let statement = match wallet {
-        Some(wallet) => {
-            let sql = format!("{sql} AND h.wallet_id = $2");
-            dialect.statement(&sql, [blob(id.to_bytes()), blob(wallet.to_bytes())])
-        }
-        None => {
-            let sql = format!("{sql} AND h.wallet_id IS NULL");
-            dialect.statement(&sql, [blob(id.to_bytes())])
-        }
-    };
-    counted_others(statement)
-}
-
-fn others_of_same_owner(dialect: Dialect, id: WebhookId) -> Read {
-    let sql = "SELECT count(*) FROM webhooks AS h JOIN webhooks AS own ON own.id = $1
-        WHERE h.disabled_at IS NULL AND h.id <> own.id
-        AND (h.wallet_id = own.wallet_id OR (h.wallet_id IS NULL AND own.wallet_id IS NULL))";
-    counted_others(dialect.statement(sql, [blob(id.to_bytes())]))
-}
-
-fn counted_others(statement: Statement) -> Read {
-    Read {
-        statement,
-        take: |findings, cells| {
-            findings.facts.webhook.others_in_force = cells.small()?;
-            Ok(())
-        },
-    }
-}
-
-fn recent_tests(dialect: Dialect, id: WebhookId, now: Timestamp) -> Read {
-    let sql = "SELECT count(*) FROM (SELECT d.event_seq, d.created_at FROM deliveries AS d
-            WHERE d.webhook_id = $1 ORDER BY d.seq DESC LIMIT 1000) AS d
-        JOIN events AS e ON e.seq = d.event_seq WHERE e.kind = $2 AND d.created_at > $3";
-    let since = now.as_micros().saturating_sub(MINUTE);
-    let kind = EventKind::WebhookTest.label();
-    Read {
-        statement: dialect.statement(sql, [blob(id.to_bytes()), kind.into(), since.into()]),
-        take: |findings, cells| {
-            findings.facts.webhook.recent_tests = cells.small()?;
-            Ok(())
-        },
-    }
-}
-
-fn has_delivery(dialect: Dialect, id: WebhookId, event: EventId) -> Read {
-    let sql = "SELECT count(*) FROM deliveries AS d JOIN events AS e ON e.seq = d.event_seq
-        WHERE d.webhook_id = $1 AND e.id = $2";
-    Read {
-        statement: dialect.statement(sql, [blob(id.to_bytes()), blob(event.to_bytes())]),
-        take: |findings, cells| {
-            findings.facts.webhook.has_delivery = cells.int()? > 0;
-            Ok(())
-        },
-    }
-}
 
 /// The statements of a write, in order.
 pub(super) fn statements(dialect: Dialect, write: &WebhookWrite) -> Vec<Statement> {

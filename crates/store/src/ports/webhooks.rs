@@ -128,9 +128,14 @@ impl Deliveries for Store {
         let mut read = || {
             let has_events = cells.int()? != 0;
             let next_due_at = cells.opt_timestamp()?;
-            Ok::<_, BadRow>(Outbox { has_events, next_due_at, now: cells.timestamp()? })
+            let outbox = Outbox { has_events, next_due_at, now: cells.timestamp()? };
+            Ok::<_, BadRow>((outbox, outbox::wanted(cells.opt_text()?.as_deref())))
         };
-        read().map_err(unavailable)
+        let (outbox, wanted) = read().map_err(unavailable)?;
+        // Whoever looks into the outbox knows who is sent what, twice a second; until the first look
+        // every kind is written.
+        self.send_events(wanted);
+        Ok(outbox)
     }
 
     async fn fan_out(&self, events_max: u32) -> Result<usize, Unavailable> {

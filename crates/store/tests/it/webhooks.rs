@@ -66,10 +66,12 @@ async fn act(home: &impl Home, action: WebhookAction) -> Result<AccountReceipt, 
         reason: None,
         action: AccountAction::Webhook(action),
     };
-    home.store().administer(&command, &secret()).await.map_err(|error| match error {
-        CommandError::Refused(refusal) => refusal,
-        CommandError::Unavailable(cause) | CommandError::Uncertain(cause) => panic!("{cause}"),
-    })
+    let refusal = |error| match error {
+        CommandError::Refused(refusal) => Some(refusal),
+        CommandError::Unavailable(_) | CommandError::Uncertain(_) => None,
+    };
+    let done = home.store().administer(&command, &secret()).await;
+    done.map_err(|error| refusal(error).unwrap())
 }
 
 async fn create(
