@@ -147,11 +147,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let admin_table = root.table("admin");
     let admin = admin_table.is_present().then(|| process::admin(&admin_table));
     let node_table = root.table("node");
-    // A command that does not serve has no listener, and need not know its own address.
-    let node = (node_table.is_present() && document.is_served()).then(|| node::node(&node_table));
-    if node.is_none() {
-        node_table.ignore_unknown();
-    }
+    let node = listening(document, &node_table);
     let database_table = root.table("database");
     let mut database = process::database(&database_table);
     let limits = process::limits(&root.table("limits"));
@@ -216,6 +212,15 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         models,
         price_places,
     })
+}
+
+/// Listener for other nodes. A command that does not serve has none, and need not know its address.
+fn listening(document: &Document<'_>, table: &Table<'_>) -> Option<Option<RelayConfig>> {
+    if table.is_present() && document.is_served() {
+        return Some(node::node(table));
+    }
+    table.ignore_unknown();
+    None
 }
 
 /// A table that may be missing, but not be half of one.

@@ -9,6 +9,11 @@ use serde_json::Value;
 /// Text of what is not there.
 pub(crate) const NOTHING: &str = "-";
 
+/// A member; null where it is not there.
+pub(crate) fn member<'t>(thing: &'t Value, name: &str) -> &'t Value {
+    thing.get(name).unwrap_or(&Value::Null)
+}
+
 /// A member as text.
 pub(crate) fn text(thing: &Value, name: &str) -> String {
     some_text(thing, name).unwrap_or_else(|| NOTHING.to_owned())

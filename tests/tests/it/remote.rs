@@ -7,7 +7,7 @@ use std::process::Command;
 use holdfast_tests::postgres::Database;
 use holdfast_tests::proxy::Proxy;
 use holdfast_tests::site::text;
-use holdfast_tests::{Config, Gateway, Ran, Site, request_key};
+use holdfast_tests::{Account, Config, Gateway, Ran, Site, request_key};
 use serde_json::{Value, json};
 
 use crate::bodies::sim;
@@ -64,61 +64,39 @@ fn check_same(site: &Site, remote: &Remote<'_>, arguments: &[&str]) -> Ran {
     site.cli(arguments)
 }
 
-/// Walks through everything that a key's life has, and compares the doors at each step.
-fn walk(site: &Site) {
-    let gateway = site.serve();
-    let remote = Remote::owner(site, &gateway);
-    let key = request_key();
-    let make = ["wallet", "create", "acme", "--external-id", "customer-17", "--key", &key];
-    let made = remote.json(&make);
-    assert_eq!(remote.json(&make), made, "the same key, the same wallet");
-    let (one, other) = (request_key(), request_key());
-    let deposit = ["wallet", "deposit", "acme", "10.00", "--source", "bank", "--reference"];
-    let deposited = remote.json(&[&deposit[..], &["1", "--key", &one]].concat());
-    assert_eq!((&deposited["id"], &deposited["replayed"]), (&json!(one), &json!(false)));
-    // A posting's id is its key, through either door: here it is found and not made again.
-    let again = site.json(&[&deposit[..], &["1", "--key", &one]].concat());
-    assert_eq!(again["id"], deposited["id"]);
-    assert_eq!(remote.json(&["wallet", "show", "acme"])["available_micros"], 10_000_000);
-    drop(remote.json(&["wallet", "adjust", "acme", "-0.5", "--reason", "a test", "--key", &other]));
-    let issue = ["key", "issue", "--wallet", "acme", "--name", "bot", "--rpm", "60", "--expires"];
-    let issued = remote.json(&[&issue[..], &["30d", "--reason", "new"]].concat());
-    assert_eq!(
-        (&issued["limits"]["requests_per_minute"], &issued["expires_at"]),
-        (&json!(60), &issued["ends_at"])
-    );
-    let account = holdfast_tests::Account {
-        wallet: text(&made, "id"),
-        id: text(&issued, "id"),
-        key: text(&issued, "key"),
-    };
-    let request = request_key();
-    assert_eq!(gateway.complete(&account, &request, &sim("Hello there")).status, 200);
-    let shown = remote.json(&["operation", "show", "--api-key", "bot", &request]);
-    let operation = text(&shown, "id");
+/// Names of what the walk has made.
+struct Named<'a> {
+    account: &'a Account,
+    operation: &'a str,
+    postings: [&'a str; 2],
+}
+
+/// Reads, and refusals, which bind nothing: both doors say the same.
+fn compare(site: &Site, remote: &Remote<'_>, named: &Named<'_>) {
+    let Named { account, operation, postings: [one, other] } = *named;
     for arguments in [
         &["wallet", "list"][..],
         &["wallet", "show", "acme"],
         &["wallet", "show", &account.wallet],
         &["wallet", "show", "nobody"],
-        &["wallet", "posting", &one],
-        &["wallet", "posting", &other],
-        &["wallet", "posting", &operation],
+        &["wallet", "posting", one],
+        &["wallet", "posting", other],
+        &["wallet", "posting", operation],
         &["key", "list"],
         &["key", "show", "bot"],
-        &["key", "show", &operation],
+        &["key", "show", operation],
         &["operation", "list"],
         &["operation", "list", "--stale"],
         &["operation", "list", "--limit", "1"],
-        &["operation", "show", &operation],
+        &["operation", "show", operation],
         &["operation", "show", &account.id],
-        &["operation", "show", "--api-key", "bot", &one],
+        &["operation", "show", "--api-key", "bot", one],
         // Refusals bind nothing, and say the same.
         &["wallet", "create", "acme", "--key", &account.id],
-        &["wallet", "deposit", "acme", "1", "--key", &one],
+        &["wallet", "deposit", "acme", "1", "--key", one],
         &["wallet", "deposit", "nobody", "1"],
         &["wallet", "adjust", "acme", "-100", "--reason", "too much", "--key", &account.id],
-        &["wallet", "refund", &operation, "5", "--key", &account.id],
+        &["wallet", "refund", operation, "5", "--key", &account.id],
         &["wallet", "close", "acme", "--dry-run", "--key", &account.id],
         &[
             "key",
@@ -148,8 +126,13 @@ fn walk(site: &Site) {
         &["admin-key", "revoke", &account.id, "--key", &account.id],
         &["operation", "cancel", &account.id, "--reason", "x", "--key", &account.id],
     ] {
-        drop(check_same(site, &remote, arguments));
+        drop(check_same(site, remote, arguments));
     }
+}
+
+/// Changes the wallet and the key over the network, and ends the key.
+fn change_it_all(site: &Site, remote: &Remote<'_>, named: &Named<'_>) {
+    let Named { account, operation, .. } = *named;
     drop(remote.json(&[
         "key",
         "update",
@@ -170,18 +153,52 @@ fn walk(site: &Site) {
     drop(remote.json(&["wallet", "suspend", "acme", "--reason", "unpaid"]));
     drop(remote.json(&["wallet", "resume", "acme"]));
     drop(remote.json(&["wallet", "update", "acme", "--name", "acme-eu", "--no-external-id"]));
-    drop(remote.json(&["wallet", "refund", &operation, "0.000001"]));
+    drop(remote.json(&["wallet", "refund", operation, "0.000001"]));
     let rotated = remote.json(&["key", "rotate", "bot", "--grace", "0s", "--reason", "lost"]);
-    assert_ne!(rotated["key"], issued["key"]);
+    assert_ne!(rotated["key"], *account.key);
     drop(remote.json(&["key", "revoke", "bot"]));
     assert_eq!(remote.json(&["operation", "reconcile"]), json!([]));
     for arguments in [
         &["key", "list"][..],
         &["wallet", "list"],
-        &["key", "rotate", "bot", "--reason", "x", "--key", &one],
+        &["key", "rotate", "bot", "--reason", "x", "--key", &request_key()],
     ] {
-        drop(check_same(site, &remote, arguments));
+        drop(check_same(site, remote, arguments));
     }
+}
+
+/// Walks through everything that a key's life has, and compares the doors at each step.
+fn walk(site: &Site) {
+    let gateway = site.serve();
+    let remote = Remote::owner(site, &gateway);
+    let key = request_key();
+    let make = ["wallet", "create", "acme", "--external-id", "customer-17", "--key", &key];
+    let made = remote.json(&make);
+    assert_eq!(remote.json(&make), made, "the same key, the same wallet");
+    let (one, other) = (request_key(), request_key());
+    let deposit = ["wallet", "deposit", "acme", "10.00", "--source", "bank", "--reference"];
+    let deposited = remote.json(&[&deposit[..], &["1", "--key", &one]].concat());
+    assert_eq!((&deposited["id"], &deposited["replayed"]), (&json!(one), &json!(false)));
+    // A posting's id is its key, through either door: here it is found and not made again.
+    let again = site.json(&[&deposit[..], &["1", "--key", &one]].concat());
+    assert_eq!(again["id"], deposited["id"]);
+    assert_eq!(remote.json(&["wallet", "show", "acme"])["available_micros"], 10_000_000);
+    drop(remote.json(&["wallet", "adjust", "acme", "-0.5", "--reason", "a test", "--key", &other]));
+    let issue = ["key", "issue", "--wallet", "acme", "--name", "bot", "--rpm", "60", "--expires"];
+    let issued = remote.json(&[&issue[..], &["30d", "--reason", "new"]].concat());
+    assert_eq!(
+        (&issued["limits"]["requests_per_minute"], &issued["expires_at"]),
+        (&json!(60), &issued["ends_at"])
+    );
+    let account =
+        Account { wallet: text(&made, "id"), id: text(&issued, "id"), key: text(&issued, "key") };
+    let request = request_key();
+    assert_eq!(gateway.complete(&account, &request, &sim("Hello there")).status, 200);
+    let shown = remote.json(&["operation", "show", "--api-key", "bot", &request]);
+    let operation = text(&shown, "id");
+    let named = Named { account: &account, operation: &operation, postings: [&one, &other] };
+    compare(site, &remote, &named);
+    change_it_all(site, &remote, &named);
     gateway.stop();
     site.verify();
 }

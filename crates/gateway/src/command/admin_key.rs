@@ -10,7 +10,7 @@ use crate::cli;
 use crate::door::Change;
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{some_text, text, with};
+use crate::view::{member, some_text, text, with};
 
 pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), CommandFailure> {
     let (nothing, change) = match command {
@@ -57,7 +57,10 @@ async fn wallet_id(
     wallet: Option<&Reference>,
 ) -> Result<Option<Value>, CommandFailure> {
     match wallet {
-        Some(wallet) => Ok(Some(wallet::find(desk, wallet).await?["id"].clone())),
+        Some(wallet) => {
+            let found = wallet::find(desk, wallet).await?;
+            Ok(Some(member(&found, "id").clone()))
+        }
         None => Ok(None),
     }
 }

@@ -23,7 +23,7 @@ use super::Desk;
 use crate::cli;
 use crate::cli::grant::Expiry;
 use crate::failure::CommandFailure;
-use crate::view::{self, some_text, spend, text, with};
+use crate::view::{self, member, some_text, spend, text, with};
 
 const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
 
@@ -49,7 +49,7 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
     let found = found.map_err(|error| error.because("the API key was not shown"))?;
     let mut lines = fields(&found).to_vec();
     lines.extend(some_text(&found, "suspended_at").map(|at| ("suspended_at", at)));
-    let counters = found["counters"].as_array().into_iter().flatten();
+    let counters = member(&found, "counters").as_array().into_iter().flatten();
     let readings: Vec<_> =
         counters.map(|counter| (text(counter, "counter"), text(counter, "used"))).collect();
     lines.extend(readings.iter().map(|(counter, used)| (counter.as_str(), used.clone())));
@@ -77,7 +77,7 @@ async fn list(desk: &Desk<'_>) -> Result<(), CommandFailure> {
 
 /// Count of an API key's credentials in force, with the earliest end among them.
 fn in_force(key: &Value) -> String {
-    let credentials: Vec<_> = key["credentials"].as_array().into_iter().flatten().collect();
+    let credentials: Vec<_> = member(key, "credentials").as_array().into_iter().flatten().collect();
     let count = credentials.len();
     // As texts they sort as in time.
     let next = credentials.iter().filter_map(|credential| some_text(credential, "ends_at")).min();
@@ -114,14 +114,14 @@ pub(super) fn end(expiry: Expiry) -> (&'static str, Value) {
 /// An API key as it is printed: with the members that scripts read.
 fn printed(key: Value) -> Value {
     let limits = json!({
-        "requests_per_minute": key["requests_per_minute"],
-        "tokens_per_minute": key["tokens_per_minute"],
-        "concurrency": key["concurrency"],
-        "spend_micros": key["spend_micros"],
-        "spend_window": key["spend_window"],
+        "requests_per_minute": member(&key, "requests_per_minute"),
+        "tokens_per_minute": member(&key, "tokens_per_minute"),
+        "concurrency": member(&key, "concurrency"),
+        "spend_micros": member(&key, "spend_micros"),
+        "spend_window": member(&key, "spend_window"),
     });
-    let is_hidden = key["balance"] == "hidden";
-    let ends_at = key["ends_at"].clone();
+    let is_hidden = *member(&key, "balance") == "hidden";
+    let ends_at = member(&key, "ends_at").clone();
     let key = with(key, "limits", limits);
     with(with(key, "hide_balance", is_hidden), "expires_at", ends_at)
 }
@@ -164,6 +164,6 @@ fn limits(key: &Value) -> String {
 }
 
 fn models(key: &Value) -> String {
-    let Some(models) = key["models"].as_array() else { return "all".to_owned() };
+    let Some(models) = member(key, "models").as_array() else { return "all".to_owned() };
     models.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
 }

@@ -11,7 +11,7 @@ use crate::cli::{self, Show};
 use crate::door::{Change, ChangeKey};
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{some_amount, some_text, text};
+use crate::view::{member, some_amount, some_text, text};
 
 pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), CommandFailure> {
     match command {
@@ -54,7 +54,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result<(), CommandFailure> {
     let query = [("api_key_id", id.as_str()), ("request_key", request_key.as_str())];
     let found = desk.door.get("/operations", &query).await;
     let found = found.map_err(|error| error.because(nothing))?;
-    match found["data"].get(0) {
+    match member(&found, "data").get(0) {
         Some(found) => desk.output.object(found, &fields(found)),
         None => Err(anyhow!(
             "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it nothing \
@@ -70,7 +70,7 @@ async fn cancel(desk: &Desk<'_>, change: &Change) -> Result<(), CommandFailure> 
     let done = desk.door.change(change).await;
     let done = done.map_err(|error| error.of_change("nothing was cancelled", change.key()))?.thing;
     desk.output.object(&done, &fields(&done))?;
-    if done["cancel_asked"] == true {
+    if *member(&done, "cancel_asked") == true {
         note("its owner ends it: what has arrived is kept and charged");
     } else {
         note("it does not run any more: nothing was asked of it");
@@ -103,16 +103,16 @@ async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
         let change = Change::post(ChangeKey::new(None), path, json!({}));
         let done = desk.door.change(&change).await;
         let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
-        let at_rest = !matches!(done["status"].as_str(), Some("leased" | "recorded"));
+        let at_rest = !matches!(member(&done, "status").as_str(), Some("leased" | "recorded"));
         views.push(json!({
-            "operation_id": done["id"], "status": done["status"], "at_rest": at_rest,
+            "operation_id": member(&done, "id"), "status": member(&done, "status"), "at_rest": at_rest,
         }));
     }
     if views.is_empty() {
         note("nothing was due");
     }
     let row = |view: &Value| {
-        let at_rest = if view["at_rest"] == true { "yes" } else { "no" };
+        let at_rest = if *member(view, "at_rest") == true { "yes" } else { "no" };
         [text(view, "operation_id"), text(view, "status"), at_rest.to_owned()]
     };
     let rows: Vec<_> = views.iter().map(row).collect();
@@ -176,17 +176,18 @@ fn fields(operation: &Value) -> Vec<(&str, String)> {
         (name, amount.unwrap_or_else(|| text(operation, name)))
     };
     let mut fields: Vec<(&str, String)> = NAMES.into_iter().map(field).collect();
-    let meters = operation["meters"].as_object().into_iter().flatten();
+    let meters = member(operation, "meters").as_object().into_iter().flatten();
     let counted = meters.filter(|(_, count)| count.as_u64() != Some(0));
     fields.extend(counted.map(|(kind, count)| (kind.as_str(), count.to_string())));
-    let attempts = operation["attempts"].as_array().into_iter().flatten();
+    let attempts = member(operation, "attempts").as_array().into_iter().flatten();
     fields.extend(attempts.map(|attempt| ("attempt", spell(attempt))));
     fields
 }
 
 fn spell(attempt: &Value) -> String {
     let [route, class, latency] = ["route", "class", "latency_ms"].map(|it| text(attempt, it));
-    let billed = if attempt["may_be_billed"] == true { "may be billed" } else { "not billed" };
+    let billed =
+        if *member(attempt, "may_be_billed") == true { "may be billed" } else { "not billed" };
     let why = some_text(attempt, "reason").map_or_else(String::new, |reason| format!(": {reason}"));
     format!("{route}: {class} after {latency} ms, {billed}{why}")
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::Reply;
 use crate::failure::CommandFailure;
+use crate::view::member;
 
 /// Failure of a request. Nothing was changed, unless it is `Uncertain` or `Lost`.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,7 @@ impl Reply {
     /// The error of any other answer.
     pub(super) fn error(&self) -> DoorError {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
-        let text = |name: &str| body["error"][name].as_str().map(str::to_owned);
+        let text = |name: &str| member(member(&body, "error"), name).as_str().map(str::to_owned);
         let (Some(code), Some(message)) = (text("code"), text("message")) else {
             return DoorError::NotTheApi;
         };
@@ -89,11 +90,12 @@ impl DoorError {
             .into();
         }
         let is_usage = self.is("invalid_value");
-        let error = match &self {
-            Self::Refused { param: Some(param), message, .. } if is_usage => {
-                anyhow!("{nothing}: {param}: {message}")
-            }
-            _ => anyhow!("{nothing}: {self}"),
+        let error = if let Self::Refused { param: Some(param), message, .. } = &self
+            && is_usage
+        {
+            anyhow!("{nothing}: {param}: {message}")
+        } else {
+            anyhow!("{nothing}: {self}")
         };
         if is_usage { CommandFailure::Usage(error) } else { CommandFailure::Failed(error) }
     }

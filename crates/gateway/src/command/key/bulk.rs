@@ -36,7 +36,7 @@ use crate::command::{Desk, wallet};
 use crate::door::{Change, ChangeKey};
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{some_text, text};
+use crate::view::{member, some_text, text};
 
 /// Keys of one request.
 const PART_KEYS: usize = 100;
@@ -89,7 +89,7 @@ pub(super) async fn issue(
             .map(|line| order(asked, Some(&line.name), line.external_id.as_ref()))
             .collect();
         let body = json!({
-            "wallet_id": wallet["id"],
+            "wallet_id": member(&wallet, "id"),
             "keys": orders,
             "reason": asked.reason.as_ref().map(Reason::as_str),
         });
@@ -97,7 +97,7 @@ pub(super) async fn issue(
         let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
         let done = desk.door.change(&change).await;
         let done = done.map_err(|error| stopped(error.because("the next keys were not issued")))?;
-        let made = done.thing["data"].as_array().map_or(&[][..], Vec::as_slice);
+        let made = member(&done.thing, "data").as_array().map_or(&[][..], Vec::as_slice);
         let mut told = Vec::with_capacity(made.len());
         for api_key in made.iter().filter(|api_key| !secrets.has(&text(api_key, "id"))) {
             let secret = match some_text(api_key, "key") {

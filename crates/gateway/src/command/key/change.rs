@@ -9,6 +9,7 @@ use crate::command::{Desk, members};
 use crate::door::Change;
 use crate::failure::CommandFailure;
 use crate::output::note;
+use crate::view::member;
 
 const WITHIN: &str = "a running `holdfast serve` obeys within 5 seconds";
 
@@ -28,7 +29,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
         cli::KeyChange::Revoke { key, request } => {
             let found = find(desk, &key).await?;
             let change = Change::post(request.or_made(), path(&found, "/revoke"), json!({}));
-            let after = if found["revoked_at"].is_null() {
+            let after = if member(&found, "revoked_at").is_null() {
                 "a running `holdfast serve` turns it away within 5 seconds"
             } else {
                 "it had been revoked before"

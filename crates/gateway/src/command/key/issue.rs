@@ -11,7 +11,7 @@ use crate::command::{Desk, members, wallet};
 use crate::door::Change;
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{text, with};
+use crate::view::{member, text, with};
 
 const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 const TOLD: &str =
@@ -23,7 +23,7 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &cli::Issue) -> Result<(), Com
     let body = with(
         order(asked, asked.name.as_ref(), asked.external_id.as_ref()),
         "wallet_id",
-        wallet["id"].clone(),
+        member(&wallet, "id").clone(),
     );
     let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_str));
     let change = Change::post(asked.request.or_made(), "/api_keys", body);
@@ -45,7 +45,7 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &cli::Issue) -> Result<(), Com
         ("expires_at", text(&issued, "ends_at")),
         ("key", text(&issued, "key")),
     ];
-    let is_told = issued["key"].is_string();
+    let is_told = member(&issued, "key").is_string();
     desk.output.object(&printed(issued), &made)?;
     note(if is_told { KEEP } else { TOLD });
     Ok(())
@@ -113,7 +113,7 @@ async fn name_taken(
     let query = [("name", name), ("wallet_id", &text(wallet, "id"))];
     let others = desk.door.list("/api_keys", &query, None).await;
     let others = others.map_err(|error| error.because("the API key was not issued"))?.rows;
-    let is_revoked = others.iter().any(|other| !other["revoked_at"].is_null());
+    let is_revoked = others.iter().any(|other| !member(other, "revoked_at").is_null());
     let why = if is_revoked { ": it is revoked, and keeps its name in the book" } else { "" };
     Ok(anyhow!("there is an API key named {name} already{why}; choose another name").into())
 }
@@ -146,7 +146,7 @@ pub(super) async fn rotate(
         ("previous_ends_at", text(&rotated, "previous_ends_at")),
         ("key", text(&rotated, "key")),
     ];
-    let is_told = rotated["key"].is_string();
+    let is_told = member(&rotated, "key").is_string();
     desk.output.object(&printed(rotated), &made)?;
     note(if is_told { KEEP } else { TOLD });
     // Kept answers are sealed with the secret of the credential that asked for them.

@@ -12,7 +12,7 @@ use crate::command::Desk;
 use crate::door::{Change, Changed, DoorError};
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{amount, some_text, text, with};
+use crate::view::{amount, member, some_text, text, with};
 
 /// Makes a posting.
 pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<(), CommandFailure> {
@@ -22,7 +22,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
             let key = key.or_made();
             let (source, reference) = deposit_reference(source, reference, key.id);
             let body = json!({
-                "wallet_id": wallet["id"],
+                "wallet_id": member(&wallet, "id"),
                 "amount_micros": amount.micros().get(),
                 "source": source,
                 "external_reference": reference,
@@ -36,7 +36,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
         cli::NewPosting::Adjust { wallet, amount, reason, note, key } => {
             let wallet = find(desk, &wallet).await?;
             let body = json!({
-                "wallet_id": wallet["id"],
+                "wallet_id": member(&wallet, "id"),
                 "amount_micros": amount.micros().get(),
                 "reason": reason.as_str(),
                 "note": note.as_ref().map(Note::as_str),
@@ -104,7 +104,7 @@ fn posted(
 }
 
 fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result<(), CommandFailure> {
-    let (kind, wallet) = (text(&posting, "kind"), &posting["wallet"]);
+    let (kind, wallet) = (text(&posting, "kind"), member(&posting, "wallet"));
     let mut fields = vec![(kind.as_str(), text(&posting, "id"))];
     fields.extend(some_text(&posting, "operation_id").map(|id| ("operation", id)));
     fields.extend(some_text(&posting, "reason").map(|reason| ("reason", reason)));
