@@ -125,14 +125,14 @@ impl Change {
 }
 
 /// A thing as a change has left it.
-pub(crate) struct Changed {
+pub(crate) struct ChangeOutcome {
     pub(crate) thing: Value,
     /// True where an earlier request made the change.
     pub(crate) replayed: bool,
 }
 
 /// Rows of a list.
-pub(crate) struct Listed {
+pub(crate) struct ListRows {
     pub(crate) rows: Vec<Value>,
     /// True where the list has more.
     pub(crate) is_cut: bool,
@@ -168,7 +168,7 @@ impl Door {
         path: &str,
         query: &[(&str, &str)],
         limit: Option<usize>,
-    ) -> Result<Listed, DoorError> {
+    ) -> Result<ListRows, DoorError> {
         let (mut rows, mut cursor) = (Vec::new(), None::<String>);
         loop {
             // One more tells whether there are more.
@@ -181,11 +181,11 @@ impl Door {
             rows.append(data.ok_or(DoorError::NotTheApi)?);
             if let Some(limit) = limit.filter(|limit| rows.len() > *limit) {
                 rows.truncate(limit);
-                return Ok(Listed { rows, is_cut: true });
+                return Ok(ListRows { rows, is_cut: true });
             }
             match page.get("next_cursor").and_then(Value::as_str) {
                 Some(next) => cursor = Some(next.to_owned()),
-                None => return Ok(Listed { rows, is_cut: false }),
+                None => return Ok(ListRows { rows, is_cut: false }),
             }
         }
     }
@@ -210,7 +210,7 @@ impl Door {
     }
 
     /// Asks for a change, and asks again with the same request key where the answer is lost.
-    pub(crate) async fn change(&self, change: &Change) -> Result<Changed, DoorError> {
+    pub(crate) async fn change(&self, change: &Change) -> Result<ChangeOutcome, DoorError> {
         change.key.announced();
         let Change { method, path, key, .. } = change;
         let body = Bytes::from(change.body.to_string());
@@ -226,7 +226,7 @@ impl Door {
         let mut thing = reply.read()?;
         // What would be is shown as what is: the command says that nothing was changed.
         let would = if change.dry_run { thing.get_mut("would").map(Value::take) } else { None };
-        Ok(Changed { thing: would.unwrap_or(thing), replayed })
+        Ok(ChangeOutcome { thing: would.unwrap_or(thing), replayed })
     }
 
     /// Sends a request until there is an answer that another try would not change.

@@ -65,15 +65,15 @@ fn check_same(site: &Site, remote: &Remote<'_>, arguments: &[&str]) -> Ran {
 }
 
 /// Names of what the walk has made.
-struct Named<'a> {
+struct Names<'a> {
     account: &'a Account,
     operation: &'a str,
     postings: [&'a str; 2],
 }
 
 /// Reads, and refusals, which bind nothing: both doors say the same.
-fn compare(site: &Site, remote: &Remote<'_>, named: &Named<'_>) {
-    let Named { account, operation, postings: [one, other] } = *named;
+fn compare(site: &Site, remote: &Remote<'_>, named: &Names<'_>) {
+    let Names { account, operation, postings: [one, other] } = *named;
     for arguments in [
         &["wallet", "list"][..],
         &["wallet", "show", "acme"],
@@ -131,8 +131,8 @@ fn compare(site: &Site, remote: &Remote<'_>, named: &Named<'_>) {
 }
 
 /// Changes the wallet and the key over the network, and ends the key.
-fn change_it_all(site: &Site, remote: &Remote<'_>, named: &Named<'_>) {
-    let Named { account, operation, .. } = *named;
+fn change_it_all(site: &Site, remote: &Remote<'_>, named: &Names<'_>) {
+    let Names { account, operation, .. } = *named;
     drop(remote.json(&[
         "key",
         "update",
@@ -196,7 +196,7 @@ fn walk(site: &Site) {
     assert_eq!(gateway.complete(&account, &request, &sim("Hello there")).status, 200);
     let shown = remote.json(&["operation", "show", "--api-key", "bot", &request]);
     let operation = text(&shown, "id");
-    let named = Named { account: &account, operation: &operation, postings: [&one, &other] };
+    let named = Names { account: &account, operation: &operation, postings: [&one, &other] };
     compare(site, &remote, &named);
     change_it_all(site, &remote, &named);
     gateway.stop();

@@ -11,6 +11,8 @@ const DOORS: &[(&[&str], &[&str])] = &[
     (
         &["hyper", "hyper-util"],
         &[
+            // Its command line is a client of the administration, over the network.
+            "holdfast",
             "holdfast-bench",
             "holdfast-http",
             "holdfast-providers",
@@ -18,8 +20,9 @@ const DOORS: &[(&[&str], &[&str])] = &[
             "holdfast-webhooks",
         ],
     ),
-    // Both call servers; a webhook must choose the address itself, which a pool of providers does not.
-    (&["tokio-rustls"], &["holdfast-providers", "holdfast-webhooks"]),
+    // All call servers; a webhook must choose the address itself, which a pool of providers does not,
+    // and the command line has one server and no pool.
+    (&["tokio-rustls"], &["holdfast", "holdfast-providers", "holdfast-webhooks"]),
     (&["clap", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
     (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
     (&["serde"], &["holdfast", "holdfast-admin", "holdfast-wire"]),

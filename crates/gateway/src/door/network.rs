@@ -52,7 +52,7 @@ pub(crate) struct NetworkDoor {
 }
 
 /// A connection to the server.
-enum Connected {
+enum ServerStream {
     Plain(TcpStream),
     Encrypted(Box<TlsStream<TcpStream>>),
 }
@@ -84,8 +84,8 @@ impl NetworkDoor {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let answering = async {
             match connected {
-                Connected::Plain(stream) => exchange(stream, request).await,
-                Connected::Encrypted(stream) => exchange(stream, request).await,
+                ServerStream::Plain(stream) => exchange(stream, request).await,
+                ServerStream::Encrypted(stream) => exchange(stream, request).await,
             }
         };
         let answered = timeout(ANSWER_TIME_MAX, answering).await;
@@ -101,7 +101,7 @@ impl NetworkDoor {
         })
     }
 
-    async fn connect(&self) -> anyhow::Result<Connected> {
+    async fn connect(&self) -> anyhow::Result<ServerStream> {
         let host = self.url.host().trim_start_matches('[').trim_end_matches(']');
         let found = lookup_host((host, self.url.port())).await;
         let found = found.with_context(|| format!("{host} is not found"))?;
@@ -113,13 +113,13 @@ impl NetworkDoor {
         let tcp = TcpStream::connect(addresses.as_slice()).await;
         let tcp = tcp.with_context(|| format!("{} takes no connection", self.url))?;
         if !self.url.is_https() {
-            return Ok(Connected::Plain(tcp));
+            return Ok(ServerStream::Plain(tcp));
         }
         let name = ServerName::try_from(host.to_owned())
             .with_context(|| format!("{host} is none that a certificate can have"))?;
         let encrypted = self.tls.connect(name, tcp).await;
         let encrypted = encrypted.with_context(|| format!("no TLS with {}", self.url))?;
-        Ok(Connected::Encrypted(Box::new(encrypted)))
+        Ok(ServerStream::Encrypted(Box::new(encrypted)))
     }
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::find;
 use crate::cli;
 use crate::command::Desk;
-use crate::door::{Change, Changed, DoorError};
+use crate::door::{Change, ChangeOutcome, DoorError};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{amount, member, some_text, text, with};
@@ -97,7 +97,7 @@ fn posted(
     desk: &Desk<'_>,
     nothing: &str,
     change: &Change,
-    done: Result<Changed, DoorError>,
+    done: Result<ChangeOutcome, DoorError>,
 ) -> Result<(), CommandFailure> {
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
     print(desk, done.thing, done.replayed)
