@@ -1,0 +1,69 @@
+//! Settings of the administration: who may refund, where it is served, who is sent webhooks.
+
+use super::{LEAST, good, mistakes};
+
+#[test]
+fn allowances_of_a_role_are_whole_micros_of_a_currency() {
+    let roles = |line: &str| format!("[roles]\n{line}\n{LEAST}");
+    let config = good(&roles("support_refunds = { USD = 5_000_000, EUR = 0 }"));
+    let allowances: Vec<_> = config.roles.support_refunds.iter().collect();
+    let expected = [("EUR", 0), ("USD", 5_000_000)];
+    for ((currency, micros), (code, number)) in allowances.into_iter().zip(expected) {
+        assert_eq!((currency.as_str(), micros.get()), (code, number));
+    }
+    assert!(good(LEAST).roles.support_refunds.is_empty());
+    let most = 1_000_000_000_000_000_u64;
+    for (line, mistake) in [
+        (
+            "support_refunds = { usd = 5 }",
+            "`roles.support_refunds.usd` is not a currency code: write three capital letters, like USD"
+                .to_owned(),
+        ),
+        (
+            "support_refunds = { USD = -5 }",
+            format!("`roles.support_refunds.USD` must be from 0 to {most}"),
+        ),
+    ] {
+        assert_eq!(mistakes(&roles(line)), [format!("file:2: {mistake}")]);
+    }
+    assert!(mistakes(&roles("refunds = 5"))[0].contains("unknown key `refunds` in roles"));
+}
+
+#[test]
+fn administration_has_an_address_that_keeps_its_keys_from_the_network() {
+    let table = |listen: &str, more: &str| {
+        format!("[admin]\nlisten = \"{listen}\"\ntoken = \"0123456789abcdef\"\n{more}\n{LEAST}")
+    };
+    let https = "url = \"https://admin.example.com\"\nproxies = [\"10.0.0.0/8\"]";
+    let admin = good(&table("10.0.0.1:8081", https)).admin.unwrap();
+    assert_eq!(admin.url.unwrap().to_string(), "https://admin.example.com");
+    assert_eq!(admin.proxies.len(), 1);
+    assert!(good(&table("0.0.0.0:8081", "")).admin.unwrap().url.is_none());
+    assert!(good(&table("127.0.0.1:8081", "url = \"http://localhost:8081\"")).admin.is_some());
+    for (listen, more, said) in [
+        ("10.0.0.1:8081", "url = \"http://admin.example.com\"", "plain text"),
+        ("127.0.0.1:8081", "url = \"https://admin.example.com/console\"", "scheme and host"),
+        ("127.0.0.1:8081", "url = \"admin.example.com\"", "scheme and host"),
+        ("127.0.0.1:8081", "proxies = [\"a proxy\"]", "10.0.0.0/8"),
+    ] {
+        let found = mistakes(&table(listen, more));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(said), "{found:?}");
+    }
+}
+
+#[test]
+fn receivers_of_webhooks_are_listed_by_their_origin() {
+    let allowing = |list: &str| format!("[webhooks]\nallow = [{list}]\n{LEAST}");
+    let listed = good(&allowing(r#""http://127.0.0.1:9000", "https://Hooks.Internal/""#));
+    let listed: Vec<_> = listed.webhooks.allow.iter().map(ToString::to_string).collect();
+    assert_eq!(listed, ["http://127.0.0.1:9000", "https://hooks.internal"]);
+    for (bad, told) in [
+        (r#""hooks.internal""#, "write https://HOST"),
+        (r#""https://hooks.internal/in""#, "more than an origin"),
+        (r#""https://me@hooks.internal""#, "remove it"),
+    ] {
+        let told_here = mistakes(&allowing(bad)).join("\n");
+        assert!(told_here.contains("`webhooks.allow`") && told_here.contains(told), "{told_here}");
+    }
+}
