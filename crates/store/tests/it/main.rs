@@ -15,6 +15,7 @@ mod identity;
 mod jobs;
 mod laws;
 mod list;
+mod list_scale;
 mod postgres;
 mod proxy;
 mod purge;

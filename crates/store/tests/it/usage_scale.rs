@@ -16,19 +16,21 @@ use holdfast_domain::{Timestamp, WalletId};
 use holdfast_store::Store;
 use holdfast_store::usage::SummingProgress;
 
+use holdfast_testkit::sample;
+
 use crate::raw::Raw;
 use crate::scratch::Home;
 
-const OPERATIONS: i64 = 1_000_000;
-const DAY: i64 = 86_400_000_000;
+pub(crate) const OPERATIONS: i64 = 1_000_000;
+pub(crate) const DAY: i64 = 86_400_000_000;
 /// 2026-10-01.
-const BEGIN: i64 = 20_727 * DAY;
+pub(crate) const BEGIN: i64 = 20_727 * DAY;
 const SPAN: i64 = 30 * DAY;
 
 /// Longest time of a report for one customer.
 const CUSTOMER: Duration = Duration::from_millis(300);
 
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap();
 }
 
@@ -38,6 +40,19 @@ fn id(raw: &Raw, letter: &str, number: &str) -> String {
         Raw::File(_) => format!("CAST(printf('{letter}%015d', {number}) AS BLOB)"),
         Raw::Server(_) => {
             format!("convert_to('{letter}' || lpad(({number})::text, 15, '0'), 'UTF8')")
+        }
+    }
+}
+
+/// A request key, which has to be a UUID of version 4: digits around the bits that say so.
+fn request_key(raw: &Raw) -> &'static str {
+    match raw {
+        Raw::File(_) => {
+            "CAST(printf('%06d@x', i / 10000000) || x'80' || printf('%07d', i % 10000000) AS BLOB)"
+        }
+        Raw::Server(_) => {
+            "convert_to(lpad((i / 10000000)::text, 6, '0') || '@x', 'UTF8') || '\\x80'::bytea
+                || convert_to(lpad((i % 10000000)::text, 7, '0'), 'UTF8')"
         }
     }
 }
@@ -75,7 +90,8 @@ pub(crate) async fn fill(raw: &mut Raw, count: i64) {
     ))
     .await;
     let (operation, wallet, key) = (id(raw, "o", "i"), id(raw, "w", owner), id(raw, "k", &key));
-    let all = series(raw, count);
+    let (all, request_key) = (series(raw, count), request_key(raw));
+    let price = sample::price().id;
     let created = format!("{BEGIN} + i * {}", SPAN / count);
     raw.run(&format!(
         "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model, server_secret,
@@ -84,8 +100,8 @@ pub(crate) async fn fill(raw: &mut Raw, count: i64) {
          admitted_at, deadline, phase, version, cancel_asked, attempts, input, cached_input,
          cache_write, audio_input, output, reasoning, audio_output, request, image, meters_source,
          charge, shortfall, finished_at, provider_cost)
-         SELECT i + 1, {operation}, {key}, {operation}, {wallet}, 'acme/model-' || (i % 5),
-         zeroblob(8), 1, 1, zeroblob(32), zeroblob(32), {created}, 1, 'p', 5000, 0, 0, {operation},
+         SELECT i + 1, {operation}, {key}, {request_key}, {wallet}, 'acme/model-' || (i % 5),
+         zeroblob(8), 1, 1, zeroblob(32), zeroblob(32), {created}, 1, '{price}', 5000, 0, 0, {operation},
          'node', zeroblob(16), {created}, {created}, 'completed', 2, 0,
          '[[\"route-' || (i % 2) || '\",\"ok\",1500000,false]]', 100 + i % 900, 0, 0, 0, 50 + i % 70,
          0, 0, 1, 0, 'reported', i % 4000, 0, {created} + 2000000,
@@ -102,10 +118,8 @@ pub(crate) async fn fill(raw: &mut Raw, count: i64) {
     .await;
     if let Raw::Server(_) = raw {
         // The numbers that were written here are taken.
-        raw.run(
-            "SELECT setval(pg_get_serial_sequence('operations', 'seq'), max(seq)) FROM operations",
-        )
-        .await;
+        raw.run("SELECT setval(pg_get_serial_sequence('operations', 'seq'), max(seq)) FROM operations")
+            .await;
         raw.run("ANALYZE").await;
     }
 }
