@@ -133,6 +133,7 @@ pub(crate) struct AdminKeyQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 
@@ -149,7 +150,7 @@ pub(crate) struct AdminKeyDraft {
     wallet_id: Option<String>,
     ends_at: Option<Moment>,
     /// The end in seconds from now; not both.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 3_155_760_000_u64)]
     ends_in_seconds: Option<u64>,
     #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,

@@ -28,7 +28,7 @@ use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::rotation::RotationBody;
-use crate::value::schema::ReasonGiven;
+use crate::value::schema::{NameText, ReasonGiven};
 use crate::value::{ApiKeyStateLabel, parse, parse_some};
 
 /// Filters of a list of API keys, and its page.
@@ -37,6 +37,7 @@ use crate::value::{ApiKeyStateLabel, parse, parse_some};
 #[into_params(parameter_in = Query)]
 pub(crate) struct ApiKeyQuery {
     /// API keys of this name: one of a wallet at most.
+    #[param(inline, value_type = Option<NameText>)]
     name: Option<String>,
     /// API keys of this wallet.
     #[param(format = "uuid")]

@@ -23,17 +23,22 @@ use crate::value::{Moment, parse_some};
 #[into_params(parameter_in = Query)]
 pub(crate) struct TrailQuery {
     /// Rows about this thing: its kind and its id.
-    #[param(example = "wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11")]
+    #[param(
+        example = "wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        pattern = "^[a-z_]{1,32}:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+    )]
     thing: Option<String>,
     /// Rows of this actor: `local`, `admin_key:<id>` or `person:<id>`.
+    #[param(pattern = "^(local|admin_key:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")]
     actor: Option<String>,
     /// Rows of this use case.
-    #[param(example = "wallet.suspend")]
+    #[param(example = "wallet.suspend", pattern = "^[a-z_]{1,32}[.][a-z_]{1,32}$")]
     use_case: Option<String>,
     /// Rows on the page: 1 to 200, 50 where it is missing.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 

@@ -25,11 +25,13 @@ pub(crate) struct EventQuery {
     #[param(format = "uuid")]
     wallet_id: Option<String>,
     /// Events of this kind, like `wallet.low`.
+    #[param(pattern = "^[a-z_]{1,32}[.][a-z_]{1,32}$")]
     kind: Option<String>,
     /// Rows on the page: 1 to 200, 50 where it is missing.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 

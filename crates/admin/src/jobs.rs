@@ -16,6 +16,7 @@ use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
+use crate::value::schema::ReasonText;
 use crate::value::{JobKindLabel, JobStateLabel, Moment, parse_some};
 
 /// A job to be started.
@@ -25,8 +26,9 @@ pub(crate) struct JobDraft {
     kind: JobKindLabel,
     /// Head of the trail that an earlier verification or the trail itself has shown: the trail must
     /// still go through it.
-    #[schema(example = "7:9f2c…")]
+    #[schema(example = "7:9f2c…", pattern = "^[1-9][0-9]{0,8}:[0-9a-f]{64}$")]
     since: Option<String>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -132,6 +134,7 @@ pub(crate) struct JobQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 

@@ -182,8 +182,10 @@ impl From<NodeListing> for NodeView {
 #[into_params(parameter_in = Query)]
 pub(crate) struct PriceQuery {
     /// Versions of the model of this public id.
+    #[param(pattern = "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$")]
     model: Option<String>,
     /// Versions in this currency.
+    #[param(pattern = "^[A-Z]{3}$")]
     currency: Option<String>,
 }
 

@@ -108,8 +108,14 @@ pub(crate) async fn list(
     let list = ListId::new("operations", &filters);
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
-    let model = filters.model.as_deref().map(|id| PublicModelId::try_from(id)).transpose();
+    let model = filters.model.as_deref().map(PublicModelId::try_from).transpose();
     let model = model.map_err(|error| Problem::invalid("model", sentence(&error.to_string())))?;
+    if filters.charge.iter().flatten().any(|micros| *micros < 0) {
+        return Err(Problem::invalid(
+            "charge_from_micros",
+            "A charge is a whole number from 0 on.",
+        ));
+    }
     let [charge_from, charge_to] = filters.charge.map(|micros| micros.map(Micros::new));
     let filter = OperationFilter {
         scope: query.scope.map(Into::into).unwrap_or_default(),

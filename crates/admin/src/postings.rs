@@ -131,6 +131,7 @@ pub(crate) struct PostingQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 

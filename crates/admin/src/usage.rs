@@ -32,7 +32,7 @@ use crate::value::{Moment, parse_some};
 pub(crate) struct UsageParams {
     /// One group, or two that differ behind a comma: `hour`, `day`, `month`, `model`, `api_key`,
     /// `wallet`, `route`; `day` where it is missing. Holders have no `route`.
-    #[param(example = "day,model")]
+    #[param(example = "day,model", pattern = "^[a-z_]{3,7}(,[a-z_]{3,7})?$")]
     by: Option<String>,
     /// Operations of this wallet.
     #[param(format = "uuid")]
@@ -41,6 +41,7 @@ pub(crate) struct UsageParams {
     #[param(format = "uuid")]
     api_key_id: Option<String>,
     /// Operations of the model of this public id.
+    #[param(pattern = "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$")]
     model: Option<String>,
     /// Operations that tried this route last. Not for holders.
     route: Option<String>,

@@ -170,6 +170,7 @@ impl ChangeBody for WalletClosing {
 #[into_params(parameter_in = Query)]
 pub(crate) struct WalletQuery {
     /// The wallet of this name alone.
+    #[param(inline, value_type = Option<NameText>)]
     name: Option<String>,
     /// Wallets with at least so much available.
     available_from_micros: Option<i64>,

@@ -24,6 +24,7 @@ use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::value::schema::{NoteText, ReasonText};
 use crate::value::{parse_some, present};
 
 /// A webhook to be made.
@@ -31,14 +32,18 @@ use crate::value::{parse_some, present};
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebhookDraft {
     /// `https://`, port 443, a public address; another origin where the operator has listed it.
+    #[schema(format = "uri")]
     url: String,
     /// Wallet whose events it is told. Missing: the operator's, which is told all; a holder's own.
     #[schema(format = "uuid")]
     wallet_id: Option<String>,
     /// Kinds of events, like `wallet.low`; null for all.
+    #[schema(min_items = 1)]
     kinds: Option<Vec<String>>,
     /// 1 to 200 printable characters.
+    #[schema(value_type = Option<NoteText>)]
     description: Option<String>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -54,13 +59,15 @@ impl ChangeBody for WebhookDraft {
 #[expect(clippy::option_option, reason = "an edit tells absent from null")]
 pub(crate) struct WebhookEdit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uri")]
     url: Option<String>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<String>>, min_items = 1)]
     kinds: Option<Option<Vec<String>>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<NoteText>)]
     description: Option<Option<String>>,
+    #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
 
@@ -82,6 +89,7 @@ pub(crate) struct WebhookQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 
@@ -94,6 +102,7 @@ pub(crate) struct DeliveryQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
     cursor: Option<String>,
 }
 

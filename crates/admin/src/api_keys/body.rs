@@ -54,7 +54,7 @@ pub(crate) struct ApiKeyOrder {
     /// Moment from which it is not accepted.
     pub(super) ends_at: Option<Moment>,
     /// The same in seconds from now; not both.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 3_155_760_000_u64)]
     pub(super) ends_in_seconds: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct ApiKeyDraft {
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
     pub(super) ends_at: Option<Moment>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 3_155_760_000_u64)]
     pub(super) ends_in_seconds: Option<u64>,
     /// Reason, which is wanted of everybody but the wallet's holder.
     #[schema(value_type = Option<ReasonText>)]
@@ -203,7 +203,7 @@ pub(crate) struct ApiKeyEdit {
     pub(super) ends_at: Option<Option<Moment>>,
     /// The end in seconds from now, instead of `ends_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 3_155_760_000_u64)]
     pub(super) ends_in_seconds: Option<u64>,
     #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,

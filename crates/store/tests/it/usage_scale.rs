@@ -118,8 +118,10 @@ pub(crate) async fn fill(raw: &mut Raw, count: i64) {
     .await;
     if let Raw::Server(_) = raw {
         // The numbers that were written here are taken.
-        raw.run("SELECT setval(pg_get_serial_sequence('operations', 'seq'), max(seq)) FROM operations")
-            .await;
+        raw.run(
+            "SELECT setval(pg_get_serial_sequence('operations', 'seq'), max(seq)) FROM operations",
+        )
+        .await;
         raw.run("ANALYZE").await;
     }
 }
