@@ -38,6 +38,8 @@ pub(super) enum Need {
     /// The one that writes: it makes a secret for somebody, and one that fits no credential in force
     /// is refused.
     Issue,
+    /// The same, and what judges the address of a receiver.
+    Receiver,
 }
 
 impl Need {
@@ -70,9 +72,12 @@ impl Need {
                 Webhook::List { .. } | Webhook::Show { .. } | Webhook::Deliveries { .. } => {
                     Some(Self::Nothing)
                 }
-                Webhook::Create { .. } | Webhook::Change(WebhookChange::Rotate { .. }) => {
-                    Some(Self::Issue)
-                }
+                Webhook::Create { .. }
+                | Webhook::Change(
+                    WebhookChange::Update { .. }
+                    | WebhookChange::Rotate { .. }
+                    | WebhookChange::Enable { .. },
+                ) => Some(Self::Receiver),
                 Webhook::Change(_) => Some(Self::Trail),
             },
             Command::Read(_) => Some(Self::Nothing),
@@ -88,7 +93,7 @@ impl Need {
     pub(super) const fn secrets(self) -> SecretUse {
         match self {
             Self::Nothing => SecretUse::Database,
-            Self::Trail | Self::Issue => SecretUse::Book,
+            Self::Trail | Self::Issue | Self::Receiver => SecretUse::Book,
         }
     }
 
@@ -97,12 +102,14 @@ impl Need {
         let LocalAccounts { accounts, .. } = match self {
             Self::Nothing => LocalAccounts::to_read(store),
             Self::Trail => LocalAccounts::to_change(config, store).await?,
-            Self::Issue => LocalAccounts::open(config, store).await?,
+            Self::Issue | Self::Receiver => LocalAccounts::open(config, store).await?,
         };
         // As a server of this configuration would judge receivers and offer models.
-        let receivers = serve::receivers(config)?;
-        let offers = ConfiguredOffers::of(config);
-        let accounts = accounts.judging(Arc::new(receivers)).serving(Arc::new(offers));
+        let accounts = match self {
+            Self::Receiver => accounts.judging(Arc::new(serve::receivers(config)?)),
+            Self::Nothing | Self::Trail | Self::Issue => accounts,
+        };
+        let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
         Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts)))))
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use holdfast_domain::audit::TrailHead;
 use holdfast_wire::api::MismatchView;
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use super::Desk;
@@ -37,12 +38,14 @@ pub(super) async fn run(desk: &Desk<'_>, asked: Asked) -> Result<(), CommandFail
     let started =
         started.map_err(|error| error.of_change("no verification was started", change.key()))?;
     let id = text(&started.thing, "id");
+    // Listened for before the id is told: whoever has read that may press it.
+    let interrupt = signal(SignalKind::interrupt());
+    let mut interrupt = interrupt.context("interruptions cannot be received")?;
     note(&format!("job {id}"));
     let is_quiet = matches!(desk.output, Output::Json) && !asked.progress;
     let ended = tokio::select! {
         ended = wait(desk, &id, is_quiet) => ended?,
-        pressed = tokio::signal::ctrl_c() => {
-            pressed.context("the interruption was not received")?;
+        _pressed = interrupt.recv() => {
             note(&format!("the job goes on: `holdfast job show {id}` shows it"));
             return Err(CommandFailure::Told(Status::Failed));
         }
