@@ -95,7 +95,7 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
         Command::Read(command) => read::run(desk, command).await,
         Command::Usage(UsageCommand::Report(report)) => usage::over_network(desk, report).await,
         Command::Ledger(Ledger::Verify { progress, since, key }) => {
-            verify::run(desk, verify::Asked { progress, since, key }).await
+            verify::run(desk, verify::VerificationOrder { progress, since, key }).await
         }
         // They have been refused, or are done beside.
         Command::Serve | Command::CheckConfig { .. } | Command::Migrate(_) => Ok(()),
@@ -122,9 +122,9 @@ async fn beside(
             with_store(&config, async |store| reconcile::run(output, &config, store).await).await
         }
         Command::Wallet(Wallet::Ledger { wallet, period, limit, csv }) => {
-            let asked = wallet::AskedStatement::new(output, period, limit, csv)?;
+            let order = wallet::StatementOrder::new(output, period, limit, csv)?;
             with_store(&load(SecretUse::Database)?, async |store| {
-                wallet::statement_beside(store, &wallet, &asked).await
+                wallet::statement_beside(store, &wallet, &order).await
             })
             .await
         }

@@ -84,7 +84,7 @@ fn compare_lists(site: &Site, remote: &Remote<'_>, account: &Account, operation:
         &["admin-key", "show", operation],
         &["audit", "list", "--thing", "a wallet"],
         &["webhook", "show", operation],
-        &["webhook", "create", "http://127.0.0.1:9/in", "--key", operation],
+        &["webhook", "create", "http://127.0.0.1/in", "--key", operation],
     ] {
         assert_ne!(check_same(site, remote, refused).code, Some(0), "{refused:?}");
     }

@@ -24,16 +24,16 @@ use crate::view::{member, some_text, text};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A verification that a command asks for.
-pub(super) struct Asked {
+pub(super) struct VerificationOrder {
     pub(super) progress: bool,
     pub(super) since: Option<TrailHead>,
     pub(super) key: Option<Uuid>,
 }
 
-pub(super) async fn run(desk: &Desk<'_>, asked: Asked) -> Result<(), CommandFailure> {
-    let since = asked.since.map(|head| head.to_string());
+pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
+    let since = order.since.map(|head| head.to_string());
     let body = json!({ "kind": "verification", "since": since });
-    let change = Change::post(ChangeKey::new(asked.key), "/jobs", body);
+    let change = Change::post(ChangeKey::new(order.key), "/jobs", body);
     let started = desk.door.change(&change).await;
     let started =
         started.map_err(|error| error.of_change("no verification was started", change.key()))?;
@@ -42,7 +42,7 @@ pub(super) async fn run(desk: &Desk<'_>, asked: Asked) -> Result<(), CommandFail
     let interrupt = signal(SignalKind::interrupt());
     let mut interrupt = interrupt.context("interruptions cannot be received")?;
     note(&format!("job {id}"));
-    let is_quiet = matches!(desk.output, Output::Json) && !asked.progress;
+    let is_quiet = matches!(desk.output, Output::Json) && !order.progress;
     let ended = tokio::select! {
         ended = wait(desk, &id, is_quiet) => ended?,
         _pressed = interrupt.recv() => {

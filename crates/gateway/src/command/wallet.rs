@@ -9,7 +9,7 @@ use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::{Currency, Micros};
 use serde_json::{Map, Value, json};
 
-pub(super) use self::statement::{Asked as AskedStatement, beside as statement_beside};
+pub(super) use self::statement::{StatementOrder, beside as statement_beside};
 use super::Desk;
 use super::sheet::{Query, given};
 use crate::cli;
@@ -43,8 +43,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), Com
             list(desk, [available_from, available_below], limit).await
         }
         Command::Ledger { wallet, period, limit, csv } => {
-            let asked = AskedStatement::new(desk.output, period, limit, csv)?;
-            statement::over_network(desk, &find(desk, &wallet).await?, &asked).await
+            let order = StatementOrder::new(desk.output, period, limit, csv)?;
+            statement::over_network(desk, &find(desk, &wallet).await?, &order).await
         }
     }
 }

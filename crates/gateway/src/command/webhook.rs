@@ -42,7 +42,7 @@ const DELIVERIES: Sheet = Sheet {
 };
 
 /// A change of a webhook, and how its outcome is told.
-struct Asked {
+struct WebhookOrder {
     change: Change,
     nothing: &'static str,
     shown: &'static Sheet,
@@ -68,19 +68,20 @@ pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result<(), Command
                 "reason": reason(&why),
             });
             let change = Change::post(why.request.or_made(), "/webhooks", body);
-            tell(desk, &Asked { change, nothing: "no webhook was made", shown: &WEBHOOKS }).await
+            tell(desk, &WebhookOrder { change, nothing: "no webhook was made", shown: &WEBHOOKS })
+                .await
         }
-        Webhook::Change(command) => tell(desk, &asked(command)).await,
+        Webhook::Change(command) => tell(desk, &order(command)).await,
     }
 }
 
 /// The request of a change.
-fn asked(command: WebhookChange) -> Asked {
+fn order(command: WebhookChange) -> WebhookOrder {
     let post = |id: Uuid, below: &str, why: &Why, nothing| {
         let path = format!("/webhooks/{id}/{below}");
         let body = json!({ "reason": reason(why) });
         let change = Change::post(why.request.or_made(), path, body);
-        Asked { change, nothing, shown: &WEBHOOKS }
+        WebhookOrder { change, nothing, shown: &WEBHOOKS }
     };
     match command {
         WebhookChange::Update { id, url, kind, all_kinds, description, no_description, why } => {
@@ -96,7 +97,7 @@ fn asked(command: WebhookChange) -> Asked {
             set("reason", reason(&why).map(Value::from));
             let (key, path) = (why.request.or_made(), format!("/webhooks/{id}"));
             let change = Change::patch(key, path, Value::Object(edit));
-            Asked { change, nothing: "the webhook was not changed", shown: &WEBHOOKS }
+            WebhookOrder { change, nothing: "the webhook was not changed", shown: &WEBHOOKS }
         }
         WebhookChange::Rotate { id, why } => {
             post(id, "rotate", &why, "the webhook was not rotated")
@@ -108,13 +109,13 @@ fn asked(command: WebhookChange) -> Asked {
             post(id, "enable", &why, "the webhook was not enabled")
         }
         WebhookChange::Test { id, why } => {
-            let asked = post(id, "test", &why, "the webhook was not tested");
-            Asked { shown: &DELIVERIES, ..asked }
+            let order = post(id, "test", &why, "the webhook was not tested");
+            WebhookOrder { shown: &DELIVERIES, ..order }
         }
         WebhookChange::Resend { id, event, why } => {
             let below = format!("deliveries/{event}/resend");
-            let asked = post(id, &below, &why, "the event is not sent again");
-            Asked { shown: &DELIVERIES, ..asked }
+            let order = post(id, &below, &why, "the event is not sent again");
+            WebhookOrder { shown: &DELIVERIES, ..order }
         }
     }
 }
@@ -126,7 +127,7 @@ fn reason(why: &Why) -> Option<&str> {
 /// Makes a change and shows what it has left, its secret too where it has made one.
 async fn tell(
     desk: &Desk<'_>,
-    Asked { change, nothing, shown }: &Asked,
+    WebhookOrder { change, nothing, shown }: &WebhookOrder,
 ) -> Result<(), CommandFailure> {
     let done = desk.door.change(change).await;
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;

@@ -31,7 +31,7 @@ use crate::view::{NOTHING, amount, member, some_text, text};
 const HEAD: [&str; 8] = ["at", "kind", "debit", "credit", "amount", "available", "held", "source"];
 
 /// A statement that a command asks for.
-pub(crate) struct Asked {
+pub(crate) struct StatementOrder {
     form: Form,
     period: listing::Period,
     limit: u32,
@@ -43,7 +43,7 @@ enum Form {
     Output(Output),
 }
 
-impl Asked {
+impl StatementOrder {
     pub(crate) fn new(
         output: Output,
         period: Period,
@@ -67,11 +67,11 @@ impl Asked {
 pub(crate) async fn beside(
     store: &Store,
     wallet: &Reference,
-    asked: &Asked,
+    order: &StatementOrder,
 ) -> Result<(), CommandFailure> {
     let wallet = find_wallet(store, wallet).await?.wallet;
-    let period = asked.period;
-    let statement = store.statement(wallet.id, period, asked.limit).await;
+    let period = order.period;
+    let statement = store.statement(wallet.id, period, order.limit).await;
     let Statement { opening, entries, omitted, closing } =
         statement.context("the book was not read")?;
     let balance = |StatementBalance { available, held }| BalanceView::of(available, held);
@@ -89,18 +89,18 @@ pub(crate) async fn beside(
         closing: balance(closing),
     };
     let view = serde_json::to_value(view).context("the statement was not shown")?;
-    print(&asked.form, &view)
+    print(&order.form, &view)
 }
 
 /// The same from the pages of a server.
 pub(super) async fn over_network(
     desk: &Desk<'_>,
     wallet: &Value,
-    asked: &Asked,
+    order: &StatementOrder,
 ) -> Result<(), CommandFailure> {
     let path = format!("/wallets/{}/statement", text(wallet, "id"));
-    let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
-    let bounds = [asked.period.from, asked.period.to].map(|bound| bound.map(rfc3339));
+    let limit = usize::try_from(order.limit).unwrap_or(usize::MAX);
+    let bounds = [order.period.from, order.period.to].map(|bound| bound.map(rfc3339));
     let [from, to] = bounds.clone();
     let mut closing = None;
     let mut entries: Vec<Value> = Vec::new();
@@ -144,7 +144,7 @@ pub(super) async fn over_network(
             "omitted_entries": omitted,
             "closing": closing,
         });
-        return print(&asked.form, &view);
+        return print(&order.form, &view);
     }
 }
 
