@@ -108,7 +108,7 @@ pub(crate) async fn list(
     let list = ListId::new("operations", &filters);
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
-    let model = filters.model.as_deref().map(|id| PublicModelId::try_from(id)).transpose();
+    let model = filters.model.as_deref().map(PublicModelId::try_from).transpose();
     let model = model.map_err(|error| Problem::invalid("model", sentence(&error.to_string())))?;
     let [charge_from, charge_to] = filters.charge.map(|micros| micros.map(Micros::new));
     let filter = OperationFilter {
