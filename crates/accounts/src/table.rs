@@ -49,7 +49,7 @@ pub const TABLE: &[Door] = &[
             ("GET", "/refunds"),
             ("GET", "/refunds/{id}"),
         ],
-        &["wallet posting"],
+        &["wallet posting", "posting list"],
     ),
     door(
         UseCase::ApiKeyIssue,
@@ -77,37 +77,43 @@ pub const TABLE: &[Door] = &[
         &[("POST", "/operations/{id}/reconcile")],
         &["operation reconcile"],
     ),
-    // Lists of what happened are for programs, which read them over the network, and for webhooks.
-    door(UseCase::EventRead, &[("GET", "/events"), ("GET", "/events/{id}")], &[]),
+    door(
+        UseCase::EventRead,
+        &[("GET", "/events"), ("GET", "/events/{id}")],
+        &["event list", "event show"],
+    ),
     door(UseCase::UsageRead, &[("GET", "/usage")], &["usage report"]),
     door(UseCase::StatementRead, &[("GET", "/wallets/{id}/statement")], &["wallet ledger"]),
-    // A process that serves knows these; the command line beside the database reads its own files.
-    door(UseCase::ModelRead, &[("GET", "/models")], &[]),
-    door(UseCase::PriceRead, &[("GET", "/prices")], &[]),
-    door(UseCase::NodeRead, &[("GET", "/nodes")], &[]),
+    door(UseCase::ModelRead, &[("GET", "/models")], &["model list"]),
+    door(UseCase::PriceRead, &[("GET", "/prices")], &["price list"]),
+    door(UseCase::NodeRead, &[("GET", "/nodes")], &["node list"]),
     door(UseCase::JobCreate, &[("POST", "/jobs")], &["ledger verify"]),
-    // The command line audits the book itself, and waits for it.
-    door(UseCase::JobRead, &[("GET", "/jobs"), ("GET", "/jobs/{id}")], &[]),
-    // Whoever has the database reads these in it.
-    door(UseCase::AdminKeyRead, &[("GET", "/admin_keys"), ("GET", "/admin_keys/{id}")], &[]),
-    door(UseCase::AuditRead, &[("GET", "/audit")], &[]),
+    door(UseCase::JobRead, &[("GET", "/jobs"), ("GET", "/jobs/{id}")], &["job list", "job show"]),
+    door(
+        UseCase::AdminKeyRead,
+        &[("GET", "/admin_keys"), ("GET", "/admin_keys/{id}")],
+        &["admin-key list", "admin-key show"],
+    ),
+    door(UseCase::AuditRead, &[("GET", "/audit")], &["audit list"]),
     door(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
     door(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
     door(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),
-    // No commands of webhooks: what is sent is a running gateway's, and so are its list of origins and
-    // its look-ups, by which an address is judged. Whoever has the database has the API beside it.
-    door(UseCase::WebhookCreate, &[("POST", "/webhooks")], &[]),
+    door(UseCase::WebhookCreate, &[("POST", "/webhooks")], &["webhook create"]),
     door(
         UseCase::WebhookRead,
         &[("GET", "/webhooks"), ("GET", "/webhooks/{id}"), ("GET", "/webhooks/{id}/deliveries")],
-        &[],
+        &["webhook list", "webhook show", "webhook deliveries"],
     ),
-    door(UseCase::WebhookUpdate, &[("PATCH", "/webhooks/{id}")], &[]),
-    door(UseCase::WebhookRotate, &[("POST", "/webhooks/{id}/rotate")], &[]),
-    door(UseCase::WebhookDisable, &[("POST", "/webhooks/{id}/disable")], &[]),
-    door(UseCase::WebhookEnable, &[("POST", "/webhooks/{id}/enable")], &[]),
-    door(UseCase::WebhookTest, &[("POST", "/webhooks/{id}/test")], &[]),
-    door(UseCase::WebhookResend, &[("POST", "/webhooks/{id}/deliveries/{event}/resend")], &[]),
+    door(UseCase::WebhookUpdate, &[("PATCH", "/webhooks/{id}")], &["webhook update"]),
+    door(UseCase::WebhookRotate, &[("POST", "/webhooks/{id}/rotate")], &["webhook rotate"]),
+    door(UseCase::WebhookDisable, &[("POST", "/webhooks/{id}/disable")], &["webhook disable"]),
+    door(UseCase::WebhookEnable, &[("POST", "/webhooks/{id}/enable")], &["webhook enable"]),
+    door(UseCase::WebhookTest, &[("POST", "/webhooks/{id}/test")], &["webhook test"]),
+    door(
+        UseCase::WebhookResend,
+        &[("POST", "/webhooks/{id}/deliveries/{event}/resend")],
+        &["webhook resend"],
+    ),
 ];
 
 #[cfg(test)]

@@ -9,22 +9,28 @@
 
 pub(crate) mod grant;
 mod key;
+mod operation;
+pub(crate) mod read;
 pub(crate) mod value;
 mod wallet;
+mod webhook;
 
 use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use holdfast_accounts::{Reason, Reference};
+use holdfast_accounts::Reference;
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::listing;
 use uuid::Uuid;
 
 pub(crate) use self::key::{AdminKey, Issue, Key, KeyChange, UpdateKey};
-use self::value::{OperationName, PeriodBound};
+pub(crate) use self::operation::{Operation, OperationFilter, Show};
+pub(crate) use self::read::Read;
+use self::value::PeriodBound;
 pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange};
+pub(crate) use self::webhook::{Webhook, WebhookChange, Why};
 use crate::door::ChangeKey;
 use crate::failure::CommandFailure;
 
@@ -35,7 +41,7 @@ Without a command it serves. Without a configuration file it runs on what is bui
 HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
 HOLDFAST_DATABASE_URL override server.listen and database.url.
 
-With --server, or HOLDFAST_SERVER, the commands wallet, key, admin-key and operation work over the network, with an \
+With --server, or HOLDFAST_SERVER, all commands but serve, migrate and check-config work over the network, with an \
 admin key from HOLDFAST_ADMIN_KEY or HOLDFAST_ADMIN_KEY_FILE.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -93,6 +99,11 @@ pub(crate) enum Command {
     /// The book of all transfers
     #[command(subcommand)]
     Ledger(Ledger),
+    /// Receivers that are told what happens, by signed requests
+    #[command(subcommand)]
+    Webhook(Webhook),
+    #[command(flatten)]
+    Read(Read),
 }
 
 #[derive(Debug, Subcommand)]
@@ -130,44 +141,6 @@ impl fmt::Debug for RequestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RequestKey")
     }
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Operation {
-    /// Show an operation: its state, charge, attempts and node; never its content
-    Show(Show),
-    /// List operations, newest first
-    List {
-        /// Only those whose owner may be gone or whose settlement is missing
-        #[arg(long)]
-        stale: bool,
-        /// At most this many
-        #[arg(long, value_name = "N", default_value_t = 1_000)]
-        limit: u32,
-    },
-    /// Ask a running operation to end; what has arrived of its answer is kept and charged
-    Cancel {
-        /// Operation id or completion id
-        #[arg(value_name = "OPERATION")]
-        operation: OperationName,
-        /// Why, for the trail: 1 to 200 printable characters
-        #[arg(long, value_name = "TEXT")]
-        reason: Reason,
-        #[command(flatten)]
-        request: RequestKey,
-    },
-    /// Bring what a dead process left to rest, as far as the rules allow it now
-    Reconcile,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Show {
-    /// Operation id or completion id; with --api-key the Idempotency-Key of the request
-    #[arg(value_name = "ID")]
-    pub(crate) id: OperationName,
-    /// Id or name of the API key that sent the request
-    #[arg(long, value_name = "KEY")]
-    pub(crate) api_key: Option<Reference>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -265,12 +238,19 @@ pub(crate) enum Ledger {
         /// Head of the trail that an earlier verification printed: the trail must still go through it
         #[arg(long, value_name = "SEQ:MAC")]
         since: Option<TrailHead>,
+        /// Names the job that a server is asked for: the same one again asks for no other [default: a new
+        /// UUIDv4, printed]
+        #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
+        key: Option<Uuid>,
     },
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::CommandFactory;
+    use holdfast_accounts::TABLE;
 
     use super::*;
 
@@ -284,65 +264,113 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    const UNDERSTOOD: &[&str] = &[
+        "holdfast",
+        "holdfast serve --config h.toml",
+        "holdfast check-config --json",
+        "holdfast check-config --probe",
+        "holdfast migrate up",
+        "holdfast migrate down",
+        "holdfast migrate down --yes",
+        "holdfast migrate status",
+        "holdfast wallet create acme --currency EUR",
+        "holdfast wallet deposit acme 10.00",
+        "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet refund 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 0.25",
+        "holdfast wallet refund chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11 0.25 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet adjust acme -2.50 --reason goodwill",
+        "holdfast wallet adjust acme 2.5 --reason goodwill --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet deposit acme 10 --source stripe --reference pi_1 --note invoice-7",
+        "holdfast wallet update acme --name acme-2 --key-spend 25.00/month",
+        "holdfast wallet suspend acme --reason unpaid",
+        "holdfast wallet resume acme",
+        "holdfast wallet close acme --dry-run",
+        "holdfast wallet posting 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet show acme",
+        "holdfast key show laptop",
+        "holdfast key update laptop --rpm 60 --tpm none --all-models --no-expires",
+        "holdfast key suspend laptop --reason unpaid",
+        "holdfast key resume laptop",
+        "holdfast admin-key issue --name me --role owner",
+        "holdfast admin-key rotate 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --grace 0s",
+        "holdfast admin-key revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason runaway",
+        "holdfast wallet list",
+        "holdfast wallet ledger acme",
+        "holdfast wallet ledger acme --from 2026-11-01 --to 2026-11-20T09:30:00Z --limit 5",
+        "holdfast usage report",
+        "holdfast usage report --from 2026-11-01 --to 2026-12-01 --by key --format csv",
+        "holdfast usage report --by model --json",
+        "holdfast usage report --by hour,route --wallet acme --key bot --model a/b --route x/y",
+        "holdfast usage report --by month,wallet",
+        "holdfast key issue --wallet acme",
+        "holdfast key issue --wallet acme --name laptop --json",
+        "holdfast key issue --wallet acme --expires 30d --models a/b,c/d --hide-balance",
+        "holdfast key issue --wallet acme --spend-limit 25.00/month --rpm 60 --tpm 90000",
+        "holdfast key issue --wallet acme --concurrency 3 --expires 2027-01-31T00:00:00Z",
+        "holdfast key list",
+        "holdfast key rotate laptop",
+        "holdfast key rotate laptop --grace 0s",
+        "holdfast key revoke laptop",
+        "holdfast operation show 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
+        "holdfast operation show chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11",
+        "holdfast operation show --api-key laptop 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast operation list --stale",
+        "holdfast operation reconcile",
+        "holdfast ledger verify",
+        "holdfast wallet create acme --low-balance 5.00",
+        "holdfast wallet update acme --no-low-balance",
+        "holdfast wallet list --available-from 0 --available-below 5.00 --limit 3",
+        "holdfast key list --wallet acme --limit 3",
+        "holdfast operation list --running --wallet acme --key bot --model a/b --from 2026-11-01",
+        "holdfast operation list --status completed --charge-from 0.1 --charge-to 1 --limit 5",
+        "holdfast posting list --kind deposit --wallet acme",
+        "holdfast event list --wallet acme --kind wallet.low",
+        "holdfast event show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast job list",
+        "holdfast job show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast audit list --actor local --use-case wallet.suspend --limit 5",
+        "holdfast admin-key list --all",
+        "holdfast admin-key show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast model list",
+        "holdfast price list --model a/b --currency USD",
+        "holdfast node list",
+        "holdfast webhook create https://a.example.com/in --wallet acme --kind wallet.low --kind wallet.credited",
+        "holdfast webhook update 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --all-kinds --no-description",
+        "holdfast webhook resend 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+    ];
+
     #[test]
     fn every_command_of_the_manual_is_understood() {
-        for line in [
-            "holdfast",
-            "holdfast serve --config h.toml",
-            "holdfast check-config --json",
-            "holdfast check-config --probe",
-            "holdfast migrate up",
-            "holdfast migrate down",
-            "holdfast migrate down --yes",
-            "holdfast migrate status",
-            "holdfast wallet create acme --currency EUR",
-            "holdfast wallet deposit acme 10.00",
-            "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-            "holdfast wallet refund 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 0.25",
-            "holdfast wallet refund chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11 0.25 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-            "holdfast wallet adjust acme -2.50 --reason goodwill",
-            "holdfast wallet adjust acme 2.5 --reason goodwill --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-            "holdfast wallet deposit acme 10 --source stripe --reference pi_1 --note invoice-7",
-            "holdfast wallet update acme --name acme-2 --key-spend 25.00/month",
-            "holdfast wallet suspend acme --reason unpaid",
-            "holdfast wallet resume acme",
-            "holdfast wallet close acme --dry-run",
-            "holdfast wallet posting 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-            "holdfast wallet show acme",
-            "holdfast key show laptop",
-            "holdfast key update laptop --rpm 60 --tpm none --all-models --no-expires",
-            "holdfast key suspend laptop --reason unpaid",
-            "holdfast key resume laptop",
-            "holdfast admin-key issue --name me --role owner",
-            "holdfast admin-key rotate 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --grace 0s",
-            "holdfast admin-key revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-            "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason runaway",
-            "holdfast wallet list",
-            "holdfast wallet ledger acme",
-            "holdfast wallet ledger acme --from 2026-11-01 --to 2026-11-20T09:30:00Z --limit 5",
-            "holdfast usage report",
-            "holdfast usage report --from 2026-11-01 --to 2026-12-01 --by key --format csv",
-            "holdfast usage report --by model --json",
-            "holdfast usage report --by hour,route --wallet acme --key bot --model a/b --route x/y",
-            "holdfast usage report --by month,wallet",
-            "holdfast key issue --wallet acme",
-            "holdfast key issue --wallet acme --name laptop --json",
-            "holdfast key issue --wallet acme --expires 30d --models a/b,c/d --hide-balance",
-            "holdfast key issue --wallet acme --spend-limit 25.00/month --rpm 60 --tpm 90000",
-            "holdfast key issue --wallet acme --concurrency 3 --expires 2027-01-31T00:00:00Z",
-            "holdfast key list",
-            "holdfast key rotate laptop",
-            "holdfast key rotate laptop --grace 0s",
-            "holdfast key revoke laptop",
-            "holdfast operation show 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
-            "holdfast operation show chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11",
-            "holdfast operation show --api-key laptop 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-            "holdfast operation list --stale",
-            "holdfast operation reconcile",
-            "holdfast ledger verify",
-        ] {
+        for line in UNDERSTOOD {
             assert!(parse(line).is_ok(), "{line}: {:?}", parse(line));
         }
+    }
+
+    /// The words of every command of administration, as clap has them.
+    fn commands(command: &clap::Command, before: &str, found: &mut BTreeSet<String>) {
+        for sub in command.get_subcommands() {
+            let words = format!("{before} {}", sub.get_name()).trim().to_owned();
+            if sub.has_subcommands() {
+                commands(sub, &words, found);
+            } else {
+                found.insert(words);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_is_of_a_use_case_and_every_use_case_has_one() {
+        let mut found = BTreeSet::new();
+        commands(&Cli::command(), "", &mut found);
+        // They are about a file, a process or a database, and nobody's right.
+        for beside in ["serve", "check-config", "migrate up", "migrate down", "migrate status"] {
+            assert!(found.remove(beside), "{beside}");
+        }
+        let told = TABLE.iter().flat_map(|door| door.commands);
+        assert_eq!(told.map(|words| (*words).to_owned()).collect::<BTreeSet<_>>(), found);
+        let without: Vec<_> = TABLE.iter().filter(|door| door.commands.is_empty()).collect();
+        assert!(without.is_empty(), "{without:?}");
     }
 
     #[test]
@@ -381,6 +409,9 @@ mod tests {
             "holdfast key rotate",
             "holdfast key rotate laptop --grace soon",
             "holdfast operation show seven",
+            "holdfast operation list --stale --running",
+            "holdfast posting list",
+            "holdfast event show seven",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! place ─┬─ a server ───▶ Door over the network ─┐
-//!        │                                       ├─▶ wallet, key, admin-key, operation
+//!        │                                       ├─▶ all of administration
 //!        └─ a database ─┬▶ Door in this process ─┘
-//!                       └▶ the store itself ─────▶ serve, migrate, check-config, reports, audits
+//!                       └▶ the store itself ─────▶ serve, migrate, check-config, and what the store
+//!                                                  does in one go: reports, statements, audits
 //! ```
 
 mod admin_key;
@@ -15,9 +16,13 @@ mod desk;
 mod key;
 mod migrate;
 mod operation;
+mod read;
 mod reconcile;
+mod sheet;
 mod usage;
+mod verify;
 mod wallet;
+mod webhook;
 
 use std::path::PathBuf;
 
@@ -41,10 +46,8 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let need = Need::of(&command);
     match holdfast_config::place(cli.config.as_deref(), cli.server.as_deref())? {
         CommandPlace::Server(url) => {
-            // Servers reconcile too, each what is stale there.
-            let is_reconcile = matches!(command, Command::Operation(Operation::Reconcile));
-            if need.is_none() && !is_reconcile {
-                return Err(CommandFailure::Usage(anyhow!("{}", beside_only(&command))));
+            if let Some(why) = beside_only(&command) {
+                return Err(CommandFailure::Usage(anyhow!("{why}")));
             }
             let door = Door::network(url, &admin_key()?)?;
             administer(&Desk { output, door, config: None }, command).await
@@ -63,20 +66,22 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     }
 }
 
-/// Why a command does not work over the network, and what does.
-fn beside_only(command: &Command) -> String {
+/// Why a command does not work over the network, and what does; nothing for one that does.
+fn beside_only(command: &Command) -> Option<String> {
     let (what, instead) = match command {
         Command::Serve => ("serve", "it is what serves: leave --server and HOLDFAST_SERVER out"),
         Command::CheckConfig { .. } => ("check-config", "run it where the file is, with --config"),
         Command::Migrate(_) => ("migrate", "run it beside the database, with --config"),
-        Command::Usage(_) => ("usage report", "run it beside the database, with --config"),
-        Command::Ledger(_) => ("ledger verify", "run it beside the database, with --config"),
-        Command::Wallet(_) => ("wallet ledger", "run it beside the database, with --config"),
-        Command::Key(_) | Command::AdminKey(_) | Command::Operation(_) => {
-            ("this", "run it beside the database")
-        }
+        Command::Usage(_)
+        | Command::Ledger(_)
+        | Command::Wallet(_)
+        | Command::Key(_)
+        | Command::AdminKey(_)
+        | Command::Operation(_)
+        | Command::Webhook(_)
+        | Command::Read(_) => return None,
     };
-    format!("{what} does not work over the network: {instead}")
+    Some(format!("{what} does not work over the network: {instead}"))
 }
 
 /// Commands of administration, through a door.
@@ -86,11 +91,14 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
         Command::Key(command) => key::run(desk, command).await,
         Command::AdminKey(command) => admin_key::run(desk, command).await,
         Command::Operation(command) => operation::run(desk, command).await,
-        other @ (Command::Serve
-        | Command::CheckConfig { .. }
-        | Command::Migrate(_)
-        | Command::Usage(_)
-        | Command::Ledger(_)) => Err(CommandFailure::Usage(anyhow!("{}", beside_only(&other)))),
+        Command::Webhook(command) => webhook::run(desk, command).await,
+        Command::Read(command) => read::run(desk, command).await,
+        Command::Usage(UsageCommand::Report(report)) => usage::over_network(desk, report).await,
+        Command::Ledger(Ledger::Verify { progress, since, key }) => {
+            verify::run(desk, verify::VerificationOrder { progress, since, key }).await
+        }
+        // They have been refused, or are done beside.
+        Command::Serve | Command::CheckConfig { .. } | Command::Migrate(_) => Ok(()),
     }
 }
 
@@ -114,18 +122,22 @@ async fn beside(
             with_store(&config, async |store| reconcile::run(output, &config, store).await).await
         }
         Command::Wallet(Wallet::Ledger { wallet, period, limit, csv }) => {
-            let form = wallet::StatementFormat::of(output, csv)?;
-            let period = period.period()?;
+            let order = wallet::StatementOrder::new(output, period, limit, csv)?;
             with_store(&load(SecretUse::Database)?, async |store| {
-                wallet::statement(form, store, &wallet, period, limit).await
+                wallet::statement_beside(store, &wallet, &order).await
             })
             .await
         }
         Command::Usage(UsageCommand::Report(report)) => {
             let config = load(SecretUse::Database)?;
-            with_store(&config, async |store| usage::report(output, store, report).await).await
+            with_store(&config, async |store| usage::beside(output, store, report).await).await
         }
-        Command::Ledger(Ledger::Verify { progress, since }) => {
+        Command::Ledger(Ledger::Verify { progress, since, key }) => {
+            if key.is_some() {
+                return Err(CommandFailure::Usage(anyhow!(
+                    "--key names the job of a server: leave it out, or say which with --server"
+                )));
+            }
             let config = load(SecretUse::Book)?;
             let kept = config.retention.results;
             let secrets = database::known_secrets(&config).into();
@@ -134,9 +146,12 @@ async fn beside(
                 .await
         }
         // The others go through a door.
-        Command::Wallet(_) | Command::Key(_) | Command::AdminKey(_) | Command::Operation(_) => {
-            Ok(())
-        }
+        Command::Wallet(_)
+        | Command::Key(_)
+        | Command::AdminKey(_)
+        | Command::Operation(_)
+        | Command::Webhook(_)
+        | Command::Read(_) => Ok(()),
     }
 }
 

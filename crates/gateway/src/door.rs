@@ -43,7 +43,7 @@ use crate::output::note;
 /// Beginning of every path.
 const PREFIX: &str = "/admin/v1";
 /// Most rows that a page has.
-const PAGE_ROWS: usize = 200;
+pub(crate) const PAGE_ROWS: usize = 200;
 /// Times that one request is sent, and the pause before each repetition.
 const TRIES_MAX: u32 = 5;
 const PAUSES: [Duration; 4] = [
@@ -160,6 +160,17 @@ impl Door {
         let request = || request(&Method::GET, path, query, &Bytes::new());
         let reply = self.send(request, None).await?;
         reply.read()
+    }
+
+    /// Reads a file, as the API writes it.
+    pub(crate) async fn file(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<String, DoorError> {
+        let query = [query, &[("format", "csv")]].concat();
+        let request = || request(&Method::GET, path, &query, &Bytes::new());
+        self.send(request, None).await?.text()
     }
 
     /// Reads the first rows of a list, page by page; all of them where there is no limit.

@@ -45,6 +45,7 @@ use self::administration::EngineOffers;
 use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::signals::Signals;
+pub(crate) use self::start::receivers;
 use crate::accounts;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
@@ -88,7 +89,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
     let serving = start::serving(&config, None)?;
     let live = Arc::new(LiveOptions::new(start::listening(&config)));
-    let receivers = start::receivers(&config)?;
+    let receivers = receivers(&config)?;
     let accounts = accounts::over(&store, &secrets)
         .with_support_refunds(config.roles.support_refunds.clone())
         .judging(Arc::new(receivers.clone()));

@@ -8,7 +8,7 @@
 mod statement;
 mod usage;
 
-pub use self::statement::statement;
+pub use self::statement::{STATEMENT_COLUMNS, statement};
 pub use self::usage::{CostColumns, group_name, usage};
 
 /// A record: its fields with commas between, and CR LF at its end.

@@ -64,6 +64,7 @@ mod relays;
 mod reload;
 mod remote;
 mod remote_bulk;
+mod remote_reads;
 mod roles;
 mod rotation;
 mod routes;

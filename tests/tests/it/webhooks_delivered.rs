@@ -70,7 +70,7 @@ impl Owner {
 }
 
 /// A configuration that lets these receivers be sent to.
-fn allowing(config: Config, receivers: &[&Receiver]) -> Config {
+pub(crate) fn allowing(config: Config, receivers: &[&Receiver]) -> Config {
     let origins: Vec<_> = receivers.iter().map(|it| format!("\"{}\"", it.origin())).collect();
     config.set("webhooks", "allow", &format!("[{}]", origins.join(", ")))
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::RequestKey;
 use super::grant::{self, Expiry, Models, Span, SpendCap};
+use super::read::Newest;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminKey {
@@ -40,6 +41,19 @@ pub(crate) enum AdminKey {
         #[command(flatten)]
         request: RequestKey,
     },
+    /// List the admin keys in force, newest first; never their secrets
+    List {
+        /// Those that have ended too
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        newest: Newest,
+    },
+    /// Show an admin key
+    Show {
+        /// Id of the admin key
+        id: Uuid,
+    },
     /// End an admin key for good; the last owner's stays
     Revoke {
         /// Id of the admin key
@@ -54,7 +68,14 @@ pub(crate) enum Key {
     /// Issue an API key and print it, once
     Issue(Issue),
     /// List all API keys, oldest first; never their secrets
-    List,
+    List {
+        /// Only those of this wallet: its id or name
+        #[arg(long, value_name = "WALLET")]
+        wallet: Option<Reference>,
+        /// At most this many, the newest [default: all]
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+    },
     /// Show an API key with the readings of its counters
     Show {
         /// Id or name of the API key

@@ -95,6 +95,16 @@ impl FromStr for PeriodBound {
 #[error("not a moment: write a date like 2026-11-01, or RFC 3339 like 2026-11-01T09:30:00Z")]
 pub(crate) struct BadMoment(#[source] time::error::Parse);
 
+/// Reads the id of a thing.
+pub(crate) fn id(text: &str) -> Result<Uuid, BadId> {
+    Uuid::try_parse(text).map_err(BadId)
+}
+
+/// A text that is no id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an id: write a UUID as the lists show it, like 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11")]
+pub(crate) struct BadId(#[source] uuid::Error);
+
 /// Reads what names a posting.
 pub(crate) fn posting_key(text: &str) -> Result<Uuid, BadPostingKey> {
     Uuid::try_parse(text).map_err(BadPostingKey)

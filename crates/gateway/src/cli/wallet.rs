@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source};
-use holdfast_domain::Currency;
+use holdfast_domain::{Currency, Micros};
 use uuid::Uuid;
 
 use super::grant::SpendCap;
@@ -21,6 +21,10 @@ pub(crate) enum Wallet {
         /// Id that an outer system has for it; unique
         #[arg(long, value_name = "ID")]
         external_id: Option<ExternalId>,
+        /// Tell the event wallet.low when less than this is left, held funds among it; 0 tells when it
+        /// is empty
+        #[arg(long, value_name = "AMOUNT")]
+        low_balance: Option<Micros>,
         #[command(flatten)]
         key: RequestKey,
     },
@@ -40,7 +44,17 @@ pub(crate) enum Wallet {
         wallet: Reference,
     },
     /// List all wallets, oldest first
-    List,
+    List {
+        /// Only those with at least so much available
+        #[arg(long, value_name = "AMOUNT")]
+        available_from: Option<Micros>,
+        /// Only those with less than this available
+        #[arg(long, value_name = "AMOUNT")]
+        available_below: Option<Micros>,
+        /// At most this many, the newest [default: all]
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+    },
     /// A wallet's statement: what it had, each transfer, oldest first, what it has then
     Ledger {
         /// Id or name of the wallet
@@ -72,6 +86,13 @@ pub(crate) enum WalletChange {
         /// No id in an outer system any more
         #[arg(long)]
         no_external_id: bool,
+        /// Tell the event wallet.low when less than this is left, held funds among it; 0 tells when it
+        /// is empty
+        #[arg(long, value_name = "AMOUNT", conflicts_with = "no_low_balance")]
+        low_balance: Option<Micros>,
+        /// Tell no wallet.low any more
+        #[arg(long)]
+        no_low_balance: bool,
         /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
         /// AMOUNT/total, AMOUNT/day or AMOUNT/month
         #[arg(long, value_name = "AMOUNT/WINDOW", conflicts_with = "no_key_spend")]

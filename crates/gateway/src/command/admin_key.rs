@@ -1,22 +1,37 @@
-//! `holdfast admin-key`: issues, rotates and ends the keys of the administration.
+//! `holdfast admin-key`: issues, lists, rotates and ends the keys of the administration.
 
-use holdfast_accounts::{Name, Reference};
-use serde_json::{Value, json};
+use holdfast_accounts::Name;
+use serde_json::json;
 
 use super::Desk;
 use super::key::end;
+use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::cli;
+use crate::cli::read::Newest;
 use crate::door::Change;
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{member, some_text, text, with};
+use crate::view::{some_text, text, with};
+
+const ADMIN_KEYS: Sheet = Sheet {
+    path: "/admin_keys",
+    things: "admin keys",
+    columns: &["id", "name", "role", "wallet_id", "created_at", "ends_at", "revoked_at"],
+    more: &["created_by"],
+    paging: Paging::Pages,
+};
 
 pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), CommandFailure> {
     let (nothing, change) = match command {
+        cli::AdminKey::List { all, newest: Newest { limit } } => {
+            let state = (!all).then(|| "in_force".to_owned());
+            return ADMIN_KEYS.list(desk, &[("state", state)], limit).await;
+        }
+        cli::AdminKey::Show { id } => return ADMIN_KEYS.show(desk, id).await,
         cli::AdminKey::Issue { name, role, wallet, expires, request } => {
             let mut body = json!({ "name": Name::as_str(&name), "role": role.label() });
-            if let Some(id) = wallet_id(desk, wallet.as_ref()).await? {
+            if let Some(id) = wallet::id_of(desk, wallet.as_ref()).await? {
                 body = with(body, "wallet_id", id);
             }
             if let Some((name, value)) = expires.map(end) {
@@ -49,18 +64,4 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), C
         );
     }
     Ok(())
-}
-
-/// Id of the wallet of a holder's role.
-async fn wallet_id(
-    desk: &Desk<'_>,
-    wallet: Option<&Reference>,
-) -> Result<Option<Value>, CommandFailure> {
-    match wallet {
-        Some(wallet) => {
-            let found = wallet::find(desk, wallet).await?;
-            Ok(Some(member(&found, "id").clone()))
-        }
-        None => Ok(None),
-    }
 }

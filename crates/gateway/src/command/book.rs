@@ -11,10 +11,11 @@ use holdfast_wire::api::{MismatchView, VerificationView};
 
 use crate::failure::{CommandFailure, Status};
 use crate::output::{Output, note};
+use crate::view::NOTHING;
 
 /// Time between two lines of progress, where a person looks on and where a file is written.
-const ON_TERMINAL: Duration = Duration::from_secs(1);
-const IN_FILE: Duration = Duration::from_secs(10);
+pub(super) const ON_TERMINAL: Duration = Duration::from_secs(1);
+pub(super) const IN_FILE: Duration = Duration::from_secs(10);
 
 pub(super) async fn verify(
     output: Output,
@@ -42,24 +43,42 @@ pub(super) async fn verify(
     let found = store.verify_by(options, tell).await;
     let found = found.context("the book could not be read to its end")?;
     let mut mismatches: Vec<_> = found.mismatches.iter().map(mismatch).collect();
-    if found.unlisted > 0 {
-        let text = format!("{} more mismatches are not listed", found.unlisted);
-        mismatches.push(MismatchView { wallet_id: None, operation_id: None, text });
-    }
-    let ok = mismatches.is_empty();
+    mismatches.extend(unlisted(found.unlisted));
     // Printed to be kept elsewhere: whoever has the server secret cannot make another trail go
     // through it.
     let head = store.trail_head().await.context("the head of the trail was not read")?;
+    let counts = [found.wallets, found.operations, found.transfers];
+    print(output, counts, mismatches, Some(&head.to_string()))
+}
+
+/// Says that there are mismatches beyond those that are listed.
+pub(super) fn unlisted(count: u64) -> Option<MismatchView> {
+    let text = format!("{count} more mismatches are not listed");
+    (count > 0).then_some(MismatchView { wallet_id: None, operation_id: None, text })
+}
+
+/// Prints what a verification has found; a failure where something does not match.
+pub(super) fn print(
+    output: Output,
+    counts: [u64; 3],
+    mismatches: Vec<MismatchView>,
+    head: Option<&str>,
+) -> Result<(), CommandFailure> {
+    let ok = mismatches.is_empty();
+    let [wallets, operations, transfers] = counts;
     let mut fields = vec![
         ("ok", if ok { "yes" } else { "no" }.to_owned()),
-        ("wallets", found.wallets.to_string()),
-        ("operations", found.operations.to_string()),
-        ("transfers", found.transfers.to_string()),
-        ("trail", head.to_string()),
+        ("wallets", wallets.to_string()),
+        ("operations", operations.to_string()),
+        ("transfers", transfers.to_string()),
+        ("trail", head.unwrap_or(NOTHING).to_owned()),
     ];
     fields.extend(mismatches.iter().map(|mismatch| ("mismatch", mismatch.text.clone())));
-    let view = VerificationView::of(found.wallets, found.operations, found.transfers, mismatches)
-        .with_trail(&head.to_string());
+    let view = VerificationView::of(wallets, operations, transfers, mismatches);
+    let view = match head {
+        Some(head) => view.with_trail(head),
+        None => view,
+    };
     output.object(&view, &fields)?;
     if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
 }

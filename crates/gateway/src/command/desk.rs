@@ -5,14 +5,19 @@
 //! a model that is not configured, a currency without a price. Over the network nobody knows the
 //! server's files.
 
+use std::sync::Arc;
+
 use holdfast_admin::LocalApi;
 use holdfast_config::{Config, SecretUse};
+use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
+use holdfast_engine::{Model, Route};
 use holdfast_store::Store;
 
 use crate::accounts::LocalAccounts;
-use crate::cli::{AdminKey, Command, Key, Operation, Wallet};
+use crate::cli::{AdminKey, Command, Key, Operation, Wallet, Webhook, WebhookChange};
 use crate::door::{Door, LocalDoor};
 use crate::output::Output;
+use crate::serve;
 
 /// Place of work of a command of administration.
 #[derive(Debug)]
@@ -33,31 +38,49 @@ pub(super) enum Need {
     /// The one that writes: it makes a secret for somebody, and one that fits no credential in force
     /// is refused.
     Issue,
+    /// The same, and what judges the address of a receiver.
+    Receiver,
 }
 
 impl Need {
-    /// Need of a command of administration; `None` for one that is done beside the database alone.
+    /// Need of a command that goes through a door beside the database; `None` for one that does not.
     pub(super) const fn of(command: &Command) -> Option<Self> {
         match command {
             Command::Wallet(command) => match command {
-                Wallet::Show { .. } | Wallet::List | Wallet::Posting { .. } => Some(Self::Nothing),
+                Wallet::Show { .. } | Wallet::List { .. } | Wallet::Posting { .. } => {
+                    Some(Self::Nothing)
+                }
                 Wallet::Create { .. } | Wallet::Change(_) | Wallet::Post(_) => Some(Self::Trail),
                 Wallet::Ledger { .. } => None,
             },
             Command::Key(command) => match command {
-                Key::List | Key::Show { .. } => Some(Self::Nothing),
+                Key::List { .. } | Key::Show { .. } => Some(Self::Nothing),
                 Key::Change(_) => Some(Self::Trail),
                 Key::Issue(_) | Key::Rotate { .. } => Some(Self::Issue),
             },
             Command::AdminKey(command) => match command {
+                AdminKey::List { .. } | AdminKey::Show { .. } => Some(Self::Nothing),
                 AdminKey::Revoke { .. } => Some(Self::Trail),
                 AdminKey::Issue { .. } | AdminKey::Rotate { .. } => Some(Self::Issue),
             },
             Command::Operation(command) => match command {
-                Operation::Show(_) | Operation::List { .. } => Some(Self::Nothing),
+                Operation::Show(_) | Operation::List(_) => Some(Self::Nothing),
                 Operation::Cancel { .. } => Some(Self::Trail),
                 Operation::Reconcile => None,
             },
+            Command::Webhook(command) => match command {
+                Webhook::List { .. } | Webhook::Show { .. } | Webhook::Deliveries { .. } => {
+                    Some(Self::Nothing)
+                }
+                Webhook::Create { .. }
+                | Webhook::Change(
+                    WebhookChange::Update { .. }
+                    | WebhookChange::Rotate { .. }
+                    | WebhookChange::Enable { .. },
+                ) => Some(Self::Receiver),
+                Webhook::Change(_) => Some(Self::Trail),
+            },
+            Command::Read(_) => Some(Self::Nothing),
             Command::Serve
             | Command::CheckConfig { .. }
             | Command::Migrate(_)
@@ -70,7 +93,7 @@ impl Need {
     pub(super) const fn secrets(self) -> SecretUse {
         match self {
             Self::Nothing => SecretUse::Database,
-            Self::Trail | Self::Issue => SecretUse::Book,
+            Self::Trail | Self::Issue | Self::Receiver => SecretUse::Book,
         }
     }
 
@@ -79,8 +102,46 @@ impl Need {
         let LocalAccounts { accounts, .. } = match self {
             Self::Nothing => LocalAccounts::to_read(store),
             Self::Trail => LocalAccounts::to_change(config, store).await?,
-            Self::Issue => LocalAccounts::open(config, store).await?,
+            Self::Issue | Self::Receiver => LocalAccounts::open(config, store).await?,
         };
+        // As a server of this configuration would judge receivers and offer models.
+        let accounts = match self {
+            Self::Receiver => accounts.judging(Arc::new(serve::receivers(config)?)),
+            Self::Nothing | Self::Trail | Self::Issue => accounts,
+        };
+        let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
         Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts)))))
+    }
+}
+
+/// Models that a configuration has, as a server that begins with it offers them: no route has failed
+/// yet.
+#[derive(Debug)]
+struct ConfiguredOffers(Vec<ModelOffer>);
+
+impl ConfiguredOffers {
+    fn of(config: &Config) -> Self {
+        let route = |route: &Route| RouteOffer {
+            name: route.name(),
+            priority: route.priority,
+            weight: route.weight,
+            concurrency: route.concurrency,
+            in_flight: 0,
+            health: RouteHealth::Well,
+            cools_for: None,
+        };
+        let offer = |model: &Model| ModelOffer {
+            contract: model.contract.clone(),
+            routes: model.routes.iter().map(route).collect(),
+        };
+        let mut offers: Vec<_> = config.models.iter().map(offer).collect();
+        offers.sort_by(|one, other| one.contract.model.cmp(&other.contract.model));
+        Self(offers)
+    }
+}
+
+impl Offers for ConfiguredOffers {
+    fn models(&self) -> Vec<ModelOffer> {
+        self.0.clone()
     }
 }

@@ -19,7 +19,7 @@ use anyhow::anyhow;
 use holdfast_accounts::Reference;
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::{Desk, wallet};
 use crate::cli;
 use crate::cli::grant::Expiry;
 use crate::failure::CommandFailure;
@@ -33,7 +33,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Key) -> Result<(), Comman
             (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
             (Some(_), None) | (None, _) => issue::issue(desk, &asked).await,
         },
-        cli::Key::List => list(desk).await,
+        cli::Key::List { wallet, limit } => list(desk, wallet.as_ref(), limit).await,
         cli::Key::Show { key } => show(desk, &key).await,
         cli::Key::Rotate { key, grace, reason, request } => {
             issue::rotate(desk, &key, issue::Rotation { grace, reason, request }).await
@@ -56,11 +56,14 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
     desk.output.object(&printed(found.clone()), &lines)
 }
 
-async fn list(desk: &Desk<'_>) -> Result<(), CommandFailure> {
-    let listed = desk.door.list("/api_keys", &[], None).await;
-    let mut keys = listed.map_err(|error| error.because("API keys were not listed"))?.rows;
-    // The API has the newest first.
-    keys.reverse();
+async fn list(
+    desk: &Desk<'_>,
+    wallet: Option<&Reference>,
+    limit: Option<u32>,
+) -> Result<(), CommandFailure> {
+    let query = [("wallet_id", wallet::id_of(desk, wallet).await?)];
+    let keys = wallet::oldest_first(desk, "/api_keys", &query, limit).await;
+    let keys = keys.map_err(|error| error.because("API keys were not listed"))?;
     let row = |key: &Value| {
         let [id, name, wallet, limits, models, balance, created, expires, revoked] =
             fields(key).map(|(_, value)| value);
@@ -82,6 +85,17 @@ fn in_force(key: &Value) -> String {
     // As texts they sort as in time.
     let next = credentials.iter().filter_map(|credential| some_text(credential, "ends_at")).min();
     next.map_or_else(|| count.to_string(), |end| format!("{count}, next end {end}"))
+}
+
+/// Id of the API key that a filter names.
+pub(super) async fn id_of(
+    desk: &Desk<'_>,
+    key: Option<&Reference>,
+) -> Result<Option<String>, CommandFailure> {
+    match key {
+        Some(key) => Ok(Some(text(&find(desk, key).await?, "id"))),
+        None => Ok(None),
+    }
 }
 
 /// The API key of this id or name.

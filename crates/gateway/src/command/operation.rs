@@ -2,11 +2,16 @@
 //! ever shows what was asked or answered.
 
 use anyhow::anyhow;
+use clap::ValueEnum as _;
 use holdfast_accounts::Reason;
-use holdfast_domain::RequestKey;
+use holdfast_domain::listing::Period;
+use holdfast_domain::{Micros, RequestKey};
+use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
-use super::{Desk, key};
+use super::sheet::given;
+use super::{Desk, key, wallet};
+use crate::cli::read::Newest;
 use crate::cli::{self, Show};
 use crate::door::{Change, ChangeKey};
 use crate::failure::CommandFailure;
@@ -16,7 +21,7 @@ use crate::view::{member, some_amount, some_text, text};
 pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), CommandFailure> {
     match command {
         cli::Operation::Show(asked) => show(desk, asked).await,
-        cli::Operation::List { stale, limit } => list(desk, stale, limit).await,
+        cli::Operation::List(filter) => list(desk, *filter).await,
         cli::Operation::Cancel { operation, reason, request } => {
             let path = format!("/operations/{}/cancel", operation.operation());
             let body = json!({ "reason": Reason::as_str(&reason) });
@@ -78,10 +83,26 @@ async fn cancel(desk: &Desk<'_>, change: &Change) -> Result<(), CommandFailure> 
     Ok(())
 }
 
-async fn list(desk: &Desk<'_>, stale: bool, limit: u32) -> Result<(), CommandFailure> {
-    let scope: &[_] = if stale { &[("scope", "stale")] } else { &[] };
+async fn list(desk: &Desk<'_>, filter: cli::OperationFilter) -> Result<(), CommandFailure> {
+    let cli::OperationFilter { stale, running, newest: Newest { limit }, .. } = filter;
+    let scope = if stale { Some("stale") } else { running.then_some("running") };
+    let status =
+        filter.status.and_then(|status| Some(status.to_possible_value()?.get_name().to_owned()));
+    let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
+    let Period { from, to } = filter.created.period()?;
+    let query = [
+        ("scope", scope.map(str::to_owned)),
+        ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(desk, filter.key.as_ref()).await?),
+        ("model", filter.model),
+        ("status", status),
+        ("charge_from_micros", micros(filter.charge_from)),
+        ("charge_to_micros", micros(filter.charge_to)),
+        ("created_from", from.map(rfc3339)),
+        ("created_to", to.map(rfc3339)),
+    ];
     let count = usize::try_from(limit).unwrap_or(usize::MAX);
-    let listed = desk.door.list("/operations", scope, Some(count)).await;
+    let listed = desk.door.list("/operations", &given(&query), Some(count)).await;
     let listed = listed.map_err(|error| error.because("operations were not listed"))?;
     let rows: Vec<_> = listed.rows.iter().map(row).collect();
     desk.output.list(&listed.rows, COLUMNS, &rows)?;

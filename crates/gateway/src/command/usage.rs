@@ -7,29 +7,31 @@
 //! texts that people chose cannot begin a formula there. Sums are the store's: nothing is added here.
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::Micros;
+use holdfast_domain::listing::Period;
 use holdfast_domain::report::{
-    Group, GroupBy, Grouping, KnownCost, Reports as _, Totals, UsageFilter, UsageQuery, UsageRow,
+    Group, GroupBy, Grouping, Reports as _, UsageFilter, UsageQuery, UsageRow,
 };
 use holdfast_domain::usage::MeterKind;
 use holdfast_store::Store;
-use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet};
+use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet, rfc3339};
 use holdfast_wire::csv::{self, CostColumns, group_name};
+use serde_json::Value;
 
+use super::sheet::given;
+use super::{Desk, key, wallet};
 use crate::accounts::{find_api_key, find_wallet};
 use crate::cli::{Format, Report, UsageBy};
 use crate::failure::CommandFailure;
 use crate::output::{self, Output};
+use crate::view::{amount, member, text};
 
 /// The names of the sums in a table.
 const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "costed"];
 const AMOUNTS: [&str; 6] =
     ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
 
-/// Stands for what is not known, or is none.
-const DASH: &str = "-";
-
-pub(super) async fn report(
+/// A report over the store, of any period and length.
+pub(super) async fn beside(
     output: Output,
     store: &Store,
     report: Report,
@@ -43,11 +45,46 @@ pub(super) async fn report(
     match form {
         ReportFormat::Csv => output::text(&csv::usage(by, &usages, CostColumns::Shown)),
         ReportFormat::Output(output) => {
-            let views: Vec<_> = usages.iter().map(view).collect();
-            let rows: Vec<_> = usages.iter().map(row).collect();
-            output.list(&views, head(by), &rows)
+            let rows: Result<Vec<_>, _> =
+                usages.iter().map(view).map(serde_json::to_value).collect();
+            print(output, by, &rows.context("the report was not shown")?)
         }
     }
+}
+
+/// A report of a server, of whole hours.
+pub(super) async fn over_network(desk: &Desk<'_>, report: Report) -> Result<(), CommandFailure> {
+    let Period { from, to } = report.period.period()?;
+    let form = form(desk.output, report.format)?;
+    let by = grouping(&report.by)?;
+    let keys: Vec<_> = by.keys().map(member_of).collect();
+    let query = [
+        ("by", Some(keys.join(","))),
+        ("wallet_id", wallet::id_of(desk, report.wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(desk, report.key.as_ref()).await?),
+        ("model", report.model),
+        ("route", report.route),
+        ("from", from.map(rfc3339)),
+        ("to", to.map(rfc3339)),
+    ];
+    let nothing = "usage was not summed";
+    match form {
+        ReportFormat::Csv => {
+            let file = desk.door.file("/usage", &given(&query)).await;
+            output::text(&file.map_err(|error| error.because(nothing))?)
+        }
+        ReportFormat::Output(output) => {
+            let found = desk.door.get("/usage", &given(&query)).await;
+            let found = found.map_err(|error| error.because(nothing))?;
+            let rows = member(&found, "data").as_array();
+            print(output, by, rows.map(Vec::as_slice).unwrap_or_default())
+        }
+    }
+}
+
+fn print(output: Output, by: Grouping, rows: &[Value]) -> Result<(), CommandFailure> {
+    let lines: Vec<_> = rows.iter().map(|usage| row(by, usage)).collect();
+    output.list(rows, head(by), &lines)
 }
 
 fn grouping(by: &[UsageBy]) -> Result<Grouping, CommandFailure> {
@@ -151,48 +188,38 @@ fn view(usage: &UsageRow) -> UsageView {
     view
 }
 
-fn head(by: Grouping) -> Vec<&'static str> {
-    let name = |by| match by {
+/// Name of a key in the API.
+const fn member_of(by: GroupBy) -> &'static str {
+    match by {
         GroupBy::Hour => "hour",
         GroupBy::Day => "day",
         GroupBy::Month => "month",
         GroupBy::Model => "model",
-        GroupBy::ApiKey => "key",
+        GroupBy::ApiKey => "api_key",
         GroupBy::Wallet => "wallet",
         GroupBy::Route => "route",
-    };
+    }
+}
+
+fn head(by: Grouping) -> Vec<&'static str> {
+    let name = |by| if by == GroupBy::ApiKey { "key" } else { member_of(by) };
     let sums = ["currency"].into_iter().chain(COUNTS).chain(MeterKind::ALL.map(MeterKind::label));
     by.keys().map(name).chain(sums).chain(AMOUNTS).collect()
 }
 
-fn row(usage: &UsageRow) -> Vec<String> {
-    let UsageRow { group, second, currency, totals } = usage;
-    std::iter::once(group)
-        .chain(second)
-        .map(group_name)
-        .chain([currency.to_string()])
-        .chain(counts(usage).map(|count| count.to_string()))
-        .chain(amounts(totals).map(|amount| spelled(amount, |amount| amount.to_string())))
+fn row(by: Grouping, usage: &Value) -> Vec<String> {
+    let groups = by.keys().map(|by| match by {
+        GroupBy::ApiKey => text(usage, "api_key_name"),
+        GroupBy::Wallet => text(usage, "wallet_name"),
+        GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::Route => {
+            text(usage, member_of(by))
+        }
+    });
+    let meters = member(usage, "meters");
+    groups
+        .chain([text(usage, "currency")])
+        .chain(COUNTS.map(|count| text(usage, count)))
+        .chain(MeterKind::ALL.map(|kind| text(meters, kind.label())))
+        .chain(AMOUNTS.map(|name| amount(usage, &format!("{name}_micros"))))
         .collect()
-}
-
-/// Operations by their outcome, then meters.
-fn counts(usage: &UsageRow) -> impl Iterator<Item = u64> {
-    let totals = usage.totals;
-    [totals.completed, totals.refused, totals.abandoned, totals.estimated, totals.costed]
-        .into_iter()
-        .chain(totals.meters)
-}
-
-/// In the order of [`AMOUNTS`]; nothing where it is not known.
-fn amounts(totals: &Totals) -> [Option<Micros>; AMOUNTS.len()] {
-    let Totals { charge, shortfall, refunded, exposure, .. } = *totals;
-    let known = totals.known();
-    let cost = known.map(|KnownCost { provider_cost, .. }| provider_cost);
-    let margin = known.map(|KnownCost { margin, .. }| margin);
-    [Some(charge), Some(shortfall), Some(refunded), cost, margin, Some(exposure)]
-}
-
-fn spelled(amount: Option<Micros>, spell: impl FnOnce(Micros) -> String) -> String {
-    amount.map_or_else(|| DASH.to_owned(), spell)
 }

@@ -5,14 +5,15 @@ mod statement;
 
 use anyhow::anyhow;
 use holdfast_accounts::Reference;
-use holdfast_domain::Currency;
 use holdfast_domain::limits::SpendLimit;
+use holdfast_domain::{Currency, Micros};
 use serde_json::{Map, Value, json};
 
-pub(super) use self::statement::{StatementFormat, run as statement};
+pub(super) use self::statement::{StatementOrder, beside as statement_beside};
 use super::Desk;
+use super::sheet::{Query, given};
 use crate::cli;
-use crate::door::Change;
+use crate::door::{Change, DoorError};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{amount, some_amount, some_text, spend, text};
@@ -22,11 +23,12 @@ const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
 pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), CommandFailure> {
     use cli::Wallet as Command;
     match command {
-        Command::Create { name, currency, external_id, key } => {
+        Command::Create { name, currency, external_id, low_balance, key } => {
             let body = json!({
                 "name": name.as_str(),
                 "currency": currency.to_string(),
                 "external_id": external_id.map(|id| id.as_str().to_owned()),
+                "low_balance_micros": low_balance.map(Micros::get),
             });
             let change = Change::post(key.or_made(), "/wallets", body);
             changed(desk, "no wallet was made", &change).await?;
@@ -37,9 +39,13 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), Com
         Command::Post(command) => posting::post(desk, command).await,
         Command::Posting { id } => posting::show(desk, id).await,
         Command::Show { wallet } => show(desk, &find(desk, &wallet).await?),
-        Command::List => list(desk).await,
-        // It is no command of administration.
-        Command::Ledger { .. } => Ok(()),
+        Command::List { available_from, available_below, limit } => {
+            list(desk, [available_from, available_below], limit).await
+        }
+        Command::Ledger { wallet, period, limit, csv } => {
+            let order = StatementOrder::new(desk.output, period, limit, csv)?;
+            statement::over_network(desk, &find(desk, &wallet).await?, &order).await
+        }
     }
 }
 
@@ -73,6 +79,8 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
             name,
             external_id,
             no_external_id,
+            low_balance,
+            no_low_balance,
             key_spend,
             no_key_spend,
             key,
@@ -84,6 +92,8 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
             let none = |flag: bool| flag.then_some(Value::Null);
             set("name", name.map(|name| name.as_str().into()));
             set("external_id", external_id.map(|id| id.as_str().into()).or(none(no_external_id)));
+            let low_balance = low_balance.map(|it| it.get().into());
+            set("low_balance_micros", low_balance.or(none(no_low_balance)));
             for (name, value) in KEY_SPEND.into_iter().zip(members(key_spend.map(|it| it.limit())))
             {
                 set(name, value.or(none(no_key_spend)));
@@ -123,11 +133,15 @@ fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
     }
 }
 
-async fn list(desk: &Desk<'_>) -> Result<(), CommandFailure> {
-    let listed = desk.door.list("/wallets", &[], None).await;
-    let mut wallets = listed.map_err(|error| error.because("wallets were not listed"))?.rows;
-    // The API has the newest first.
-    wallets.reverse();
+async fn list(
+    desk: &Desk<'_>,
+    available: [Option<Micros>; 2],
+    limit: Option<u32>,
+) -> Result<(), CommandFailure> {
+    let [from, below] = available.map(|amount| amount.map(|amount| amount.get().to_string()));
+    let query = [("available_from_micros", from), ("available_below_micros", below)];
+    let wallets = oldest_first(desk, "/wallets", &query, limit).await;
+    let wallets = wallets.map_err(|error| error.because("wallets were not listed"))?;
     let row = |wallet: &Value| {
         let [id, name, currency, state] =
             ["id", "name", "currency", "state"].map(|it| text(wallet, it));
@@ -136,6 +150,32 @@ async fn list(desk: &Desk<'_>) -> Result<(), CommandFailure> {
     };
     let rows: Vec<_> = wallets.iter().map(row).collect();
     desk.output.list(&wallets, ["id", "name", "currency", "available", "held", "state"], &rows)
+}
+
+/// The newest things of a path, in the order in which they were made; the API has the newest first.
+pub(super) async fn oldest_first(
+    desk: &Desk<'_>,
+    path: &str,
+    query: Query<'_>,
+    limit: Option<u32>,
+) -> Result<Vec<Value>, DoorError> {
+    let count = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let listed = desk.door.list(path, &given(query), count).await?;
+    if listed.is_cut {
+        note("only the newest are shown: there are more, --limit N shows N");
+    }
+    Ok(listed.rows.into_iter().rev().collect())
+}
+
+/// Id of the wallet that a filter names.
+pub(super) async fn id_of(
+    desk: &Desk<'_>,
+    wallet: Option<&Reference>,
+) -> Result<Option<String>, CommandFailure> {
+    match wallet {
+        Some(wallet) => Ok(Some(text(&find(desk, wallet).await?, "id"))),
+        None => Ok(None),
+    }
 }
 
 /// The wallet of this id or name.

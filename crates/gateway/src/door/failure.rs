@@ -42,10 +42,18 @@ pub(crate) enum DoorError {
 impl Reply {
     /// The thing in a good answer.
     pub(super) fn read(self) -> Result<Value, DoorError> {
-        if !(200..300).contains(&self.status) {
-            return Err(self.error());
-        }
-        serde_json::from_slice(&self.body).ok().ok_or(DoorError::NotTheApi)
+        serde_json::from_slice(self.good()?).ok().ok_or(DoorError::NotTheApi)
+    }
+
+    /// The text of a good answer that is a file.
+    pub(super) fn text(self) -> Result<String, DoorError> {
+        let body = self.good()?.to_vec();
+        String::from_utf8(body).ok().ok_or(DoorError::NotTheApi)
+    }
+
+    /// The body of a good answer.
+    fn good(&self) -> Result<&[u8], DoorError> {
+        if (200..300).contains(&self.status) { Ok(&self.body) } else { Err(self.error()) }
     }
 
     /// True for a failure that the API has not told, such as a 502 of a proxy: what the server did

@@ -226,7 +226,7 @@ pub(super) fn serving(
 }
 
 /// Sender of webhooks, and the origins that a configuration lists for it.
-pub(super) fn receivers(config: &Config) -> anyhow::Result<Receivers> {
+pub(crate) fn receivers(config: &Config) -> anyhow::Result<Receivers> {
     let sender = Sender::new(SenderOptions::default()).context("webhooks cannot be sent")?;
     let allowed = AllowedOrigins::new(&config.webhooks.allow);
     Ok(Receivers { sender: Arc::new(sender), allowed })

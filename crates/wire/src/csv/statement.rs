@@ -11,7 +11,7 @@ use crate::api::rfc3339;
 
 /// Names of the columns: the balances are those after the entry, as the opening and the closing row have
 /// them.
-const COLUMNS: [&str; 13] = [
+pub const STATEMENT_COLUMNS: [&str; 13] = [
     "at",
     "kind",
     "debit",
@@ -61,7 +61,7 @@ pub fn statement(
             .map(String::as_str),
         )
     };
-    let mut text = record(COLUMNS);
+    let mut text = record(STATEMENT_COLUMNS);
     text.push_str(&total("opening", period.from, *opening, omitted.to_string()));
     for entry in entries {
         text.push_str(&record(entry_cells(entry, &currency).iter().map(String::as_str)));
@@ -73,7 +73,7 @@ pub fn statement(
 fn entry_cells(
     StatementEntry { transfer, posted, after }: &StatementEntry,
     currency: &str,
-) -> [String; COLUMNS.len()] {
+) -> [String; STATEMENT_COLUMNS.len()] {
     let micros = |amount: Micros| amount.get().to_string();
     let none = String::new;
     let (operation, generation, posting) = match transfer.source {

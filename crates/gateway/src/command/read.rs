@@ -1,0 +1,126 @@
+//! Commands that only read what the API lists and shows.
+
+use super::sheet::{Paging, Sheet};
+use super::{Desk, wallet};
+use crate::cli::Read;
+use crate::cli::read::{Audit, Event, Job, Model, Newest, Node, Posting, PostingKind, Price};
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::member;
+
+const POSTINGS: Sheet = Sheet {
+    path: "/deposits",
+    things: "postings",
+    columns: &[
+        "id",
+        "created_at",
+        "wallet_id",
+        "amount_micros",
+        "operation_id",
+        "source",
+        "external_reference",
+        "reason",
+        "note",
+    ],
+    more: &[],
+    paging: Paging::Pages,
+};
+
+const EVENTS: Sheet = Sheet {
+    path: "/events",
+    things: "events",
+    columns: &["id", "created_at", "kind", "wallet_id", "data"],
+    more: &[],
+    paging: Paging::Pages,
+};
+
+const JOBS: Sheet = Sheet {
+    path: "/jobs",
+    things: "jobs",
+    columns: &["id", "kind", "state", "done", "of", "ok", "created_at", "finished_at", "node"],
+    more: &["since", "started_at"],
+    paging: Paging::Pages,
+};
+
+/// What a verification has found, as fields of its job.
+const REPORT: Sheet = Sheet {
+    path: "/jobs",
+    things: "jobs",
+    columns: &["wallets", "operations", "transfers", "mismatches", "unlisted"],
+    more: &[],
+    paging: Paging::Pages,
+};
+
+const TRAIL: Sheet = Sheet {
+    path: "/audit",
+    things: "rows of the trail",
+    columns: &["seq", "at", "actor", "use_case", "thing", "changes", "reason", "head"],
+    more: &[],
+    paging: Paging::Pages,
+};
+
+const MODELS: Sheet = Sheet {
+    path: "/models",
+    things: "models",
+    columns: &["id", "contract", "context_tokens", "max_output_tokens", "routes"],
+    more: &[],
+    paging: Paging::Whole,
+};
+
+const PRICES: Sheet = Sheet {
+    path: "/prices",
+    things: "prices",
+    columns: &["price_version", "model", "currency", "effective_from", "micros_per_million"],
+    more: &[],
+    paging: Paging::Whole,
+};
+
+const NODES: Sheet = Sheet {
+    path: "/nodes",
+    things: "nodes",
+    columns: &["name", "is_alive", "lease_ends_at", "address", "incarnation"],
+    more: &[],
+    paging: Paging::Whole,
+};
+
+pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFailure> {
+    match command {
+        Read::Posting(Posting::List { kind, wallet, newest: Newest { limit } }) => {
+            let path = match kind {
+                PostingKind::Deposit => "/deposits",
+                PostingKind::Adjustment => "/adjustments",
+                PostingKind::Refund => "/refunds",
+            };
+            let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
+            POSTINGS.list_at(desk, path, &[("wallet_id", wallet)], limit).await
+        }
+        Read::Event(Event::List { wallet, kind, newest: Newest { limit } }) => {
+            let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
+            EVENTS.list(desk, &[("wallet_id", wallet), ("kind", kind)], limit).await
+        }
+        Read::Event(Event::Show { id }) => EVENTS.show(desk, id).await,
+        Read::Job(Job::List { newest: Newest { limit } }) => JOBS.list(desk, &[], limit).await,
+        Read::Job(Job::Show { id }) => {
+            let found = desk.door.get(&format!("/jobs/{id}"), &[]).await;
+            let job = found.map_err(|error| error.because("the job was not found"))?;
+            let mut fields = JOBS.fields(&job);
+            fields.extend(REPORT.fields(member(&job, "report")));
+            desk.output.object(&job, &fields)
+        }
+        Read::Audit(Audit::List { thing, actor, use_case, newest: Newest { limit } }) => {
+            let query = [("thing", thing), ("actor", actor), ("use_case", use_case)];
+            TRAIL.list(desk, &query, limit).await
+        }
+        Read::Model(Model::List { limit }) => {
+            MODELS.list(desk, &[], limit).await?;
+            if desk.config.is_some() {
+                note("as the configuration has them: a server tells how its routes fare");
+            }
+            Ok(())
+        }
+        Read::Price(Price::List { model, currency, limit }) => {
+            PRICES.list(desk, &[("model", model), ("currency", currency)], limit).await
+        }
+        Read::Node(Node::List { limit }) => NODES.list(desk, &[], limit).await,
+    }
+}

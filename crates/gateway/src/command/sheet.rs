@@ -1,0 +1,147 @@
+//! Lists and things that are shown as the API has them: a declaration each, of where they are and
+//! which members people see.
+//!
+//! With `--json` a row is the API's, whole. For people a member is a column under its own name;
+//! amounts, whose names end in `_micros`, are decimals under the name without that.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Desk;
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{NOTHING, amount, member, some_text, text};
+
+/// Ending of the names of amounts.
+const MICROS: &str = "_micros";
+
+/// Things of one kind.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    /// Path of their list below `/admin/v1`.
+    pub(super) path: &'static str,
+    /// What they are called in a sentence.
+    pub(super) things: &'static str,
+    /// Members that are columns of the list.
+    pub(super) columns: &'static [&'static str],
+    /// Members that are fields of one thing, after those of the list.
+    pub(super) more: &'static [&'static str],
+    pub(super) paging: Paging,
+}
+
+/// Way in which the API lists things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paging {
+    /// Page by page, newest first.
+    Pages,
+    /// All at once.
+    Whole,
+}
+
+/// Parameters of a query; one without a value is left out.
+pub(super) type Query<'q> = &'q [(&'static str, Option<String>)];
+
+impl Sheet {
+    /// Lists things, and says where there are more.
+    pub(super) async fn list(
+        &self,
+        desk: &Desk<'_>,
+        query: Query<'_>,
+        limit: u32,
+    ) -> Result<(), CommandFailure> {
+        self.list_at(desk, self.path, query, limit).await
+    }
+
+    /// The same at another path.
+    pub(super) async fn list_at(
+        &self,
+        desk: &Desk<'_>,
+        path: &str,
+        query: Query<'_>,
+        limit: u32,
+    ) -> Result<(), CommandFailure> {
+        let count = usize::try_from(limit).unwrap_or(usize::MAX);
+        let query = given(query);
+        let nothing = format!("{} were not listed", self.things);
+        let (rows, is_cut) = match self.paging {
+            Paging::Pages => {
+                let listed = desk.door.list(path, &query, Some(count)).await;
+                let listed = listed.map_err(|error| error.because(&nothing))?;
+                (listed.rows, listed.is_cut)
+            }
+            Paging::Whole => {
+                let listed = desk.door.get(path, &query).await;
+                let mut listed = listed.map_err(|error| error.because(&nothing))?;
+                let rows = listed.get_mut("data").map(Value::take).unwrap_or_default();
+                let Value::Array(mut rows) = rows else { return Ok(()) };
+                let is_cut = rows.len() > count;
+                rows.truncate(count);
+                (rows, is_cut)
+            }
+        };
+        self.print(desk, &rows)?;
+        if is_cut {
+            let first = match self.paging {
+                Paging::Pages => "newest",
+                Paging::Whole => "first",
+            };
+            note(&format!("only the {first} {limit} are shown: there are more, --limit N shows N"));
+        }
+        Ok(())
+    }
+
+    /// Prints things as a list.
+    pub(super) fn print(&self, desk: &Desk<'_>, things: &[Value]) -> Result<(), CommandFailure> {
+        let head: Vec<_> = self.columns.iter().map(|name| title(name)).collect();
+        let cells = |thing| self.columns.iter().map(|name| cell(thing, name)).collect::<Vec<_>>();
+        let rows: Vec<_> = things.iter().map(cells).collect();
+        desk.output.list(things, head, &rows)
+    }
+
+    /// Shows the thing of this id.
+    pub(super) async fn show(&self, desk: &Desk<'_>, id: Uuid) -> Result<(), CommandFailure> {
+        let found = desk.door.get(&format!("{}/{id}", self.path), &[]).await;
+        let nothing = format!("{id} was not found among {}", self.things);
+        self.print_one(desk, &found.map_err(|error| error.because(&nothing))?)
+    }
+
+    /// Prints one thing.
+    pub(super) fn print_one(&self, desk: &Desk<'_>, thing: &Value) -> Result<(), CommandFailure> {
+        desk.output.object(thing, &self.fields(thing))
+    }
+
+    /// The fields of one thing for people.
+    pub(super) fn fields(&self, thing: &Value) -> Vec<(&'static str, String)> {
+        let names = self.columns.iter().chain(self.more);
+        names.map(|name| (title(name), cell(thing, name))).collect()
+    }
+}
+
+/// The parameters that have a value.
+pub(super) fn given<'q>(query: Query<'q>) -> Vec<(&'q str, &'q str)> {
+    query.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect()
+}
+
+/// Name of a column.
+fn title(name: &'static str) -> &'static str {
+    name.strip_suffix(MICROS).unwrap_or(name)
+}
+
+/// A member for people.
+fn cell(thing: &Value, name: &str) -> String {
+    match member(thing, name) {
+        _ if name.ends_with(MICROS) => amount(thing, name),
+        // Parts are told by their names: --json has all of them.
+        Value::Array(parts) if parts.is_empty() => NOTHING.to_owned(),
+        Value::Array(parts) => parts.iter().map(part).collect::<Vec<_>>().join(","),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Object(_) => text(thing, name),
+    }
+}
+
+/// A part of a thing: its name, or the field that it is about.
+fn part(part: &Value) -> String {
+    let named = ["name", "field", "sentence"].into_iter().find_map(|name| some_text(part, name));
+    named.or_else(|| part.as_str().map(str::to_owned)).unwrap_or_else(|| part.to_string())
+}
