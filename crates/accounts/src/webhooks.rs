@@ -189,6 +189,8 @@ impl Accounts {
         let EditedWebhook { patch, expected } = edit;
         principal.authorize(UseCase::WebhookUpdate)?;
         if let Some(url) = &patch.url {
+            // Whoever does not reach the webhook has no name looked up for them either.
+            self.reachable_webhook(principal, id).await?;
             self.judge_url(url).await?;
         }
         let action = WebhookAction::Edit { webhook: id, patch, expected };

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use holdfast_domain::listing::NodeListing;
-use holdfast_domain::model::PublicModelId;
 use holdfast_domain::offer::{ModelOffer, RouteOffer};
 use holdfast_domain::price::{PriceVersion, Tier, UnitPrices};
 use holdfast_domain::usage::MeterKind;
@@ -16,11 +15,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::Answer;
 use crate::description::Errors;
-use crate::error::{Problem, sentence};
+use crate::error::Problem;
 use crate::gate::Gate;
 use crate::page::List;
 use crate::request::{Caller, Params};
-use crate::value::{Moment, RouteHealthLabel, parse_some};
+use crate::value::{Moment, RouteHealthLabel, model, parse_some};
 
 /// Model on offer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -222,8 +221,7 @@ pub(crate) async fn prices(
     Caller(principal): Caller,
     Params(query): Params<PriceQuery>,
 ) -> Result<Answer<List<PriceView>>> {
-    let model = query.model.as_deref().map(PublicModelId::try_from).transpose();
-    let model = model.map_err(|bad| Problem::invalid("model", sentence(&bad.to_string())))?;
+    let model = model(query.model.as_deref())?;
     let currency = parse_some("currency", query.currency.as_deref())?;
     let found = gate.accounts.prices(&principal, model.as_ref(), currency).await?;
     Ok(Answer::of(List::whole(found.into_iter().map(PriceView::from).collect())))

@@ -6,7 +6,6 @@ mod view;
 use axum::extract::State;
 use holdfast_accounts::{OperationRecord, Outcome, Principal, Reference};
 use holdfast_domain::listing::{ChargeRange, OperationFilter, Period};
-use holdfast_domain::model::PublicModelId;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, RequestKey, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
@@ -15,12 +14,12 @@ use uuid::Uuid;
 use self::view::{OperationView, Sight};
 use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
-use crate::error::{Code, Problem, sentence};
+use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeRequest, Id, Params, ReasonBody};
 use crate::value::schema::ReasonGiven;
-use crate::value::{Moment, ScopeLabel, StatusLabel, parse, parse_some};
+use crate::value::{Moment, ScopeLabel, StatusLabel, model, parse, parse_some};
 
 /// Filters of a list of operations, and its page. All filters apply.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -108,8 +107,7 @@ pub(crate) async fn list(
     let list = ListId::new("operations", &filters);
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
-    let model = filters.model.as_deref().map(PublicModelId::try_from).transpose();
-    let model = model.map_err(|error| Problem::invalid("model", sentence(&error.to_string())))?;
+    let model = model(filters.model.as_deref())?;
     if filters.charge.iter().flatten().any(|micros| *micros < 0) {
         return Err(Problem::invalid(
             "charge_from_micros",

@@ -23,7 +23,7 @@ use crate::error::Problem;
 use crate::gate::Gate;
 use crate::page::List;
 use crate::request::{Caller, Params};
-use crate::value::{Moment, parse_some};
+use crate::value::{Moment, model, parse_some};
 
 /// Groups, filters and period of a report. All filters apply.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -207,7 +207,7 @@ pub(crate) async fn usage(
     let filter = UsageFilter {
         wallet: parse_some("wallet_id", params.wallet_id.as_deref())?,
         api_key: parse_some("api_key_id", params.api_key_id.as_deref())?,
-        model: params.model,
+        model: model(params.model.as_deref())?.map(|id| id.to_string()),
         route: params.route,
     };
     let [from, to] = [params.from, params.to].map(|bound| bound.map(|Moment(at)| at));

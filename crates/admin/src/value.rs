@@ -151,6 +151,12 @@ pub(crate) fn edited_spend(
     }
 }
 
+/// Reads the public id of a model that lists and reports are filtered by.
+pub(crate) fn model(id: Option<&str>) -> Result<Option<PublicModelId>, Problem> {
+    let read = id.map(PublicModelId::try_from).transpose();
+    read.map_err(|error| Problem::invalid("model", sentence(&error.to_string())))
+}
+
 /// Reads an allow-list; an empty one would allow nothing, and is asked about.
 pub(crate) fn models(ids: &[String]) -> Result<BTreeSet<PublicModelId>, Problem> {
     if ids.is_empty() {

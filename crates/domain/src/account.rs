@@ -41,7 +41,7 @@ pub use self::decide::{decide, replay};
 pub use self::event::{events, refusal_event};
 pub use self::field_change::FieldChange;
 pub use self::posting::{
-    DepositReference, KnownPosting, NewPosting, PostingDetails, RefundableOperation,
+    DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,
 };
 pub use self::refusal::AccountRefusal;
 pub use self::role::{Reach, Role, UseCase};

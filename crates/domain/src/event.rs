@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A row is written in the transaction of what it tells, so nothing is told that did not happen, and
-//! nothing is lost that did. Rows are kept for a while (`retention.events`) and then deleted: an event
+//! nothing is lost that did. What a process notices by itself is written later, and may be lost with
+//! it: a limit that was reached, an operation that is stuck. Rows are kept for a while (`retention.events`) and then deleted: an event
 //! tells, and the book proves.
 //!
 //! An event's id is derived from what it tells ([`EventId`]), so what is told twice is one row: a

@@ -11,6 +11,7 @@ import re
 import uuid
 
 import schemathesis
+from schemathesis.core import NotSet
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 NAME = re.compile(r"[a-z_]{1,32}[.][a-z_]{1,32}\Z")
@@ -68,6 +69,7 @@ def filter_together(query):
         query.pop("request_key", None)
     if is_id(query.get("request_key")):
         query["api_key_id"] = THINGS["api_key_id"]
+        query["request_key"] = str(uuid.uuid4())
     if CURSOR.match(str(query.get("cursor", ""))):
         del query["cursor"]
     known = {"thing": "wallet:" + THINGS["wallet_id"], "use_case": "wallet.create", "kind": "wallet.credited"}
@@ -104,8 +106,8 @@ def before_call(context, case, kwargs):
         case.path_parameters["id"] = THINGS[PATHS[of]]
     if case.query:
         filter_together(case.query)
-    if case.path.endswith("/rotate") and not isinstance(case.body, dict) and not case.body:
-        case.body = {}
+    if case.path.endswith("/rotate") and (case.body is None or isinstance(case.body, NotSet)):
+        case.body, case.media_type = {}, "application/json"
     if isinstance(case.body, dict):
         complete(case.body)
         for order in case.body.get("keys") or []:

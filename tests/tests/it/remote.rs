@@ -355,6 +355,7 @@ fn a_lost_answer_is_found_by_its_key() {
     let said = remote.cli(&["wallet", "deposit", "main", "1.00"]).failed(1);
     let key = said.lines().find_map(|line| line.strip_prefix("key ")).unwrap();
     assert!(said.contains(&format!("run this again with `--key {key}`")), "{said}");
+    assert!(!said.contains("nothing was"), "nobody knows that: {said}");
     let again = remote.json(&["wallet", "deposit", "main", "1.00", "--key", key]);
     assert_eq!(again["replayed"], true);
     assert_eq!(site.json(&["wallet", "show", "main"])["available_micros"], 12_000_000);

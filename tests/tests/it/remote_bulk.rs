@@ -100,7 +100,7 @@ fn five_thousand_keys_are_issued_in_a_minute_though_it_is_killed() {
 fn lose_and_go_on(site: &Site, account: &Account) {
     let gateway = site.serve();
     let remote = Remote::owner(site, &gateway);
-    site.write("names.tsv", &names(250));
+    site.write("names.tsv", &names(150));
     let key = request_key();
     assert_eq!(bulk(&remote, &key).code, Some(0));
     let whole = secrets(site);
@@ -110,14 +110,20 @@ fn lose_and_go_on(site: &Site, account: &Account) {
     std::fs::write(site.path("out.tsv"), &text[..end]).unwrap();
     let ran = bulk(&remote, &key);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.contains("rotated\t130"), "{ran:?}");
-    check_all(site, &gateway, &account.wallet, 250);
+    assert!(ran.stdout.contains("rotated\t30"), "{ran:?}");
+    check_all(site, &gateway, &account.wallet, 150);
     let now = secrets(site);
     let kept = whole.iter().filter(|(name, secret)| now[*name] == **secret).count();
     assert_eq!(kept, 120);
     let again = bulk(&remote, &key);
     assert!(again.stdout.contains("rotated\t0"), "{again:?}");
     assert_eq!(secrets(site), now, "everything was there");
+    // Another file has none of the secrets that were told: they are not ended for that.
+    let mut elsewhere = arguments(&key);
+    elsewhere.iter_mut().filter(|word| **word == "out.tsv").for_each(|word| *word = "new.tsv");
+    let said = remote.cli(&elsewhere).failed(1);
+    assert!(said.contains("--rotate-missing"), "{said}");
+    check_all(site, &gateway, &account.wallet, 150);
     gateway.stop();
     site.verify();
 }

@@ -35,6 +35,9 @@ pub struct NewPosting {
     pub allowance: Option<Micros>,
 }
 
+/// Source of deposits that came through no other system: their reference is their own id.
+pub const OWN_SOURCE: &str = "cli";
+
 /// A posting that is in the book, with what it says beside its money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownPosting {
@@ -54,9 +57,14 @@ impl KnownPosting {
             // No reference was booked with it: answered with it, a payment from outside would pass
             // for booked, and be booked once more under another key. The command line's own
             // reference is the id, which is booked.
-            None => new.details.reference.as_ref().is_none_or(|reference| {
-                reference.external_reference == self.posting.id.to_string()
-            }),
+            None => {
+                let PostingDetails { reference, reason, note } = &new.details;
+                let is_own = reference.as_ref().is_none_or(|reference| {
+                    reference.source == OWN_SOURCE
+                        && reference.external_reference == self.posting.id.to_string()
+                });
+                is_own && reason.is_none() && note.is_none()
+            }
         };
         agrees && self.posting == new.posting
     }

@@ -179,6 +179,10 @@ pub(crate) struct Issue {
     /// and the key, and tabs between
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(crate) secrets: Option<PathBuf>,
+    /// Give another secret to each key of an earlier run that the file of --secrets has not: the ones
+    /// that were told end at once
+    #[arg(long, requires = "from")]
+    pub(crate) rotate_missing: bool,
     #[command(flatten)]
     pub(crate) request: RequestKey,
 }

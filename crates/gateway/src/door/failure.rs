@@ -97,6 +97,10 @@ impl DoorError {
             )
             .into();
         }
+        if let Self::Uncertain { .. } = self {
+            // Whoever reads that nothing was done does it again, under another key.
+            return anyhow!("it is not known whether this was done: {self}").into();
+        }
         let is_usage = self.is("invalid_value");
         let error = if let Self::Refused { param: Some(param), message, .. } = &self
             && is_usage
@@ -114,6 +118,20 @@ impl DoorError {
             return anyhow!("{nothing}: {self} With `--key {key}` it is that one: use another")
                 .into();
         }
+        if self.is("outcome_unknown") {
+            return Self::Uncertain { key, why: Box::new(self) }.because(nothing);
+        }
         self.because(nothing)
+    }
+
+    /// The failure of one request of several, which are repeated together under a key of their own:
+    /// `of` says which, such as `the next keys`.
+    pub(crate) fn of_part(self, of: &str) -> CommandFailure {
+        match self {
+            Self::Uncertain { why, .. } => {
+                anyhow!("it is not known what became of {of}: {why}").into()
+            }
+            error => error.because(&format!("nothing was done about {of}")),
+        }
     }
 }

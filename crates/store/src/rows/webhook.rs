@@ -25,10 +25,7 @@ pub(crate) fn webhook(cells: &mut Cells<'_>) -> Result<WebhookRecord, BadRow> {
     let id = WebhookId::from_bytes(cells.bytes()?);
     let wallet = cells.opt_bytes()?.map(WalletId::from_bytes);
     let url = Private(cells.text()?);
-    let kinds = cells.parse(|text: Option<String>| match text {
-        Some(text) => kinds(&text).map(Some),
-        None => Some(None),
-    })?;
+    let kinds = cells.opt_text()?.map(|text| kinds(&text));
     let description = cells.opt_text()?;
     let generations =
         SecretGenerations { current: cells.small()?, rotated_at: cells.opt_timestamp()? };
@@ -62,9 +59,10 @@ pub(crate) fn kinds_text(kinds: &BTreeSet<EventKind>) -> String {
     kinds.iter().map(|kind| kind.label()).collect::<Vec<_>>().join(",")
 }
 
-/// Reads what [`kinds_text`] wrote.
-fn kinds(text: &str) -> Option<BTreeSet<EventKind>> {
-    text.split(',').map(EventKind::from_label).collect()
+/// Reads what [`kinds_text`] wrote. A kind that only a later version knows is passed over: it must not
+/// keep this process from all that it can deliver.
+fn kinds(text: &str) -> BTreeSet<EventKind> {
+    text.split(',').filter_map(EventKind::from_label).collect()
 }
 
 /// Reads [`DELIVERY`].

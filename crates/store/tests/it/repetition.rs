@@ -1,7 +1,8 @@
 //! Repeated commands of administration: what answers them, and what makes one another command.
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountRefusal, ActorId, NewPosting, PostingDetails, Thing,
+    AccountAction, AccountCommand, AccountRefusal, ActorId, DepositReference, NewPosting,
+    OWN_SOURCE, PostingDetails, Thing,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::operation::Change;
@@ -63,14 +64,18 @@ async fn a_posting_without_details_is_answered_where_no_payment_would_pass_for_b
     let money = Posting::new(id(&plain), wallet, PostingKind::Deposit, Micros::new(10)).unwrap();
     store.commit(Change::Posting(money).into()).await.unwrap();
     assert!(act(store, plain.clone()).await.unwrap().replayed);
-    let payment = |reference: &str| {
-        let AccountAction::Post(new) = referenced(wallet, 10, reference) else { panic!() };
-        with(&plain, |it| it.reference = new.details.reference)
+    let own_id = id(&plain).to_string();
+    let payment = |source: &str, reference: &str| {
+        let (source, external_reference) = (source.to_owned(), reference.to_owned());
+        let reference = DepositReference { source, external_reference };
+        with(&plain, |it| it.reference = Some(reference))
     };
-    let own = payment(&id(&plain).to_string());
-    assert!(act(store, own).await.unwrap().replayed);
-    let refused = act(store, payment("pay-1")).await;
-    assert!(matches!(refused, Err(AccountRefusal::PostingConflict(_))), "{refused:?}");
+    assert!(act(store, payment(OWN_SOURCE, &own_id)).await.unwrap().replayed);
+    let noted = with(&plain, |it| it.note = Some("an invoice".to_owned()));
+    for other in [payment(OWN_SOURCE, "pay-1"), payment("stripe", &own_id), noted] {
+        let refused = act(store, other).await;
+        assert!(matches!(refused, Err(AccountRefusal::PostingConflict(_))), "{refused:?}");
+    }
 }
 
 async fn a_known_payment_binds_the_request_key_that_asked_for_it_again(home: &impl Home) {

@@ -14,6 +14,10 @@
 //! request key, and the next one has another. So each key of the file has a line in the end, and the
 //! secret in it is the key's only one.
 //!
+//! A rotation ends a secret that somebody may have. An interruption loses the answer of one part, and
+//! leaves OUT behind. Where OUT is new, or lacks the keys of two parts, it is not the file of that run,
+//! and nothing is rotated unless `--rotate-missing` says so.
+//!
 //! The limits are part of each request: the same `--key` with others is another command's.
 //!
 //! Never: a secret on standard output or standard error, or in a file that others can read.
@@ -44,6 +48,9 @@ const PART_KEYS: usize = 100;
 const ROTATIONS_MAX: u32 = 100;
 /// Permissions of anybody but the owner.
 const OTHERS: u32 = 0o077;
+
+const NOT_ITS_FILE: &str = "these keys were issued before, and the file of --secrets has not all that was \
+    told then: name that run's file, or give --rotate-missing, which ends the secrets that it has not";
 
 /// A key to be issued: a line of the file.
 struct Line {
@@ -83,6 +90,7 @@ pub(super) async fn issue(
     let key = asked.request.or_made().announced().id;
     let keys = RunKeys { file: *blake3::hash(&file).as_bytes(), key };
     let (mut issued, mut rotated) = (0, 0);
+    let mut may_rotate = asked.rotate_missing || !secrets.is_new;
     for (number, part) in lines.chunks(PART_KEYS).enumerate() {
         let orders: Vec<_> = part
             .iter()
@@ -96,10 +104,18 @@ pub(super) async fn issue(
         let change = Change::post(keys.derive(&format!("part {number}")), "/api_keys/bulk", body);
         let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
         let done = desk.door.change(&change).await;
-        let done = done.map_err(|error| stopped(error.because("the next keys were not issued")))?;
+        let done = done.map_err(|error| stopped(error.of_part("the next keys")))?;
         let made = member(&done.thing, "data").as_array().map_or(&[][..], Vec::as_slice);
         let mut told = Vec::with_capacity(made.len());
-        for api_key in made.iter().filter(|api_key| !secrets.has(&text(api_key, "id"))) {
+        let missing: Vec<_> =
+            made.iter().filter(|api_key| !secrets.has(&text(api_key, "id"))).collect();
+        if done.replayed && !missing.is_empty() {
+            if !may_rotate {
+                return Err(stopped(anyhow!(NOT_ITS_FILE).into()));
+            }
+            may_rotate = asked.rotate_missing;
+        }
+        for api_key in missing {
             let secret = match some_text(api_key, "key") {
                 Some(secret) => secret,
                 None => {
@@ -125,17 +141,17 @@ async fn rotate(
     api_key: &Value,
     reason: Option<&Reason>,
 ) -> Result<String, CommandFailure> {
-    let nothing = "a key whose secret was not told was not rotated";
+    let of = "a key whose secret was not told";
     for attempt in 0..ROTATIONS_MAX {
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
         let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_str) });
         let change = Change::post(key, path(api_key, "/rotate"), body);
-        let done = desk.door.change(&change).await.map_err(|error| error.because(nothing))?;
+        let done = desk.door.change(&change).await.map_err(|error| error.of_part(of))?;
         if let Some(secret) = some_text(&done.thing, "key") {
             return Ok(secret);
         }
     }
-    Err(anyhow!("{nothing}: the answers of {ROTATIONS_MAX} rotations were lost").into())
+    Err(anyhow!("{of} has none yet: the answers of {ROTATIONS_MAX} rotations were lost").into())
 }
 
 impl CommandFailure {
@@ -170,10 +186,28 @@ fn lines(file: &[u8]) -> anyhow::Result<Vec<Line>> {
     if lines.is_empty() { Err(anyhow!("it has no line")) } else { Ok(lines) }
 }
 
+/// True for the beginning of a line of secrets, or nothing: an id, a tab, a name, a tab, a key.
+fn is_cut_line(text: &str) -> bool {
+    let (id, rest) = text.split_at_checked(text.len().min(36)).unwrap_or((text, ""));
+    let is_id = id.char_indices().all(|(at, c)| match at {
+        8 | 13 | 18 | 23 => c == '-',
+        _ => c.is_ascii_hexdigit(),
+    });
+    let mut fields = rest.split('\t');
+    let is_behind_id = fields.next() == Some("");
+    let key = fields.nth(1).unwrap_or_default();
+    is_id
+        && is_behind_id
+        && (key.starts_with("hfk_") || "hfk_".starts_with(key))
+        && fields.next().is_none()
+}
+
 /// The file of the secrets: a line for each key, of its id, its name and the key.
 struct SecretsFile {
     file: File,
     ids: BTreeSet<String>,
+    /// True where this command has made it: no earlier one has written here.
+    is_new: bool,
 }
 
 impl SecretsFile {
@@ -187,6 +221,7 @@ impl SecretsFile {
         };
         let new =
             OpenOptions::new().create_new(true).read(true).append(true).mode(0o600).open(path);
+        let is_new = new.is_ok();
         let mut file = match new {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 OpenOptions::new().read(true).append(true).open(path)
@@ -217,12 +252,20 @@ impl SecretsFile {
             }
             ids.insert((*id).to_owned());
         }
-        if whole == 0 && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        if !text.get(whole..).is_some_and(is_cut_line) {
             return Err(refuse("has other lines than those of keys: name another".to_owned()));
         }
         let length = u64::try_from(whole).unwrap_or(u64::MAX);
         file.set_len(length).with_context(|| format!("{shown} is not written"))?;
-        Ok(Self { file, ids })
+        if is_new {
+            // The name of the file has to last as long as the secrets in it.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = File::open(folder.unwrap_or(Path::new(".")));
+            folder
+                .and_then(|folder| folder.sync_all())
+                .with_context(|| format!("{shown} is not kept"))?;
+        }
+        Ok(Self { file, ids, is_new })
     }
 
     fn has(&self, id: &str) -> bool {
@@ -234,5 +277,23 @@ impl SecretsFile {
         let text: String = lines.iter().map(|line| line.join("\t") + "\n").collect();
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         written.context("the secrets are not written")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_a_line_of_secrets_is_cut_off() {
+        let line = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\tlaptop\thfk_abc";
+        for end in 0..=line.len() {
+            let is_name = (37..=43).contains(&end);
+            assert!(is_cut_line(&line[..end]) || is_name, "{}", &line[..end]);
+        }
+        for other in ["0123456789abcdef0123456789abcdef", "secret", "[server]", "7f2c1a9e5b7d"] {
+            assert!(!is_cut_line(other), "{other}");
+        }
+        assert!(!is_cut_line("7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 and more"));
     }
 }

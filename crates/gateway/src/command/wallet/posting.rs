@@ -3,6 +3,7 @@
 
 use anyhow::anyhow;
 use holdfast_accounts::{ExternalId, Note, Reason, Source};
+use holdfast_domain::account::OWN_SOURCE;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -88,7 +89,7 @@ fn deposit_reference(
 ) -> (String, String) {
     match source.zip(reference) {
         Some((source, reference)) => (source.as_str().to_owned(), reference.as_str().to_owned()),
-        None => ("cli".to_owned(), key.to_string()),
+        None => (OWN_SOURCE.to_owned(), key.to_string()),
     }
 }
 
