@@ -25,7 +25,7 @@ fn python_finds_the_description_of_the_administration_valid() {
 /// Every check of the tester. It changes what it may change, so the book is verified after it.
 #[test]
 fn python_finds_that_the_administration_keeps_to_its_description() {
-    let allowed = Config::simulated().set("webhooks", "allow", "[\"http://127.0.0.1:1\"]");
+    let allowed = Config::simulated().set("webhooks", "allow", "[\"http://localhost\"]");
     let (site, account) = Site::funded(&allowed);
     let issue = |name, role| site.json(&["admin-key", "issue", "--name", name, "--role", role]);
     let owner = issue("tester", "owner");
@@ -55,7 +55,7 @@ fn python_finds_that_the_administration_keeps_to_its_description() {
         .env("HOLDFAST_ADMIN_KEY_ID", other["id"].as_str().unwrap())
         .env("HOLDFAST_OPERATION_ID", operation)
         .env("HOLDFAST_MODEL", SIM)
-        .env("HOLDFAST_RECEIVER", "http://127.0.0.1:1/");
+        .env("HOLDFAST_RECEIVER", "http://localhost/");
     let said = Ran::of(&mut tester).ok();
     assert!(!said.contains("Authentication failed"), "it keeps its key: {said}");
     let log = site.logs();

@@ -127,11 +127,9 @@ impl DoorError {
     /// The failure of one request of several, which are repeated together under a key of their own:
     /// `of` says which, such as `the next keys`.
     pub(crate) fn of_part(self, of: &str) -> CommandFailure {
-        match self {
-            Self::Uncertain { why, .. } => {
-                anyhow!("it is not known what became of {of}: {why}").into()
-            }
-            error => error.because(&format!("nothing was done about {of}")),
+        if let Self::Uncertain { why, .. } = self {
+            return anyhow!("it is not known what became of {of}: {why}").into();
         }
+        self.because(&format!("nothing was done about {of}"))
     }
 }

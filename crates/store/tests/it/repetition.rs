@@ -21,15 +21,17 @@ fn by_another(command: &AccountCommand, other: u128) -> AccountCommand {
 
 /// The deposit of an action with other details.
 fn with(action: &AccountAction, change: impl FnOnce(&mut PostingDetails)) -> AccountAction {
-    let AccountAction::Post(new) = action else { panic!("a deposit") };
-    let mut new = new.clone();
+    let mut new = posting_of(action).clone();
     change(&mut new.details);
     AccountAction::Post(new)
 }
 
+fn posting_of(action: &AccountAction) -> &NewPosting {
+    if let AccountAction::Post(new) = action { Some(new) } else { None }.unwrap()
+}
+
 fn id(action: &AccountAction) -> PostingId {
-    let AccountAction::Post(NewPosting { posting, .. }) = action else { panic!("a deposit") };
-    posting.id
+    posting_of(action).posting.id
 }
 
 async fn a_posting_of_another_actor_is_answered_only_where_it_asks_for_the_same(home: &impl Home) {
