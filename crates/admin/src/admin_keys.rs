@@ -1,4 +1,9 @@
 //! `/admin_keys`: issued, listed, shown, rotated, revoked. Owners only; nobody grants what they have not.
+//!
+//! A key's secret is told once, in the answer of the request that made it. A repetition of that request
+//! has `"key": null` and a `notice` that says how to come by another one.
+//!
+//! Lists and answers never have a verifier. A key that has ended stays listed: the trail names it.
 
 use std::fmt;
 

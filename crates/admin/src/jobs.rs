@@ -93,13 +93,13 @@ struct MismatchView {
 
 /// What a view of a job has of its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Report {
+enum ShownReport {
     Shown,
     LeftOut,
 }
 
 impl JobView {
-    fn new(job: &Job, shown: Report) -> Result<Self, Problem> {
+    fn new(job: &Job, shown: ShownReport) -> Result<Self, Problem> {
         let report = job.step.report.as_deref().map(serde_json::from_str::<VerificationReport>);
         let report = report.transpose().map_err(|error| {
             let error: &(dyn std::error::Error + 'static) = &error;
@@ -120,7 +120,7 @@ impl JobView {
             started_at: job.started_at.map(Moment),
             finished_at: job.finished_at.map(Moment),
             node: job.lease.as_ref().map(|lease| lease.owner.name.to_string()),
-            report: report.filter(|_| shown == Report::Shown),
+            report: report.filter(|_| shown == ShownReport::Shown),
         })
     }
 }
@@ -152,7 +152,7 @@ pub(crate) async fn start(
     let since: Option<TrailHead> = parse_some("since", body.since.as_deref())?;
     let kind = JobKind::from(body.kind);
     let started = gate.accounts.start_job(&principal, &request, kind, since).await?;
-    Ok(Answer::made(JobView::new(&started.thing, Report::Shown)?, started.replayed))
+    Ok(Answer::made(JobView::new(&started.thing, ShownReport::Shown)?, started.replayed))
 }
 
 #[utoipa::path(
@@ -169,7 +169,7 @@ pub(crate) async fn list(
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let found = gate.accounts.jobs(&principal, page).await?;
     let next_cursor = list.cursor(found.next);
-    let data = found.rows.iter().map(|job| JobView::new(job, Report::LeftOut));
+    let data = found.rows.iter().map(|job| JobView::new(job, ShownReport::LeftOut));
     let (data, has_more) = (data.collect::<Result<_, _>>()?, next_cursor.is_some());
     Ok(Answer::of(List { data, has_more, next_cursor }))
 }
@@ -186,5 +186,5 @@ pub(crate) async fn show(
     Id(id): Id,
 ) -> Result<Answer<JobView>, Problem> {
     let job = gate.accounts.job(&principal, JobId::from(id)).await?;
-    Ok(Answer::of(JobView::new(&job, Report::Shown)?))
+    Ok(Answer::of(JobView::new(&job, ShownReport::Shown)?))
 }

@@ -2,6 +2,9 @@
 //!
 //! The health of a route is what this node has seen: another one may see it otherwise. Holders see
 //! models and prices as callers do, without a route.
+//!
+//! Prices come from the book, where every version that was ever pinned stands with its beginning, those
+//! to come too. Nothing here calls a provider or changes what is served.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,10 @@
-//! `/operations`: found, listed, shown, cancelled, reconciled. Neither requests nor answers of the
-//! gateway's callers are ever shown.
+//! `/operations`: found, listed, shown, cancelled, reconciled.
+//!
+//! A list is filtered by what an index leads to (wallet, API key, running, stale) and, within a bounded
+//! window of those, by time, model, status and charge: so a page may be empty and lead on.
+//!
+//! Neither requests nor answers of the gateway's callers are ever shown, and what a role may not see of
+//! an operation has no member at all (`view`).
 
 mod view;
 

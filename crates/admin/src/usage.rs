@@ -2,6 +2,9 @@
 //!
 //! A cost that is not known is null, and never zero. What a role may not see has no member and no
 //! column at all.
+//!
+//! A report is of whole hours and of a bounded number of rows: a larger one is refused and not cut,
+//! because a sum over a part of the rows would pass for the whole.
 
 use std::collections::BTreeMap;
 

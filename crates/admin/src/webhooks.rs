@@ -2,6 +2,9 @@
 //!
 //! A secret is in the answer that makes it, and in no other one. Path and query of a URL often hold the
 //! receiver's own secret: whoever may not change a webhook is shown its origin alone.
+//!
+//! Handlers parse, call a use case and show what comes back. Addresses are judged by the process that
+//! serves, and nothing is sent from here: a test goes through the outbox as every event does.
 
 mod view;
 

@@ -31,7 +31,7 @@ pub use crate::config::{Config, load, load_again, load_for};
 pub use crate::document::{Mistake, SecretUse};
 pub use crate::error::BadConfig;
 pub use crate::node::RelayConfig;
-pub use crate::place::{BadPlace, CommandPlace, Origin, admin_key, place};
+pub use crate::place::{BadPlace, CommandPlace, PlaceSource, admin_key, place};
 pub use crate::process::{
     AdminConfig, LimitsConfig, LogConfig, LogFormat, OperationsConfig, RetentionConfig,
     ServerConfig, WebhooksConfig,

@@ -52,12 +52,12 @@ pub enum BadPlace {
     )]
     BothVariables,
     #[error("{0} is {1}")]
-    Url(Origin, #[source] BadAdminUrl),
+    Url(PlaceSource, #[source] BadAdminUrl),
     #[error(
         "{0} is http:// beyond this machine, where an admin key would cross a network in plain text: write \
          the https:// address that admin.url names, or forward a port of this machine to the server"
     )]
-    Plain(Origin),
+    Plain(PlaceSource),
     #[error(
         "there is no admin key: set {KEY_VARIABLE}, or {KEY_FILE_VARIABLE} to a file with one; \
          `holdfast admin-key issue` beside the database makes the first"
@@ -75,12 +75,12 @@ pub enum BadPlace {
 
 /// Source of a server's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum PlaceSource {
     Flag,
     Variable,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PlaceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Flag => "--server",
@@ -107,10 +107,10 @@ fn place_in(
     let (origin, url) = match (config, server) {
         (Some(_), Some(_)) => return Err(BadPlace::BothFlags),
         (Some(config), None) => return Ok(CommandPlace::Database(Some(config.to_path_buf()))),
-        (None, Some(server)) => (Origin::Flag, server.to_owned()),
+        (None, Some(server)) => (PlaceSource::Flag, server.to_owned()),
         (None, None) => match (overriding(environment, SERVER_VARIABLE), file()) {
             (Some(_), Some(_)) => return Err(BadPlace::BothVariables),
-            (Some(server), None) => (Origin::Variable, server),
+            (Some(server), None) => (PlaceSource::Variable, server),
             (None, file) => return Ok(CommandPlace::Database(file)),
         },
     };

@@ -3,6 +3,8 @@
 //!
 //! Each case is the least file that is accepted, with something replaced or added. That keeps a
 //! case short, and proves that the mistake comes from the change alone.
+//! Files that are handed out, the administration's settings, providers and contracts have files of
+//! their own beside this one.
 
 mod administration;
 mod contract;

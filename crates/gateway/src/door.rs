@@ -64,7 +64,7 @@ pub(crate) enum Door {
 
 /// Change that a command asks for.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct ChangeRequest {
     method: Method,
     path: String,
     body: Value,
@@ -100,7 +100,7 @@ impl ChangeKey {
     }
 }
 
-impl Change {
+impl ChangeRequest {
     /// Makes or does something: `POST`. The members of `body` that are null are left out.
     pub(crate) fn post(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
         let body = without_nulls(body);
@@ -221,9 +221,9 @@ impl Door {
     }
 
     /// Asks for a change, and asks again with the same request key where the answer is lost.
-    pub(crate) async fn change(&self, change: &Change) -> Result<ChangeOutcome, DoorError> {
+    pub(crate) async fn change(&self, change: &ChangeRequest) -> Result<ChangeOutcome, DoorError> {
         change.key.announced();
-        let Change { method, path, key, .. } = change;
+        let ChangeRequest { method, path, key, .. } = change;
         let body = Bytes::from(change.body.to_string());
         let query: &[_] = if change.dry_run { &[("dry_run", "true")] } else { &[] };
         let request = || {

@@ -1,4 +1,10 @@
 //! Webhooks and deliveries as answers show them.
+//!
+//! The secret is in the answers of a request that makes one, and in no other type here. The URL is whole
+//! for whoever may change the webhook, and its origin alone for the rest: path and query often hold the
+//! receiver's own secret.
+//!
+//! Of a receiver's answer there is its status, and never a body.
 
 use std::fmt;
 

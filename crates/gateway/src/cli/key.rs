@@ -1,4 +1,10 @@
 //! Arguments of `holdfast key` and `holdfast admin-key`.
+//!
+//! Limits, models and ends are said by the same arguments where a key is issued and where it is edited;
+//! in an edit what is not said stays, and `--no-…` and `--all-…` take away.
+//!
+//! A secret is never an argument: the file of `--secrets` is written and not read from, and admin keys
+//! come from the environment.
 
 use std::path::PathBuf;
 

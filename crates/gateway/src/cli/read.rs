@@ -22,10 +22,10 @@ pub(crate) enum Read {
     Posting(Posting),
     /// What happened
     #[command(subcommand)]
-    Event(Event),
+    Event(EventCommand),
     /// Verifications of the book that servers do
     #[command(subcommand)]
-    Job(Job),
+    Job(JobCommand),
     /// The trail: who changed what, and why
     #[command(subcommand)]
     Audit(Audit),
@@ -37,7 +37,7 @@ pub(crate) enum Read {
     Price(Price),
     /// Processes that serve this database
     #[command(subcommand)]
-    Node(Node),
+    Node(NodeCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,7 +66,7 @@ pub(crate) enum PostingKind {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Event {
+pub(crate) enum EventCommand {
     /// List events, newest first
     List {
         /// Only those of this wallet: its id or name
@@ -87,7 +87,7 @@ pub(crate) enum Event {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Job {
+pub(crate) enum JobCommand {
     /// List jobs, newest first; the oldest of those that have ended are not kept
     List {
         #[command(flatten)]
@@ -147,7 +147,7 @@ pub(crate) enum Price {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Node {
+pub(crate) enum NodeCommand {
     /// List the names that processes have taken, and which of them are alive
     List {
         /// At most this many

@@ -9,7 +9,7 @@ use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::cli;
 use crate::cli::read::Newest;
-use crate::door::Change;
+use crate::door::ChangeRequest;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{some_text, text, with};
@@ -37,16 +37,19 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), C
             if let Some((name, value)) = expires.map(end) {
                 body = with(body, name, value);
             }
-            ("no admin key was issued", Change::post(request.or_made(), "/admin_keys", body))
+            ("no admin key was issued", ChangeRequest::post(request.or_made(), "/admin_keys", body))
         }
         cli::AdminKey::Rotate { id, grace, request } => {
             let body = json!({ "grace_seconds": grace.duration().as_secs() });
             let path = format!("/admin_keys/{id}/rotate");
-            ("the admin key was not rotated", Change::post(request.or_made(), path, body))
+            ("the admin key was not rotated", ChangeRequest::post(request.or_made(), path, body))
         }
         cli::AdminKey::Revoke { id, request } => {
             let path = format!("/admin_keys/{id}/revoke");
-            ("the admin key was not revoked", Change::post(request.or_made(), path, json!({})))
+            (
+                "the admin key was not revoked",
+                ChangeRequest::post(request.or_made(), path, json!({})),
+            )
         }
     };
     let done = desk.door.change(&change).await;

@@ -1,5 +1,10 @@
-//! `holdfast operation show`, `list` and `cancel`, and `reconcile` over the network. None of them
-//! ever shows what was asked or answered.
+//! `holdfast operation show`, `list` and `cancel`, and `reconcile` over the network.
+//!
+//! An operation is named by its id, or by an API key and the `Idempotency-Key` that it was bound by.
+//! Lists follow the cursors of the API up to `--limit`, because a page of a filter may be empty and lead
+//! on.
+//!
+//! None of them ever shows what was asked or answered.
 
 use anyhow::anyhow;
 use clap::ValueEnum as _;
@@ -13,7 +18,7 @@ use super::sheet::given;
 use super::{Desk, key, wallet};
 use crate::cli::read::Newest;
 use crate::cli::{self, Show};
-use crate::door::{Change, ChangeKey};
+use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{member, some_amount, some_text, text};
@@ -25,7 +30,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), 
         cli::Operation::Cancel { operation, reason, request } => {
             let path = format!("/operations/{}/cancel", operation.operation());
             let body = json!({ "reason": Reason::as_str(&reason) });
-            cancel(desk, &Change::post(request.or_made(), path, body)).await
+            cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
         }
         cli::Operation::Reconcile => reconcile(desk).await,
     }
@@ -71,7 +76,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result<(), CommandFailure> {
 }
 
 /// Asks a running operation to end, and shows it as it stands then.
-async fn cancel(desk: &Desk<'_>, change: &Change) -> Result<(), CommandFailure> {
+async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
     let done = desk.door.change(change).await;
     let done = done.map_err(|error| error.of_change("nothing was cancelled", change.key()))?.thing;
     desk.output.object(&done, &fields(&done))?;
@@ -121,7 +126,7 @@ async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
     let mut views = Vec::with_capacity(stale.len());
     for operation in &stale {
         let path = format!("/operations/{}/reconcile", text(operation, "id"));
-        let change = Change::post(ChangeKey::new(None), path, json!({}));
+        let change = ChangeRequest::post(ChangeKey::new(None), path, json!({}));
         let done = desk.door.change(&change).await;
         let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
         let at_rest = !matches!(member(&done, "status").as_str(), Some("leased" | "recorded"));

@@ -3,7 +3,9 @@
 use super::sheet::{Paging, Sheet};
 use super::{Desk, wallet};
 use crate::cli::Read;
-use crate::cli::read::{Audit, Event, Job, Model, Newest, Node, Posting, PostingKind, Price};
+use crate::cli::read::{
+    Audit, EventCommand, JobCommand, Model, Newest, NodeCommand, Posting, PostingKind, Price,
+};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::member;
@@ -94,13 +96,15 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFai
             let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
             POSTINGS.list_at(desk, path, &[("wallet_id", wallet)], limit).await
         }
-        Read::Event(Event::List { wallet, kind, newest: Newest { limit } }) => {
+        Read::Event(EventCommand::List { wallet, kind, newest: Newest { limit } }) => {
             let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
             EVENTS.list(desk, &[("wallet_id", wallet), ("kind", kind)], limit).await
         }
-        Read::Event(Event::Show { id }) => EVENTS.show(desk, id).await,
-        Read::Job(Job::List { newest: Newest { limit } }) => JOBS.list(desk, &[], limit).await,
-        Read::Job(Job::Show { id }) => {
+        Read::Event(EventCommand::Show { id }) => EVENTS.show(desk, id).await,
+        Read::Job(JobCommand::List { newest: Newest { limit } }) => {
+            JOBS.list(desk, &[], limit).await
+        }
+        Read::Job(JobCommand::Show { id }) => {
             let found = desk.door.get(&format!("/jobs/{id}"), &[]).await;
             let job = found.map_err(|error| error.because("the job was not found"))?;
             let mut fields = JOBS.fields(&job);
@@ -121,6 +125,6 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFai
         Read::Price(Price::List { model, currency, limit }) => {
             PRICES.list(desk, &[("model", model), ("currency", currency)], limit).await
         }
-        Read::Node(Node::List { limit }) => NODES.list(desk, &[], limit).await,
+        Read::Node(NodeCommand::List { limit }) => NODES.list(desk, &[], limit).await,
     }
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::Desk;
 use super::book::{IN_FILE, ON_TERMINAL, print, unlisted};
-use crate::door::{Change, ChangeKey};
+use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Status};
 use crate::output::{Output, note};
 use crate::view::{member, some_text, text};
@@ -33,7 +33,7 @@ pub(super) struct VerificationOrder {
 pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
     let since = order.since.map(|head| head.to_string());
     let body = json!({ "kind": "verification", "since": since });
-    let change = Change::post(ChangeKey::new(order.key), "/jobs", body);
+    let change = ChangeRequest::post(ChangeKey::new(order.key), "/jobs", body);
     let started = desk.door.change(&change).await;
     let started =
         started.map_err(|error| error.of_change("no verification was started", change.key()))?;

@@ -1,4 +1,10 @@
-//! `holdfast wallet`
+//! `holdfast wallet`: makes, lists, shows, changes, suspends, resumes and closes wallets, and hands
+//! postings and statements to their own files.
+//!
+//! A wallet is named by its id or its name, which is looked up first: requests name ids alone, because a
+//! name would mean another wallet after a rename.
+//!
+//! Nothing is judged here: refusals are the API's, whichever door the command goes through.
 
 mod posting;
 mod statement;
@@ -13,7 +19,7 @@ pub(super) use self::statement::{StatementOrder, beside as statement_beside};
 use super::Desk;
 use super::sheet::{Query, given};
 use crate::cli;
-use crate::door::{Change, DoorError};
+use crate::door::{ChangeRequest, DoorError};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{amount, some_amount, some_text, spend, text};
@@ -30,7 +36,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), Com
                 "external_id": external_id.map(|id| id.as_str().to_owned()),
                 "low_balance_micros": low_balance.map(Micros::get),
             });
-            let change = Change::post(key.or_made(), "/wallets", body);
+            let change = ChangeRequest::post(key.or_made(), "/wallets", body);
             changed(desk, "no wallet was made", &change).await?;
             warn_of_prices(desk, currency);
             Ok(())
@@ -54,19 +60,23 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
     match command {
         cli::WalletChange::Suspend { wallet, reason, key } => {
             let path = path(desk, &wallet, "/suspend").await?;
-            let change = Change::post(key.or_made(), path, json!({ "reason": reason.as_str() }));
+            let change =
+                ChangeRequest::post(key.or_made(), path, json!({ "reason": reason.as_str() }));
             changed(desk, "the wallet was not suspended", &change).await?;
             note("a running `holdfast serve` lets nothing new run on it within 5 seconds");
             Ok(())
         }
         cli::WalletChange::Resume { wallet, key } => {
-            let change =
-                Change::post(key.or_made(), path(desk, &wallet, "/resume").await?, json!({}));
+            let change = ChangeRequest::post(
+                key.or_made(),
+                path(desk, &wallet, "/resume").await?,
+                json!({}),
+            );
             changed(desk, "the wallet was not resumed", &change).await
         }
         cli::WalletChange::Close { wallet, dry_run, key } => {
             let change =
-                Change::post(key.or_made(), path(desk, &wallet, "/close").await?, json!({}));
+                ChangeRequest::post(key.or_made(), path(desk, &wallet, "/close").await?, json!({}));
             let change = change.rehearsed(dry_run);
             changed(desk, "the wallet was not closed", &change).await?;
             if dry_run {
@@ -99,7 +109,7 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
                 set(name, value.or(none(no_key_spend)));
             }
             let path = path(desk, &wallet, "").await?;
-            let change = Change::patch(key.or_made(), path, Value::Object(edit));
+            let change = ChangeRequest::patch(key.or_made(), path, Value::Object(edit));
             changed(desk, "the wallet was not changed", &change).await
         }
     }
@@ -113,7 +123,11 @@ pub(crate) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
 }
 
 /// Makes a change of a wallet and shows it, or says why there was none.
-async fn changed(desk: &Desk<'_>, nothing: &str, change: &Change) -> Result<(), CommandFailure> {
+async fn changed(
+    desk: &Desk<'_>,
+    nothing: &str,
+    change: &ChangeRequest,
+) -> Result<(), CommandFailure> {
     let done = desk.door.change(change).await;
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
     show(desk, &done.thing)?;

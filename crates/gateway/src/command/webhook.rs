@@ -10,7 +10,7 @@ use super::sheet::{Paging, Sheet};
 use super::{Desk, wallet};
 use crate::cli::read::Newest;
 use crate::cli::{Webhook, WebhookChange, Why};
-use crate::door::Change;
+use crate::door::ChangeRequest;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::some_text;
@@ -43,7 +43,7 @@ const DELIVERIES: Sheet = Sheet {
 
 /// A change of a webhook, and how its outcome is told.
 struct WebhookOrder {
-    change: Change,
+    change: ChangeRequest,
     nothing: &'static str,
     shown: &'static Sheet,
 }
@@ -67,7 +67,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result<(), Command
                 "description": description,
                 "reason": reason(&why),
             });
-            let change = Change::post(why.request.or_made(), "/webhooks", body);
+            let change = ChangeRequest::post(why.request.or_made(), "/webhooks", body);
             tell(desk, &WebhookOrder { change, nothing: "no webhook was made", shown: &WEBHOOKS })
                 .await
         }
@@ -80,7 +80,7 @@ fn order(command: WebhookChange) -> WebhookOrder {
     let post = |id: Uuid, below: &str, why: &Why, nothing| {
         let path = format!("/webhooks/{id}/{below}");
         let body = json!({ "reason": reason(why) });
-        let change = Change::post(why.request.or_made(), path, body);
+        let change = ChangeRequest::post(why.request.or_made(), path, body);
         WebhookOrder { change, nothing, shown: &WEBHOOKS }
     };
     match command {
@@ -96,7 +96,7 @@ fn order(command: WebhookChange) -> WebhookOrder {
             set("description", description.map(Value::from).or(none(no_description)));
             set("reason", reason(&why).map(Value::from));
             let (key, path) = (why.request.or_made(), format!("/webhooks/{id}"));
-            let change = Change::patch(key, path, Value::Object(edit));
+            let change = ChangeRequest::patch(key, path, Value::Object(edit));
             WebhookOrder { change, nothing: "the webhook was not changed", shown: &WEBHOOKS }
         }
         WebhookChange::Rotate { id, why } => {

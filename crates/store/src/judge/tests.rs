@@ -1,4 +1,10 @@
-//! The judge over books of a few rows.
+//! The judge over books of a few rows: what a change does to a wallet, to the counters of a key, and what
+//! it tells.
+//!
+//! Rows are made by hand and judged without a database, so each case is one change and its verdict. What
+//! the two databases make of a verdict is in the tests of the store.
+//!
+//! No case depends on another one's rows.
 
 use std::sync::Arc;
 

@@ -2,6 +2,9 @@
 //!
 //! OpenAI's members that have no meaning here (projects, users, batches, tiers) are null. Amounts of
 //! OpenAI's costs are decimals of the currency, spelled exactly from micros.
+//!
+//! Nothing is summed here: a view has the sums of one report, which a store has made at one moment, so
+//! that pages of buckets add up to the ledger.
 
 use holdfast_domain::report::{ModelUsage, UsageInterval};
 use holdfast_domain::usage::MeterKind;

@@ -37,7 +37,7 @@ use super::issue::{order, warn_of_models};
 use super::path;
 use crate::cli;
 use crate::command::{Desk, wallet};
-use crate::door::{Change, ChangeKey};
+use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{member, some_text, text};
@@ -101,7 +101,8 @@ pub(super) async fn issue(
             "keys": orders,
             "reason": asked.reason.as_ref().map(Reason::as_str),
         });
-        let change = Change::post(keys.derive(&format!("part {number}")), "/api_keys/bulk", body);
+        let change =
+            ChangeRequest::post(keys.derive(&format!("part {number}")), "/api_keys/bulk", body);
         let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
         let done = desk.door.change(&change).await;
         let done = done.map_err(|error| stopped(error.of_part("the next keys")))?;
@@ -145,7 +146,7 @@ async fn rotate(
     for attempt in 0..ROTATIONS_MAX {
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
         let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_str) });
-        let change = Change::post(key, path(api_key, "/rotate"), body);
+        let change = ChangeRequest::post(key, path(api_key, "/rotate"), body);
         let done = desk.door.change(&change).await.map_err(|error| error.of_part(of))?;
         if let Some(secret) = some_text(&done.thing, "key") {
             return Ok(secret);

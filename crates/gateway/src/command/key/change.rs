@@ -6,7 +6,7 @@ use super::{SPEND, end, fields, find, path, printed};
 use crate::cli;
 use crate::cli::grant::Limit;
 use crate::command::{Desk, members};
-use crate::door::Change;
+use crate::door::ChangeRequest;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::member;
@@ -18,17 +18,17 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
         cli::KeyChange::Suspend { key, reason, request } => {
             let path = path(&find(desk, &key).await?, "/suspend");
             let body = json!({ "reason": reason.as_str() });
-            let change = Change::post(request.or_made(), path, body);
+            let change = ChangeRequest::post(request.or_made(), path, body);
             ("the API key was not suspended", change, WITHIN)
         }
         cli::KeyChange::Resume { key, request } => {
             let path = path(&find(desk, &key).await?, "/resume");
-            let change = Change::post(request.or_made(), path, json!({}));
+            let change = ChangeRequest::post(request.or_made(), path, json!({}));
             ("the API key was not resumed", change, WITHIN)
         }
         cli::KeyChange::Revoke { key, request } => {
             let found = find(desk, &key).await?;
-            let change = Change::post(request.or_made(), path(&found, "/revoke"), json!({}));
+            let change = ChangeRequest::post(request.or_made(), path(&found, "/revoke"), json!({}));
             let after = if member(&found, "revoked_at").is_null() {
                 "a running `holdfast serve` turns it away within 5 seconds"
             } else {
@@ -39,7 +39,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
         cli::KeyChange::Update(update) => {
             let path = path(&find(desk, &update.key).await?, "");
             let key = update.request.or_made();
-            let change = Change::patch(key, path, Value::Object(edit(*update)));
+            let change = ChangeRequest::patch(key, path, Value::Object(edit(*update)));
             ("the API key was not changed", change, WITHIN)
         }
     };

@@ -8,7 +8,7 @@ use super::{SPEND, end, find, limits, models, path, printed};
 use crate::cli;
 use crate::cli::grant::Span;
 use crate::command::{Desk, members, wallet};
-use crate::door::Change;
+use crate::door::ChangeRequest;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{member, text, with};
@@ -26,7 +26,7 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &cli::Issue) -> Result<(), Com
         member(&wallet, "id").clone(),
     );
     let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_str));
-    let change = Change::post(asked.request.or_made(), "/api_keys", body);
+    let change = ChangeRequest::post(asked.request.or_made(), "/api_keys", body);
     let issued = match desk.door.change(&change).await {
         Ok(issued) => issued.thing,
         Err(taken) if taken.is("name_taken") => {
@@ -135,7 +135,7 @@ pub(super) async fn rotate(
         "grace_seconds": grace.duration().as_secs(),
         "reason": reason.as_ref().map(Reason::as_str),
     });
-    let change = Change::post(request.or_made(), path, body);
+    let change = ChangeRequest::post(request.or_made(), path, body);
     let rotated = desk.door.change(&change).await;
     let rotated = rotated
         .map_err(|error| error.of_change("the API key was not rotated", change.key()))?

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::find;
 use crate::cli;
 use crate::command::Desk;
-use crate::door::{Change, ChangeOutcome, DoorError};
+use crate::door::{ChangeOutcome, ChangeRequest, DoorError};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{amount, member, some_text, text, with};
@@ -30,7 +30,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "reason": reason.as_ref().map(Reason::as_str),
                 "note": note.as_ref().map(Note::as_str),
             });
-            let change = Change::post(key, "/deposits", body);
+            let change = ChangeRequest::post(key, "/deposits", body);
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was deposited", &change, done)
         }
@@ -42,7 +42,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "reason": reason.as_str(),
                 "note": note.as_ref().map(Note::as_str),
             });
-            let change = Change::post(key.or_made(), "/adjustments", body);
+            let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was adjusted", &change, done)
         }
@@ -53,7 +53,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "reason": reason.as_ref().map(Reason::as_str),
                 "note": note.as_ref().map(Note::as_str),
             });
-            let change = Change::post(key.or_made(), "/refunds", body);
+            let change = ChangeRequest::post(key.or_made(), "/refunds", body);
             match desk.door.change(&change).await {
                 Err(missing) if missing.is("not_found") => Err(anyhow!(
                     "nothing was refunded: there is no operation {}, `holdfast operation list` shows \
@@ -97,7 +97,7 @@ fn deposit_reference(
 fn posted(
     desk: &Desk<'_>,
     nothing: &str,
-    change: &Change,
+    change: &ChangeRequest,
     done: Result<ChangeOutcome, DoorError>,
 ) -> Result<(), CommandFailure> {
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
