@@ -9,6 +9,7 @@
 //! gets it from the wallet's row as it is written, so that a batch need not read it for every wallet.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use holdfast_domain::event::{
     EventInterest, EventKind, EventKinds, EventRecord, EventValue, NewEvent,
@@ -46,22 +47,41 @@ pub(crate) fn may_go(dialect: Dialect, webhooks: EventKinds) -> String {
 
 /// Interest in events, shared by all that writes them in this process.
 #[derive(Debug, Clone)]
-pub struct SharedInterest(Arc<RwLock<EventInterest>>);
+pub struct SharedInterest {
+    interest: Arc<RwLock<EventInterest>>,
+    /// Moment at which the kinds of webhooks were read.
+    learnt_at: Arc<RwLock<Option<Instant>>>,
+}
+
+/// Time for which a process knows what webhooks want, before it reads that again.
+const KNOWN_FOR: Duration = Duration::from_secs(5);
 
 impl Default for SharedInterest {
     /// Everything is wanted, until somebody knows better.
     fn default() -> Self {
-        Self(Arc::new(RwLock::new(EventInterest::ALL)))
+        let interest = Arc::new(RwLock::new(EventInterest::ALL));
+        Self { interest, learnt_at: Arc::default() }
     }
 }
 
 impl SharedInterest {
     pub(crate) fn get(&self) -> EventInterest {
-        *self.0.read().unwrap_or_else(PoisonError::into_inner)
+        *self.interest.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True for as long as the kinds of webhooks need not be read again.
+    pub(crate) fn is_known(&self) -> bool {
+        let learnt_at = *self.learnt_at.read().unwrap_or_else(PoisonError::into_inner);
+        learnt_at.is_some_and(|at| at.elapsed() < KNOWN_FOR)
+    }
+
+    /// Says that the kinds of webhooks were read just now.
+    pub(crate) fn learnt(&self) {
+        *self.learnt_at.write().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut EventInterest)) {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.interest.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The events among these that somebody could want. Asked only where there is one.

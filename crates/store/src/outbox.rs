@@ -48,28 +48,26 @@ pub(crate) struct Exchange<R, T> {
 type Judge<R, T> = Box<dyn FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send>;
 
 /// Statement whose row says whether there is work: an event that is not fanned out, the moment of the
-/// next delivery, the clock, and the kinds that webhooks want.
+/// next delivery, and the clock.
 pub(crate) fn look(dialect: Dialect) -> String {
     let open = not_fanned_out(dialect);
-    let joined = match dialect {
-        Dialect::Sqlite => "group_concat(DISTINCT coalesce(w.kinds, '*'))",
-        Dialect::Postgres => "string_agg(DISTINCT coalesce(w.kinds, '*'), ',')",
-    };
     format!(
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM events AS e WHERE {open} LIMIT 1) AS first),
-         (SELECT min(d.next_at) FROM deliveries AS d WHERE d.state = 'pending'), {},
-         (SELECT {joined} FROM webhooks AS w WHERE w.disabled_at IS NULL)",
+         (SELECT min(d.next_at) FROM deliveries AS d WHERE d.state = 'pending'), {}",
         dialect.clock()
     )
 }
 
-/// The kinds that some webhook wants, as [`look`] reads them: a star is all of them.
-pub(crate) fn wanted(joined: Option<&str>) -> EventKinds {
-    let mut names = joined.into_iter().flat_map(|joined| joined.split(','));
-    if names.clone().any(|name| name == "*") {
+/// Statement whose rows are the kinds of webhooks in force, joined; a star for one that wants all.
+pub(crate) const WANTED: &str =
+    "SELECT DISTINCT coalesce(w.kinds, '*') FROM webhooks AS w WHERE w.disabled_at IS NULL";
+
+/// The kinds that some webhook wants, by the rows of [`WANTED`].
+pub(crate) fn wanted(rows: &[String]) -> EventKinds {
+    if rows.iter().any(|kinds| kinds == "*") {
         return EventKinds::ALL;
     }
-    names.by_ref().filter_map(EventKind::from_label).collect()
+    rows.iter().flat_map(|kinds| kinds.split(',')).filter_map(EventKind::from_label).collect()
 }
 
 /// Condition of the index, spelled as there: no other spelling is found by it.

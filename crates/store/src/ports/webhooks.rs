@@ -18,6 +18,20 @@ use crate::rows::{BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
 
 impl Store {
+    /// Has whoever looks into the outbox know who is sent what. Every kind is written until the first
+    /// look.
+    async fn learn_wanted_kinds(&self) -> Result<(), Unavailable> {
+        if self.inner.interest.is_known() {
+            return Ok(());
+        }
+        let rows = self.query(outbox::WANTED, []).await?;
+        let kinds: Result<Vec<String>, BadRow> =
+            rows.iter().map(|row| Cells::new(row).text()).collect();
+        self.send_events(outbox::wanted(&kinds.map_err(unavailable)?));
+        self.inner.interest.learnt();
+        Ok(())
+    }
+
     async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, Unavailable>
     where
         R: Send + 'static,
@@ -122,20 +136,16 @@ impl Webhooks for Store {
 #[async_trait]
 impl Deliveries for Store {
     async fn outbox(&self) -> Result<Outbox, Unavailable> {
+        self.learn_wanted_kinds().await?;
         let rows = self.query(&outbox::look(self.dialect()), []).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         let mut cells = Cells::new(row);
         let mut read = || {
             let has_events = cells.int()? != 0;
             let next_due_at = cells.opt_timestamp()?;
-            let outbox = Outbox { has_events, next_due_at, now: cells.timestamp()? };
-            Ok::<_, BadRow>((outbox, outbox::wanted(cells.opt_text()?.as_deref())))
+            Ok::<_, BadRow>(Outbox { has_events, next_due_at, now: cells.timestamp()? })
         };
-        let (outbox, wanted) = read().map_err(unavailable)?;
-        // Whoever looks into the outbox knows who is sent what, twice a second; until the first look
-        // every kind is written.
-        self.send_events(wanted);
-        Ok(outbox)
+        read().map_err(unavailable)
     }
 
     async fn fan_out(&self, events_max: u32) -> Result<usize, Unavailable> {

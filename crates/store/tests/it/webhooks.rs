@@ -26,6 +26,7 @@ use holdfast_domain::{
 use holdfast_testkit::join::join_all;
 use holdfast_testkit::sample;
 
+use crate::administration::make_wallet;
 use crate::raw::Raw;
 use crate::scratch::{Home, on_every_store};
 
@@ -431,7 +432,23 @@ async fn a_row_that_makes_no_sense_is_refused(home: &impl Home) {
     }
 }
 
+async fn whoever_looks_into_the_outbox_writes_what_some_webhook_wants(home: &impl Home) {
+    let store = home.store();
+    store.list_events(None);
+    let _webhook = create(home, None, Some(&[EventKind::WalletSuspended])).await;
+    let _outbox = store.outbox().await.unwrap();
+    let own = make_wallet(store, "own").await;
+    for change in [AccountAction::SuspendWallet(own), AccountAction::ResumeWallet(own)] {
+        drop(crate::administration::act(store, change).await.unwrap());
+    }
+    let mut raw = Raw::open(home).await;
+    let told = raw.number("SELECT count(*) FROM events").await;
+    let wanted = raw.number("SELECT count(*) FROM events WHERE kind = 'wallet.suspended'").await;
+    assert_eq!((told, wanted), (1, 1));
+}
+
 on_every_store! {
+    whoever_looks_into_the_outbox_writes_what_some_webhook_wants,
     a_webhook_is_told_what_it_wants_and_may_know,
     of_several_that_fan_out_at_once_each_event_has_one,
     a_lease_takes_what_there_is_room_for,
