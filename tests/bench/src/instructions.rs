@@ -20,6 +20,9 @@
 //! figure, which is the one with the least of it. The sum over the rows judges a binary beside another; a
 //! single row above the limit is marked and fails nothing, as one row alone has more of that noise.
 //!
+//! `--low-balance` adds completions of a wallet that has a threshold, each row behind the one without. The
+//! wallet stays above it: an event is rare, the look at the threshold is what every request pays.
+//!
 //! Beside another binary each is measured in a folder and on a database of its own, because either may have
 //! migrations that the other does not know.
 
@@ -29,16 +32,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdfast_tests::{Account, Config, Gateway, Site, request_key};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::callgrind::{Callgrind, Instructions, ThreadNumber};
 use crate::counters::Counters;
 use crate::figures::LoadResult;
 use crate::load::READY;
-use crate::numbers::{decimal, each, permille};
+use crate::numbers::{each, permille};
 use crate::pinned::Peer;
 use crate::say;
 use crate::scenario::KeySharing;
+use table::{WITH_THRESHOLD, table, threshold_table};
+
+pub use table::RowFigures;
+
+mod table;
 
 /// Requests of a kind before any is counted.
 const WARM_UP: u64 = 300;
@@ -46,8 +54,8 @@ const WARM_UP: u64 = 300;
 const REQUESTS: u64 = 500;
 /// Parts in which they are counted; the least of them is the figure.
 const PARTS: u64 = 5;
-/// The most that the rows may need in sum beside the other binary's, in thousandths.
-const RATIO_MAX: u64 = 1_030;
+/// A threshold that the wallet stays above however many requests it pays.
+const THRESHOLD: &str = "1.00";
 /// Connections of a plain completion, beside one.
 const WIDTHS: [u64; 2] = [32, 256];
 /// Requests of each connection, at least, in a part and in a warm-up.
@@ -64,6 +72,8 @@ const MILLIS_MAX: &str = "3600000";
 enum RequestKind {
     /// A new key, answered as JSON.
     Plain,
+    /// The same on a wallet with a threshold for `wallet.low`.
+    Threshold,
     /// A finished key.
     Replay,
     /// A new key, answered as a stream.
@@ -78,7 +88,7 @@ const KINDS: [RequestKind; 4] =
 impl RequestKind {
     const fn name(self) -> &'static str {
         match self {
-            Self::Plain => "plain JSON completion",
+            Self::Plain | Self::Threshold => "plain JSON completion",
             Self::Replay => "replay of one key",
             Self::Streamed => "streamed completion",
             Self::Refused => "refused (401)",
@@ -87,7 +97,7 @@ impl RequestKind {
 
     const fn status(self) -> u16 {
         match self {
-            Self::Plain | Self::Replay | Self::Streamed => 200,
+            Self::Plain | Self::Threshold | Self::Replay | Self::Streamed => 200,
             Self::Refused => 401,
         }
     }
@@ -101,17 +111,23 @@ struct Row {
 }
 
 impl Row {
-    /// Each kind on one connection, then completions on more.
-    fn all(widths: &[u64]) -> impl Iterator<Item = Self> {
+    /// Each kind on one connection, then completions on more; where a threshold is asked for, each
+    /// completion once more behind itself, so that both see nearly the same book.
+    fn all(plan: &Plan) -> impl Iterator<Item = Self> {
         let single = KINDS.map(|kind| Self { kind, connections: 1 });
-        let wide = widths.iter().map(|n| Self { kind: RequestKind::Plain, connections: *n });
-        single.into_iter().chain(wide)
+        let wide = plan.widths.iter().map(|n| Self { kind: RequestKind::Plain, connections: *n });
+        single.into_iter().chain(wide).flat_map(|row| {
+            let is_repeated = plan.has_threshold && row.kind == RequestKind::Plain;
+            let again = Self { kind: RequestKind::Threshold, ..row };
+            [Some(row), is_repeated.then_some(again)].into_iter().flatten()
+        })
     }
 
     fn name(self) -> String {
+        let threshold = if self.kind == RequestKind::Threshold { WITH_THRESHOLD } else { "" };
         match self.connections {
-            1 => self.kind.name().to_owned(),
-            connections => format!("{} ×{connections}", self.kind.name()),
+            1 => format!("{}{threshold}", self.kind.name()),
+            connections => format!("{}{threshold} ×{connections}", self.kind.name()),
         }
     }
 
@@ -121,41 +137,6 @@ impl Row {
             1 => requests,
             connections => requests.div_ceil(connections).max(TURNS_MIN),
         }
-    }
-}
-
-/// Figures of a row, of its cheapest part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowFigures {
-    /// Its name.
-    pub row: String,
-    /// Instructions a request, of all threads.
-    pub instructions: u64,
-    /// Those of the writer's thread among them.
-    pub writer: u64,
-    /// Changes that the writer committed at once, in thousandths; 0 where there were none.
-    pub batch: u64,
-}
-
-impl RowFigures {
-    fn to_json(&self) -> Value {
-        let Self { row, instructions, writer, batch } = self;
-        json!({ "row": row, "instructions": instructions, "writer": writer, "batch": batch })
-    }
-
-    fn read(value: &Value) -> Option<Self> {
-        let number = |name: &str| value.get(name)?.as_u64();
-        Some(Self {
-            row: value.get("row")?.as_str()?.to_owned(),
-            instructions: number("instructions")?,
-            writer: number("writer")?,
-            batch: number("batch")?,
-        })
-    }
-
-    /// The three figures as columns.
-    fn columns(&self) -> String {
-        format!("{:>12}{:>10}{:>8}", self.instructions, self.writer, decimal(self.batch))
     }
 }
 
@@ -172,6 +153,8 @@ pub struct Plan {
     pub requests: u64,
     /// Connections of a plain completion, beside one.
     pub widths: Vec<u64>,
+    /// Counts completions of a wallet with a threshold for `wallet.low` too.
+    pub has_threshold: bool,
     /// Another binary of the gateway, to compare with.
     pub against: Option<PathBuf>,
     /// Tells the counts as JSON, to another process of this program.
@@ -184,7 +167,8 @@ impl Plan {
     pub fn usual(program: PathBuf) -> Self {
         let folder = env::temp_dir();
         let (warm_up, requests, widths) = (WARM_UP, REQUESTS, WIDTHS.to_vec());
-        Self { program, folder, warm_up, requests, widths, against: None, is_json: false }
+        let (against, has_threshold, is_json) = (None, false, false);
+        Self { program, folder, warm_up, requests, widths, has_threshold, against, is_json }
     }
 
     /// Reads the arguments; nothing when they are wrong.
@@ -193,19 +177,24 @@ impl Plan {
         let mut plan = Self::usual(env::current_exe().ok()?);
         let mut arguments = arguments.iter();
         while let Some(option) = arguments.next() {
-            if option == "--json" {
-                plan.is_json = true;
-                continue;
-            }
-            let value = arguments.next()?;
             match option.as_str() {
-                "--requests" => plan.requests = value.parse().ok().filter(|it| *it > 0)?,
-                "--folder" => plan.folder = value.into(),
-                "--against" => plan.against = Some(value.into()),
-                _ => return None,
+                "--json" => plan.is_json = true,
+                "--low-balance" => plan.has_threshold = true,
+                _ => plan.set(option, arguments.next()?)?,
             }
         }
         Some(plan)
+    }
+
+    /// Takes an option and its value; nothing when either is wrong.
+    fn set(&mut self, option: &str, value: &str) -> Option<()> {
+        match option {
+            "--requests" => self.requests = value.parse().ok().filter(|it| *it > 0)?,
+            "--folder" => self.folder = value.into(),
+            "--against" => self.against = Some(value.into()),
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -226,32 +215,9 @@ pub fn run(plan: &Plan) -> bool {
     ));
     let (lines, is_within) = table(&counts, others.as_deref());
     lines.iter().for_each(|line| say(line));
-    is_within
-}
-
-/// Lines of figures, beside those of another binary, and whether the sum of these is within the limit.
-fn table(counts: &[RowFigures], others: Option<&[RowFigures]>) -> (Vec<String>, bool) {
-    let head = |who: &str| format!("{who:>12}{:>10}{:>8}", "writer", "batch");
-    let other_head = others.map_or(String::new(), |_| format!("{}{:>9}", head("against"), "ratio"));
-    let mut lines = vec![format!("{:<28}{}{other_head}", "", head("this"))];
-    let compared = |this: u64, other: u64, excess: &str| {
-        let ratio = permille(this, other);
-        let verdict = if ratio <= RATIO_MAX { "" } else { excess };
-        (format!("{:>8}×{verdict}", decimal(ratio)), ratio <= RATIO_MAX)
-    };
-    for counted in counts {
-        let beside = others.map_or(String::new(), |others| {
-            let other = others.iter().find(|it| it.row == counted.row).expect("the same rows");
-            let (ratio, _) = compared(counted.instructions, other.instructions, "  above 3 %");
-            format!("{}{ratio}", other.columns())
-        });
-        lines.push(format!("{:<28}{}{beside}", counted.row, counted.columns()));
-    }
-    let sum = |counts: &[RowFigures]| counts.iter().map(|it| it.instructions).sum::<u64>();
-    let (this, Some(other)) = (sum(counts), others.map(sum)) else { return (lines, true) };
-    let (ratio, is_within) = compared(this, other, "  MORE THAN ALLOWED");
-    lines.push(format!("{:<28}{this:>12}{:>18}{other:>12}{:>18}{ratio}", "sum", "", ""));
-    (lines, is_within)
+    let (lines, is_threshold_within) = threshold_table(&counts);
+    lines.iter().for_each(|line| say(line));
+    is_within && is_threshold_within
 }
 
 /// The instructions of each row.
@@ -264,12 +230,18 @@ pub fn count(plan: &Plan) -> Vec<RowFigures> {
     let site = Site::unwatched_in(&plan.folder, &config);
     drop(site.cli(&["migrate", "up"]).ok());
     let account = site.account("bench", "USD", "1000000.00");
+    let threshold_account = plan.has_threshold.then(|| {
+        let account = site.account("bench-low", "USD", "1000000.00");
+        drop(site.json(&["wallet", "update", &account.wallet, "--low-balance", THRESHOLD]));
+        account
+    });
     let dumps = site.path("callgrind.out");
     let mut command = site.command();
     let gateway = site.start(Callgrind::command(command.arg("serve"), &dumps));
     let callgrind = Callgrind::of(gateway.process(), dumps);
-    let mut bed = CallgrindBed { plan, account, gateway, callgrind, writer: None };
-    let counts = Row::all(&plan.widths).map(|row| bed.count(row)).collect();
+    let mut bed =
+        CallgrindBed { plan, account, threshold_account, gateway, callgrind, writer: None };
+    let counts = Row::all(plan).map(|row| bed.count(row)).collect();
     bed.gateway.stop();
     counts
 }
@@ -278,6 +250,8 @@ pub fn count(plan: &Plan) -> Vec<RowFigures> {
 struct CallgrindBed<'a> {
     plan: &'a Plan,
     account: Account,
+    /// An account of a wallet with a threshold, where one is asked for.
+    threshold_account: Option<Account>,
     gateway: Gateway,
     callgrind: Callgrind,
     /// The writer's thread, once it has been seen at work.
@@ -287,7 +261,9 @@ struct CallgrindBed<'a> {
 impl CallgrindBed<'_> {
     /// The cheapest part of a row, after its warm-up.
     fn count(&mut self, row: Row) -> RowFigures {
-        let of_kind = load_of(row.kind, &self.account);
+        let threshold = self.threshold_account.as_ref();
+        let account = threshold.filter(|_| row.kind == RequestKind::Threshold);
+        let of_kind = load_of(row.kind, account.unwrap_or(&self.account));
         // Functions of the writer's module also run on another thread, which starts it: not from here on.
         self.callgrind.zero();
         let warm_up = self.load(row, row.turns(self.plan.warm_up), &of_kind);
@@ -332,7 +308,9 @@ impl CallgrindBed<'_> {
 /// Arguments of a load of such requests.
 fn load_of(kind: RequestKind, account: &Account) -> Vec<String> {
     let (option, value, bearer) = match kind {
-        RequestKind::Plain => return vec!["--bearer".to_owned(), account.key.clone()],
+        RequestKind::Plain | RequestKind::Threshold => {
+            return vec!["--bearer".to_owned(), account.key.clone()];
+        }
         RequestKind::Replay => ("--key", request_key(), account.key.clone()),
         RequestKind::Streamed => {
             ("--streams", KeySharing::Own.name().to_owned(), account.key.clone())
@@ -368,6 +346,9 @@ fn count_other(plan: &Plan, binary: &Path) -> Vec<RowFigures> {
     let mut command = Command::new(&plan.program);
     command.args(["instructions", "--json", "--requests", &plan.requests.to_string()]);
     command.arg("--folder").arg(&plan.folder).env("HOLDFAST_BIN", binary);
+    if plan.has_threshold {
+        command.arg("--low-balance");
+    }
     let mut other = Peer::start(command);
     let counts: Value = serde_json::from_str(&other.line()).expect("JSON");
     other.finish();
@@ -394,26 +375,14 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_the_rows_is_judged_and_a_single_row_is_marked() {
-        let counted = |row: &str, instructions| {
-            let row = row.to_owned();
-            RowFigures { row, instructions, writer: 10, batch: 1_500 }
-        };
-        let others = [counted("plain", 1_000), counted("refused", 100)];
-        for (plain, refused, is_within, marks) in [
-            (1_030, 103, true, ["", ""]),
-            (1_000, 110, true, ["", "  above 3 %"]),
-            (1_100, 100, false, ["  above 3 %", ""]),
-        ] {
-            let counts = [counted("plain", plain), counted("refused", refused)];
-            assert_eq!(RowFigures::read(&counts[0].to_json()).as_ref(), Some(&counts[0]));
-            let (lines, judged) = table(&counts, Some(&others));
-            assert_eq!(judged, is_within, "{lines:?}");
-            for (line, mark) in lines[1..].iter().zip(marks) {
-                assert!(line.ends_with(&format!("×{mark}")), "{line}");
-            }
-            assert_eq!(lines[3].ends_with("MORE THAN ALLOWED"), !is_within, "{lines:?}");
-        }
+    fn a_completion_is_repeated_behind_itself_where_a_threshold_is_asked_for() {
+        let plan = Plan { has_threshold: true, widths: vec![8], ..Plan::usual(PathBuf::new()) };
+        let kinds: Vec<_> = Row::all(&plan).map(|it| (it.kind, it.connections)).collect();
+        let (plain, low) = (RequestKind::Plain, RequestKind::Threshold);
+        assert_eq!((kinds.len(), &kinds[..2]), (7, &[(plain, 1), (low, 1)][..]));
+        assert_eq!(kinds[5..], [(plain, 8), (low, 8)]);
+        let without = Plan { has_threshold: false, ..plan };
+        assert_eq!(Row::all(&without).count(), KINDS.len() + 1);
     }
 
     #[test]
@@ -425,6 +394,7 @@ mod tests {
         assert_eq!(parse("").unwrap().requests, REQUESTS);
         let plan = parse("--requests 7 --against target/dist/holdfast").unwrap();
         assert_eq!((plan.requests, plan.against), (7, Some("target/dist/holdfast".into())));
+        assert!(!plan.has_threshold && parse("--low-balance --requests 7").unwrap().has_threshold);
         for bad in ["--requests", "--requests 0", "--requests many", "--rounds 3"] {
             assert!(parse(bad).is_none(), "{bad}");
         }

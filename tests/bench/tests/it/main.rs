@@ -58,12 +58,15 @@ fn valgrind_counts_the_instructions_of_every_kind_of_request() {
         warm_up: 10,
         requests: 50,
         widths,
+        has_threshold: true,
         ..usual
     });
-    let [plain, replay, streamed, refused, wide] = &counts[..] else { panic!("{counts:?}") };
+    let [plain, low, replay, streamed, refused, wide, low_wide] = &counts[..] else {
+        panic!("{counts:?}")
+    };
     assert!(refused.instructions > 0, "{counts:?}");
     assert!(refused.instructions < replay.instructions, "{counts:?}");
-    for writing in [plain, streamed, wide] {
+    for writing in [plain, low, streamed, wide, low_wide] {
         assert!(replay.instructions < writing.instructions, "{counts:?}");
         assert!(0 < writing.writer && writing.writer < writing.instructions, "{counts:?}");
         // Less than one change of one commit is none: the counters would be those of another part.
