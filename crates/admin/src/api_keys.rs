@@ -42,7 +42,7 @@ pub(crate) struct ApiKeyQuery {
     /// API keys of this wallet.
     #[param(format = "uuid")]
     wallet_id: Option<String>,
-    /// API keys in this state.
+    /// API keys in this state. Those that are suspended are in force as well.
     #[param(inline)]
     state: Option<ApiKeyStateLabel>,
     /// Rows on the page: 1 to 200, 50 where it is missing.

@@ -164,16 +164,26 @@ pub(crate) struct NodeView {
     lease_ends_at: Moment,
     /// Address at which other nodes ask it for running answers, where it has one.
     address: Option<String>,
+    /// Digest of the settings that it runs under, without its own addresses and without secrets. Nodes
+    /// that agree have the same one. It is null until a node has told it.
+    #[schema(pattern = "^[0-9a-f]{16}$")]
+    settings: Option<String>,
+    /// True where another live node runs under other settings. It is null for a node that is gone or has
+    /// not told its own.
+    settings_differ: Option<bool>,
 }
 
-impl From<NodeListing> for NodeView {
-    fn from(NodeListing { lease, address, now }: NodeListing) -> Self {
+impl NodeView {
+    fn new(node: &NodeListing, all: &[NodeListing]) -> Self {
+        let lease = &node.lease;
         Self {
             name: lease.node.name.to_string(),
             incarnation: lease.node.incarnation.to_string(),
-            is_alive: lease.ends_at > now,
+            is_alive: node.is_alive(),
             lease_ends_at: Moment(lease.ends_at),
-            address,
+            address: node.address.clone(),
+            settings: node.settings.map(|settings| settings.to_string()),
+            settings_differ: node.settings_differ(all),
         }
     }
 }
@@ -234,12 +244,14 @@ pub(crate) async fn prices(
     get, path = "/nodes", operation_id = "list_nodes", tag = "offers",
     responses((status = 200, description = "All of them.", body = List<NodeView>), Errors)
 )]
-/// Lists the nodes whose names are in the book, those that are gone among them.
+/// Lists the nodes whose names are in the book, those that are gone among them, and tells where the
+/// settings of live ones differ.
 pub(crate) async fn nodes(
     State(gate): State<Gate>,
     Caller(principal): Caller,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Answer<List<NodeView>>> {
     let found = gate.accounts.nodes(&principal).await?;
-    Ok(Answer::of(List::whole(found.into_iter().map(NodeView::from).collect())))
+    let views = found.iter().map(|node| NodeView::new(node, &found));
+    Ok(Answer::of(List::whole(views.collect())))
 }

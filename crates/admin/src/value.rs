@@ -200,7 +200,7 @@ labels! {
     /// Scope of the usage reports that the bearer of an API key may read.
     UsageLabel for UsageScope { Key, Wallet }
     /// State of an API key.
-    ApiKeyStateLabel for ApiKeyState { InForce, Ended, Revoked }
+    ApiKeyStateLabel for ApiKeyState { InForce, Suspended, Ended, Revoked }
     /// Operations that a list is of.
     ScopeLabel for Scope { All, Running, Stale }
     /// State of a route's circuit breaker, as the next request meets it.

@@ -10,6 +10,7 @@ mod administration;
 mod contract;
 mod deployed;
 mod provider;
+mod settings;
 
 use std::path::Path;
 use std::time::Duration;

@@ -21,7 +21,7 @@ use crate::credential::ApiKey;
 use crate::ledger::Posting;
 use crate::model::PublicModelId;
 use crate::operation::{Lease, Operation, OperationStatus};
-use crate::secret::ServerSecretId;
+use crate::secret::{ServerSecretId, SettingsDigest};
 use crate::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
 
 /// Rows on one page at most.
@@ -131,6 +131,8 @@ pub struct ApiKeyFilter {
 pub enum ApiKeyState {
     /// Neither revoked nor past its end.
     InForce,
+    /// In force, and suspended: nothing new runs for it.
+    Suspended,
     /// Past its end, and not revoked.
     Ended,
     /// Ended by hand, for good.
@@ -273,8 +275,27 @@ pub struct NodeListing {
     pub lease: Lease,
     /// Address at which other nodes reach the process, where it has one.
     pub address: Option<String>,
+    /// Digest of the settings that the process runs under, once it has told them.
+    pub settings: Option<SettingsDigest>,
     /// The database's clock.
     pub now: Timestamp,
+}
+
+impl NodeListing {
+    /// True as long as the lease lasts.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.lease.ends_at > self.now
+    }
+
+    /// True where a live node among these runs under other settings; `None` where this one is gone or has
+    /// not told its own.
+    #[must_use]
+    pub fn settings_differ(&self, nodes: &[Self]) -> Option<bool> {
+        let own = self.settings.filter(|_| self.is_alive())?;
+        let others = nodes.iter().filter(|node| node.is_alive()).filter_map(|node| node.settings);
+        Some(others.into_iter().any(|other| other != own))
+    }
 }
 
 /// A row of the trail with what is kept beside it for a while.

@@ -7,6 +7,7 @@
 //! | trail key | server secret | a stolen database writes no row of the trail |
 //! | fingerprint, digest, pseudonym key | server secret, API key | rotation changes none of them |
 //! | webhook key | server secret, webhook, generation | a stolen database signs no delivery |
+//! | settings key | server secret | a stolen database confirms no guessed setting |
 //! | result key | credential secret, operation | database and configuration open no result |
 //! | relay proof, relay key | result key, claim, nonces | two nodes trust each other for one run |
 //!
@@ -141,6 +142,13 @@ impl ServerSecret {
         let parts = [&self.bytes[..], &webhook.to_bytes()[..], &generation.to_be_bytes()[..]];
         WebhookKey(derived("holdfast 2026-11 webhook v1", &parts))
     }
+
+    /// The key under which nodes digest their settings. Nodes that write under different secrets have
+    /// different digests, whatever else their files say.
+    #[must_use]
+    pub fn settings_key(&self) -> SettingsKey {
+        SettingsKey(derived("holdfast 2026-11 settings v1", &[&self.bytes]))
+    }
 }
 
 impl fmt::Debug for ServerSecret {
@@ -263,6 +271,16 @@ keys! {
     TrailKey,
     /// Signs the deliveries of one webhook; its receiver has it too.
     WebhookKey,
+    /// Keys the digest of a node's settings.
+    SettingsKey,
+}
+
+impl SettingsKey {
+    /// The digest of settings, spelled in one way. A secret is no part of them.
+    #[must_use]
+    pub fn digest(&self, settings: &str) -> SettingsDigest {
+        SettingsDigest(blake3::keyed_hash(&self.0, settings.as_bytes()))
+    }
 }
 
 impl PseudonymKey {
@@ -303,6 +321,17 @@ pub struct BodyDigest(blake3::Hash);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(blake3::Hash);
 
+/// Keyed digest of the settings on which the nodes of a database should agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettingsDigest(blake3::Hash);
+
+impl fmt::Display for SettingsDigest {
+    /// The first 16 hexadecimal digits: enough for people to tell two files apart.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_bytes().iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// Gives a digest its bytes, for storage.
 macro_rules! stored {
     ($($name:ident),+) => {$(
@@ -322,4 +351,4 @@ macro_rules! stored {
     )+};
 }
 
-stored!(BodyDigest, Fingerprint);
+stored!(BodyDigest, Fingerprint, SettingsDigest);

@@ -16,6 +16,7 @@ mod files;
 mod greeting;
 mod jobs;
 mod reload;
+mod settings;
 mod signals;
 mod start;
 mod summing;
@@ -44,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 use self::administration::EngineOffers;
 use self::jobs::JobRunner;
 use self::reload::Reloader;
+use self::settings::{SettingsKeeper, settings};
 use self::signals::Signals;
 pub(crate) use self::start::receivers;
 use crate::accounts;
@@ -109,6 +111,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
             ..AuditOptions::keeping(config.retention.results)
         },
     };
+    let (source, settings) =
+        settings(&config, secrets.first().settings_key(), &store, &identity.node);
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
     let accounts = accounts.serving(Arc::new(EngineOffers(Arc::clone(&engine))));
     let administration = administration::administration(&config, accounts.clone(), admin);
@@ -129,13 +133,14 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         http: Arc::clone(&gateway.live),
         allowed: receivers.allowed,
         log,
+        settings: source,
     };
     let reloader = Reloader::new(config, store, parts);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
-    let beside = Beside { reloading, jobs, deliverer, accounts };
+    let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, &mut signals).await
 }
 
@@ -145,6 +150,7 @@ struct Beside {
     jobs: JobRunner,
     accounts: Accounts,
     deliverer: Deliverer,
+    settings: SettingsKeeper,
 }
 
 /// A running gateway: everything that serving, draining and closing need.
@@ -222,6 +228,7 @@ impl Gateway {
         let trail = trail::run(self.store.clone(), beside.accounts, self.shutdown.clone());
         tasks.spawn(trail);
         tasks.spawn(beside.deliverer.run(self.shutdown.clone()));
+        tasks.spawn(beside.settings.run(self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
         tokio::join!(public, admin, nodes, tasks, self.upkeep());

@@ -22,35 +22,39 @@ use crate::receiver::{ReceivedRequest, Receiver};
 type Execute<'d> = &'d dyn Fn(&str) -> Vec<String>;
 
 /// Whoever administers, at one gateway.
-struct Owner {
+pub(crate) struct Owner {
     key: String,
 }
 
 impl Owner {
-    fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         let issued = site.json(&["admin-key", "issue", "--name", "me", "--role", "owner"]);
         Self { key: issued["key"].as_str().unwrap().to_owned() }
     }
 
-    fn post(&self, gateway: &Gateway, path: &str, body: &Value) -> Answer {
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn post(&self, gateway: &Gateway, path: &str, body: &Value) -> Answer {
         let request = Request::post(&format!("/admin/v1{path}"), body.to_string());
         self.send(gateway, request)
     }
 
-    fn send(&self, gateway: &Gateway, request: Request) -> Answer {
+    pub(crate) fn send(&self, gateway: &Gateway, request: Request) -> Answer {
         let admin = gateway.admin_address();
         let request = request.host(&format!("localhost:{}", admin.port())).bearer(&self.key);
         let request = request.header("Content-Type", "application/json");
         request.header("Idempotency-Key", &request_key()).send(admin)
     }
 
-    fn create(&self, gateway: &Gateway, body: &Value) -> Value {
+    pub(crate) fn create(&self, gateway: &Gateway, body: &Value) -> Value {
         let made = self.post(gateway, "/webhooks", body);
         assert_eq!(made.status, 201, "{made:?}");
         made.json()
     }
 
-    fn show(&self, gateway: &Gateway, path: &str) -> Value {
+    pub(crate) fn show(&self, gateway: &Gateway, path: &str) -> Value {
         let admin = gateway.admin_address();
         let request = Request::get(&format!("/admin/v1{path}")).bearer(&self.key);
         let shown = request.host(&format!("localhost:{}", admin.port())).send(admin);

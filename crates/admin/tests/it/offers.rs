@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::account::{Reach, Role};
 use holdfast_domain::ports::LeaseMode;
+use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{Nodes, Prices};
 use holdfast_testkit::sample;
 use serde_json::{Value, json};
@@ -80,4 +81,38 @@ async fn nodes_are_alive_as_long_as_their_leases() {
     assert_eq!(member("name"), ["a", "b"], "{told}");
     assert_eq!(member("is_alive"), [true, false], "{told}");
     assert!(rows.iter().all(|row| row["incarnation"].is_string()), "{told}");
+}
+
+#[tokio::test]
+async fn live_nodes_with_other_settings_are_told() {
+    let world = World::new().await;
+    let hour = Duration::from_secs(3_600);
+    let nodes = [("a", hour), ("b", hour), ("c", hour), ("d", Duration::ZERO)];
+    let nodes = nodes.map(|(name, lease)| (sample::node(name), lease));
+    for (node, lease) in &nodes {
+        world.store.heartbeat(node, *lease, LeaseMode::Take).await.unwrap();
+    }
+    let note = async |at: usize, byte| {
+        let settings = SettingsDigest::from_bytes([byte; 32]);
+        world.store.note_settings(&nodes[at].0, settings).await.unwrap();
+    };
+    let check = async |settings: [Option<&str>; 4], differ: [Option<bool>; 4]| {
+        let told = world.get("/nodes").await.json();
+        let rows = told["data"].as_array().unwrap();
+        let member = |name| rows.iter().map(|row: &Value| row[name].clone()).collect::<Vec<_>>();
+        assert_eq!(member("settings"), settings.map(Value::from), "{told}");
+        assert_eq!(member("settings_differ"), differ.map(Value::from), "{told}");
+    };
+    check([None; 4], [None; 4]).await;
+    let [one, two] = [Some("0101010101010101"), Some("0202020202020202")];
+    for at in [0, 1] {
+        note(at, 1).await;
+    }
+    // One that is gone was started under whatever was right then.
+    note(3, 2).await;
+    check([one, one, None, two], [Some(false), Some(false), None, None]).await;
+    note(2, 2).await;
+    check([one, one, two, two], [Some(true), Some(true), Some(true), None]).await;
+    note(2, 1).await;
+    check([one, one, one, two], [Some(false), Some(false), Some(false), None]).await;
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::offer::{ModelOffer, RouteHealth};
 use holdfast_domain::ports::{
     CallFailure as ProviderFailure, NotRunProof, Provider, UnknownReason,
 };
@@ -241,4 +242,57 @@ async fn another_offer_keeps_what_is_known_of_a_route_as_long_as_its_provider_st
     let another: Arc<dyn Provider> = Arc::new(ScriptedProvider::new([says("another")]));
     world.reload(offer(BTreeMap::from([("one".to_owned(), another)]), &world.offer));
     assert!(text(&world.ask(1, HELLO).await).contains("another"));
+}
+
+/// What is told of a route: its health, the rest of its cool-down, and its calls.
+fn offered(world: &World, at: usize) -> (RouteHealth, Option<Duration>, u32) {
+    let offers = world.engine.serving().offers();
+    let [ModelOffer { contract, routes }] = &offers[..] else { panic!("{offers:?}") };
+    assert_eq!(*contract, model().contract);
+    let route = &routes[at];
+    let priority = u32::try_from(at).unwrap();
+    assert_eq!((route.priority, route.weight, route.concurrency), (priority, 3, Some(5)));
+    (route.health, route.cools_for, route.in_flight)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_is_told_how_each_route_fares() {
+    let (slow, asked) = (Gate::new(), Script::failing(RATE_LIMITED).retry_after(secs(20)));
+    let setup = setup().model(|model| {
+        model.routes = vec![route("one"), route("two")];
+        for route in &mut model.routes {
+            (route.weight, route.concurrency) = (3, Some(5));
+        }
+    });
+    let setup = scripts(setup, "one", &Script::failing(REFUSED), 3);
+    let setup = setup.script(says("back").wait(&slow)).script(asked);
+    let mut world = scripts(setup, "two", &says("second"), 4).start().await;
+    let offers = world.engine.serving().offers();
+    let names: Vec<_> = offers[0].routes.iter().map(|route| &*route.name).collect();
+    assert_eq!(names, ["one/one-model", "two/two-model"]);
+    assert_eq!(offered(&world, 0), (RouteHealth::Well, None, 0));
+    assert_eq!(calls(&world, 0..3).await, (3, 3));
+    pass(secs(2)).await;
+    assert_eq!(offered(&world, 0), (RouteHealth::LastResort, Some(secs(3)), 0));
+    assert_eq!(offered(&world, 1), (RouteHealth::Well, None, 0), "the other one has answered");
+    pass(secs(3)).await;
+    assert_eq!(offered(&world, 0), (RouteHealth::Probe, None, 0));
+    let probe = world.asking(3, HELLO).await;
+    slow.reached().await;
+    assert_eq!(offered(&world, 0).2, 1);
+    slow.open();
+    assert!(text(&probe.told().await).contains("back"));
+    assert_eq!(offered(&world, 0), (RouteHealth::Well, None, 0));
+    assert_eq!(calls(&world, 4..5).await, (1, 1));
+    pass(secs(1)).await;
+    assert_eq!(offered(&world, 0), (RouteHealth::LeftAlone, Some(secs(19)), 0));
+    let rules = ServingRules {
+        answer_bytes: 1,
+        operations_per_key: 1,
+        waiters_per_operation: 1,
+        cool_down: CoolDown { failures: 1, first: secs(1), longest: secs(1) },
+    };
+    let none = ServingConfig::new(Catalogue::new([]), BTreeMap::new(), rules, None);
+    world.reload(none);
+    assert_eq!(world.engine.serving().offers(), [], "what is served at this moment");
 }

@@ -78,6 +78,9 @@ pub(crate) enum Key {
         /// Only those of this wallet: its id or name
         #[arg(long, value_name = "WALLET")]
         wallet: Option<Reference>,
+        /// Only those in this state; those that are suspended are in force as well
+        #[arg(long, value_parser = ["in_force", "suspended", "ended", "revoked"])]
+        state: Option<String>,
         /// At most this many, the newest [default: all]
         #[arg(long, value_name = "N")]
         limit: Option<u32>,

@@ -3,6 +3,7 @@
 
 mod routes;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +28,9 @@ struct CheckView {
     providers: usize,
     models: usize,
     mistakes: Vec<String>,
+    /// Micros that one actor with the role support refunds in a UTC day, by currency.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    support_refunds: BTreeMap<String, i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probes: Option<Vec<ProbeView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,9 +63,16 @@ pub(super) async fn run(
                 BadConfig::Mistakes(all) => all.iter().map(ToString::to_string).collect(),
                 unreadable @ BadConfig::Unreadable(..) => vec![unreadable.to_string()],
             };
-            let (probes, routes) = (None, None);
-            let view =
-                CheckView { ok: false, file, providers: 0, models: 0, mistakes, probes, routes };
+            let view = CheckView {
+                ok: false,
+                file,
+                providers: 0,
+                models: 0,
+                mistakes,
+                support_refunds: BTreeMap::new(),
+                probes: None,
+                routes: None,
+            };
             output.object(&view, &[])?;
             return Err(CommandFailure::Told(Status::Usage));
         }
@@ -78,6 +89,12 @@ pub(super) async fn run(
         ("models", models.to_string()),
         ("mistakes", "none".to_owned()),
     ];
+    let refunds = &config.roles.support_refunds;
+    fields.extend(
+        refunds
+            .iter()
+            .map(|(currency, micros)| ("support refunds a day", format!("{micros} {currency}"))),
+    );
     for probe in probes.iter().flatten() {
         fields.push(("probe", format!("{}: {}", probe.provider, probe.answer)));
     }
@@ -87,7 +104,10 @@ pub(super) async fn run(
     // Without `--probe` both lists are empty: a file without mistakes is a success.
     let ok = probes.iter().flatten().all(|probe| probe.ok)
         && routes.iter().flatten().all(|route| route.ok);
-    let view = CheckView { ok, file, providers, models, mistakes: Vec::new(), probes, routes };
+    let support_refunds =
+        refunds.iter().map(|(currency, micros)| (currency.to_string(), micros.get())).collect();
+    let mistakes = Vec::new();
+    let view = CheckView { ok, file, providers, models, mistakes, support_refunds, probes, routes };
     output.object(&view, &fields)?;
     if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
 }

@@ -33,7 +33,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Key) -> Result<(), Comman
             (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
             (Some(_), None) | (None, _) => issue::issue(desk, &asked).await,
         },
-        cli::Key::List { wallet, limit } => list(desk, wallet.as_ref(), limit).await,
+        cli::Key::List { wallet, state, limit } => list(desk, wallet.as_ref(), state, limit).await,
         cli::Key::Show { key } => show(desk, &key).await,
         cli::Key::Rotate { key, grace, reason, request } => {
             issue::rotate(desk, &key, issue::Rotation { grace, reason, request }).await
@@ -59,9 +59,10 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
 async fn list(
     desk: &Desk<'_>,
     wallet: Option<&Reference>,
+    state: Option<String>,
     limit: Option<u32>,
 ) -> Result<(), CommandFailure> {
-    let query = [("wallet_id", wallet::id_of(desk, wallet).await?)];
+    let query = [("wallet_id", wallet::id_of(desk, wallet).await?), ("state", state)];
     let keys = wallet::oldest_first(desk, "/api_keys", &query, limit).await;
     let keys = keys.map_err(|error| error.because("API keys were not listed"))?;
     let row = |key: &Value| {

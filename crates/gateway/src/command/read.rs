@@ -1,5 +1,7 @@
 //! Commands that only read what the API lists and shows.
 
+use serde_json::Value;
+
 use super::sheet::{Paging, Sheet};
 use super::{Desk, wallet};
 use crate::cli::Read;
@@ -8,7 +10,7 @@ use crate::cli::read::{
 };
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::member;
+use crate::view::{member, text};
 
 const POSTINGS: Sheet = Sheet {
     path: "/deposits",
@@ -72,7 +74,15 @@ const MODELS: Sheet = Sheet {
 const PRICES: Sheet = Sheet {
     path: "/prices",
     things: "prices",
-    columns: &["price_version", "model", "currency", "effective_from", "micros_per_million"],
+    columns: &[
+        "price_version",
+        "model",
+        "currency",
+        "effective_from",
+        "micros_per_million",
+        "micros_each",
+        "tiers",
+    ],
     more: &[],
     paging: Paging::Whole,
 };
@@ -80,7 +90,15 @@ const PRICES: Sheet = Sheet {
 const NODES: Sheet = Sheet {
     path: "/nodes",
     things: "nodes",
-    columns: &["name", "is_alive", "lease_ends_at", "address", "incarnation"],
+    columns: &[
+        "name",
+        "is_alive",
+        "lease_ends_at",
+        "address",
+        "settings",
+        "settings_differ",
+        "incarnation",
+    ],
     more: &[],
     paging: Paging::Whole,
 };
@@ -125,6 +143,20 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFai
         Read::Price(Price::List { model, currency, limit }) => {
             PRICES.list(desk, &[("model", model), ("currency", currency)], limit).await
         }
-        Read::Node(NodeCommand::List { limit }) => NODES.list(desk, &[], limit).await,
+        Read::Node(NodeCommand::List { limit }) => {
+            let nodes = NODES.rows(desk, NODES.path, &[], limit).await?;
+            NODES.print(desk, &nodes.rows)?;
+            NODES.tell_cut(&nodes, limit);
+            let differ = |node: &&Value| *member(node, "settings_differ") == true;
+            let names: Vec<_> =
+                nodes.rows.iter().filter(differ).map(|it| text(it, "name")).collect();
+            if !names.is_empty() {
+                note(&format!(
+                    "warning: the settings of {} differ: give every node the same file, and reload it",
+                    names.join(", ")
+                ));
+            }
+            Ok(())
+        }
     }
 }

@@ -2,18 +2,23 @@
 //! which members people see.
 //!
 //! With `--json` a row is the API's, whole. For people a member is a column under its own name;
-//! amounts, whose names end in `_micros`, are decimals under the name without that.
+//! amounts, whose names end in `_micros`, are decimals under the name without that, and so are those of
+//! prices by kind of unit, whose names begin with `micros_`; a kind that costs nothing is left out.
 
-use serde_json::Value;
+use holdfast_domain::Micros;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Desk;
+use crate::door::ListRows;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{NOTHING, amount, member, some_text, text};
 
 /// Ending of the names of amounts.
 const MICROS: &str = "_micros";
+/// Beginning of the names of amounts by kind of unit.
+const MICROS_BY_KIND: &str = "micros_";
 
 /// Things of one kind.
 #[derive(Debug)]
@@ -60,34 +65,49 @@ impl Sheet {
         query: Query<'_>,
         limit: u32,
     ) -> Result<(), CommandFailure> {
+        let rows = self.rows(desk, path, query, limit).await?;
+        self.print(desk, &rows.rows)?;
+        self.tell_cut(&rows, limit);
+        Ok(())
+    }
+
+    /// The things of a list, at most so many.
+    pub(super) async fn rows(
+        &self,
+        desk: &Desk<'_>,
+        path: &str,
+        query: Query<'_>,
+        limit: u32,
+    ) -> Result<ListRows, CommandFailure> {
         let count = usize::try_from(limit).unwrap_or(usize::MAX);
         let query = given(query);
         let nothing = format!("{} were not listed", self.things);
-        let (rows, is_cut) = match self.paging {
+        match self.paging {
             Paging::Pages => {
                 let listed = desk.door.list(path, &query, Some(count)).await;
-                let listed = listed.map_err(|error| error.because(&nothing))?;
-                (listed.rows, listed.is_cut)
+                Ok(listed.map_err(|error| error.because(&nothing))?)
             }
             Paging::Whole => {
                 let listed = desk.door.get(path, &query).await;
                 let mut listed = listed.map_err(|error| error.because(&nothing))?;
                 let rows = listed.get_mut("data").map(Value::take).unwrap_or_default();
-                let Value::Array(mut rows) = rows else { return Ok(()) };
+                let mut rows = if let Value::Array(rows) = rows { rows } else { Vec::new() };
                 let is_cut = rows.len() > count;
                 rows.truncate(count);
-                (rows, is_cut)
+                Ok(ListRows { rows, is_cut })
             }
-        };
-        self.print(desk, &rows)?;
-        if is_cut {
+        }
+    }
+
+    /// Says that there are more things than were listed, where there are.
+    pub(super) fn tell_cut(&self, listed: &ListRows, limit: u32) {
+        if listed.is_cut {
             let first = match self.paging {
                 Paging::Pages => "newest",
                 Paging::Whole => "first",
             };
             note(&format!("only the {first} {limit} are shown: there are more, --limit N shows N"));
         }
-        Ok(())
     }
 
     /// Prints things as a list.
@@ -124,13 +144,17 @@ pub(super) fn given<'q>(query: Query<'q>) -> Vec<(&'q str, &'q str)> {
 
 /// Name of a column.
 fn title(name: &'static str) -> &'static str {
-    name.strip_suffix(MICROS).unwrap_or(name)
+    name.strip_suffix(MICROS).or_else(|| name.strip_prefix(MICROS_BY_KIND)).unwrap_or(name)
 }
 
 /// A member for people.
 fn cell(thing: &Value, name: &str) -> String {
     match member(thing, name) {
         _ if name.ends_with(MICROS) => amount(thing, name),
+        Value::Object(rates) if name.starts_with(MICROS_BY_KIND) => {
+            let told = by_kind(rates);
+            if told.is_empty() { NOTHING.to_owned() } else { told.join(", ") }
+        }
         // Parts are told by their names: --json has all of them.
         Value::Array(parts) if parts.is_empty() => NOTHING.to_owned(),
         Value::Array(parts) => parts.iter().map(part).collect::<Vec<_>>().join(","),
@@ -140,8 +164,29 @@ fn cell(thing: &Value, name: &str) -> String {
     }
 }
 
+/// Amounts by kind of unit, those that are something.
+fn by_kind(rates: &Map<String, Value>) -> Vec<String> {
+    let told = rates.iter().filter(|(_kind, rate)| rate.as_i64() != Some(0));
+    told.map(|(kind, rate)| match rate.as_i64() {
+        Some(micros) => format!("{kind} {}", Micros::new(micros)),
+        None => format!("{kind} {rate}"),
+    })
+    .collect()
+}
+
+/// Rates of prompts that are longer than a threshold.
+fn tier(tier: &Value) -> Option<String> {
+    let above = some_text(tier, "above_prompt_tokens")?;
+    let rates = ["micros_per_million", "micros_each"].map(|name| member(tier, name).as_object());
+    let told: Vec<_> = rates.into_iter().flatten().flat_map(by_kind).collect();
+    Some(format!("above {above}: {}", told.join(" ")))
+}
+
 /// A part of a thing: its name, or the field that it is about.
 fn part(part: &Value) -> String {
+    if let Some(tier) = tier(part) {
+        return tier;
+    }
     let named = ["name", "field", "sentence"].into_iter().find_map(|name| some_text(part, name));
     named.or_else(|| part.as_str().map(str::to_owned)).unwrap_or_else(|| part.to_string())
 }

@@ -13,6 +13,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -118,8 +119,21 @@ impl NetworkDoor {
         let name = ServerName::try_from(host.to_owned())
             .with_context(|| format!("{host} is none that a certificate can have"))?;
         let encrypted = self.tls.connect(name, tcp).await;
-        let encrypted = encrypted.with_context(|| format!("no TLS with {}", self.url))?;
+        let encrypted = encrypted.map_err(|error| self.no_tls(error))?;
         Ok(ServerStream::Encrypted(Box::new(encrypted)))
+    }
+
+    /// A handshake that failed, and what to do about a certificate that nobody vouches for.
+    fn no_tls(&self, error: io::Error) -> anyhow::Error {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+        let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let advice = if cause == Some(&unknown) {
+            ", whose certificate is of an authority that is not known here: SSL_CERT_FILE names a file \
+             with the certificate of a private one"
+        } else {
+            ""
+        };
+        anyhow::Error::from(error).context(format!("no TLS with {}{advice}", self.url))
     }
 }
 

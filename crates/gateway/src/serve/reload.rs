@@ -29,6 +29,7 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use super::settings::SettingsSource;
 use super::start;
 use crate::database;
 use crate::failure::CommandFailure;
@@ -65,6 +66,7 @@ pub(super) struct LiveParts {
     pub(super) http: Arc<LiveOptions>,
     pub(super) allowed: AllowedOrigins,
     pub(super) log: LogLevel,
+    pub(super) settings: SettingsSource,
 }
 
 impl Reloader {
@@ -170,6 +172,7 @@ impl Reloader {
         self.live.allowed.replace(&self.running.webhooks.allow);
         database::keep_events(&self.store, &self.running.retention);
         self.live.log.set(told);
+        self.live.settings.tell(&self.running);
         tracing::info!(
             file = %self.file.display(),
             models_added = join_names(&change.added),

@@ -16,8 +16,18 @@ const LOG_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Writes and logs until the process ends, even where the store does not answer.
 pub(super) async fn run(store: Store, accounts: Accounts, shutdown: CancellationToken) {
-    let mut writes = interval_at(Instant::now() + WRITE_EVERY, WRITE_EVERY);
-    let mut heads = interval_at(Instant::now() + LOG_EVERY, LOG_EVERY);
+    run_every([WRITE_EVERY, LOG_EVERY], store, accounts, shutdown).await;
+}
+
+/// The same in these intervals: between two writes, and between two lines of the log.
+async fn run_every(
+    [write_every, log_every]: [Duration; 2],
+    store: Store,
+    accounts: Accounts,
+    shutdown: CancellationToken,
+) {
+    let mut writes = interval_at(Instant::now() + write_every, write_every);
+    let mut heads = interval_at(Instant::now() + log_every, log_every);
     for ticks in [&mut writes, &mut heads] {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     }
@@ -58,5 +68,96 @@ async fn log_head(store: &Store) {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, "the head of the trail was not read");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use holdfast_accounts::{NewWallet, Principal, Request};
+    use holdfast_domain::audit::TrailHead;
+    use holdfast_domain::secret::ServerSecret;
+    use holdfast_domain::{CommandKey, Currency};
+    use holdfast_engine::Secrets;
+    use holdfast_store::{DatabaseUrl, Options, migrate};
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+    use crate::accounts;
+
+    /// A log that is read a line at a time.
+    #[derive(Debug, Clone)]
+    struct Lines(UnboundedSender<String>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Nobody reads to the end.
+            drop(self.0.send(String::from_utf8_lossy(bytes).into_owned()));
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    /// The lines that name a head, of two intervals.
+    async fn logged(store: &Store, accounts: &Accounts) -> Vec<String> {
+        let (sender, mut lines) = unbounded_channel();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(Lines(sender)).finish();
+        let _logging = tracing::subscriber::set_default(log);
+        let shutdown = CancellationToken::new();
+        let every = [WRITE_EVERY, Duration::from_millis(5)];
+        let running = run_every(every, store.clone(), accounts.clone(), shutdown.clone());
+        let mut found = Vec::new();
+        let two = async {
+            while found.len() < 2 {
+                let line = lines.recv().await.unwrap();
+                found.extend(Some(line).filter(|line| line.contains("the head of the trail")));
+            }
+            shutdown.cancel();
+        };
+        tokio::join!(running, two);
+        found
+    }
+
+    #[tokio::test]
+    async fn the_head_of_the_trail_is_logged_again_and_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/holdfast.db", folder.path().display());
+        let url = DatabaseUrl::parse(&url).unwrap();
+        migrate::up(&url).await.unwrap();
+        let store = Store::open(Options::new(url)).await.unwrap();
+        let secrets = Secrets::new(ServerSecret::new(&[7; 32]).unwrap(), Vec::new());
+        let accounts = accounts::over(&store, &secrets);
+        let before = logged(&store, &accounts).await;
+        assert!(
+            before.iter().all(|line| line.contains(&TrailHead::EMPTY.to_string())),
+            "{before:?}"
+        );
+        let new = NewWallet {
+            name: "acme".parse().unwrap(),
+            currency: Currency::USD,
+            external_id: None,
+            low_balance: None,
+            key_spend: None,
+        };
+        let request = Request::new(CommandKey::from_bytes([1; 16]), &[b"wallet"], None);
+        accounts.create_wallet(&Principal::local(), &request, &new).await.unwrap();
+        let head = store.trail_head().await.unwrap();
+        assert_eq!(head.seq, 1);
+        let after = logged(&store, &accounts).await;
+        assert!(after.iter().all(|line| line.contains(&head.to_string())), "{after:?}");
+        store.close().await.unwrap();
     }
 }

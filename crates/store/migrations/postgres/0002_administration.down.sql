@@ -1,3 +1,4 @@
+ALTER TABLE nodes DROP COLUMN settings;
 DROP TABLE audit_head;
 DROP TABLE audit_addresses;
 DROP TABLE audit;

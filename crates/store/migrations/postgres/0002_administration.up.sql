@@ -170,3 +170,6 @@ CREATE TRIGGER audit_head_goes_on
 BEFORE UPDATE ON audit_head
 FOR EACH ROW WHEN (NEW.seq <= OLD.seq)
 EXECUTE FUNCTION holdfast_refuse('the head of the trail only goes on');
+
+-- A digest of the settings that the process runs under, so that nodes whose files differ are seen.
+ALTER TABLE nodes ADD COLUMN settings holdfast_digest;

@@ -131,3 +131,6 @@ CREATE TRIGGER audit_head_stays BEFORE DELETE ON audit_head
 BEGIN SELECT RAISE(ABORT, 'the trail keeps its head'); END;
 CREATE TRIGGER audit_head_goes_on BEFORE UPDATE ON audit_head WHEN NEW.seq <= OLD.seq
 BEGIN SELECT RAISE(ABORT, 'the head of the trail only goes on'); END;
+
+-- A digest of the settings that the process runs under, so that nodes whose files differ are seen.
+ALTER TABLE nodes ADD COLUMN settings BLOB CHECK (length(settings) = 32);

@@ -10,6 +10,7 @@ pub struct Model {
     pub incarnation: Vec<u8>,
     pub ends_at: i64,
     pub address: Option<String>,
+    pub settings: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]

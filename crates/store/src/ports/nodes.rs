@@ -5,11 +5,31 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
+use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{NodeAddress, Nodes};
 
 use crate::dialect::blob;
 use crate::rows::Cells;
 use crate::{Store, WriteBackend, unavailable};
+
+impl Store {
+    /// Writes into the row of a process, if it is still this incarnation's, a digest of the settings that
+    /// it runs under. It stays for as long as the incarnation has the name. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`] where the database did not take it.
+    pub async fn note_settings(
+        &self,
+        node: &Node,
+        settings: SettingsDigest,
+    ) -> Result<(), Unavailable> {
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.note_settings(node, settings).await,
+            WriteBackend::Postgres(postgres) => postgres.note_settings(node, settings).await,
+        }
+    }
+}
 
 #[async_trait]
 impl Nodes for Store {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
+use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
@@ -14,13 +15,15 @@ use super::Postgres;
 use super::session::CLOCK;
 use crate::unavailable;
 
-// An address goes with its incarnation: the one of a process that is gone would lead relays astray.
+// An address goes with its incarnation: the one of a process that is gone would lead relays astray. So
+// does the digest of its settings.
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "INSERT INTO nodes AS n (name, incarnation, ends_at) VALUES ($1, $2, {CLOCK} + $3)
          ON CONFLICT (name)
          DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at,
-         address = CASE WHEN n.incarnation = excluded.incarnation THEN n.address END"
+         address = CASE WHEN n.incarnation = excluded.incarnation THEN n.address END,
+         settings = CASE WHEN n.incarnation = excluded.incarnation THEN n.settings END"
     )
 });
 /// A row that is this incarnation's own was written by an attempt whose answer was lost.
@@ -98,6 +101,28 @@ impl Postgres {
             })
         });
         told.await.map_err(unavailable)
+    }
+
+    /// Not on the connection of the heartbeats: it is driven by their runtime, and never waits for this.
+    pub(crate) async fn note_settings(
+        &self,
+        node: &Node,
+        settings: SettingsDigest,
+    ) -> Result<(), Unavailable> {
+        let node = node.clone();
+        let noted = self.errands.write(move |connection, _now| {
+            Box::pin(async move {
+                let sql = "UPDATE nodes SET settings = $3 WHERE name = $1 AND incarnation = $2";
+                sqlx::query(sql)
+                    .bind(node.name.as_str())
+                    .bind(&node.incarnation.to_bytes()[..])
+                    .bind(&settings.to_bytes()[..])
+                    .execute(connection)
+                    .await
+                    .map(drop)
+            })
+        });
+        noted.await.map_err(unavailable)
     }
 }
 

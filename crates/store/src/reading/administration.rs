@@ -10,6 +10,7 @@ use holdfast_domain::listing::{
 };
 use holdfast_domain::operation::Lease;
 use holdfast_domain::price::PriceVersion;
+use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{PostingId, Timestamp};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, Iterable, QueryFilter, QuerySelect, QueryTrait,
@@ -44,7 +45,9 @@ impl FromCells for NodeListing {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         let node = rows::node(cells)?;
         let lease = Lease { node, ends_at: cells.timestamp()? };
-        Ok(Self { lease, address: cells.opt_text()?, now: cells.timestamp()? })
+        let address = cells.opt_text()?;
+        let settings = cells.opt_bytes()?.map(SettingsDigest::from_bytes);
+        Ok(Self { lease, address, settings, now: cells.timestamp()? })
     }
 }
 

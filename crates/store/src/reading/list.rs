@@ -166,6 +166,7 @@ async fn api_keys(
     let in_state = |keys: Select<_>, state| {
         keys.filter(match state {
             ApiKeyState::InForce => is_in_force(now),
+            ApiKeyState::Suspended => is_in_force(now).add(Column::SuspendedAt.is_not_null()),
             ApiKeyState::Ended => {
                 Condition::all().add(Column::RevokedAt.is_null()).add(Column::EndsAt.lte(now))
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
+use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
@@ -11,14 +12,17 @@ use super::Sqlite;
 use super::write_task::WriteError;
 use crate::unavailable;
 
-// An address goes with its incarnation: the one of a process that is gone would lead relays astray.
+// An address goes with its incarnation: the one of a process that is gone would lead relays astray. So
+// does the digest of its settings.
 const TAKE: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
     ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at,
-    address = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.address END";
+    address = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.address END,
+    settings = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.settings END";
 /// A row that is this incarnation's own was written by an attempt whose answer was lost.
 const TAKE_EXPIRED: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
     ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at,
-    address = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.address END
+    address = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.address END,
+    settings = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.settings END
     WHERE nodes.ends_at <= ?4 OR nodes.incarnation = excluded.incarnation";
 const RENEW: &str = "UPDATE nodes SET ends_at = ?3 WHERE name = ?1 AND incarnation = ?2";
 
@@ -69,6 +73,21 @@ impl Sqlite {
             Ok(())
         });
         told.await.map_err(unavailable)
+    }
+
+    pub(crate) async fn note_settings(
+        &self,
+        node: &Node,
+        settings: SettingsDigest,
+    ) -> Result<(), Unavailable> {
+        let node = node.clone();
+        let noted = self.write(move |transaction, _now| {
+            let sql = "UPDATE nodes SET settings = ?3 WHERE name = ?1 AND incarnation = ?2";
+            let row = (node.name.as_str(), node.incarnation.to_bytes(), settings.to_bytes());
+            transaction.execute(sql, row)?;
+            Ok(())
+        });
+        noted.await.map_err(unavailable)
     }
 }
 

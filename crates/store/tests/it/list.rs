@@ -259,6 +259,7 @@ async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home
     check(None, Some(ApiKeyState::Revoked), revoked_ones).await;
     check(None, Some(ApiKeyState::Ended), vec![ended.id]).await;
     check(None, Some(ApiKeyState::InForce), vec![first, second, in_force.id]).await;
+    check(None, Some(ApiKeyState::Suspended), vec![]).await;
     let of_second = Some(tenants[1].wallet);
     check(of_second, Some(ApiKeyState::InForce), vec![second, in_force.id]).await;
     let nobody = Some(sample::fresh());

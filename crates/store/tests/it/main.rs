@@ -16,6 +16,7 @@ mod jobs;
 mod laws;
 mod list;
 mod list_scale;
+mod nodes;
 mod postgres;
 mod proxy;
 mod purge;

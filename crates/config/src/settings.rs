@@ -1,0 +1,99 @@
+//! Settings on which the nodes of one database should agree, as one digest.
+//!
+//! Nodes whose models, prices, routes or limits differ answer the same request in different ways, or
+//! refuse on one node what another one takes. So each node keeps a digest of what it runs under in its
+//! row, and whoever administers sees that two differ. It does not tell in what: the files do.
+//!
+//! Left out is what is a node's own: its addresses and name, the log, the listeners of administration and
+//! nodes, the way to the database, proxies of its environment. What each part is spelled as is the `Debug`
+//! of its type, with all its fields; a build whose types have other fields has other digests.
+//!
+//! Never: the text of a secret, or its length. Whether there is one is told, no more. The digest is keyed,
+//! so that whoever has the database alone confirms no guess of the rest.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use holdfast_domain::secret::{SettingsDigest, SettingsKey};
+use holdfast_engine::Model;
+use holdfast_providers::{HttpOptions, ServerOptions};
+
+use crate::config::Config;
+use crate::process::ServerConfig;
+use crate::provider::ProviderKind;
+
+impl Config {
+    /// Digest of the settings on which the nodes of one database should agree.
+    #[must_use]
+    pub fn settings_digest(&self, key: &SettingsKey) -> SettingsDigest {
+        key.digest(&self.shared_settings())
+    }
+
+    /// Those settings, spelled in one way. All fields are named: a new one has to be put in or left out.
+    fn shared_settings(&self) -> String {
+        let Self {
+            file: _,
+            stamp: _,
+            server,
+            admin: _,
+            node: _,
+            database: _,
+            limits,
+            operations,
+            routes,
+            roles,
+            retention,
+            webhooks,
+            log: _,
+            providers,
+            models,
+            price_places: _,
+        } = self;
+        let ServerConfig { listen: _, node: _, secrets: _, drain, trusted_proxies } = server;
+        let mut text = String::new();
+        add(&mut text, "server", &(drain, trusted_proxies));
+        add(&mut text, "limits", limits);
+        add(&mut text, "operations", operations);
+        add(&mut text, "routes", routes);
+        add(&mut text, "roles", roles);
+        add(&mut text, "retention", retention);
+        add(&mut text, "webhooks", webhooks);
+        for (name, kind) in providers {
+            match kind {
+                ProviderKind::Simulated => add(&mut text, "provider", &(name, "simulated")),
+                ProviderKind::Http(options) => add(&mut text, "provider", &(name, shared(options))),
+            }
+        }
+        for model in by_id(models).values() {
+            add(&mut text, "model", model);
+        }
+        text
+    }
+}
+
+/// The part of a provider's options that nodes share: no secret, and nothing of the machine.
+fn shared(HttpOptions { server, kind }: &HttpOptions) -> impl Debug + '_ {
+    let ServerOptions {
+        base_url,
+        api_key,
+        pool_idle,
+        response_bytes_max,
+        event_bytes_max,
+        extra_roots: _,
+        proxies: _,
+        image_urls,
+        own_addresses: _,
+    } = server;
+    let has_key = api_key.is_some();
+    (base_url, has_key, pool_idle, response_bytes_max, event_bytes_max, image_urls, kind)
+}
+
+/// Models in one order, whatever that of the file is.
+fn by_id(models: &[Model]) -> BTreeMap<&str, &Model> {
+    models.iter().map(|model| (model.contract.model.as_str(), model)).collect()
+}
+
+fn add(text: &mut String, name: &str, settings: &dyn Debug) {
+    // A line each: `Debug` of a text escapes the ends of its lines.
+    text.push_str(&format!("{name} {settings:?}\n"));
+}

@@ -1,0 +1,86 @@
+//! Digest of the settings that this process runs under, kept in its node's row: where those of two live
+//! nodes differ, `node list` and `GET /admin/v1/nodes` say so.
+//!
+//! It is written after the name was taken, and again after each reload that took something. Nothing waits
+//! for it: a node serves whatever others think of its settings. A write that fails is tried again.
+
+use std::future::pending;
+use std::time::Duration;
+
+use holdfast_config::Config;
+use holdfast_domain::operation::Node;
+use holdfast_domain::secret::{SettingsDigest, SettingsKey};
+use holdfast_store::Store;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Pause before a write that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The side that knows the settings: it tells each change of them.
+#[derive(Debug)]
+pub(super) struct SettingsSource {
+    key: SettingsKey,
+    digest: watch::Sender<SettingsDigest>,
+}
+
+/// The side that keeps them in the node's row.
+#[derive(Debug)]
+pub(super) struct SettingsKeeper {
+    store: Store,
+    node: Node,
+    digest: watch::Receiver<SettingsDigest>,
+}
+
+/// Both sides, from the settings that the process starts with.
+pub(super) fn settings(
+    config: &Config,
+    key: SettingsKey,
+    store: &Store,
+    node: &Node,
+) -> (SettingsSource, SettingsKeeper) {
+    let (sender, digest) = watch::channel(config.settings_digest(&key));
+    let source = SettingsSource { key, digest: sender };
+    (source, SettingsKeeper { store: store.clone(), node: node.clone(), digest })
+}
+
+impl SettingsSource {
+    /// Tells the settings that run from now on.
+    pub(super) fn tell(&self, config: &Config) {
+        self.digest.send_replace(config.settings_digest(&self.key));
+    }
+}
+
+impl SettingsKeeper {
+    /// Keeps the row in step with what is told, until the process ends.
+    pub(super) async fn run(mut self, shutdown: CancellationToken) {
+        tokio::select! {
+            // One statement: dropped, it was made or not, and the row goes with the process.
+            () = self.keep() => {}
+            () = shutdown.cancelled() => {}
+        }
+    }
+
+    async fn keep(&mut self) {
+        loop {
+            let digest = *self.digest.borrow_and_update();
+            if self.was_kept(digest).await {
+                if self.digest.changed().await.is_err() {
+                    // Nobody is left who could tell another one.
+                    pending::<()>().await;
+                }
+            } else {
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+
+    async fn was_kept(&self, digest: SettingsDigest) -> bool {
+        let noted = self.store.note_settings(&self.node, digest).await;
+        if let Err(error) = &noted {
+            let error: &dyn std::error::Error = error;
+            tracing::warn!(error, "the settings of this node were not told to the others");
+        }
+        noted.is_ok()
+    }
+}
