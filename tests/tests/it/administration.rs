@@ -4,8 +4,11 @@
 use std::net::SocketAddr;
 
 use holdfast_tests::config::ADMIN_TOKEN;
+use holdfast_tests::database::execute;
 use holdfast_tests::{Answer, Config, Gateway, Request, Site, request_key};
 use serde_json::{Value, json};
+
+use crate::bodies::sim;
 
 /// The host that a listener on loopback answers.
 fn host(gateway: &Gateway) -> String {
@@ -171,5 +174,60 @@ fn beyond_loopback_administration_wants_an_https_address() {
     };
     assert_eq!(ask("admin.example.com").status, 200);
     check(&ask("localhost"), 421, "wrong_host");
+    gateway.stop();
+}
+
+/// Everything in the database file but the leases of nodes, which their heartbeats move.
+fn rows(site: &Site) -> Vec<(String, Vec<String>)> {
+    let read = |sql: &str| execute(&site.database(), sql);
+    let tables = read("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'nodes'");
+    let rows = |table: String| {
+        let rows = read(&format!("SELECT * FROM {table}"));
+        (table, rows)
+    };
+    tables.into_iter().map(rows).collect()
+}
+
+#[test]
+fn sqlite_a_dry_run_changes_nothing_in_the_database() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let (_, owner) = issue(&site, "me", "owner", &[]);
+    let gateway = site.serve();
+    let told = gateway.complete(&account, &request_key(), &sim("Hello there"));
+    assert_eq!(told.status, 200, "{told:?}");
+    let listed = get(&gateway, "/v1/operations", &owner).json();
+    let operation = &listed["data"][0]["id"];
+    let empty = site.json(&["wallet", "create", "empty"])["id"].as_str().unwrap().to_owned();
+    // The node tells its settings beside all this: what it keeps of them is in its own row.
+    let before = rows(&site);
+    let wallet = &account.wallet;
+    for (path, body, status) in [
+        (
+            "/deposits",
+            json!({ "wallet_id": wallet, "amount_micros": 5, "source": "bank",
+                    "external_reference": "1" }),
+            200,
+        ),
+        ("/adjustments", json!({ "wallet_id": wallet, "amount_micros": -5, "reason": "x" }), 200),
+        (
+            "/adjustments",
+            json!({ "wallet_id": wallet, "amount_micros": -1_000_000_000_000_i64, "reason": "x" }),
+            422,
+        ),
+        ("/refunds", json!({ "operation_id": operation, "amount_micros": 1 }), 200),
+        (
+            "/api_keys/bulk",
+            json!({ "wallet_id": wallet, "reason": "x", "keys": [{ "name": "a" }, { "name": "b" }] }),
+            200,
+        ),
+        (&format!("/wallets/{empty}/close"), json!({ "reason": "x" }), 200),
+        (&format!("/wallets/{wallet}/close"), json!({ "reason": "x" }), 409),
+    ] {
+        let path = format!("{path}?dry_run=true");
+        let dry = change(&gateway, &path, &body, &owner).send(gateway.admin_address());
+        assert_eq!(dry.status, status, "{path}: {dry:?}");
+        assert_eq!(status == 200, dry.json()["would"].is_object(), "{path}: {dry:?}");
+    }
+    assert_eq!(rows(&site), before);
     gateway.stop();
 }

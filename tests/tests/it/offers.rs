@@ -85,8 +85,8 @@ fn models_are_told_with_the_routes_of_the_configuration_that_runs() {
 fn prices_are_columns_that_people_read() {
     let tier = "effective_from = 2026-01-01T00:00:00Z\ntiers = [{ above_prompt_tokens = 4_000, \
         micros_per_million = { input = 5_000_000, output = 20_000_000 } }]";
-    let config =
-        Config::at("http://127.0.0.1:9/v1").replace("effective_from = 2026-01-01T00:00:00Z", tier);
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let config = Config::upstream(&upstream).replace("effective_from = 2026-01-01T00:00:00Z", tier);
     let site = Site::configured(&config);
     drop(site.cli(&["migrate", "up"]).ok());
     site.serve().stop();

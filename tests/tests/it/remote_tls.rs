@@ -95,7 +95,7 @@ fn hand_on(
             read => request.extend_from_slice(&bytes[..read]),
         }
     }
-    let mut gateway = TcpStream::connect(to.expect("a gateway"))?;
+    let mut gateway = TcpStream::connect(to.unwrap())?;
     gateway.write_all(&request)?;
     let mut answer = Vec::new();
     gateway.read_to_end(&mut answer)?;
