@@ -291,7 +291,8 @@ mod tests {
         let runs = Arc::clone(&ran);
         let panicked: Result<(), _> = store
             .write(move |transaction, _now| {
-                transaction.execute("INSERT INTO nodes VALUES ('a', zeroblob(16), 0, NULL)", [])?;
+                transaction
+                    .execute("INSERT INTO nodes VALUES ('a', zeroblob(16), 0, NULL, NULL)", [])?;
                 runs.store(true, Ordering::Relaxed);
                 panic!("as asked")
             })
@@ -299,7 +300,8 @@ mod tests {
         assert!(matches!(panicked, Err(WriteError::NotTried)), "{panicked:?}");
         assert!(ran.load(Ordering::Relaxed));
         let count = store.write(|transaction, _now| {
-            transaction.execute("INSERT INTO nodes VALUES ('b', zeroblob(16), 0, NULL)", [])?;
+            transaction
+                .execute("INSERT INTO nodes VALUES ('b', zeroblob(16), 0, NULL, NULL)", [])?;
             let sql = "SELECT group_concat(name) FROM nodes";
             Ok(transaction.query_row(sql, [], |row| row.get::<_, String>(0))?)
         });

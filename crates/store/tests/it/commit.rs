@@ -342,7 +342,7 @@ async fn a_purge_forgets_nodes_that_have_ended_long_ago() {
     let scratch = Scratch::open().await;
     let tenant = Tenant::new(&scratch, 1_000).await;
     let mut raw = Raw::open(&scratch).await;
-    raw.run("INSERT INTO nodes VALUES ('another', zeroblob(16), 0, NULL)").await;
+    raw.run("INSERT INTO nodes VALUES ('another', zeroblob(16), 0, NULL, NULL)").await;
     scratch.store.purge(Duration::ZERO, 10).await.unwrap();
     assert_eq!(
         raw.text("SELECT group_concat(name) FROM nodes").await,
