@@ -309,7 +309,7 @@ async fn results_do_not_change_and_wait_for_their_settlement(home: &impl Home) {
             ("INSERT INTO nodes VALUES ('', zeroblob(16), 0, NULL, NULL)", CHECK),
             ("INSERT INTO nodes VALUES ('a', zeroblob(1), 0, NULL, NULL)", CHECK),
             ("INSERT INTO nodes VALUES ('a', zeroblob(16), 0, ':1', NULL)", CHECK),
-            ("INSERT INTO nodes VALUES ('a', zeroblob(16), 0, NULL, x'00')", CHECK),
+            ("INSERT INTO nodes VALUES ('a', zeroblob(16), 0, NULL, zeroblob(1))", CHECK),
         ],
     )
     .await;
