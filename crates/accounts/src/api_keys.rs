@@ -24,7 +24,8 @@ use holdfast_domain::{ApiKeyId, CredentialId, Timestamp, WalletId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request, ThingKind,
+    Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
+    ThingKind,
 };
 
 /// An API key to be issued.

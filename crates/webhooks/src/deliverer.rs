@@ -106,11 +106,7 @@ impl Deliverer {
     }
 
     /// Looks once, and starts what there is room for: what waits to be kept still has its places.
-    async fn turn(
-        &self,
-        tries: &mut JoinSet<EventTry>,
-        waiting: usize,
-    ) -> Result<(), Unavailable> {
+    async fn turn(&self, tries: &mut JoinSet<EventTry>, waiting: usize) -> Result<(), Unavailable> {
         let Outbox { has_events, next_due_at, now } = self.deliveries.outbox().await?;
         let overdue = next_due_at.map_or(Duration::ZERO, |at| now.since(at));
         gauge!(OLDEST_DUE).set(overdue.as_secs_f64());

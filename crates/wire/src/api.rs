@@ -22,8 +22,8 @@ use time::macros::format_description;
 
 pub use self::account::AccountView;
 pub use self::book::{
-    BalanceView, CountsView, LedgerEntryView, MismatchView, StatementView,
-    UsageApiKey, UsageView, UsageWallet, VerificationView,
+    BalanceView, CountsView, LedgerEntryView, MismatchView, StatementView, UsageApiKey, UsageView,
+    UsageWallet, VerificationView,
 };
 pub use self::model::{ModelListView, ModelView, PriceView};
 pub use self::operation::{NotJson, OperationResult, OperationView};

@@ -185,7 +185,9 @@ fn measure(plan: &Plan) -> Report {
         };
         let stand = TestBed::build(&ground, &scenario, stored);
         report.lines.extend(match scenario.kind {
-            ScenarioKind::Fresh | ScenarioKind::Unindexed => rounds(plan, &stand, &scenario, LoadSpec::default()),
+            ScenarioKind::Fresh | ScenarioKind::Unindexed => {
+                rounds(plan, &stand, &scenario, LoadSpec::default())
+            }
             ScenarioKind::Replay => {
                 let key = Some(stand.finished_key());
                 rounds(plan, &stand, &scenario, LoadSpec { key, ..LoadSpec::default() })

@@ -168,9 +168,7 @@ impl Scenario {
     pub(crate) fn fits(&self, engine: Engine) -> bool {
         match engine {
             Engine::Sqlite => self.wallets == 1 && self.nodes == 1,
-            Engine::Postgres => {
-                !matches!(self.kind, ScenarioKind::Purge | ScenarioKind::Unindexed)
-            }
+            Engine::Postgres => !matches!(self.kind, ScenarioKind::Purge | ScenarioKind::Unindexed),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Webhooks over the API: what is told once, what is judged, and who sees what.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use holdfast_domain::Endpoints;

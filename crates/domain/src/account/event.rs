@@ -41,7 +41,8 @@ pub fn events(
         Action::SuspendWallet(_) => of_wallet(EventKind::WalletSuspended),
         Action::ResumeWallet(_) => of_wallet(EventKind::WalletResumed),
         Action::CloseWallet(_) => {
-            let closed = facts.wallet.iter().map(|it| wallet_event(command, EventKind::WalletClosed, it));
+            let closed =
+                facts.wallet.iter().map(|it| wallet_event(command, EventKind::WalletClosed, it));
             let revoked = EventKind::ApiKeyRevoked;
             let revoked = facts.api_keys.iter().map(|it| api_key_event(command, revoked, it));
             closed.chain(revoked).collect()

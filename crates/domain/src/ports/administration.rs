@@ -56,11 +56,7 @@ pub trait Administration: Send + Sync {
     /// True where a request key of this actor is bound, to whatever request. Whoever judges by more
     /// than the book, such as by the names of hosts, asks this first: what was done is answered again,
     /// whatever has changed since. The command is judged by its binding all the same.
-    async fn is_request_bound(
-        &self,
-        actor: ActorId,
-        key: CommandKey,
-    ) -> Result<bool, Unavailable>;
+    async fn is_request_bound(&self, actor: ActorId, key: CommandKey) -> Result<bool, Unavailable>;
 
     /// Looks an admin credential up.
     async fn admin_credential(

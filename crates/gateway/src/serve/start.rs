@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use holdfast_accounts::{
-    Accounts, AccountsError, KeyOrder, Name, NewWallet, Outcome, PostingOrder, PostingRecord, Principal,
-    Reference, Request,
+    Accounts, AccountsError, KeyOrder, Name, NewWallet, Outcome, PostingOrder, PostingRecord,
+    Principal, Reference, Request,
 };
 use holdfast_domain::account::PostingDetails;
 use holdfast_domain::credential::{Bearer, Grant};

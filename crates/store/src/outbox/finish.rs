@@ -122,10 +122,7 @@ fn follow(
     let history = if of.is_test {
         DeliveryHistory { tries_failed: u32::MAX, dead_in_a_row: 0 }
     } else {
-        DeliveryHistory {
-            tries_failed: of.tries_failed,
-            dead_in_a_row: of.webhook.dead_in_a_row,
-        }
+        DeliveryHistory { tries_failed: of.tries_failed, dead_in_a_row: of.webhook.dead_in_a_row }
     };
     let next = follow_up(result, history, random);
     let (state, next_at) = match next {

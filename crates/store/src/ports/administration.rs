@@ -38,11 +38,7 @@ impl Administration for Store {
         offer(self, command, secret, Mode::Rehearse).await
     }
 
-    async fn is_request_bound(
-        &self,
-        actor: ActorId,
-        key: CommandKey,
-    ) -> Result<bool, Unavailable> {
+    async fn is_request_bound(&self, actor: ActorId, key: CommandKey) -> Result<bool, Unavailable> {
         let binds = [actor.to_string().into(), blob(key.to_bytes())];
         let rows = self.query(reads::REQUEST, binds).await?;
         Ok(!rows.is_empty())

@@ -44,7 +44,7 @@ struct State {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the store does not work")]
-struct Broken;
+struct StoreFailure;
 
 impl Rows {
     fn new(due: i64, failures: u32) -> Arc<Self> {
@@ -119,7 +119,7 @@ impl Deliveries for Rows {
         state.writes.push(finished.len());
         if state.failures > 0 {
             state.failures = state.failures.saturating_sub(1);
-            return Err(Unavailable(Box::new(Broken)));
+            return Err(Unavailable(Box::new(StoreFailure)));
         }
         for FinishedTry { delivery: DeliveryNumber(number), result, .. } in finished {
             assert_eq!(*result, TryResult::UrlRefused);
@@ -138,10 +138,8 @@ impl Deliveries for Rows {
 }
 
 async fn run(rows: &Arc<Rows>, end: impl Future<Output = ()>) {
-    let owner = Node {
-        name: NodeName::try_from("one").unwrap(),
-        incarnation: Incarnation::from_u128(1),
-    };
+    let owner =
+        Node { name: NodeName::try_from("one").unwrap(), incarnation: Incarnation::from_u128(1) };
     let deliverer = Deliverer {
         deliveries: Arc::<Rows>::clone(rows),
         sender: Arc::new(sender()),

@@ -19,8 +19,8 @@ use holdfast_domain::{
 };
 use holdfast_wire::api::{
     self, BalanceView, CountsView, LedgerEntryView, MismatchView, ModelListView, ModelView,
-    OperationResult, OperationView, StatementView, UsageApiKey, UsageView,
-    UsageWallet, VerificationView, rfc3339,
+    OperationResult, OperationView, StatementView, UsageApiKey, UsageView, UsageWallet,
+    VerificationView, rfc3339,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
