@@ -52,7 +52,7 @@ usage: cargo xtask <command>
         [--log LEVEL] [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
                       1, 32, 256, slow, replay, overload, streams, chunks, readers,
-                      and purge, which is measured only where it is named
+                      and purge and unindexed, which are measured only where they are named
   bench --database postgres [...]
                       measure it on a PostgreSQL server of its own, beside a plain loop of
                       transactions; the names are also 32-wallets, 256-wallets, nodes,

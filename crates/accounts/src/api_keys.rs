@@ -24,7 +24,8 @@ use holdfast_domain::{ApiKeyId, CredentialId, Timestamp, WalletId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, ExternalId, Name, Outcome, Principal, Reference, Request, ThingKind,
+    Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
+    ThingKind,
 };
 
 /// An API key to be issued.
@@ -149,23 +150,19 @@ impl Accounts {
         Ok(ApiKeyRecord { api_key, counters })
     }
 
-    /// Edits an API key. `expected` is the number of edits that the sender has seen.
+    /// Edits an API key.
     ///
     /// # Errors
     ///
     /// An [`AccountsError`].
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "who, by which request, on what, and what: four things"
-    )]
     pub async fn edit_api_key(
         &self,
         principal: &Principal,
         request: &Request,
         reference: &Reference,
-        patch: ApiKeyPatch,
-        expected: Option<u32>,
+        edit: Edit<ApiKeyPatch>,
     ) -> Result<Outcome<ApiKey>, AccountsError> {
+        let Edit { patch, expected } = edit;
         principal.authorize(UseCase::ApiKeyUpdate)?;
         let found = self.reachable_api_key(principal, reference, None).await?;
         let (api_key, wallet) = (found.id, found.wallet);

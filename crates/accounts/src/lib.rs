@@ -62,7 +62,7 @@ pub use self::authentication::AuthenticationError;
 pub use self::error::{AccountsError, ThingKind};
 pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;
-pub use self::postings::PostingRecord;
+pub use self::postings::{PostingOrder, PostingRecord};
 pub use self::principal::Principal;
 pub use self::reports::{StatementPage, UsageReport};
 pub use self::table::{Door, TABLE};
@@ -70,7 +70,7 @@ pub use self::text::{
     BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
 };
 pub use self::wallets::NewWallet;
-pub use self::webhooks::{EditedWebhook, NewWebhook, SecretText, ToldWebhook};
+pub use self::webhooks::{NewWebhook, SecretText, ToldWebhook};
 
 /// The ports that the use cases work through: one store has them all.
 pub trait Book:
@@ -137,6 +137,15 @@ impl Request {
         }
         Self { key, digest: *hasher.finalize().as_bytes(), reason, dry_run: false }
     }
+}
+
+/// Edit of a thing, and the number of edits of it that its sender has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit<P> {
+    /// The members that change.
+    pub patch: P,
+    /// Number of edits; `None` where the sender does not care.
+    pub expected: Option<u32>,
 }
 
 /// Outcome of a change: the thing as it stands now.

@@ -19,28 +19,33 @@ pub struct PostingRecord {
     pub wallet: WalletRecord,
 }
 
+/// A posting to be made: its amount, and what it says beside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostingOrder {
+    /// Amount; of an adjustment it may be less than nothing.
+    pub amount: Micros,
+    /// Reference and note.
+    pub details: PostingDetails,
+}
+
 impl Accounts {
     /// Adds funds.
     ///
     /// # Errors
     ///
     /// An [`AccountsError`].
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "who, by which request, on what, and what: four things"
-    )]
     pub async fn deposit(
         &self,
         principal: &Principal,
         request: &Request,
         wallet: &Reference,
-        amount: Micros,
-        details: PostingDetails,
+        order: PostingOrder,
     ) -> Result<Outcome<PostingRecord>, AccountsError> {
         principal.authorize(UseCase::PostingDeposit)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
-        let posting = posting(request, wallet.wallet.id, PostingKind::Deposit, amount)?;
-        self.post(principal, request, NewPosting { posting, details, allowance: None }).await
+        let posting = posting(request, wallet.wallet.id, PostingKind::Deposit, order.amount)?;
+        let new = NewPosting { posting, details: order.details, allowance: None };
+        self.post(principal, request, new).await
     }
 
     /// Gives to or takes from what is available, for a reason.
@@ -48,25 +53,21 @@ impl Accounts {
     /// # Errors
     ///
     /// An [`AccountsError`].
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "who, by which request, on what, and what: four things"
-    )]
     pub async fn adjust(
         &self,
         principal: &Principal,
         request: &Request,
         wallet: &Reference,
-        amount: Micros,
-        details: PostingDetails,
+        order: PostingOrder,
     ) -> Result<Outcome<PostingRecord>, AccountsError> {
         principal.authorize(UseCase::PostingAdjust)?;
         Self::want_reason(UseCase::PostingAdjust, request)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
         let reason = request.reason.as_ref().map_or("", Reason::as_str).to_owned();
         let kind = PostingKind::Adjustment(reason);
-        let posting = posting(request, wallet.wallet.id, kind, amount)?;
-        self.post(principal, request, NewPosting { posting, details, allowance: None }).await
+        let posting = posting(request, wallet.wallet.id, kind, order.amount)?;
+        let new = NewPosting { posting, details: order.details, allowance: None };
+        self.post(principal, request, new).await
     }
 
     /// Gives back a part of what an operation was charged, to the wallet that paid.
@@ -74,29 +75,25 @@ impl Accounts {
     /// # Errors
     ///
     /// An [`AccountsError`].
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "who, by which request, on what, and what: four things"
-    )]
     pub async fn refund(
         &self,
         principal: &Principal,
         request: &Request,
         operation: OperationId,
-        amount: Micros,
-        details: PostingDetails,
+        order: PostingOrder,
     ) -> Result<Outcome<PostingRecord>, AccountsError> {
         principal.authorize(UseCase::PostingRefund)?;
         let missing = || AccountsError::NotFound(ThingKind::Operation);
         let found = self.book.load(operation).await?.operation.ok_or_else(missing)?;
         principal.reach(found.wallet, ThingKind::Operation)?;
-        let posting = posting(request, found.wallet, PostingKind::Refund(operation), amount)?;
+        let posting = posting(request, found.wallet, PostingKind::Refund(operation), order.amount)?;
         // Judged with the command, unset ones too: a repetition is answered whatever was set since.
         let allowance = (principal.role == Role::Support).then(|| {
             let allowances = &self.support_refunds;
             allowances.get(&found.price.currency).copied().unwrap_or(Micros::ZERO)
         });
-        self.post(principal, request, NewPosting { posting, details, allowance }).await
+        let new = NewPosting { posting, details: order.details, allowance };
+        self.post(principal, request, new).await
     }
 
     /// The posting of this id.

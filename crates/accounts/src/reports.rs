@@ -10,12 +10,12 @@
 use holdfast_domain::Timestamp;
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::listing::{PageCursor, PageRequest, Period};
-use holdfast_domain::report::{GroupBy, Statement, UsageQuery, UsageRow};
+use holdfast_domain::report::{GroupBy, Statement, UsageError, UsageQuery, UsageRow};
 
 use crate::{Accounts, AccountsError, Principal, Reference};
 
 /// Most rows of a report of usage.
-const ROWS_MAX: usize = 20_000;
+const ROWS_MAX: u32 = 20_000;
 /// Most entries that are read for one page of a statement.
 const ENTRIES_MAX: u32 = 20_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -60,23 +60,23 @@ impl Accounts {
             return Err(AccountsError::Invalid { field, message });
         }
         refuse_parts_of_hours(query.period)?;
-        let mut query = query;
+        let mut query = UsageQuery { rows_max: Some(ROWS_MAX), ..query };
         match (principal.only_wallet(), query.filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
                 return Ok(UsageReport { rows: Vec::new(), shows_costs });
             }
             (own, asked) => query.filter.wallet = own.or(asked),
         }
-        let rows = self.book.usage(query).await?;
-        if rows.len() > ROWS_MAX {
-            return Err(AccountsError::Invalid {
+        let rows = self.book.usage(query).await.map_err(|error| match error {
+            UsageError::TooManyRows(most) => AccountsError::Invalid {
                 field: "by",
                 message: format!(
-                    "the report has more than {ROWS_MAX} rows: ask for a shorter period, longer \
-                     intervals or fewer groups"
+                    "the report has more than {most} rows: ask for a shorter period, longer \
+                     intervals, fewer groups, or one wallet, API key or model"
                 ),
-            });
-        }
+            },
+            UsageError::Unavailable(error) => error.into(),
+        })?;
         Ok(UsageReport { rows, shows_costs })
     }
 

@@ -15,7 +15,8 @@ use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, ExternalId, Name, Outcome, Principal, Reference, Request, ThingKind,
+    Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
+    ThingKind,
 };
 
 /// A wallet to be made.
@@ -115,25 +116,23 @@ impl Accounts {
         }
     }
 
-    /// Edits a wallet. `expected` is the number of edits that the sender has seen.
+    /// Edits a wallet.
     ///
     /// # Errors
     ///
     /// An [`AccountsError`].
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "who, by which request, on what, and what: four things"
-    )]
     pub async fn edit_wallet(
         &self,
         principal: &Principal,
         request: &Request,
         reference: &Reference,
-        patch: WalletPatch,
-        expected: Option<u32>,
+        edit: Edit<WalletPatch>,
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
-        let edit = |wallet| AccountAction::EditWallet { wallet, patch, expected };
-        self.change_wallet(principal, request, reference, UseCase::WalletUpdate, edit).await
+        principal.authorize(UseCase::WalletUpdate)?;
+        let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
+        let Edit { patch, expected } = edit;
+        let action = AccountAction::EditWallet { wallet, patch, expected };
+        self.change_wallet(principal, request, action).await
     }
 
     /// Stops new runs of a wallet; a reason is wanted.
@@ -147,8 +146,10 @@ impl Accounts {
         request: &Request,
         reference: &Reference,
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
-        let suspend = AccountAction::SuspendWallet;
-        self.change_wallet(principal, request, reference, UseCase::WalletSuspend, suspend).await
+        principal.authorize(UseCase::WalletSuspend)?;
+        Self::want_reason(UseCase::WalletSuspend, request)?;
+        let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
+        self.change_wallet(principal, request, AccountAction::SuspendWallet(wallet)).await
     }
 
     /// Lets new runs of a wallet in.
@@ -162,8 +163,9 @@ impl Accounts {
         request: &Request,
         reference: &Reference,
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
-        let resume = AccountAction::ResumeWallet;
-        self.change_wallet(principal, request, reference, UseCase::WalletResume, resume).await
+        principal.authorize(UseCase::WalletResume)?;
+        let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
+        self.change_wallet(principal, request, AccountAction::ResumeWallet(wallet)).await
     }
 
     /// Closes an empty wallet for good, and revokes its API keys with it.
@@ -177,28 +179,18 @@ impl Accounts {
         request: &Request,
         reference: &Reference,
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
-        let close = AccountAction::CloseWallet;
-        self.change_wallet(principal, request, reference, UseCase::WalletClose, close).await
+        principal.authorize(UseCase::WalletClose)?;
+        let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
+        self.change_wallet(principal, request, AccountAction::CloseWallet(wallet)).await
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "who, by which request, on what, and what: four things"
-    )]
     async fn change_wallet(
         &self,
         principal: &Principal,
         request: &Request,
-        reference: &Reference,
-        use_case: UseCase,
-        action: impl FnOnce(WalletId) -> AccountAction,
+        action: AccountAction,
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
-        principal.authorize(use_case)?;
-        if use_case == UseCase::WalletSuspend {
-            Self::want_reason(use_case, request)?;
-        }
-        let found = self.reachable_wallet(principal, reference).await?;
-        let done = self.change(principal, request, action(found.wallet.id)).await?;
+        let done = self.change(principal, request, action).await?;
         self.changed_wallet(&done.things, done.replayed).await
     }
 

@@ -4,8 +4,15 @@
 //! the operator's alone, and does not exist for a holder. Whoever is a holder makes webhooks of the own
 //! wallet.
 //!
-//! An address is judged three times: here as it is made or changed, by its text and by what its name
-//! has now; and at each try again, because a name may get other addresses.
+//! ```text
+//! role, reach (404) ─▶ request key bound? ─▶ address (400) ─▶ command: request key, then the book
+//!                            └─ yes ────────────────────────────▲
+//! ```
+//!
+//! An address is judged here as it is made or changed, by its text and by what its name has now, and
+//! at each try again, because a name may get other addresses. That comes after the reach, so that a
+//! webhook out of reach is answered as one that is not there, whatever the address; and after the
+//! request key, so that a late repetition is answered whatever has become of the address.
 //!
 //! A secret is told by the answer that makes it, and never by another one.
 
@@ -29,7 +36,7 @@ use holdfast_domain::{Endpoints, EventId, Timestamp, WalletId, WebhookId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, Description, Outcome, Principal, Reference, Request, ThingKind,
+    Accounts, AccountsError, Description, Edit, Outcome, Principal, Reference, Request, ThingKind,
 };
 
 /// A webhook to be made.
@@ -43,15 +50,6 @@ pub struct NewWebhook {
     pub kinds: Option<BTreeSet<EventKind>>,
     /// Text for people.
     pub description: Option<Description>,
-}
-
-/// An edit of a webhook, and the number of edits that its sender has seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EditedWebhook {
-    /// The edit.
-    pub patch: WebhookPatch,
-    /// Number of edits; `None` where the sender does not care.
-    pub expected: Option<u32>,
 }
 
 /// A webhook, and its secret where this very request made that.
@@ -119,7 +117,7 @@ impl Accounts {
             Some(wallet) => Some(self.reachable_wallet(principal, wallet).await?.wallet.id),
             None => principal.only_wallet(),
         };
-        self.judge_url(&new.url).await?;
+        self.judge_unless_done(principal, request, &new.url).await?;
         let record = WebhookRecord {
             id: WebhookId::from(Uuid::now_v7()),
             wallet,
@@ -184,14 +182,14 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: WebhookId,
-        edit: EditedWebhook,
+        edit: Edit<WebhookPatch>,
     ) -> Result<Outcome<WebhookRecord>, AccountsError> {
-        let EditedWebhook { patch, expected } = edit;
+        let Edit { patch, expected } = edit;
         principal.authorize(UseCase::WebhookUpdate)?;
         if let Some(url) = &patch.url {
             // Whoever does not reach the webhook has no name looked up for them either.
             self.reachable_webhook(principal, id).await?;
-            self.judge_url(url).await?;
+            self.judge_unless_done(principal, request, url).await?;
         }
         let action = WebhookAction::Edit { webhook: id, patch, expected };
         self.change_webhook(principal, request, action).await
@@ -355,6 +353,20 @@ impl Accounts {
             (None, Reach::Wallet(_)) => return Err(missing()),
         }
         Ok(found)
+    }
+
+    /// Judges an address, unless the request key is bound: what was done is answered again, whatever
+    /// its name has become since and whatever is listed now.
+    async fn judge_unless_done(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        url: &str,
+    ) -> Result<(), AccountsError> {
+        if self.book.is_request_bound(principal.actor, request.key).await? {
+            return Ok(());
+        }
+        self.judge_url(url).await
     }
 
     async fn judge_url(&self, url: &str) -> Result<(), AccountsError> {

@@ -18,7 +18,6 @@ use utoipa_axum::routes;
 use crate::description::{self, DESCRIPTION_PATH, PREFIX};
 use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
-use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
 use crate::{
     admin_keys, api_keys, audit, events, jobs, offers, operations, postings, statement, usage,
@@ -35,7 +34,7 @@ impl AdminApi {
     /// The API over these use cases.
     #[must_use]
     pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
-        let gate = Gate { accounts, options, in_flight: InFlight::default() };
+        let gate = Gate::new(accounts, options);
         let (router, document) = endpoints().split_for_parts();
         let document = description::render(document);
         let router = router

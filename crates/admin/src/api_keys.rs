@@ -11,7 +11,7 @@ mod body;
 mod view;
 
 use axum::extract::State;
-use holdfast_accounts::{IssuedApiKey, KeyOrder, Name, Outcome, Reference};
+use holdfast_accounts::{Edit, IssuedApiKey, KeyOrder, Name, Outcome, Reference};
 use holdfast_domain::WalletId;
 use holdfast_domain::account::ApiKeyPatch;
 use holdfast_domain::credential::ApiKey;
@@ -164,7 +164,8 @@ pub(crate) async fn update(
     let ends_at = gate.edited_end(body.ends_at, body.ends_in_seconds).await?;
     let patch = ApiKeyPatch { ends_at, ..body.patch()? };
     let id = Reference::Id(id);
-    let changed = gate.accounts.edit_api_key(&principal, &request, &id, patch, expected).await?;
+    let edit = Edit { patch, expected };
+    let changed = gate.accounts.edit_api_key(&principal, &request, &id, edit).await?;
     Ok(changed_key(changed))
 }
 

@@ -29,12 +29,17 @@ use crate::in_flight::{InFlight, Place};
 use crate::options::AdminOptions;
 use crate::request::Caller;
 
+/// Remedy of whoever asks for a second report.
+const REPORT_RUNS: &str = "This admin key has a report on the way, and has one at once. Wait for its \
+    answer, then send the same request again.";
+
 /// State of the gate, and of every handler.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
     pub(crate) accounts: Accounts,
     pub(crate) options: AdminOptions,
-    pub(crate) in_flight: InFlight,
+    in_flight: InFlight,
+    reports: InFlight,
 }
 
 /// Network address of the client, behind whatever proxies are believed.
@@ -82,6 +87,18 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
 type GateRefusal = (Option<ActorId>, Problem);
 
 impl Gate {
+    /// A gate that nobody has passed yet.
+    pub(crate) fn new(accounts: Accounts, options: AdminOptions) -> Self {
+        let (in_flight, reports) = (InFlight::of_requests(), InFlight::of_reports());
+        Self { accounts, options, in_flight, reports }
+    }
+
+    /// A place for a report, until it is dropped: few are read at once, for all keys together.
+    pub(crate) fn begin_report(&self, principal: &Principal) -> Result<Place, Problem> {
+        let place = self.reports.enter(principal.actor);
+        place.ok_or_else(|| Problem::told(Code::TooManyRequests, REPORT_RUNS))
+    }
+
     async fn admit(
         &self,
         (method, endpoint): (&Method, &str),

@@ -1,4 +1,5 @@
-//! Requests on the way, counted by admin key: one key cannot take all connections' worth of work.
+//! Requests on the way, counted by admin key: one key cannot take all connections' worth of work, nor
+//! all readers of reports.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,10 +9,15 @@ use holdfast_domain::account::ActorId;
 
 /// Requests at once of one admin key.
 const REQUESTS_MAX: u32 = 16;
+/// Reports at once of one admin key. The database has two readers for them.
+const REPORTS_MAX: u32 = 1;
 
 /// Counter of requests by whoever sends them. Who has none on the way has no entry.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct InFlight(Arc<Mutex<HashMap<ActorId, u32>>>);
+#[derive(Debug, Clone)]
+pub(crate) struct InFlight {
+    counts: Arc<Mutex<HashMap<ActorId, u32>>>,
+    most: u32,
+}
 
 /// Place of one request; dropping it gives it back.
 #[derive(Debug)]
@@ -21,11 +27,21 @@ pub(crate) struct Place {
 }
 
 impl InFlight {
+    /// Counter of requests of every kind.
+    pub(crate) fn of_requests() -> Self {
+        Self { counts: Arc::default(), most: REQUESTS_MAX }
+    }
+
+    /// Counter of reports alone.
+    pub(crate) fn of_reports() -> Self {
+        Self { counts: Arc::default(), most: REPORTS_MAX }
+    }
+
     /// A place, unless the actor has as many as it may.
     pub(crate) fn enter(&self, actor: ActorId) -> Option<Place> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(actor).or_insert(0);
-        if *count >= REQUESTS_MAX {
+        if *count >= self.most {
             return None;
         }
         *count = count.saturating_add(1);
@@ -35,7 +51,7 @@ impl InFlight {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = counts.entry(self.actor) {
             *count.get_mut() = count.get().saturating_sub(1);
             if *count.get() == 0 {
@@ -53,13 +69,13 @@ mod tests {
 
     #[test]
     fn sixteen_requests_of_one_key_are_on_the_way_and_no_more() {
-        let in_flight = InFlight::default();
+        let in_flight = InFlight::of_requests();
         let [one, other] = [1, 2].map(|id| ActorId::AdminKey(AdminKeyId::from_u128(id)));
         let places: Vec<_> = (0..16).map(|_| in_flight.enter(one).unwrap()).collect();
         assert!(in_flight.enter(one).is_none());
         assert!(in_flight.enter(other).is_some(), "another key has its own");
         drop(places);
-        assert!(in_flight.0.lock().unwrap().is_empty());
+        assert!(in_flight.counts.lock().unwrap().is_empty());
         assert!(in_flight.enter(one).is_some());
     }
 }

@@ -22,7 +22,6 @@ use http::{Request, Response};
 use crate::api::{endpoints, whole};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::in_flight::InFlight;
 use crate::options::AdminOptions;
 use crate::request::Caller;
 
@@ -37,7 +36,7 @@ impl LocalApi {
     #[must_use]
     pub fn new(accounts: Accounts) -> Self {
         let options = AdminOptions::nowhere();
-        let gate = Gate { accounts, options, in_flight: InFlight::default() };
+        let gate = Gate::new(accounts, options);
         let (router, _description) = endpoints().split_for_parts();
         let router = router.fallback(async || Problem::new(Code::NotFound)).with_state(gate);
         Self { router }

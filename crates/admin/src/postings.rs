@@ -9,7 +9,7 @@
 
 use axum::extract::State;
 use holdfast_accounts::{
-    ExternalId, Note, Outcome, PostingRecord, Principal, Reference, Request, Source,
+    ExternalId, Note, Outcome, PostingOrder, PostingRecord, Principal, Reference, Request, Source,
 };
 use holdfast_domain::account::{DepositReference, PostingDetails};
 use holdfast_domain::ledger::PostingKind;
@@ -235,8 +235,8 @@ pub(crate) async fn deposit(
     };
     let details = details(Some(reference), &request, body.note.as_deref())?;
     let wallet = wallet(&body.wallet_id)?;
-    let micros = Micros::new(body.amount_micros);
-    let made = gate.accounts.deposit(&principal, &request, &wallet, micros, details).await?;
+    let order = PostingOrder { amount: Micros::new(body.amount_micros), details };
+    let made = gate.accounts.deposit(&principal, &request, &wallet, order).await?;
     Ok(posted(&request, made))
 }
 
@@ -258,8 +258,8 @@ pub(crate) async fn adjust(
     // Its reason is part of the posting, and not beside it.
     let details = PostingDetails { reason: None, ..details(None, &request, body.note.as_deref())? };
     let wallet = wallet(&body.wallet_id)?;
-    let micros = Micros::new(body.amount_micros);
-    let made = gate.accounts.adjust(&principal, &request, &wallet, micros, details).await?;
+    let order = PostingOrder { amount: Micros::new(body.amount_micros), details };
+    let made = gate.accounts.adjust(&principal, &request, &wallet, order).await?;
     Ok(posted(&request, made))
 }
 
@@ -280,8 +280,8 @@ pub(crate) async fn refund(
 ) -> Result<Answer<ChangeOutcome<PostingView>>> {
     let details = details(None, &request, body.note.as_deref())?;
     let operation: OperationId = parse("operation_id", &body.operation_id)?;
-    let micros = Micros::new(body.amount_micros);
-    let made = gate.accounts.refund(&principal, &request, operation, micros, details).await?;
+    let order = PostingOrder { amount: Micros::new(body.amount_micros), details };
+    let made = gate.accounts.refund(&principal, &request, operation, order).await?;
     Ok(posted(&request, made))
 }
 

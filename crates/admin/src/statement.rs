@@ -174,6 +174,7 @@ pub(crate) async fn show(
         }
     };
     let wallet = Reference::Id(id);
+    let _place = gate.begin_report(&principal)?;
     let read = gate.accounts.statement(&principal, &wallet, period, page).await?;
     let StatementPage { wallet, statement, next } = read;
     let currency = wallet.wallet.currency;

@@ -214,7 +214,8 @@ pub(crate) async fn usage(
         route: params.route,
     };
     let [from, to] = [params.from, params.to].map(|bound| bound.map(|Moment(at)| at));
-    let query = UsageQuery { by, filter, period: Period { from, to } };
+    let query = UsageQuery { by, filter, period: Period { from, to }, rows_max: None };
+    let _place = gate.begin_report(&principal)?;
     let UsageReport { rows, shows_costs } = gate.accounts.usage(&principal, query).await?;
     Ok(match accepts.format(params.format) {
         ReportFormat::Json => {

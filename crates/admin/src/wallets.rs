@@ -7,7 +7,7 @@
 //! Closing is for good, so it can be rehearsed (`dry_run`). Nothing here touches a balance.
 
 use axum::extract::State;
-use holdfast_accounts::{Name, NewWallet, Outcome, Reference};
+use holdfast_accounts::{Edit, Name, NewWallet, Outcome, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::account::{WalletPatch, WalletRecord};
 use holdfast_domain::listing::WalletFilter;
@@ -282,7 +282,8 @@ pub(crate) async fn update(
         key_spend: edited_spend(KEY_SPEND, body.key_spend_micros, body.key_spend_window)?,
     };
     let id = Reference::Id(id);
-    let changed = gate.accounts.edit_wallet(&principal, &request, &id, patch, expected).await?;
+    let edit = Edit { patch, expected };
+    let changed = gate.accounts.edit_wallet(&principal, &request, &id, edit).await?;
     Ok(changed_wallet(changed))
 }
 

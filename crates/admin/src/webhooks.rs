@@ -9,7 +9,7 @@
 mod view;
 
 use axum::extract::{FromRequestParts, RawPathParams, State};
-use holdfast_accounts::{EditedWebhook, NewWebhook, Outcome, Principal, Reference};
+use holdfast_accounts::{Edit, NewWebhook, Outcome, Principal, Reference};
 use holdfast_domain::account::{WebhookPatch, WebhookRecord};
 use holdfast_domain::event::EventKind;
 use holdfast_domain::private::Private;
@@ -206,7 +206,7 @@ pub(crate) async fn update(
     let kinds = body.kinds.map(|it| it.as_deref().map(kinds).transpose()).transpose()?;
     let description = body.description.map(|it| description(it.as_deref())).transpose()?;
     let patch = WebhookPatch { url: body.url.map(Private), kinds, description };
-    let edit = EditedWebhook { patch, expected };
+    let edit = Edit { patch, expected };
     let changed =
         gate.accounts.edit_webhook(&principal, &request, WebhookId::from(id), edit).await?;
     Ok(changed_webhook(&principal, changed))

@@ -294,7 +294,9 @@ pub trait ApiKeys: Send + Sync {
     /// Looks a credential up. A known one may be cached for a few seconds; an unknown one may not.
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable>;
 
-    /// Stores a new API key with its first credential.
+    /// Stores a new API key with its first credential. This, [`ApiKeys::rotate`] and
+    /// [`ApiKeys::revoke`] leave no row in the trail and tell no event, and are for embedders: people
+    /// and programs that administer go through [`Administration`].
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError>;
 
     /// Adds a credential to an API key that is in force, and ends its other ones `grace` from now: one
@@ -342,7 +344,8 @@ pub enum LedgerSource {
 /// Keeps wallets. Their balances move through [`Journal::commit`] alone.
 #[async_trait]
 pub trait Wallets: Send + Sync {
-    /// Creates an empty wallet.
+    /// Creates an empty wallet. It leaves no row in the trail and tells no event, and is for embedders:
+    /// people and programs that administer go through [`Administration`].
     async fn create(
         &self,
         id: WalletId,

@@ -78,12 +78,25 @@ pub struct ModelUsage {
     pub refunded: Micros,
 }
 
+/// Failure of a report of usage.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    /// The report has more rows than it may have. No part of it is told: a sum over some of the rows
+    /// would pass for the whole.
+    #[error("the report has more than {0} rows")]
+    TooManyRows(u32),
+    /// It could not be read.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
 /// Reads reports for operators, each of one moment.
 #[async_trait]
 pub trait Reports: Send + Sync {
     /// Usage that finished in a period, summed for each group and currency, sorted by both. A sum that
-    /// does not fit into 64 bits is `Unavailable`.
-    async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, Unavailable>;
+    /// does not fit into 64 bits is `Unavailable`. No more rows are read than the report may have and
+    /// one.
+    async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, UsageError>;
 
     /// The statement of a wallet over a period, with at most its last `limit` entries. A wallet that
     /// is not there has one of nothing.

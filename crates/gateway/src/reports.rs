@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use holdfast_domain::listing::Period;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::report::{
-    Group, GroupBy, Grouping, HolderReports, ModelUsage, Reports as _, UsageFilter, UsageInterval,
-    UsageQuery, UsageRequest, UsageRow, UsageScope,
+    Group, GroupBy, Grouping, HolderReports, ModelUsage, Reports as _, UsageError, UsageFilter,
+    UsageInterval, UsageQuery, UsageRequest, UsageRow, UsageScope,
 };
 use holdfast_store::Store;
 use tokio::time::timeout;
@@ -46,9 +46,13 @@ impl HolderReports for StoreReports {
         let by = by.ok_or_else(|| Unavailable(Box::new(ReportError::OneKey)))?;
         let filter = UsageFilter { wallet, api_key, ..UsageFilter::default() };
         let period = Period { from: Some(from), to: Some(to) };
-        let reading = self.0.usage(UsageQuery { by, filter, period });
+        let reading = self.0.usage(UsageQuery { by, filter, period, rows_max: None });
         let late = |elapsed| Unavailable(Box::new(ReportError::TimedOut(elapsed)));
-        let rows = timeout(PATIENCE, reading).await.map_err(late)??;
+        let rows = timeout(PATIENCE, reading).await.map_err(late)?;
+        let rows = rows.map_err(|error| match error {
+            UsageError::Unavailable(error) => error,
+            error @ UsageError::TooManyRows(_) => Unavailable(Box::new(error)),
+        })?;
         Ok(rows.into_iter().filter_map(model_usage).collect())
     }
 }

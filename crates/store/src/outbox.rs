@@ -5,8 +5,8 @@
 //! fan-out   events that were not fanned out ─▶ a delivery for each webhook that wants them
 //! lease     deliveries that are due ─▶ this process's, until the lease ends; dead where their webhook
 //!           is disabled
-//! finish    a leased delivery + the result of its try ─▶ domain::follow_up ─▶ its next state, and
-//!           perhaps a disabled webhook with the event that tells it
+//! finish    leased deliveries + the results of their tries ─▶ domain::follow_up ─▶ their next state,
+//!           and perhaps a disabled webhook with the event that tells it (`outbox::finish`)
 //! ```
 //!
 //! On a server several processes do this at once: rows that another one has locked are passed over,
@@ -16,17 +16,16 @@
 //! Statements are the same text for both databases where they can be; each database's own part only
 //! sends them ([`Exchange`]).
 
+pub(crate) mod finish;
+
 use std::time::Duration;
 
 use holdfast_domain::event::{EventKind, EventKinds};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::DueDelivery;
 use holdfast_domain::private::Private;
-use holdfast_domain::webhook::{
-    DeliveryHistory, DeliveryNumber, DeliveryRoom, DisableReason, FinishedTry, FollowUp,
-    WEBHOOK_DISABLED, follow_up,
-};
-use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
+use holdfast_domain::webhook::{DeliveryNumber, DeliveryRoom, WEBHOOK_DISABLED};
+use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
 use crate::dialect::{Dialect, blob};
@@ -201,129 +200,6 @@ fn due(cells: &mut Cells<'_>) -> Result<DueDelivery, BadRow> {
     })
 }
 
-/// A leased delivery with what its end is judged by.
-pub(crate) struct LeasedDelivery {
-    webhook: WebhookId,
-    wallet: Option<WalletId>,
-    is_disabled: bool,
-    is_test: bool,
-    history: DeliveryHistory,
-}
-
-fn leased(cells: &mut Cells<'_>) -> Result<LeasedDelivery, BadRow> {
-    let webhook = WebhookId::from_bytes(cells.bytes()?);
-    let wallet = cells.opt_bytes()?.map(WalletId::from_bytes);
-    let is_disabled = cells.opt_timestamp()?.is_some();
-    let is_test = cells.text()? == EventKind::WebhookTest.label();
-    let history = DeliveryHistory { tries_failed: cells.small()?, dead_in_a_row: cells.small()? };
-    Ok(LeasedDelivery { webhook, wallet, is_disabled, is_test, history })
-}
-
-/// Keeps the result of a try.
-pub(crate) fn finish(
-    dialect: Dialect,
-    owner: &Node,
-    finished: FinishedTry,
-) -> Exchange<LeasedDelivery, Option<FollowUp>> {
-    let Node { name, incarnation } = owner;
-    let DeliveryNumber(number) = finished.delivery;
-    let binds = [number.into(), name.as_str().into(), blob(incarnation.to_bytes())];
-    let read = move |_now| {
-        let sql = format!(
-            "SELECT h.id, h.wallet_id, h.disabled_at, e.kind, d.tries, h.dead_in_a_row
-             FROM deliveries AS d JOIN events AS e ON e.seq = d.event_seq
-             JOIN webhooks AS h ON h.id = d.webhook_id
-             WHERE d.seq = $1 AND d.owner = $2 AND d.incarnation = $3{}",
-            skip_locked(dialect, " FOR NO KEY UPDATE OF d, h")
-        );
-        dialect.statement(&sql, binds)
-    };
-    let judge = move |rows: Vec<LeasedDelivery>, now: Timestamp| match rows.into_iter().next() {
-        Some(delivery) => {
-            let (statements, next) = follow(dialect, finished, &delivery, now);
-            (statements, Some(next))
-        }
-        None => (Vec::new(), None),
-    };
-    Exchange { read: Box::new(read), row: leased, judge: Box::new(judge) }
-}
-
-/// Statements of what follows a try.
-fn follow(
-    dialect: Dialect,
-    FinishedTry { delivery: DeliveryNumber(number), result, random, event }: FinishedTry,
-    of: &LeasedDelivery,
-    now: Timestamp,
-) -> (Vec<Statement>, FollowUp) {
-    // A test has one try, and says nothing about the deliveries of a row.
-    let history = if of.is_test {
-        DeliveryHistory { tries_failed: u32::MAX, dead_in_a_row: 0 }
-    } else {
-        of.history
-    };
-    let next = follow_up(result, history, random);
-    let (state, next_at) = match next {
-        FollowUp::Delivered => ("delivered", None),
-        FollowUp::Retry(pause) => ("pending", Some(now.after(pause).as_micros())),
-        FollowUp::Dead | FollowUp::Disable(_) => ("dead", None),
-    };
-    let finished_at = next_at.is_none().then_some(now.as_micros());
-    let ended = dialect.statement(
-        "UPDATE deliveries SET state = $2, tries = tries + 1, next_at = $3, owner = NULL,
-         incarnation = NULL, last_result = $4, last_status = $5, finished_at = $6 WHERE seq = $1",
-        [
-            number.into(),
-            state.into(),
-            next_at.into(),
-            result.label().into(),
-            result.status().map(i64::from).into(),
-            finished_at.into(),
-        ],
-    );
-    let mut statements = vec![ended];
-    let webhook = || blob(of.webhook.to_bytes());
-    match next {
-        // Most deliveries are of webhooks without dead ones: their row is left alone.
-        FollowUp::Delivered if of.history.dead_in_a_row > 0 => {
-            let sql = "UPDATE webhooks SET dead_in_a_row = 0 WHERE id = $1";
-            statements.push(dialect.statement(sql, [webhook()]));
-        }
-        FollowUp::Dead if !of.is_test => {
-            let sql = "UPDATE webhooks SET dead_in_a_row = dead_in_a_row + 1 WHERE id = $1";
-            statements.push(dialect.statement(sql, [webhook()]));
-        }
-        // Of several tries at once one disables it, and one event tells that.
-        FollowUp::Disable(reason) if !of.is_disabled => {
-            statements.extend(disable(dialect, of, (event, reason), now));
-        }
-        FollowUp::Delivered | FollowUp::Retry(_) | FollowUp::Dead | FollowUp::Disable(_) => {}
-    }
-    (statements, next)
-}
-
-fn disable(
-    dialect: Dialect,
-    of: &LeasedDelivery,
-    (event, reason): (EventId, DisableReason),
-    now: Timestamp,
-) -> [Statement; 2] {
-    let update = "UPDATE webhooks SET disabled_at = $2, disabled_reason = $3, edited = edited + 1,
-        dead_in_a_row = dead_in_a_row + 1 WHERE id = $1";
-    let insert = "INSERT INTO events (id, kind, wallet_id, created_at, data)
-        VALUES ($1, $2, $3, $4, $5)";
-    let (id, reason) = (of.webhook, reason.label());
-    let data = format!(r#"{{"webhook_id":"{id}","reason":"{reason}"}}"#);
-    let told = [
-        blob(event.to_bytes()),
-        EventKind::WebhookDisabled.label().into(),
-        of.wallet.map(|id| id.to_bytes().to_vec()).into(),
-        now.as_micros().into(),
-        data.into(),
-    ];
-    let disabled = [blob(id.to_bytes()), now.as_micros().into(), reason.into()];
-    [dialect.statement(update, disabled), dialect.statement(insert, told)]
-}
-
 /// Gives back what an owner has leased and not finished.
 pub(crate) fn give_back(dialect: Dialect, owner: &Node) -> Exchange<i64, ()> {
     let Node { name, incarnation } = owner;
@@ -369,7 +245,7 @@ fn places(from: usize, count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::NodeName;
+    use holdfast_domain::{NodeName, WebhookId};
 
     use super::*;
     use crate::sqlite::plans::{ledger, plan};

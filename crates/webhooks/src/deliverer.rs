@@ -1,10 +1,14 @@
 //! The deliverer: looks into the outbox, fans events out, and sends what is due.
 //!
 //! ```text
-//! every LOOK, and at the end of each try:
-//!   outbox ─▶ fan_out, a batch at a time ─▶ lease what there is room for ─▶ a task for each try
-//!                                                                    try ─▶ finish_try
+//! every LOOK, and when tries have ended:
+//!   finish_tries ─▶ outbox ─▶ fan_out, a batch at a time ─▶ lease what there is room for ─▶ a task for
+//!        ▲                                                                                  each try
+//!        └─────────────────────── results, all that there are by then ◀────────────────────────┘
 //! ```
+//!
+//! One loop does all that is written, one write after the other: the writers of a database have more
+//! to do than webhooks, and 64 tries that end at once are one transaction for them (`results`).
 //!
 //! Every process has one, and they need no leader: of two that look at once each leases rows that the
 //! other one has not. A try has [`SenderOptions::TRY_TIME_MAX`](crate::SenderOptions::TRY_TIME_MAX),
@@ -24,17 +28,18 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{DueDelivery, Outbox, Unavailable};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
-use holdfast_domain::webhook::{Endpoint, FinishedTry, FollowUp, TryResult};
+use holdfast_domain::webhook::{Endpoint, FinishedTry, TryResult};
 use holdfast_domain::{Deliveries, EventId};
 use holdfast_wire::api::rfc3339;
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::origins::AllowedOrigins;
 use crate::permits::Permit;
+use crate::results::{BETWEEN_OFFERS, DELIVERIES, EventTry, TryResults};
 use crate::sender::{Delivery, Sender};
 
 /// Interval between two looks into the outbox.
@@ -46,12 +51,8 @@ const EVENTS_MAX: u32 = 100;
 const FAN_OUTS_MAX: u32 = 20;
 /// Time for tries that are under way when the process ends.
 const GRACE: Duration = Duration::from_secs(5);
-/// Offers of one result to a store that does not answer, and the pause between two.
-const OFFERS_MAX: u32 = 3;
-const BETWEEN_OFFERS: Duration = Duration::from_secs(1);
 
 const TRIES: &str = "holdfast_webhook_tries_total";
-const DELIVERIES: &str = "holdfast_webhook_deliveries_total";
 const OLDEST_DUE: &str = "holdfast_webhook_oldest_due_seconds";
 
 /// Sends the deliveries that are due, in a process that serves.
@@ -79,21 +80,18 @@ impl Deliverer {
     /// Delivers until `shutdown`, and ends what is under way.
     pub async fn run(self, shutdown: CancellationToken) {
         describe();
-        let mut tries = JoinSet::new();
+        let (mut tries, mut results) = (JoinSet::new(), TryResults::default());
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_well = true;
         loop {
             tokio::select! {
                 _ = looks.tick() => {}
-                Some(ended) = tries.join_next() => {
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "a try of a webhook panicked: it is made again");
-                    }
-                }
+                Some(ended) = tries.join_next() => collect(ended, &mut tries, &mut results),
                 () = shutdown.cancelled() => break,
             }
-            match self.turn(&mut tries).await {
+            self.keep(&mut results).await;
+            match self.turn(&mut tries, results.len()).await {
                 Ok(()) => is_well = true,
                 Err(error) if is_well => {
                     // Once: the next looks are soon, and say the same.
@@ -104,11 +102,11 @@ impl Deliverer {
                 Err(_unavailable) => {}
             }
         }
-        self.end(tries).await;
+        self.end(tries, results).await;
     }
 
-    /// Looks once, and starts what there is room for.
-    async fn turn(&self, tries: &mut JoinSet<()>) -> Result<(), Unavailable> {
+    /// Looks once, and starts what there is room for: what waits to be kept still has its places.
+    async fn turn(&self, tries: &mut JoinSet<EventTry>, waiting: usize) -> Result<(), Unavailable> {
         let Outbox { has_events, next_due_at, now } = self.deliveries.outbox().await?;
         let overdue = next_due_at.map_or(Duration::ZERO, |at| now.since(at));
         gauge!(OLDEST_DUE).set(overdue.as_secs_f64());
@@ -121,7 +119,8 @@ impl Deliverer {
             }
         }
         let is_due = has_events || next_due_at.is_some_and(|at| at <= now);
-        let room = self.sender.room();
+        let mut room = self.sender.room();
+        room.free = room.free.saturating_sub(waiting);
         if !is_due || room.free == 0 {
             return Ok(());
         }
@@ -137,14 +136,14 @@ impl Deliverer {
         Ok(())
     }
 
-    async fn deliver(self, due: DueDelivery, permit: Permit) {
+    async fn deliver(self, due: DueDelivery, permit: Permit) -> EventTry {
         let (delivery, event) = (due.number, due.event);
         let result = self.attempt(due, permit).await;
         counter!(TRIES, "result" => result.label()).increment(1);
         let (first, second) = Uuid::new_v4().as_u64_pair();
         let random = u32::try_from((first ^ second) & u64::from(u32::MAX)).unwrap_or(u32::MAX);
         let told = EventId::from(Uuid::new_v4());
-        self.finish(&FinishedTry { delivery, result, random, event: told }, event).await;
+        EventTry { finished: FinishedTry { delivery, result, random, event: told }, event }
     }
 
     async fn attempt(&self, due: DueDelivery, permit: Permit) -> TryResult {
@@ -175,36 +174,32 @@ impl Deliverer {
         due.webhook.secret.signing(due.leased_at).filter_map(key).collect()
     }
 
-    /// Keeps a result. One that cannot be kept is as good as a lost answer: the lease ends, and the
-    /// event is sent again.
-    async fn finish(&self, finished: &FinishedTry, event: EventId) {
-        let mut failure = None;
-        for offer in 0..OFFERS_MAX {
-            if offer > 0 {
-                sleep(BETWEEN_OFFERS).await;
+    /// Keeps the results, as many as there are in one transaction. Cancel safe: those of a write that
+    /// was not waited for stay, and change nothing when they are offered again.
+    async fn keep(&self, results: &mut TryResults) {
+        loop {
+            let batch = results.batch();
+            if batch.is_empty() {
+                return;
             }
-            match self.deliveries.finish_try(&self.owner, finished).await {
-                Ok(next) => {
-                    if let Some(state) = next.and_then(ended_state) {
-                        counter!(DELIVERIES, "state" => state).increment(1);
-                    }
-                    if let Some(FollowUp::Disable(reason)) = next {
-                        let reason = reason.label();
-                        tracing::warn!(event.id = %event, reason, "a webhook was disabled");
-                    }
-                    return;
-                }
-                Err(error) => failure = Some(error),
+            match self.deliveries.finish_tries(&self.owner, &batch).await {
+                Ok(followed) => results.kept(&followed),
+                Err(error) => results.put_off(batch.len(), &error),
             }
-        }
-        if let Some(error) = failure {
-            let error: &dyn std::error::Error = &error;
-            tracing::warn!(event.id = %event, error, "a delivery was not noted: it is sent again");
         }
     }
 
-    async fn end(&self, mut tries: JoinSet<()>) {
-        let all = async { while tries.join_next().await.is_some() {} };
+    async fn end(&self, mut tries: JoinSet<EventTry>, mut results: TryResults) {
+        let all = async {
+            while let Some(ended) = tries.join_next().await {
+                collect(ended, &mut tries, &mut results);
+                self.keep(&mut results).await;
+            }
+            while results.len() > 0 {
+                sleep(BETWEEN_OFFERS).await;
+                self.keep(&mut results).await;
+            }
+        };
         if timeout(GRACE, all).await.is_err() {
             tries.shutdown().await;
         }
@@ -218,12 +213,20 @@ impl Deliverer {
     }
 }
 
-/// State in which a delivery has ended.
-const fn ended_state(next: FollowUp) -> Option<&'static str> {
-    match next {
-        FollowUp::Delivered => Some("delivered"),
-        FollowUp::Dead | FollowUp::Disable(_) => Some("dead"),
-        FollowUp::Retry(_) => None,
+/// Collects a result, and those that are there beside it.
+fn collect(
+    ended: Result<EventTry, JoinError>,
+    tries: &mut JoinSet<EventTry>,
+    results: &mut TryResults,
+) {
+    let more = std::iter::from_fn(|| tries.try_join_next());
+    for ended in std::iter::once(ended).chain(more) {
+        match ended {
+            Ok(result) => results.push(result),
+            Err(error) => {
+                tracing::error!(%error, "a try of a webhook panicked: it is made again");
+            }
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod options;
 mod origins;
 mod permits;
 mod resolve;
+mod results;
 mod sender;
 mod signature;
 

@@ -7,7 +7,6 @@
 
 mod account;
 mod book;
-mod key;
 mod model;
 mod operation;
 mod usage;
@@ -23,12 +22,11 @@ use time::macros::format_description;
 
 pub use self::account::AccountView;
 pub use self::book::{
-    BalanceView, CountsView, LedgerEntryView, MismatchView, PostingView, StatementView,
-    UsageApiKey, UsageView, UsageWallet, VerificationView, WalletView,
+    BalanceView, CountsView, LedgerEntryView, MismatchView, StatementView, UsageApiKey, UsageView,
+    UsageWallet, VerificationView,
 };
-pub use self::key::{ApiKeyView, CountedKeyView, CredentialView, IssuedKeyView, ListedKeyView};
 pub use self::model::{ModelListView, ModelView, PriceView};
-pub use self::operation::{AttemptView, NotJson, OperationResult, OperationView};
+pub use self::operation::{NotJson, OperationResult, OperationView};
 pub use self::usage::{
     BucketView, CompletionsUsageView, CostView, PageView, UsageIntervalView, UsageReportView,
 };

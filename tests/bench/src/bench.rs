@@ -180,11 +180,14 @@ fn measure(plan: &Plan) -> Report {
             ScenarioKind::Fresh
             | ScenarioKind::Replay
             | ScenarioKind::Overload
+            | ScenarioKind::Unindexed
             | ScenarioKind::Streams(_) => plan.stored,
         };
         let stand = TestBed::build(&ground, &scenario, stored);
         report.lines.extend(match scenario.kind {
-            ScenarioKind::Fresh => rounds(plan, &stand, &scenario, LoadSpec::default()),
+            ScenarioKind::Fresh | ScenarioKind::Unindexed => {
+                rounds(plan, &stand, &scenario, LoadSpec::default())
+            }
             ScenarioKind::Replay => {
                 let key = Some(stand.finished_key());
                 rounds(plan, &stand, &scenario, LoadSpec { key, ..LoadSpec::default() })

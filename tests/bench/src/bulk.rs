@@ -24,6 +24,12 @@ pub(crate) enum Results {
     AllDue,
 }
 
+/// Drops the index by which the operations of an API key are found: no gateway runs.
+pub(crate) fn drop_index_by_api_key(database: &Path) {
+    let connection = Connection::open(database).expect("the database");
+    connection.execute_batch("DROP INDEX operations_of_api_key").expect("the index");
+}
+
 /// Copies the one operation in this database until it has `stored` more.
 pub(crate) fn fill(database: &Path, stored: u64, results: Results) {
     let stored = i64::try_from(stored).expect("fewer than that");

@@ -46,6 +46,8 @@ pub(crate) enum ScenarioKind {
     Overload,
     /// New requests while the results of a day are purged.
     Purge,
+    /// New requests without the index of operations by API key, beside which its price is read.
+    Unindexed,
     /// Answers that stream.
     Streams(StreamShape),
 }
@@ -104,6 +106,11 @@ pub(crate) const OVERLOAD: Scenario =
 pub(crate) const PURGE: Scenario =
     Scenario { kind: ScenarioKind::Purge, ..fresh("purge", "32 connections during a purge", 32) };
 
+pub(crate) const UNINDEXED: Scenario = Scenario {
+    kind: ScenarioKind::Unindexed,
+    ..fresh("unindexed", "32 connections, no index by API key", 32)
+};
+
 pub(crate) const STREAMS: Scenario = Scenario {
     kind: ScenarioKind::Streams(StreamShape { chunks: 20, gap_ms: 100, keys: KeySharing::Own }),
     ..fresh("streams", "1,000 streams of 10 chunks a second", 1_000)
@@ -130,7 +137,7 @@ pub(crate) const NODES_WALLETS: Scenario = Scenario {
 };
 
 /// All of them.
-pub(crate) const ALL: [Scenario; 14] = [
+pub(crate) const ALL: [Scenario; 15] = [
     ONE,
     SOME,
     MANY,
@@ -141,6 +148,7 @@ pub(crate) const ALL: [Scenario; 14] = [
     CHUNKS,
     READERS,
     PURGE,
+    UNINDEXED,
     SOME_WALLETS,
     MANY_WALLETS,
     NODES,
@@ -155,11 +163,12 @@ pub(crate) const USUAL_ON_A_SERVER: [Scenario; 7] =
     [ONE, SOME, MANY, SOME_WALLETS, MANY_WALLETS, NODES, NODES_WALLETS];
 
 impl Scenario {
-    /// True where it can be measured there. What a purge deletes is made in a file.
+    /// True where it can be measured there. What a purge deletes is made in a file, and an index is
+    /// dropped from one.
     pub(crate) fn fits(&self, engine: Engine) -> bool {
         match engine {
             Engine::Sqlite => self.wallets == 1 && self.nodes == 1,
-            Engine::Postgres => self.kind != ScenarioKind::Purge,
+            Engine::Postgres => !matches!(self.kind, ScenarioKind::Purge | ScenarioKind::Unindexed),
         }
     }
 
@@ -173,7 +182,8 @@ impl Scenario {
             ScenarioKind::Fresh
             | ScenarioKind::Replay
             | ScenarioKind::Overload
-            | ScenarioKind::Purge => None,
+            | ScenarioKind::Purge
+            | ScenarioKind::Unindexed => None,
         }
     }
 }

@@ -137,6 +137,9 @@ impl TestBed {
         if stored > 0 {
             fill(&site, &account, scenario, stored);
         }
+        if scenario.kind == ScenarioKind::Unindexed {
+            bulk::drop_index_by_api_key(&site.database());
+        }
         if let Some(server) = &server {
             let bearers = accounts::copy(&server.database, &account, scenario.wallets);
             site.write(BEARERS, &bearers.join("\n"));
@@ -313,6 +316,7 @@ fn fill(site: &Site, account: &Account, scenario: &Scenario, stored: u64) {
         ScenarioKind::Fresh
         | ScenarioKind::Replay
         | ScenarioKind::Overload
+        | ScenarioKind::Unindexed
         | ScenarioKind::Streams(_) => Results::Tenth,
     };
     bulk::fill(&site.database(), stored, results);

@@ -273,7 +273,7 @@ codes! {
         message: "Less than that is left of the charge. Refund less.",
     }
     TooManyRequests {
-        cause: "The admin key has 16 requests on the way.",
+        cause: "The admin key has 16 requests on the way, or a report and asked for another one.",
         label: "too_many_requests", status: 429, kind: RATE_LIMIT, retry: true,
         message: "This admin key has 16 requests on the way. Wait for answers, then send the same \
             request again.",

@@ -140,10 +140,41 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// The same words with a capital and a full stop.
+/// The same words with a capital and a full stop. What begins with a URL, a path or the name of a
+/// member is spelled as it was.
 pub(crate) fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(char::to_uppercase);
     let end = if text.ends_with('.') { "" } else { "." };
-    first.into_iter().flatten().chain(chars).chain(end.chars()).collect()
+    let first = text.split_whitespace().next().unwrap_or_default();
+    // A word of a sentence has letters, and perhaps a hyphen or a sign at its end.
+    let word = first.trim_end_matches([',', ':', ';', '.', '?', '!', ')', '\'']);
+    let is_word = word.chars().all(|char| char.is_alphabetic() || char == '-' || char == '\'');
+    if !is_word {
+        return format!("{text}{end}");
+    }
+    let mut chars = text.chars();
+    let capital = chars.next().map(char::to_uppercase);
+    capital.into_iter().flatten().chain(chars).chain(end.chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_unless_it_begins_with_a_thing() {
+        for (text, sentence_of_it) in [
+            ("say why", "Say why."),
+            ("it's over: wait.", "It's over: wait."),
+            ("write-only: leave it out", "Write-only: leave it out."),
+            ("", "."),
+            (
+                "https://hooks.example.com cannot be looked up",
+                "https://hooks.example.com cannot be looked up.",
+            ),
+            ("ends_at is in the past", "ends_at is in the past."),
+            ("/in is no path", "/in is no path."),
+        ] {
+            assert_eq!(sentence(text), sentence_of_it);
+        }
+    }
 }

@@ -1,5 +1,9 @@
 //! Reports: sums and statements, as JSON and as files, as far as a role may see them.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use holdfast_domain::account::{Reach, Role};
 use serde_json::{Value, json};
 
@@ -195,5 +199,32 @@ async fn a_cursor_of_another_statement_is_refused() {
         format!("/wallets/{own}/statement?cursor={cursor}&to=2030-01-01T00:00:00Z"),
     ] {
         world.get(&path).await.is_error(400, "invalid_cursor");
+    }
+}
+
+#[tokio::test]
+async fn an_admin_key_has_one_report_at_once() {
+    let world = World::new().await;
+    let (wallet, _, _) = used(&world, "acme").await;
+    let (_, other) = world.admin_key(Role::Finance, Reach::All).await;
+    let statement = format!("/wallets/{wallet}/statement");
+    for (first, second) in [("/usage", statement.as_str()), (&statement, "/usage")] {
+        let mut report = pin!(world.get(first));
+        // One step of the report at a time: it waits for its rows with its place, and keeps both.
+        let refused = loop {
+            let step = poll_fn(|cx| Poll::Ready(report.as_mut().poll(cx))).await;
+            assert!(step.is_pending(), "a second report was made beside it each time");
+            let second = world.get(second).await;
+            if second.status != 200 {
+                break second;
+            }
+        };
+        refused.is_error(429, "too_many_requests");
+        assert!(refused.json()["error"]["message"].to_string().contains("a report"));
+        let others = world.send(Call::get(second).bearer(&other)).await;
+        assert_eq!(others.status, 200, "another key has its own");
+        assert_eq!(world.get("/wallets").await.status, 200, "what is no report goes on");
+        assert_eq!(report.await.status, 200);
+        assert_eq!(world.get(second).await.status, 200, "the place is free again");
     }
 }

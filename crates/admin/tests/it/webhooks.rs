@@ -1,11 +1,44 @@
 //! Webhooks over the API: what is told once, what is judged, and who sees what.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use holdfast_domain::Endpoints;
 use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::webhook::{Endpoint, Origin, TryResult};
 use serde_json::{Value, json};
 
 use crate::world::{Call, World, reach};
 
 const URL: &str = "https://hooks.example.com/in?key=its-own";
+
+/// Names whose addresses are public until they move.
+#[derive(Debug, Default)]
+struct Names {
+    have_moved: AtomicBool,
+    looked_up: AtomicUsize,
+}
+
+#[async_trait]
+impl Endpoints for Names {
+    fn allowed(&self) -> Arc<[Origin]> {
+        Arc::new([])
+    }
+
+    async fn check(&self, _endpoint: &Endpoint) -> Result<(), TryResult> {
+        self.looked_up.fetch_add(1, Ordering::Relaxed);
+        let have_moved = self.have_moved.load(Ordering::Relaxed);
+        if have_moved { Err(TryResult::AddressRefused) } else { Ok(()) }
+    }
+}
+
+/// A world whose webhooks are judged by these names.
+async fn over(names: &Arc<Names>) -> World {
+    let world = World::new().await;
+    let accounts = world.accounts.clone().judging(Arc::<Names>::clone(names));
+    world.over(accounts)
+}
 
 async fn create(world: &World, body: Value) -> Value {
     let made = world.post("/webhooks", body).await;
@@ -129,4 +162,60 @@ async fn a_holder_has_webhooks_of_the_own_wallet_and_sees_no_other() {
     assert_eq!(shown.json()["url"], "https://hooks.example.com", "the path is not the auditor's");
     let all = world.get(&format!("/webhooks?wallet_id={own}")).await.json();
     assert_eq!(all["data"].as_array().unwrap().len(), 1, "{all}");
+}
+
+#[tokio::test]
+async fn a_late_repetition_is_answered_whatever_has_become_of_the_address() {
+    let names = Arc::new(Names::default());
+    let world = over(&names).await;
+    let ask = Call::post("/webhooks", &json!({ "url": URL })).bearer(&world.owner);
+    let made = world.send(ask.clone()).await.json();
+    let body = json!({ "url": "https://other.example.com/in" });
+    let edit = Call::post(&path(&made, ""), &body).method("PATCH").bearer(&world.owner);
+    let edited = world.send(edit.clone()).await.json();
+    names.have_moved.store(true, Ordering::Relaxed);
+    let looked_up = names.looked_up.load(Ordering::Relaxed);
+    let again = world.send(ask.clone()).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (201, Some("true")));
+    assert_eq!(again.json()["id"], made["id"]);
+    let again = world.send(edit.clone()).await;
+    assert_eq!((again.status, again.json()), (200, edited), "{again:?}");
+    // A bound key with another request is a conflict, whatever address that one has.
+    let other = ask.clone().body(json!({ "url": "https://third.example.com" }).to_string());
+    world.send(other).await.is_error(409, "idempotency_key_conflict");
+    assert_eq!(names.looked_up.load(Ordering::Relaxed), looked_up, "no name is looked up again");
+    for first in [ask, edit] {
+        let refused = world.send(first.key(&crate::world::key())).await;
+        refused.is_about(400, "invalid_value", "url");
+        let message = refused.json()["error"]["message"].to_string();
+        assert!(message.starts_with("\"https://"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn no_address_tells_a_holder_of_another_wallet_s_webhook() {
+    let names = Arc::new(Names::default());
+    let world = over(&names).await;
+    let (own, other) = (world.wallet("own", 0).await, world.wallet("other", 0).await);
+    let (_, holder) = world.admin_key(Role::HolderAdmin, reach(&own)).await;
+    let operators = create(&world, json!({ "url": URL })).await;
+    let others = create(&world, json!({ "url": URL, "wallet_id": other })).await;
+    let nobodys = json!({ "id": "018f3f6e-7a34-7c3e-9a51-0f8e6d2b4c11" });
+    names.have_moved.store(true, Ordering::Relaxed);
+    let looked_up = names.looked_up.load(Ordering::Relaxed);
+    let mut answers = Vec::new();
+    for webhook in [&operators, &others, &nobodys] {
+        for body in [json!({ "url": URL }), json!({ "url": "http://10.0.0.1" }), json!({})] {
+            let edit = Call::post(&path(webhook, ""), &body).method("PATCH").bearer(&holder);
+            let refused = world.send(edit).await;
+            refused.is_error(404, "not_found");
+            answers.push(refused.body);
+        }
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!(names.looked_up.load(Ordering::Relaxed), looked_up, "no name is looked up for them");
+    let elsewhere = json!({ "url": "http://10.0.0.1", "wallet_id": other });
+    let refused = world.send(Call::post("/webhooks", &elsewhere).bearer(&holder)).await;
+    refused.is_error(404, "not_found");
 }

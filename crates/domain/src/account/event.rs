@@ -4,12 +4,13 @@
 //! |---|---|
 //! | deposit, adjustment | `wallet.credited`, `wallet.debited`; `wallet.low` where it took the wallet below its threshold |
 //! | refund | `operation.refunded` |
-//! | wallet suspended, resumed, closed | the event of that name |
+//! | wallet suspended, resumed | the event of that name |
+//! | wallet closed | `wallet.closed`, and `api_key.revoked` for each key that is revoked with it |
 //! | API keys issued; one rotated, suspended, resumed, revoked | `api_key.…`, one for each key |
 //! | deposit that is refused for its reference | `deposit.conflict`, once for a reference |
 //!
-//! What an earlier command did, and what changes nothing, has no writes and so no event. A closed
-//! wallet's keys have no `api_key.revoked` each: there may be many, and `wallet.closed` says it of all.
+//! What an earlier command did, and what changes nothing, has no writes and so no event. Whoever keeps
+//! keys in step by their events needs no rule of their own for a wallet that is closed.
 //!
 //! Never in here: what only the trail may tell (the actor, a digest), or a secret.
 
@@ -39,7 +40,13 @@ pub fn events(
     match &command.action {
         Action::SuspendWallet(_) => of_wallet(EventKind::WalletSuspended),
         Action::ResumeWallet(_) => of_wallet(EventKind::WalletResumed),
-        Action::CloseWallet(_) => of_wallet(EventKind::WalletClosed),
+        Action::CloseWallet(_) => {
+            let closed =
+                facts.wallet.iter().map(|it| wallet_event(command, EventKind::WalletClosed, it));
+            let revoked = EventKind::ApiKeyRevoked;
+            let revoked = facts.api_keys.iter().map(|it| api_key_event(command, revoked, it));
+            closed.chain(revoked).collect()
+        }
         Action::Post(new) => facts.wallet.iter().flat_map(|it| posted(new, it, facts)).collect(),
         Action::IssueApiKeys { .. } => {
             let issued = effect.writes.iter().filter_map(|write| match write {

@@ -27,7 +27,9 @@ use crate::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, Walle
 pub enum Change {
     /// Transition of an operation.
     Operation(Transition),
-    /// Money that moves by itself.
+    /// Money that moves by itself. It leaves no row in the trail and tells no event, and is for
+    /// embedders: people and programs that administer post through
+    /// [`Administration`](crate::Administration).
     Posting(Posting),
 }
 

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 
 use super::{Cause, Unavailable};
 use crate::account::{
-    AccountCommand, AccountReceipt, AccountRefusal, KnownAdminCredential, WalletRecord,
+    AccountCommand, AccountReceipt, AccountRefusal, ActorId, KnownAdminCredential, WalletRecord,
 };
 use crate::audit::{RefusedAttempts, TrailHead};
 use crate::secret::ServerSecret;
-use crate::{CredentialId, WalletId};
+use crate::{CommandKey, CredentialId, WalletId};
 
 /// Reason why a command was not done.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,11 @@ pub trait Administration: Send + Sync {
         command: &AccountCommand,
         secret: &ServerSecret,
     ) -> Result<AccountReceipt, CommandError>;
+
+    /// True where a request key of this actor is bound, to whatever request. Whoever judges by more
+    /// than the book, such as by the names of hosts, asks this first: what was done is answered again,
+    /// whatever has changed since. The command is judged by its binding all the same.
+    async fn is_request_bound(&self, actor: ActorId, key: CommandKey) -> Result<bool, Unavailable>;
 
     /// Looks an admin credential up.
     async fn admin_credential(

@@ -96,14 +96,15 @@ pub trait Deliveries: Send + Sync {
         room: &DeliveryRoom,
     ) -> Result<Vec<DueDelivery>, Unavailable>;
 
-    /// Keeps the result of a try, with what follows from it
-    /// ([`follow_up`](crate::webhook::follow_up)); `None` where the delivery is not this owner's any
-    /// more, and nothing was written.
-    async fn finish_try(
+    /// Keeps the results of tries in one transaction, each with what follows from it
+    /// ([`follow_up`](crate::webhook::follow_up)), in their order; `None` where the delivery is not
+    /// this owner's any more, and nothing was written of it. Of tries of one webhook each is judged
+    /// by what the one before it has left.
+    async fn finish_tries(
         &self,
         owner: &Node,
-        finished: &FinishedTry,
-    ) -> Result<Option<FollowUp>, Unavailable>;
+        finished: &[FinishedTry],
+    ) -> Result<Vec<Option<FollowUp>>, Unavailable>;
 
     /// Gives back what this owner has leased and not finished: it is due at once.
     async fn give_back(&self, owner: &Node) -> Result<(), Unavailable>;

@@ -85,13 +85,15 @@ pub struct UsageQuery {
     /// Period in which they finished. Whole hours are read at once; the rest of an hour at its
     /// begin or end is found among all operations, which takes as long as there are many.
     pub period: Period,
+    /// Most rows of the report; `None` for as many as there are.
+    pub rows_max: Option<u32>,
 }
 
 impl UsageQuery {
     /// Everything that ever finished.
     #[must_use]
     pub fn all(by: Grouping) -> Self {
-        Self { by, filter: UsageFilter::default(), period: Period::default() }
+        Self { by, filter: UsageFilter::default(), period: Period::default(), rows_max: None }
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn beside(
     let form = form(output, report.format)?;
     let by = grouping(&report.by)?;
     let filter = filter(store, &report).await?;
-    let usages = store.usage(UsageQuery { by, filter, period }).await;
+    let usages = store.usage(UsageQuery { by, filter, period, rows_max: None }).await;
     let usages = usages.context("usage was not summed")?;
     match form {
         ReportFormat::Csv => output::text(&csv::usage(by, &usages, CostColumns::Shown)),

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use holdfast_accounts::{
-    Accounts, AccountsError, KeyOrder, Name, NewWallet, Outcome, PostingRecord, Principal,
-    Reference, Request,
+    Accounts, AccountsError, KeyOrder, Name, NewWallet, Outcome, PostingOrder, PostingRecord,
+    Principal, Reference, Request,
 };
 use holdfast_domain::account::PostingDetails;
 use holdfast_domain::credential::{Bearer, Grant};
@@ -115,8 +115,8 @@ async fn deposit(
     accounts: &Accounts,
     wallet: &Reference,
 ) -> Result<Outcome<PostingRecord>, AccountsError> {
-    let (asked, details) = (request(DEFAULT_DEPOSIT), PostingDetails::default());
-    accounts.deposit(&Principal::local(), &asked, wallet, DEFAULT_FUNDS, details).await
+    let order = PostingOrder { amount: DEFAULT_FUNDS, details: PostingDetails::default() };
+    accounts.deposit(&Principal::local(), &request(DEFAULT_DEPOSIT), wallet, order).await
 }
 
 /// Request of a step of the first start, the same at every start.

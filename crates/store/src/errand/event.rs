@@ -25,7 +25,7 @@ impl Errand {
     /// Statements of the events that somebody could want of an effect.
     pub(super) fn events(&self, findings: &Findings, effect: &AccountEffect) -> Vec<Statement> {
         let told = events(&self.command, &findings.facts, effect).into_iter();
-        let wanted = told.filter(|event| self.interest.wants(event.kind));
-        wanted.map(|it| event::insert(self.dialect, &it, findings.facts.now)).collect()
+        let wanted: Vec<_> = told.filter(|event| self.interest.wants(event.kind)).collect();
+        event::insert_all(self.dialect, &wanted, findings.facts.now)
     }
 }

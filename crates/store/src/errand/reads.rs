@@ -29,7 +29,8 @@ use crate::rows::{self, BadRow, Cells};
 /// The head of the trail.
 pub(crate) const HEAD: &str = "SELECT h.seq, h.mac FROM audit_head AS h WHERE h.id = 1";
 
-const REQUEST: &str = "SELECT r.digest, r.things, r.created_at FROM admin_requests AS r WHERE r.actor = $1 AND r.request_key = $2";
+/// The request that a key of an actor is bound to.
+pub(crate) const REQUEST: &str = "SELECT r.digest, r.things, r.created_at FROM admin_requests AS r WHERE r.actor = $1 AND r.request_key = $2";
 const REFERENCED: &str = "FROM postings AS t JOIN posting_details AS d ON d.posting_id = t.id
     WHERE d.source = $1 AND d.external_reference = $2";
 const REFUNDABLE: &str = "SELECT o.wallet_id,

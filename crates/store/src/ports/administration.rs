@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_domain::account::{
-    AccountCommand, AccountReceipt, KnownAdminCredential, WalletRecord,
+    AccountCommand, AccountReceipt, ActorId, KnownAdminCredential, WalletRecord,
 };
 use holdfast_domain::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{CredentialId, WalletId};
+use holdfast_domain::{CommandKey, CredentialId, WalletId};
 use holdfast_failpoint::{Step, reach};
 
 use crate::dialect::blob;
@@ -36,6 +36,12 @@ impl Administration for Store {
         secret: &ServerSecret,
     ) -> Result<AccountReceipt, CommandError> {
         offer(self, command, secret, Mode::Rehearse).await
+    }
+
+    async fn is_request_bound(&self, actor: ActorId, key: CommandKey) -> Result<bool, Unavailable> {
+        let binds = [actor.to_string().into(), blob(key.to_bytes())];
+        let rows = self.query(reads::REQUEST, binds).await?;
+        Ok(!rows.is_empty())
     }
 
     async fn admin_credential(

@@ -12,7 +12,7 @@ use holdfast_domain::{EventId, WalletId, WebhookId};
 use sea_orm::{QueryResult, Value};
 
 use crate::dialect::blob;
-use crate::outbox::{self, Exchange};
+use crate::outbox::{self, Exchange, finish};
 use crate::rows::webhook::{DELIVERY, WEBHOOK, delivery, webhook};
 use crate::rows::{BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
@@ -161,12 +161,15 @@ impl Deliveries for Store {
         self.exchange(outbox::lease(self.dialect(), owner, lease, room)).await
     }
 
-    async fn finish_try(
+    async fn finish_tries(
         &self,
         owner: &Node,
-        finished: &FinishedTry,
-    ) -> Result<Option<FollowUp>, Unavailable> {
-        self.exchange(outbox::finish(self.dialect(), owner, *finished)).await
+        finished: &[FinishedTry],
+    ) -> Result<Vec<Option<FollowUp>>, Unavailable> {
+        if finished.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.exchange(finish::finish(self.dialect(), owner, finished)).await
     }
 
     async fn give_back(&self, owner: &Node) -> Result<(), Unavailable> {

@@ -4,15 +4,17 @@ use async_trait::async_trait;
 use holdfast_domain::WalletId;
 use holdfast_domain::listing::Period;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::report::{Reports, Statement, UsageQuery, UsageRow};
+use holdfast_domain::report::{Reports, Statement, UsageError, UsageQuery, UsageRow};
 
 use super::{statement, usage};
 use crate::Store;
 
 #[async_trait]
 impl Reports for Store {
-    async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, Unavailable> {
-        self.report_transaction(move |db| Box::pin(usage::report(db, query))).await
+    async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, UsageError> {
+        let rows_max = query.rows_max.unwrap_or(u32::MAX);
+        let rows = self.report_transaction(move |db| Box::pin(usage::report(db, query))).await?;
+        rows.ok_or(UsageError::TooManyRows(rows_max))
     }
 
     async fn statement(

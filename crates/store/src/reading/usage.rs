@@ -9,7 +9,8 @@
 //!
 //! Every operation that has finished is in one of the three ([`summing`]), and so is every refund.
 //! All is read in one transaction: what is summed meanwhile is neither missed nor read twice.
-//! Operations are read page by page, so that no more than a page is ever sorted or held.
+//! Operations are read page by page, so that no more than a page is ever sorted or held. Of each
+//! statement no more groups are read than the report may have and one: the one more ends it.
 
 mod check;
 pub(crate) mod facts;
@@ -40,6 +41,9 @@ const PAGE: usize = 20_000;
 /// Names that are looked up at once.
 const NAMES: usize = 500;
 
+/// Days of the longest month.
+const DAYS_OF_MONTH: u64 = 31;
+
 const SUMMED: &str = "SELECT steps, operations_to, postings_to FROM usage_summed";
 
 /// A report in the making.
@@ -48,15 +52,20 @@ struct Report<'r> {
     keys: Vec<GroupBy>,
     filter: UsageFilter,
     sums: Sums,
+    rows_max: Option<u32>,
+    /// True where there are more groups than rows may be.
+    is_too_long: bool,
 }
 
+/// The rows of a report; `None` where there are more of them than it may have.
 pub(super) async fn report(
     db: &ReadTransaction,
-    UsageQuery { by, filter, period }: UsageQuery,
-) -> Result<Vec<UsageRow>, ReadError> {
+    UsageQuery { by, filter, period, rows_max }: UsageQuery,
+) -> Result<Option<Vec<UsageRow>>, ReadError> {
     let filter = with_wallet(db, filter).await?;
     let keys = by.keys().collect();
-    let mut report = Report { db, keys, filter, sums: Sums::default() };
+    let sums = Sums::default();
+    let mut report = Report { db, keys, filter, sums, rows_max, is_too_long: false };
     let summed = summed(db).await?;
     let (from, to) = period.bounds();
     let all = numbers::<operation::Entity>(db, operation::Column::Seq).await?;
@@ -70,14 +79,20 @@ pub(super) async fn report(
         report.walk(all.start..summed.operations_to, edge.clone()).await?;
         report.add(|scope| scope.refunds(&(postings.start..summed.postings_to), &edge)).await?;
     }
+    if report.is_too_long {
+        return Ok(None);
+    }
     let names = names(db, report.sums.ids()).await?;
-    Ok(report.sums.with_names(&names))
+    Ok(Some(report.sums.with_names(&names)))
 }
 
 impl Report<'_> {
     /// Adds up the operations with these numbers that finished then.
     async fn walk(&mut self, numbers: Range<i64>, finished: Range<i64>) -> Result<(), ReadError> {
         for page in pages(numbers, PAGE) {
+            if self.is_too_long {
+                break;
+            }
             let page = Selection::Numbers(page);
             self.add(|scope| scope.operations(&page, &finished)).await?;
         }
@@ -88,9 +103,22 @@ impl Report<'_> {
         &mut self,
         statement: impl FnOnce(&Scope<'_>) -> SelectStatement,
     ) -> Result<(), ReadError> {
-        let Self { db, keys, filter, sums } = self;
-        let select = statement(&Scope { dialect: db.dialect(), keys, filter });
-        for row in db.query_all(&select).await.map_err(super::read)? {
+        if self.is_too_long {
+            return Ok(());
+        }
+        let groups_max = self.groups_max();
+        let Self { db, keys, filter, sums, rows_max, is_too_long } = self;
+        let mut select = statement(&Scope { dialect: db.dialect(), keys, filter });
+        if let Some(groups_max) = groups_max {
+            select.limit(groups_max.saturating_add(1));
+        }
+        let rows = db.query_all(&select).await.map_err(super::read)?;
+        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        if groups_max.is_some_and(|most| count > most) {
+            *is_too_long = true;
+            return Ok(());
+        }
+        for row in rows {
             let mut cells = Cells::new(&row);
             let mut key = |by: &GroupBy| key(*by, &mut cells).map_err(ReadError::Row);
             let mut keys = keys.iter();
@@ -100,7 +128,16 @@ impl Report<'_> {
             let totals = Totals::from_cells(&mut cells).map_err(ReadError::Row)?;
             sums.add((first, second), currency, &totals).map_err(ReadError::Usage)?;
         }
+        let count = u32::try_from(sums.len()).unwrap_or(u32::MAX);
+        *is_too_long = rows_max.is_some_and(|most| count > most);
         Ok(())
+    }
+
+    /// Most groups that one statement may find, where the report has a bound. Months are found by
+    /// their days.
+    fn groups_max(&self) -> Option<u64> {
+        let days = if self.keys.contains(&GroupBy::Month) { DAYS_OF_MONTH } else { 1 };
+        self.rows_max.map(|most| u64::from(most).saturating_mul(days))
     }
 }
 

@@ -45,6 +45,11 @@ impl Sums {
         Ok(())
     }
 
+    /// Number of groups, each currency's its own.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Ids of the groups that have one: API keys, then wallets.
     pub(crate) fn ids(&self) -> [Vec<[u8; 16]>; 2] {
         let (mut api_keys, mut wallets) = (Vec::new(), Vec::new());

@@ -42,11 +42,14 @@ async fn a_closed_wallet_has_a_row_of_the_trail_for_each_key_that_it_revokes(hom
     let addresses =
         format!("SELECT count(*) FROM audit_addresses WHERE audit_seq > {}", before.seq);
     assert_eq!(raw.number(&addresses).await, i64::try_from(KEYS).unwrap());
+    let told = "SELECT count(DISTINCT id) FROM events WHERE kind = 'api_key.revoked'";
+    assert_eq!(raw.number(told).await, i64::try_from(KEYS).unwrap(), "the one before, and each");
     let revoked = store.api_key(keys[1]).await.unwrap().unwrap();
     assert_eq!((revoked.revoked_at, revoked.edited), (Some(closed.at), 1));
     // Once more it is closed already.
     act(store, AccountAction::CloseWallet(wallet)).await.unwrap();
     assert_eq!(store.trail_head().await.unwrap(), after);
+    assert_eq!(raw.number(told).await, i64::try_from(KEYS).unwrap());
     assert_eq!(store.verify().await.unwrap().mismatches, []);
 }
 

@@ -6,11 +6,11 @@ use holdfast_domain::account::{
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::operation::Change;
-use holdfast_domain::{AdminKeyId, Journal as _, Micros, PostingId, WalletId};
+use holdfast_domain::{AdminKeyId, Administration as _, Journal as _, Micros, PostingId, WalletId};
 use holdfast_testkit::sample;
 
 use crate::administration::{
-    act, administer, available, command, deposit, key, make_wallet, referenced,
+    act, administer, available, command, deposit, key, make_wallet, referenced, secret,
 };
 use crate::scratch::{Home, on_every_store};
 
@@ -103,7 +103,26 @@ async fn a_known_payment_binds_the_request_key_that_asked_for_it_again(home: &im
     assert_eq!(available(store, wallet).await, 15);
 }
 
+async fn a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone(home: &impl Home) {
+    let store = home.store();
+    let wallet = make_wallet(store, "acme").await;
+    let (request, refused) = (key(), key());
+    let local = ActorId::Local;
+    assert!(!store.is_request_bound(local, request).await.unwrap());
+    let suspend = command(request, AccountAction::SuspendWallet(wallet));
+    store.rehearse(&suspend, &secret()).await.unwrap();
+    assert!(!store.is_request_bound(local, request).await.unwrap(), "a rehearsal binds nothing");
+    administer(store, &suspend).await.unwrap();
+    assert!(store.is_request_bound(local, request).await.unwrap());
+    let other = ActorId::AdminKey(AdminKeyId::from_u128(1));
+    assert!(!store.is_request_bound(other, request).await.unwrap());
+    let nobodys = command(refused, AccountAction::SuspendWallet(WalletId::from_u128(404)));
+    administer(store, &nobodys).await.unwrap_err();
+    assert!(!store.is_request_bound(local, refused).await.unwrap(), "a refusal binds nothing");
+}
+
 on_every_store! {
+    a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone,
     a_posting_of_another_actor_is_answered_only_where_it_asks_for_the_same,
     a_posting_without_details_is_answered_where_no_payment_would_pass_for_booked,
     a_known_payment_binds_the_request_key_that_asked_for_it_again,

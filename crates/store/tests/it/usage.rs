@@ -8,7 +8,7 @@ use holdfast_domain::listing::Period;
 use holdfast_domain::listing::{OperationFilter, Order};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::report::{
-    Group, GroupBy, Grouping, Reports as _, Totals, UsageFilter, UsageQuery, UsageRow,
+    Group, GroupBy, Grouping, Reports as _, Totals, UsageError, UsageFilter, UsageQuery, UsageRow,
 };
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Event, Micros, Operation, Phase, Timestamp, WalletId};
@@ -20,6 +20,7 @@ use holdfast_testkit::sample;
 use crate::list;
 use crate::raw::Raw;
 use crate::scratch::Home;
+use crate::usage_sums::sum_all;
 
 const DAY: i64 = 86_400_000_000;
 pub(crate) const NOTHING: Totals = Totals {
@@ -193,7 +194,7 @@ async fn expected(
 }
 
 fn query(by: GroupBy, period: Period) -> UsageQuery {
-    UsageQuery { by: Grouping::by(by), filter: UsageFilter::default(), period }
+    UsageQuery { by: Grouping::by(by), filter: UsageFilter::default(), period, rows_max: None }
 }
 
 async fn a_report_sums_what_finished_in_its_period(home: &impl Home) {
@@ -225,6 +226,29 @@ async fn a_report_sums_what_finished_in_its_period(home: &impl Home) {
     assert_eq!(whole, [4, 2, 5, 3]);
 }
 
+async fn a_report_that_is_too_long_is_an_error_and_not_a_part_of_it(home: &impl Home) {
+    use GroupBy::{ApiKey, Day, Hour, Model, Month, Wallet};
+    furnish(home).await;
+    let mut groupings: Vec<_> = [Day, Month, Model, ApiKey, Wallet].map(Grouping::by).into();
+    groupings.extend(Grouping::by_both(Month, ApiKey));
+    groupings.extend(Grouping::by_both(Hour, Model));
+    // Before and after they are summed beforehand.
+    for _ in 0..2 {
+        for by in &groupings {
+            let rows = home.store().usage(UsageQuery::all(*by)).await.unwrap();
+            let most = u32::try_from(rows.len()).unwrap();
+            let bounded = |most| UsageQuery { rows_max: Some(most), ..UsageQuery::all(*by) };
+            assert_eq!(home.store().usage(bounded(most)).await.unwrap(), rows, "{by:?}");
+            for less in 0..most {
+                let refused = home.store().usage(bounded(less)).await;
+                let is_typed = matches!(refused, Err(UsageError::TooManyRows(it)) if it == less);
+                assert!(is_typed, "{by:?} of {most}, at most {less}: {refused:?}");
+            }
+        }
+        sum_all(home.store()).await;
+    }
+}
+
 async fn a_sum_that_does_not_fit_is_an_error_and_not_a_number(home: &impl Home) {
     furnish(home).await;
     let mut raw = Raw::reckless(home).await;
@@ -235,5 +259,6 @@ async fn a_sum_that_does_not_fit_is_an_error_and_not_a_number(home: &impl Home) 
 
 crate::scratch::on_every_store! {
     a_report_sums_what_finished_in_its_period,
+    a_report_that_is_too_long_is_an_error_and_not_a_part_of_it,
     a_sum_that_does_not_fit_is_an_error_and_not_a_number,
 }

@@ -359,7 +359,7 @@ impl Book {
                 2 => Period { from: None, to: at(to) },
                 _both => Period { from: at(from), to: at(to) },
             };
-            queries.push(UsageQuery { by, filter, period });
+            queries.push(UsageQuery { by, filter, period, rows_max: None });
         }
         // Within one hour, and to its very end.
         let within = |from: i64, to: i64| Period {
@@ -369,7 +369,7 @@ impl Book {
         let by = Grouping::by(GroupBy::Model);
         for (from, to) in [(NOVEMBER + 1, NOVEMBER + HOUR - 1), (NOVEMBER + 1, NOVEMBER + HOUR)] {
             let filter = UsageFilter::default();
-            queries.push(UsageQuery { by, filter, period: within(from, to) });
+            queries.push(UsageQuery { by, filter, period: within(from, to), rows_max: None });
         }
         queries
     }

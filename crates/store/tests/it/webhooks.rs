@@ -3,6 +3,8 @@
 //!
 //! Time is moved in the rows: a pause ends, and a lease, where `next_at` is set back.
 
+mod tries;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -121,7 +123,7 @@ async fn finish(
 ) -> Option<FollowUp> {
     let (delivery, event) = (due.number, sample::fresh());
     let finished = FinishedTry { delivery, result, random: 0, event };
-    home.store().finish_try(owner, &finished).await.unwrap()
+    home.store().finish_tries(owner, &[finished]).await.unwrap()[0]
 }
 
 async fn deliveries(home: &impl Home, webhook: WebhookId) -> Vec<DeliveryRecord> {

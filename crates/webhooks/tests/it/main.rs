@@ -3,6 +3,7 @@
 
 mod addresses;
 mod answers;
+mod deliverer;
 mod encryption;
 mod names;
 mod receiver;

@@ -2,13 +2,12 @@
 //! them is used up.
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::credential::{ApiKey, BalanceVisibility};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Grant};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit};
 use holdfast_domain::ports::CounterSnapshot;
 use holdfast_domain::wallet::Wallet;
 use serde::Serialize;
 
-use super::key::models;
 use super::rfc3339;
 
 /// A wallet as whoever bears a key of it sees it: without its name, which is the operator's.
@@ -115,4 +114,10 @@ impl OwnLimitsView {
 fn window(counter: Counter, now: Timestamp) -> (Option<String>, Option<String>) {
     let end = counter.window_end(now);
     (end.map(|_end| rfc3339(counter.window(now))), end.map(rfc3339))
+}
+
+/// The models of an allow-list; `None` where all are allowed.
+fn models(grant: &Grant) -> Option<Vec<String>> {
+    let ids = grant.models.as_ref()?;
+    Some(ids.iter().map(|id| id.as_str().to_owned()).collect())
 }

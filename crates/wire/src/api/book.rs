@@ -1,5 +1,4 @@
-//! Views of the ledger for its operator: wallets, statements, usage reports, postings and
-//! verification.
+//! Views of the ledger for its operator: statements, usage reports and verification.
 //!
 //! * Amounts are integers in millionths of the wallet's currency, under names that end in
 //!   `_micros`.
@@ -8,53 +7,12 @@
 //! * A statement adds up: its opening balance and its entries make its closing balance.
 
 use holdfast_domain::Micros;
-use holdfast_domain::account::WalletRecord;
-use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::usage::MeterKind;
 use serde::{Serialize, Serializer};
 
 use super::rfc3339;
-
-/// A wallet as its operator sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WalletView {
-    id: String,
-    name: String,
-    currency: String,
-    available_micros: i64,
-    held_micros: i64,
-    external_id: Option<String>,
-    key_spend_micros: Option<i64>,
-    key_spend_window: Option<&'static str>,
-    edited: u32,
-    created_at: String,
-    suspended_at: Option<String>,
-    closed_at: Option<String>,
-}
-
-impl WalletView {
-    /// Shows a wallet with its name, and all that people set on it.
-    #[must_use]
-    pub fn for_operator(record: &WalletRecord) -> Self {
-        let WalletRecord { wallet, external_id, key_spend, edited, created_at, closed_at, .. } =
-            record;
-        Self {
-            id: wallet.id.to_string(),
-            name: wallet.name.clone(),
-            currency: wallet.currency.to_string(),
-            available_micros: wallet.available.get(),
-            held_micros: wallet.held.get(),
-            external_id: external_id.clone(),
-            key_spend_micros: key_spend.map(|spend| spend.micros.get()),
-            key_spend_window: key_spend.map(|spend| spend.window.label()),
-            edited: *edited,
-            created_at: rfc3339(*created_at),
-            suspended_at: wallet.suspended_at.map(rfc3339),
-            closed_at: closed_at.map(rfc3339),
-        }
-    }
-}
 
 /// Statement of a wallet over a period: opening balance, entries, closing balance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -216,42 +174,6 @@ pub struct CountsView(pub [u64; MeterKind::COUNT]);
 impl Serialize for CountsView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(MeterKind::ALL.into_iter().map(MeterKind::label).zip(self.0))
-    }
-}
-
-/// A deposit, refund or adjustment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PostingView {
-    id: String,
-    wallet_id: String,
-    kind: &'static str,
-    amount_micros: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    operation_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    replayed: bool,
-}
-
-impl PostingView {
-    /// Shows a posting, with the operation that is refunded or the reason of an adjustment;
-    /// `replayed` where it had been made before.
-    #[must_use]
-    pub fn of(posting: &Posting, replayed: bool) -> Self {
-        let (operation, reason) = match &posting.kind {
-            PostingKind::Deposit => (None, None),
-            PostingKind::Refund(operation) => (Some(operation.to_string()), None),
-            PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
-        };
-        Self {
-            id: posting.id.to_string(),
-            wallet_id: posting.wallet.to_string(),
-            kind: posting.kind.label(),
-            amount_micros: posting.amount.get(),
-            operation_id: operation,
-            reason,
-            replayed,
-        }
     }
 }
 

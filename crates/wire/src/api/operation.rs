@@ -1,9 +1,9 @@
-//! View of an operation, for its caller and for the operator. The common keys are always there;
-//! what only one of the two may see is added to them.
+//! View of an operation for its caller. The operator's has keys of its own, and is the
+//! administration's.
 
 use holdfast_domain::Micros;
 use holdfast_domain::Situation;
-use holdfast_domain::operation::{Attempt, Operation};
+use holdfast_domain::operation::Operation;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -32,19 +32,7 @@ pub struct OperationView {
     created_at: String,
     finished_at: Option<String>,
     #[serde(flatten)]
-    operator: Option<OperatorPart>,
-    #[serde(flatten)]
     result: Option<ResultPart>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct OperatorPart {
-    wallet_id: String,
-    currency: String,
-    refunded_micros: i64,
-    provider_cost_micros: Option<i64>,
-    attempts: Vec<AttemptView>,
-    node: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -105,26 +93,8 @@ impl OperationView {
             price_version: operation.price.id.to_string(),
             created_at: rfc3339(operation.created_at),
             finished_at: operation.phase.finished_at().map(rfc3339),
-            operator: None,
             result: None,
         }
-    }
-
-    /// Adds what only the operator may see: who paid, what was given back, what the run cost,
-    /// routes and nodes.
-    #[must_use]
-    pub fn for_operator(mut self, operation: &Operation, refunded: Micros) -> Self {
-        let usage = operation.phase.usage();
-        let provider_cost = usage.and_then(|usage| usage.metered.provider_cost);
-        self.operator = Some(OperatorPart {
-            wallet_id: operation.wallet.to_string(),
-            currency: operation.price.currency.to_string(),
-            refunded_micros: refunded.get(),
-            provider_cost_micros: provider_cost.map(Micros::get),
-            attempts: operation.attempts.iter().map(AttemptView::of).collect(),
-            node: operation.owner.node.name.to_string(),
-        });
-        self
     }
 
     /// Adds what only the caller may see: the answer.
@@ -139,31 +109,5 @@ impl OperationView {
         };
         self.result = Some(ResultPart { result, result_state });
         self
-    }
-}
-
-/// Attempt of a run at a route.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AttemptView {
-    route: String,
-    class: String,
-    latency_ms: u64,
-    may_be_billed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-}
-
-impl AttemptView {
-    /// Shows an attempt.
-    #[must_use]
-    pub fn of(attempt: &Attempt) -> Self {
-        Self {
-            route: attempt.route.to_string(),
-            class: attempt.class.to_string(),
-            // `as_millis` is a u128, and no latency reaches the end of a u64.
-            latency_ms: u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
-            may_be_billed: attempt.may_be_billed,
-            reason: attempt.reason.as_deref().map(str::to_owned),
-        }
     }
 }

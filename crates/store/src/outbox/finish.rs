@@ -1,0 +1,188 @@
+//! Results of tries: each delivery's next state, and its webhook's.
+//!
+//! All results that a process has at hand are kept in one transaction, so that many tries that end at
+//! once are one write and not as many. The rows are locked in the order of webhooks and deliveries:
+//! two processes that keep results of the same webhooks wait for each other, and never in a circle.
+//!
+//! Several tries of one webhook may be among them. What one of them does to the webhook (its row of
+//! dead deliveries, its end) is what the next one is judged by, as if each had a transaction of its
+//! own: one of them disables it, and one event tells that.
+
+use std::collections::HashMap;
+
+use holdfast_domain::event::EventKind;
+use holdfast_domain::operation::Node;
+use holdfast_domain::webhook::{
+    DeliveryHistory, DeliveryNumber, DisableReason, FinishedTry, FollowUp, follow_up,
+};
+use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
+use sea_orm::{Statement, Value};
+
+use super::{Exchange, places, skip_locked};
+use crate::dialect::{Dialect, blob};
+use crate::rows::{BadRow, Cells};
+
+/// A leased delivery with what its end is judged by.
+#[derive(Debug)]
+pub(crate) struct LeasedDelivery {
+    number: i64,
+    tries_failed: u32,
+    is_test: bool,
+    webhook: WebhookState,
+}
+
+/// A webhook as the tries before have left it.
+#[derive(Debug, Clone, Copy)]
+struct WebhookState {
+    id: WebhookId,
+    wallet: Option<WalletId>,
+    is_disabled: bool,
+    dead_in_a_row: u32,
+}
+
+fn leased(cells: &mut Cells<'_>) -> Result<LeasedDelivery, BadRow> {
+    let number = cells.int()?;
+    let id = WebhookId::from_bytes(cells.bytes()?);
+    let wallet = cells.opt_bytes()?.map(WalletId::from_bytes);
+    let is_disabled = cells.opt_timestamp()?.is_some();
+    let is_test = cells.text()? == EventKind::WebhookTest.label();
+    let tries_failed = cells.small()?;
+    let webhook = WebhookState { id, wallet, is_disabled, dead_in_a_row: cells.small()? };
+    Ok(LeasedDelivery { number, tries_failed, is_test, webhook })
+}
+
+/// Keeps the results of tries, at least one.
+pub(crate) fn finish(
+    dialect: Dialect,
+    owner: &Node,
+    finished: &[FinishedTry],
+) -> Exchange<LeasedDelivery, Vec<Option<FollowUp>>> {
+    let Node { name, incarnation } = owner;
+    let finished = finished.to_vec();
+    let mut binds = vec![name.as_str().into(), blob(incarnation.to_bytes())];
+    binds.extend(finished.iter().map(|it| Value::from(it.delivery.0)));
+    let sql = format!(
+        "SELECT d.seq, h.id, h.wallet_id, h.disabled_at, e.kind, d.tries, h.dead_in_a_row
+         FROM deliveries AS d JOIN events AS e ON e.seq = d.event_seq
+         JOIN webhooks AS h ON h.id = d.webhook_id
+         WHERE d.owner = $1 AND d.incarnation = $2 AND d.seq IN ({})
+         ORDER BY h.id, d.seq{}",
+        places(3, finished.len()),
+        skip_locked(dialect, " FOR NO KEY UPDATE OF d, h")
+    );
+    let read = move |_now| Statement::from_sql_and_values(dialect.backend(), sql, binds);
+    let judge = move |rows: Vec<LeasedDelivery>, now: Timestamp| {
+        let mut webhooks: HashMap<_, _> =
+            rows.iter().map(|row| (row.webhook.id, row.webhook)).collect();
+        let mut leased: HashMap<_, _> = rows.into_iter().map(|row| (row.number, row)).collect();
+        let mut statements = Vec::new();
+        let mut followed = Vec::with_capacity(finished.len());
+        for finished in finished {
+            // Taken out: a second result of one delivery is of a lease that has ended.
+            let next = leased.remove(&finished.delivery.0).map(|mut delivery| {
+                if let Some(webhook) = webhooks.get(&delivery.webhook.id) {
+                    delivery.webhook = *webhook;
+                }
+                let (more, next) = follow(dialect, finished, &delivery, now);
+                statements.extend(more);
+                webhooks.insert(delivery.webhook.id, delivery.after(next));
+                next
+            });
+            followed.push(next);
+        }
+        (statements, followed)
+    };
+    Exchange { read: Box::new(read), row: leased, judge: Box::new(judge) }
+}
+
+impl LeasedDelivery {
+    /// The webhook as this delivery leaves it: what the statements write.
+    fn after(&self, next: FollowUp) -> WebhookState {
+        let state = self.webhook;
+        let one_more = state.dead_in_a_row.saturating_add(1);
+        match next {
+            FollowUp::Delivered => WebhookState { dead_in_a_row: 0, ..state },
+            FollowUp::Dead if !self.is_test => WebhookState { dead_in_a_row: one_more, ..state },
+            FollowUp::Disable(_) if !state.is_disabled => {
+                WebhookState { dead_in_a_row: one_more, is_disabled: true, ..state }
+            }
+            FollowUp::Retry(_) | FollowUp::Dead | FollowUp::Disable(_) => state,
+        }
+    }
+}
+
+/// Statements of what follows a try.
+fn follow(
+    dialect: Dialect,
+    FinishedTry { delivery: DeliveryNumber(number), result, random, event }: FinishedTry,
+    of: &LeasedDelivery,
+    now: Timestamp,
+) -> (Vec<Statement>, FollowUp) {
+    // A test has one try, and says nothing about the deliveries of a row.
+    let history = if of.is_test {
+        DeliveryHistory { tries_failed: u32::MAX, dead_in_a_row: 0 }
+    } else {
+        DeliveryHistory { tries_failed: of.tries_failed, dead_in_a_row: of.webhook.dead_in_a_row }
+    };
+    let next = follow_up(result, history, random);
+    let (state, next_at) = match next {
+        FollowUp::Delivered => ("delivered", None),
+        FollowUp::Retry(pause) => ("pending", Some(now.after(pause).as_micros())),
+        FollowUp::Dead | FollowUp::Disable(_) => ("dead", None),
+    };
+    let finished_at = next_at.is_none().then_some(now.as_micros());
+    let ended = dialect.statement(
+        "UPDATE deliveries SET state = $2, tries = tries + 1, next_at = $3, owner = NULL,
+         incarnation = NULL, last_result = $4, last_status = $5, finished_at = $6 WHERE seq = $1",
+        [
+            number.into(),
+            state.into(),
+            next_at.into(),
+            result.label().into(),
+            result.status().map(i64::from).into(),
+            finished_at.into(),
+        ],
+    );
+    let mut statements = vec![ended];
+    let webhook = || blob(of.webhook.id.to_bytes());
+    match next {
+        // Most deliveries are of webhooks without dead ones: their row is left alone.
+        FollowUp::Delivered if of.webhook.dead_in_a_row > 0 => {
+            let sql = "UPDATE webhooks SET dead_in_a_row = 0 WHERE id = $1";
+            statements.push(dialect.statement(sql, [webhook()]));
+        }
+        FollowUp::Dead if !of.is_test => {
+            let sql = "UPDATE webhooks SET dead_in_a_row = dead_in_a_row + 1 WHERE id = $1";
+            statements.push(dialect.statement(sql, [webhook()]));
+        }
+        // Of several tries at once one disables it, and one event tells that.
+        FollowUp::Disable(reason) if !of.webhook.is_disabled => {
+            statements.extend(disable(dialect, of, (event, reason), now));
+        }
+        FollowUp::Delivered | FollowUp::Retry(_) | FollowUp::Dead | FollowUp::Disable(_) => {}
+    }
+    (statements, next)
+}
+
+fn disable(
+    dialect: Dialect,
+    of: &LeasedDelivery,
+    (event, reason): (EventId, DisableReason),
+    now: Timestamp,
+) -> [Statement; 2] {
+    let update = "UPDATE webhooks SET disabled_at = $2, disabled_reason = $3, edited = edited + 1,
+        dead_in_a_row = dead_in_a_row + 1 WHERE id = $1";
+    let insert = "INSERT INTO events (id, kind, wallet_id, created_at, data)
+        VALUES ($1, $2, $3, $4, $5)";
+    let (id, reason) = (of.webhook.id, reason.label());
+    let data = format!(r#"{{"webhook_id":"{id}","reason":"{reason}"}}"#);
+    let told = [
+        blob(event.to_bytes()),
+        EventKind::WebhookDisabled.label().into(),
+        of.webhook.wallet.map(|id| id.to_bytes().to_vec()).into(),
+        now.as_micros().into(),
+        data.into(),
+    ];
+    let disabled = [blob(id.to_bytes()), now.as_micros().into(), reason.into()];
+    [dialect.statement(update, disabled), dialect.statement(insert, told)]
+}
