@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use holdfast_domain::Timestamp;
 use holdfast_domain::account::{Reach, Role};
+use holdfast_wire::api::rfc3339;
 use http::Request;
 use hyper::body::{Body, Frame};
 use serde_json::json;
@@ -41,6 +43,21 @@ async fn every_bad_key_gets_the_same_answer() {
     }
     bodies.dedup();
     assert_eq!(bodies.len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_past_its_end_is_refused_by_the_databases_clock() {
+    let world = World::new().await;
+    let now = world.accounts.clock().await.unwrap();
+    let ends_at = Timestamp::from_micros(now.as_micros() + 300_000);
+    let body = json!({ "name": "brief", "role": "auditor", "ends_at": rfc3339(ends_at) });
+    let issued = world.post("/admin_keys", body).await;
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let brief = issued.json()["key"].as_str().unwrap().to_owned();
+    while world.accounts.clock().await.unwrap() < ends_at {
+        tokio::task::yield_now().await;
+    }
+    world.send(Call::get("/wallets").bearer(&brief)).await.is_error(401, "invalid_admin_key");
 }
 
 #[tokio::test]
