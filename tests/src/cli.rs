@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -22,13 +23,19 @@ impl Ran {
     /// Runs a command to its end.
     #[must_use]
     pub fn of(command: &mut Command) -> Self {
+        Self::within(command, PATIENCE)
+    }
+
+    /// The same for a command that may take longer than others.
+    #[must_use]
+    pub fn within(command: &mut Command, patience: Duration) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let process = child.id();
         watchdog::started(process);
         let (sender, receiver) = channel();
         std::thread::spawn(move || sender.send(child.wait_with_output()));
-        let Ok(output) = receiver.recv_timeout(PATIENCE) else {
+        let Ok(output) = receiver.recv_timeout(patience) else {
             watchdog::signal(process, "KILL");
             panic!("{command:?} does not end");
         };
