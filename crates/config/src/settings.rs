@@ -2,11 +2,11 @@
 //!
 //! Nodes whose models, prices, routes or limits differ answer the same request in different ways, or
 //! refuse on one node what another one takes. So each node keeps a digest of what it runs under in its
-//! row, and whoever administers sees that two differ. It does not tell in what: the files do.
+//! row, and whoever administers sees that two differ. The digest does not tell in what: the files do.
 //!
 //! Left out is what is a node's own: its addresses and name, the log, the listeners of administration and
-//! nodes, the way to the database, proxies of its environment. What each part is spelled as is the `Debug`
-//! of its type, with all its fields; a build whose types have other fields has other digests.
+//! nodes, the way to the database, proxies of its environment. Each part is spelled as the `Debug` of its
+//! type, with all its fields; a build whose types have other fields has other digests.
 //!
 //! Never: the text of a secret, or its length. Whether there is one is told, no more. The digest is keyed,
 //! so that whoever has the database alone confirms no guess of the rest.
@@ -29,7 +29,8 @@ impl Config {
         key.digest(&self.shared_settings())
     }
 
-    /// Those settings, spelled in one way. All fields are named: a new one has to be put in or left out.
+    /// The settings that nodes share, spelled in one way. All fields are named: a new one has to be put in or
+    /// left out.
     fn shared_settings(&self) -> String {
         let Self {
             file: _,

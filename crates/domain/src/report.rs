@@ -85,7 +85,7 @@ pub enum UsageError {
     /// would pass for the whole.
     #[error("the report has more than {0} rows")]
     TooManyRows(u32),
-    /// It could not be read.
+    /// The store does not work.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }

@@ -26,8 +26,6 @@ use crate::rows::{BadRow, Cells};
 pub(crate) const EVENT: &str = "e.id, e.kind, e.wallet_id, e.created_at, e.data";
 
 const INTO: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)";
-const INSERT: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
-    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING";
 /// Events that one statement writes: 500 binds.
 const ROWS_MAX: usize = 100;
 const INSERT_WITH_CURRENCY: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
@@ -99,39 +97,35 @@ impl SharedInterest {
 
 /// Statement that writes an event of this moment.
 pub(crate) fn insert(dialect: Dialect, event: &NewEvent, at: Timestamp) -> Statement {
+    let Some(data) = unfinished(event) else { return insert_whole(dialect, &[event], at) };
     let (id, kind) = (blob(event.id.to_bytes()), event.kind.label().into());
     let (at, wallet) = (at.as_micros().into(), event.wallet.map(|id| id.to_bytes().to_vec()));
-    match unfinished(event) {
-        Some(data) => {
-            dialect.statement(INSERT_WITH_CURRENCY, [id, kind, at, data.into(), wallet.into()])
-        }
-        None => dialect.statement(INSERT, [id, kind, wallet.into(), at, object(event).into()]),
-    }
+    dialect.statement(INSERT_WITH_CURRENCY, [id, kind, at, data.into(), wallet.into()])
 }
 
 /// Statements that write events of this moment, many of them in one: a wallet that is closed has one
 /// for each of its keys.
 pub(crate) fn insert_all(dialect: Dialect, events: &[NewEvent], at: Timestamp) -> Vec<Statement> {
-    if let [event] = events {
-        return vec![insert(dialect, event, at)];
-    }
     let (unfinished, whole): (Vec<_>, Vec<_>) =
         events.iter().partition(|event| unfinished(event).is_some());
-    let many = whole.chunks(ROWS_MAX).map(|some| {
-        let row = |at: usize| {
-            let places: Vec<_> = (1..=5).map(|it| format!("${}", at * 5 + it)).collect();
-            format!("({})", places.join(", "))
-        };
-        let places: Vec<_> = (0..some.len()).map(row).collect();
-        let sql = format!("{INTO} VALUES {} ON CONFLICT (id) DO NOTHING", places.join(", "));
-        let values = some.iter().flat_map(|event| {
-            let wallet = event.wallet.map(|id| id.to_bytes().to_vec());
-            let (id, kind) = (blob(event.id.to_bytes()), event.kind.label().into());
-            [id, kind, wallet.into(), at.as_micros().into(), object(event).into()]
-        });
-        Statement::from_sql_and_values(dialect.backend(), sql, values)
-    });
+    let many = whole.chunks(ROWS_MAX).map(|some| insert_whole(dialect, some, at));
     many.chain(unfinished.into_iter().map(|event| insert(dialect, event, at))).collect()
+}
+
+/// Statement that writes events that have all their members.
+fn insert_whole(dialect: Dialect, events: &[&NewEvent], at: Timestamp) -> Statement {
+    let row = |at: usize| {
+        let places: Vec<_> = (1..=5).map(|it| format!("${}", at * 5 + it)).collect();
+        format!("({})", places.join(", "))
+    };
+    let places: Vec<_> = (0..events.len()).map(row).collect();
+    let sql = format!("{INTO} VALUES {} ON CONFLICT (id) DO NOTHING", places.join(", "));
+    let values = events.iter().flat_map(|event| {
+        let wallet = event.wallet.map(|id| id.to_bytes().to_vec());
+        let (id, kind) = (blob(event.id.to_bytes()), event.kind.label().into());
+        [id, kind, wallet.into(), at.as_micros().into(), object(event).into()]
+    });
+    Statement::from_sql_and_values(dialect.backend(), sql, values)
 }
 
 /// Data of an event that leaves out its currency, without the end of the object, so that the currency

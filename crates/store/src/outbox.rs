@@ -77,8 +77,8 @@ const fn not_fanned_out(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Lock of rows that nobody waits for: those that another process has are its own.
-const fn skip_locked(dialect: Dialect, of: &'static str) -> &'static str {
+/// Lock of rows by this clause; SQLite has one writer, and no such locks.
+const fn row_lock(dialect: Dialect, of: &'static str) -> &'static str {
     match dialect {
         Dialect::Sqlite => "",
         Dialect::Postgres => of,
@@ -99,7 +99,7 @@ pub(crate) fn fan_out(dialect: Dialect, events_max: u32) -> Exchange<i64, usize>
         let sql = format!(
             "SELECT e.seq FROM events AS e WHERE {} ORDER BY e.seq LIMIT $1{}",
             not_fanned_out(dialect),
-            skip_locked(dialect, " FOR UPDATE SKIP LOCKED")
+            row_lock(dialect, " FOR UPDATE SKIP LOCKED")
         );
         dialect.statement(&sql, [i64::from(events_max).into()])
     };
@@ -153,7 +153,7 @@ pub(crate) fn lease(
              JOIN webhooks AS h ON h.id = d.webhook_id
              WHERE d.state = 'pending' AND d.next_at <= $1 {others}
              ORDER BY d.next_at LIMIT {LOOKED_AT}{}",
-            skip_locked(dialect, " FOR UPDATE OF d SKIP LOCKED")
+            row_lock(dialect, " FOR UPDATE OF d SKIP LOCKED")
         );
         let moment = std::iter::once(Value::from(now.as_micros()));
         let full = full.iter().map(|id| blob(id.to_bytes()));
@@ -208,7 +208,7 @@ pub(crate) fn give_back(dialect: Dialect, owner: &Node) -> Exchange<i64, ()> {
         let sql = format!(
             "SELECT d.seq FROM deliveries AS d WHERE d.state = 'pending'
              AND d.owner = $1 AND d.incarnation = $2{}",
-            skip_locked(dialect, " FOR UPDATE SKIP LOCKED")
+            row_lock(dialect, " FOR UPDATE SKIP LOCKED")
         );
         dialect.statement(&sql, binds)
     };

@@ -7,8 +7,8 @@
 //!        └─────────────────────── results, all that there are by then ◀────────────────────────┘
 //! ```
 //!
-//! One loop does all that is written, one write after the other: the writers of a database have more
-//! to do than webhooks, and 64 tries that end at once are one transaction for them (`results`).
+//! The loop makes all writes, one after the other: a database's writers have more to do than webhooks,
+//! and 64 tries that end at once are one transaction for them (`results`).
 //!
 //! Every process has one, and they need no leader: of two that look at once each leases rows that the
 //! other one has not. A try has [`SenderOptions::TRY_TIME_MAX`](crate::SenderOptions::TRY_TIME_MAX),

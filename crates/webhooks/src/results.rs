@@ -9,7 +9,7 @@
 //!
 //! A process has one such write on its way at a time, however many tries end at once: what else is
 //! written beside the claims, heartbeats and administration among it, never stands behind a crowd.
-//! What waits is bounded by the permits, because it counts against the room of the next lease.
+//! The permits bound the results that wait, which count against the room of the next lease.
 //!
 //! A batch is removed when it was kept, and not before: a write that nobody waits for any more may be
 //! offered again, and changes nothing then.

@@ -144,16 +144,18 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 /// member is spelled as it was.
 pub(crate) fn sentence(text: &str) -> String {
     let end = if text.ends_with('.') { "" } else { "." };
-    let first = text.split_whitespace().next().unwrap_or_default();
-    // A word of a sentence has letters, and perhaps a hyphen or a sign at its end.
-    let word = first.trim_end_matches([',', ':', ';', '.', '?', '!', ')', '\'']);
-    let is_word = word.chars().all(|char| char.is_alphabetic() || char == '-' || char == '\'');
-    if !is_word {
+    if !text.split_whitespace().next().is_none_or(is_word) {
         return format!("{text}{end}");
     }
     let mut chars = text.chars();
     let capital = chars.next().map(char::to_uppercase);
     capital.into_iter().flatten().chain(chars).chain(end.chars()).collect()
+}
+
+/// True for a word of a sentence: letters, and perhaps a hyphen or a sign at its end.
+fn is_word(first: &str) -> bool {
+    let word = first.trim_end_matches([',', ':', ';', '.', '?', '!', ')', '\'']);
+    word.chars().all(|char| char.is_alphabetic() || char == '-' || char == '\'')
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ fn whatever_nodes_share_is_in_the_digest() {
         "[routes]\nfailures = 9",
         "[roles]\nsupport_refunds = { USD = 5_000_000 }",
         "[retention]\nresults = \"90m\"",
-        "[webhooks]\nallow = [\"http://127.0.0.1:9000\"]",
+        "[webhooks]\nallow = [\"https://hooks.example.com:8443\"]",
         "[providers.other]\nkind = \"simulated\"",
     ];
     let changes = [

@@ -9,8 +9,8 @@
 //! | API keys issued; one rotated, suspended, resumed, revoked | `api_key.…`, one for each key |
 //! | deposit that is refused for its reference | `deposit.conflict`, once for a reference |
 //!
-//! What an earlier command did, and what changes nothing, has no writes and so no event. Whoever keeps
-//! keys in step by their events needs no rule of their own for a wallet that is closed.
+//! A command that an earlier one has done, or that changes nothing, has no writes and so no event. A
+//! receiver that keeps keys in step by their events needs no rule of its own for a closed wallet.
 //!
 //! Never in here: what only the trail may tell (the actor, a digest), or a secret.
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Desk;
-use crate::door::ListRows;
+use crate::door::{DoorError, ListRows};
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{NOTHING, amount, member, some_text, text};
@@ -90,8 +90,9 @@ impl Sheet {
             Paging::Whole => {
                 let listed = desk.door.get(path, &query).await;
                 let mut listed = listed.map_err(|error| error.because(&nothing))?;
-                let rows = listed.get_mut("data").map(Value::take).unwrap_or_default();
-                let mut rows = if let Value::Array(rows) = rows { rows } else { Vec::new() };
+                let rows = listed.get_mut("data").and_then(Value::as_array_mut);
+                let rows = rows.ok_or(DoorError::NotTheApi);
+                let mut rows = std::mem::take(rows.map_err(|error| error.because(&nothing))?);
                 let is_cut = rows.len() > count;
                 rows.truncate(count);
                 Ok(ListRows { rows, is_cut })

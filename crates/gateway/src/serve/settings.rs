@@ -1,8 +1,8 @@
 //! Digest of the settings that this process runs under, kept in its node's row: where those of two live
 //! nodes differ, `node list` and `GET /admin/v1/nodes` say so.
 //!
-//! It is written after the name was taken, and again after each reload that took something. Nothing waits
-//! for it: a node serves whatever others think of its settings. A write that fails is tried again.
+//! The digest is written after the name was taken, and again after each reload that took something. A node
+//! serves without waiting for that, and a write that fails is tried again.
 
 use std::future::pending;
 use std::time::Duration;

@@ -18,7 +18,7 @@ use holdfast_domain::webhook::{
 use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use sea_orm::{Statement, Value};
 
-use super::{Exchange, places, skip_locked};
+use super::{Exchange, places, row_lock};
 use crate::dialect::{Dialect, blob};
 use crate::rows::{BadRow, Cells};
 
@@ -68,7 +68,7 @@ pub(crate) fn finish(
          WHERE d.owner = $1 AND d.incarnation = $2 AND d.seq IN ({})
          ORDER BY h.id, d.seq{}",
         places(3, finished.len()),
-        skip_locked(dialect, " FOR NO KEY UPDATE OF d, h")
+        row_lock(dialect, " FOR NO KEY UPDATE OF d, h")
     );
     let read = move |_now| Statement::from_sql_and_values(dialect.backend(), sql, binds);
     let judge = move |rows: Vec<LeasedDelivery>, now: Timestamp| {
@@ -83,9 +83,17 @@ pub(crate) fn finish(
                 if let Some(webhook) = webhooks.get(&delivery.webhook.id) {
                     delivery.webhook = *webhook;
                 }
-                let (more, next) = follow(dialect, finished, &delivery, now);
-                statements.extend(more);
-                webhooks.insert(delivery.webhook.id, delivery.after(next));
+                let next = delivery.follow_up(&finished);
+                let after = delivery.after(next);
+                statements.push(end(dialect, &finished, next, now));
+                statements.extend(count_dead(dialect, delivery.webhook, after));
+                // Of several tries at once one disables it, and one event tells that.
+                if let FollowUp::Disable(reason) = next
+                    && !delivery.webhook.is_disabled
+                {
+                    statements.extend(disable(dialect, after, (finished.event, reason), now));
+                }
+                webhooks.insert(after.id, after);
                 next
             });
             followed.push(next);
@@ -96,7 +104,19 @@ pub(crate) fn finish(
 }
 
 impl LeasedDelivery {
-    /// The webhook as this delivery leaves it: what the statements write.
+    /// What follows the result of a try of it.
+    fn follow_up(&self, FinishedTry { result, random, .. }: &FinishedTry) -> FollowUp {
+        // A test has one try, and says nothing about the deliveries of a row.
+        let history = if self.is_test {
+            DeliveryHistory { tries_failed: u32::MAX, dead_in_a_row: 0 }
+        } else {
+            let dead_in_a_row = self.webhook.dead_in_a_row;
+            DeliveryHistory { tries_failed: self.tries_failed, dead_in_a_row }
+        };
+        follow_up(*result, history, *random)
+    }
+
+    /// The webhook as this delivery leaves it.
     fn after(&self, next: FollowUp) -> WebhookState {
         let state = self.webhook;
         let one_more = state.dead_in_a_row.saturating_add(1);
@@ -111,27 +131,16 @@ impl LeasedDelivery {
     }
 }
 
-/// Statements of what follows a try.
-fn follow(
-    dialect: Dialect,
-    FinishedTry { delivery: DeliveryNumber(number), result, random, event }: FinishedTry,
-    of: &LeasedDelivery,
-    now: Timestamp,
-) -> (Vec<Statement>, FollowUp) {
-    // A test has one try, and says nothing about the deliveries of a row.
-    let history = if of.is_test {
-        DeliveryHistory { tries_failed: u32::MAX, dead_in_a_row: 0 }
-    } else {
-        DeliveryHistory { tries_failed: of.tries_failed, dead_in_a_row: of.webhook.dead_in_a_row }
-    };
-    let next = follow_up(result, history, random);
+/// Statement that ends a try.
+fn end(dialect: Dialect, finished: &FinishedTry, next: FollowUp, now: Timestamp) -> Statement {
+    let FinishedTry { delivery: DeliveryNumber(number), result, .. } = *finished;
     let (state, next_at) = match next {
         FollowUp::Delivered => ("delivered", None),
         FollowUp::Retry(pause) => ("pending", Some(now.after(pause).as_micros())),
         FollowUp::Dead | FollowUp::Disable(_) => ("dead", None),
     };
     let finished_at = next_at.is_none().then_some(now.as_micros());
-    let ended = dialect.statement(
+    dialect.statement(
         "UPDATE deliveries SET state = $2, tries = tries + 1, next_at = $3, owner = NULL,
          incarnation = NULL, last_result = $4, last_status = $5, finished_at = $6 WHERE seq = $1",
         [
@@ -142,44 +151,33 @@ fn follow(
             result.status().map(i64::from).into(),
             finished_at.into(),
         ],
-    );
-    let mut statements = vec![ended];
-    let webhook = || blob(of.webhook.id.to_bytes());
-    match next {
-        // Most deliveries are of webhooks without dead ones: their row is left alone.
-        FollowUp::Delivered if of.webhook.dead_in_a_row > 0 => {
-            let sql = "UPDATE webhooks SET dead_in_a_row = 0 WHERE id = $1";
-            statements.push(dialect.statement(sql, [webhook()]));
-        }
-        FollowUp::Dead if !of.is_test => {
-            let sql = "UPDATE webhooks SET dead_in_a_row = dead_in_a_row + 1 WHERE id = $1";
-            statements.push(dialect.statement(sql, [webhook()]));
-        }
-        // Of several tries at once one disables it, and one event tells that.
-        FollowUp::Disable(reason) if !of.webhook.is_disabled => {
-            statements.extend(disable(dialect, of, (event, reason), now));
-        }
-        FollowUp::Delivered | FollowUp::Retry(_) | FollowUp::Dead | FollowUp::Disable(_) => {}
-    }
-    (statements, next)
+    )
+}
+
+/// Statement that counts a webhook's dead deliveries, where their number has changed: most deliveries
+/// are of webhooks without dead ones, whose row is left alone. The row is locked.
+fn count_dead(dialect: Dialect, before: WebhookState, after: WebhookState) -> Option<Statement> {
+    let sql = "UPDATE webhooks SET dead_in_a_row = $2 WHERE id = $1";
+    let binds = [blob(after.id.to_bytes()), i64::from(after.dead_in_a_row).into()];
+    (before.dead_in_a_row != after.dead_in_a_row).then(|| dialect.statement(sql, binds))
 }
 
 fn disable(
     dialect: Dialect,
-    of: &LeasedDelivery,
+    of: WebhookState,
     (event, reason): (EventId, DisableReason),
     now: Timestamp,
 ) -> [Statement; 2] {
-    let update = "UPDATE webhooks SET disabled_at = $2, disabled_reason = $3, edited = edited + 1,
-        dead_in_a_row = dead_in_a_row + 1 WHERE id = $1";
+    let update = "UPDATE webhooks SET disabled_at = $2, disabled_reason = $3, edited = edited + 1
+        WHERE id = $1";
     let insert = "INSERT INTO events (id, kind, wallet_id, created_at, data)
         VALUES ($1, $2, $3, $4, $5)";
-    let (id, reason) = (of.webhook.id, reason.label());
+    let (id, reason) = (of.id, reason.label());
     let data = format!(r#"{{"webhook_id":"{id}","reason":"{reason}"}}"#);
     let told = [
         blob(event.to_bytes()),
         EventKind::WebhookDisabled.label().into(),
-        of.webhook.wallet.map(|id| id.to_bytes().to_vec()).into(),
+        of.wallet.map(|id| id.to_bytes().to_vec()).into(),
         now.as_micros().into(),
         data.into(),
     ];

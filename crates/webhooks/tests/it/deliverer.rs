@@ -28,6 +28,10 @@ struct Rows {
     secret: ServerSecret,
     state: Mutex<State>,
     done: Notify,
+    /// Told at the begin of each write.
+    began: Notify,
+    /// Told at the end of each write that failed.
+    failed: Notify,
 }
 
 #[derive(Default)]
@@ -50,7 +54,8 @@ impl Rows {
     fn new(due: i64, failures: u32) -> Arc<Self> {
         let secret = ServerSecret::new(&[7; 32]).unwrap();
         let state = State { due: (1..=due).collect(), failures, ..State::default() };
-        Arc::new(Self { secret, state: Mutex::new(state), done: Notify::new() })
+        let (done, began, failed) = (Notify::new(), Notify::new(), Notify::new());
+        Arc::new(Self { secret, state: Mutex::new(state), done, began, failed })
     }
 
     fn due(&self, number: i64) -> DueDelivery {
@@ -113,12 +118,14 @@ impl Deliveries for Rows {
         finished: &[FinishedTry],
     ) -> Result<Vec<Option<FollowUp>>, Unavailable> {
         assert!(!std::mem::replace(&mut self.state.lock().unwrap().is_writing, true));
+        self.began.notify_one();
         sleep(WRITE).await;
         let mut state = self.state.lock().unwrap();
         state.is_writing = false;
         state.writes.push(finished.len());
         if state.failures > 0 {
             state.failures = state.failures.saturating_sub(1);
+            self.failed.notify_one();
             return Err(Unavailable(Box::new(StoreFailure)));
         }
         for FinishedTry { delivery: DeliveryNumber(number), result, .. } in finished {
@@ -176,8 +183,13 @@ async fn a_result_is_offered_again_to_a_store_that_failed_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_result_that_is_never_kept_gives_its_place_back_at_last() {
     let rows = Rows::new(70, u32::MAX);
-    // Three offers a second apart, and as many for those that had no place before.
-    run(&rows, sleep(Duration::from_secs(10))).await;
+    // Three offers, and as many for those that had no place before.
+    let six = async {
+        for _ in 0..6 {
+            rows.failed.notified().await;
+        }
+    };
+    run(&rows, six).await;
     let state = rows.state.lock().unwrap();
     assert!(state.due.is_empty(), "the last ones were sent too");
     assert!(state.writes.len() >= 6, "{:?}", state.writes);
@@ -186,6 +198,6 @@ async fn a_result_that_is_never_kept_gives_its_place_back_at_last() {
 #[tokio::test(start_paused = true)]
 async fn what_has_ended_by_the_end_of_the_process_is_kept() {
     let rows = Rows::new(64, 1);
-    run(&rows, sleep(WRITE / 2)).await;
+    run(&rows, rows.began.notified()).await;
     assert_eq!(rows.state.lock().unwrap().leased, [0; 0]);
 }
