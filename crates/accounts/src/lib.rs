@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountReceipt, RequestBinding, UseCase,
+    AccountAction, AccountCommand, AccountReceipt, RequestBinding, RequestRecord, UseCase,
 };
 use holdfast_domain::offer::Offers;
 use holdfast_domain::ports::Pause;
@@ -203,6 +203,19 @@ impl Accounts {
     /// [`AccountsError::Unavailable`].
     pub async fn clock(&self) -> Result<Timestamp, AccountsError> {
         Ok(self.book.clock().await?)
+    }
+
+    /// What a request key of this principal is bound to; nothing for one that is free.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Unavailable`].
+    pub async fn request_record(
+        &self,
+        principal: &Principal,
+        key: CommandKey,
+    ) -> Result<Option<RequestRecord>, AccountsError> {
+        Ok(self.book.request_record(principal.actor, key).await?)
     }
 
     fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {

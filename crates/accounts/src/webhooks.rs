@@ -363,7 +363,7 @@ impl Accounts {
         request: &Request,
         url: &str,
     ) -> Result<(), AccountsError> {
-        if self.book.is_request_bound(principal.actor, request.key).await? {
+        if self.book.request_record(principal.actor, request.key).await?.is_some() {
             return Ok(());
         }
         self.judge_url(url).await

@@ -21,13 +21,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use self::code::Code;
-pub(crate) use self::translation::sentence;
+pub use self::translation::sentence;
 
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// Error on its way to a caller.
+/// Error on its way to a caller, in the words that every door has for it.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub struct Problem {
     code: Code,
     message: Cow<'static, str>,
     param: Option<Cow<'static, str>>,
@@ -66,8 +66,22 @@ impl Problem {
         Self { scope: Some(use_case), ..Self::told(Code::Forbidden, message) }
     }
 
-    pub(crate) const fn code(&self) -> Code {
+    /// Code of the error.
+    #[must_use]
+    pub const fn code(&self) -> Code {
         self.code
+    }
+
+    /// Event and remedy in words.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Member, parameter or header that the error is about.
+    #[must_use]
+    pub fn param(&self) -> Option<&str> {
+        self.param.as_deref()
     }
 }
 

@@ -55,6 +55,6 @@ mod wallets;
 mod webhooks;
 
 pub use crate::api::AdminApi;
-pub use crate::error::{Code, FailureCause};
+pub use crate::error::{Code, FailureCause, Problem, sentence};
 pub use crate::local::LocalApi;
 pub use crate::options::{AdminOptions, AdminUrl, BadAdminUrl};

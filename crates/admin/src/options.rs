@@ -119,7 +119,8 @@ impl AdminOptions {
     }
 
     /// True where a request may name this host.
-    pub(crate) fn is_host(&self, host: &str) -> bool {
+    #[must_use]
+    pub fn is_host(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         if authority.as_str().contains('@') {
             return false;

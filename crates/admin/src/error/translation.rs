@@ -142,7 +142,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// The same words with a capital and a full stop. What begins with a URL, a path or the name of a
 /// member is spelled as it was.
-pub(crate) fn sentence(text: &str) -> String {
+#[must_use]
+pub fn sentence(text: &str) -> String {
     let end = if text.ends_with('.') { "" } else { "." };
     if !text.split_whitespace().next().is_none_or(is_word) {
         return format!("{text}{end}");

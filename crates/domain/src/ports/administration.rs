@@ -4,7 +4,8 @@ use async_trait::async_trait;
 
 use super::{Cause, Unavailable};
 use crate::account::{
-    AccountCommand, AccountReceipt, AccountRefusal, ActorId, KnownAdminCredential, WalletRecord,
+    AccountCommand, AccountReceipt, AccountRefusal, ActorId, KnownAdminCredential,
+    RequestRecord, WalletRecord,
 };
 use crate::audit::{RefusedAttempts, TrailHead};
 use crate::secret::ServerSecret;
@@ -53,10 +54,14 @@ pub trait Administration: Send + Sync {
         secret: &ServerSecret,
     ) -> Result<AccountReceipt, CommandError>;
 
-    /// True where a request key of this actor is bound, to whatever request. Whoever judges by more
-    /// than the book, such as by the names of hosts, asks this first: what was done is answered again,
-    /// whatever has changed since. The command is judged by its binding all the same.
-    async fn is_request_bound(&self, actor: ActorId, key: CommandKey) -> Result<bool, Unavailable>;
+    /// Reads what a request key of this actor is bound to, whatever request that was. Whoever judges
+    /// by more than the book, such as by the names of hosts, asks this first: what was done is answered
+    /// again, whatever has changed since. The command is judged by its binding all the same.
+    async fn request_record(
+        &self,
+        actor: ActorId,
+        key: CommandKey,
+    ) -> Result<Option<RequestRecord>, Unavailable>;
 
     /// Looks an admin credential up.
     async fn admin_credential(

@@ -75,7 +75,7 @@ pub(crate) struct Read {
 pub(crate) fn opening(dialect: Dialect, command: &AccountCommand) -> Vec<Read> {
     let head = format!("{HEAD}{}", dialect.row_lock());
     let actor = Value::from(command.actor.to_string());
-    let request = [actor, blob(command.request.key.to_bytes())];
+    let binding = [actor, blob(command.request.key.to_bytes())];
     vec![
         Read {
             statement: dialect.statement(&head, []),
@@ -85,14 +85,19 @@ pub(crate) fn opening(dialect: Dialect, command: &AccountCommand) -> Vec<Read> {
             },
         },
         Read {
-            statement: dialect.statement(REQUEST, request),
+            statement: dialect.statement(REQUEST, binding),
             take: |findings, cells| {
-                let (digest, things) = (cells.bytes()?, trail::things(cells)?);
-                findings.request = Some(RequestRecord { digest, things, at: cells.timestamp()? });
+                findings.request = Some(request(cells)?);
                 Ok(())
             },
         },
     ]
+}
+
+/// Reads a row of [`REQUEST`].
+pub(crate) fn request(cells: &mut Cells<'_>) -> Result<RequestRecord, BadRow> {
+    let (digest, things) = (cells.bytes()?, trail::things(cells)?);
+    Ok(RequestRecord { digest, things, at: cells.timestamp()? })
 }
 
 /// The facts that an action is judged by.

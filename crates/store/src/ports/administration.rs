@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_domain::account::{
-    AccountCommand, AccountReceipt, ActorId, KnownAdminCredential, WalletRecord,
+    AccountCommand, AccountReceipt, ActorId, KnownAdminCredential, RequestRecord, WalletRecord,
 };
 use holdfast_domain::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
@@ -38,10 +38,15 @@ impl Administration for Store {
         offer(self, command, secret, Mode::Rehearse).await
     }
 
-    async fn is_request_bound(&self, actor: ActorId, key: CommandKey) -> Result<bool, Unavailable> {
+    async fn request_record(
+        &self,
+        actor: ActorId,
+        key: CommandKey,
+    ) -> Result<Option<RequestRecord>, Unavailable> {
         let binds = [actor.to_string().into(), blob(key.to_bytes())];
         let rows = self.query(reads::REQUEST, binds).await?;
-        Ok(!rows.is_empty())
+        let record = |row| reads::request(&mut Cells::new(row));
+        rows.first().map(record).transpose().map_err(unavailable)
     }
 
     async fn admin_credential(

@@ -108,17 +108,18 @@ async fn a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone(home: &
     let wallet = make_wallet(store, "acme").await;
     let (request, refused) = (key(), key());
     let local = ActorId::Local;
-    assert!(!store.is_request_bound(local, request).await.unwrap());
+    assert!(store.request_record(local, request).await.unwrap().is_none());
     let suspend = command(request, AccountAction::SuspendWallet(wallet));
     store.rehearse(&suspend, &secret()).await.unwrap();
-    assert!(!store.is_request_bound(local, request).await.unwrap(), "a rehearsal binds nothing");
+    assert!(store.request_record(local, request).await.unwrap().is_none(), "a rehearsal binds nothing");
     administer(store, &suspend).await.unwrap();
-    assert!(store.is_request_bound(local, request).await.unwrap());
+    let record = store.request_record(local, request).await.unwrap().unwrap();
+    assert_eq!(record.things, [Thing::Wallet(wallet)]);
     let other = ActorId::AdminKey(AdminKeyId::from_u128(1));
-    assert!(!store.is_request_bound(other, request).await.unwrap());
+    assert!(store.request_record(other, request).await.unwrap().is_none());
     let nobodys = command(refused, AccountAction::SuspendWallet(WalletId::from_u128(404)));
     administer(store, &nobodys).await.unwrap_err();
-    assert!(!store.is_request_bound(local, refused).await.unwrap(), "a refusal binds nothing");
+    assert!(store.request_record(local, refused).await.unwrap().is_none(), "a refusal binds nothing");
 }
 
 on_every_store! {

@@ -1,0 +1,42 @@
+//! Addresses within the console: a path, and a query whose values are escaped.
+
+use holdfast_domain::account::Thing;
+use uuid::Uuid;
+
+/// A path with these parameters; those without a value are left out.
+pub(crate) fn with_query(path: &str, params: &[(&str, Option<&str>)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in params {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            query.append_pair(name, value);
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}
+
+/// Address of a thing's page, where it has one.
+pub(crate) fn of_thing(thing: Thing) -> Option<String> {
+    let (folder, id) = match thing {
+        Thing::Wallet(id) => ("wallets", id.to_bytes()),
+        Thing::ApiKey(id) => ("keys", id.to_bytes()),
+        Thing::Posting(id) => ("postings", id.to_bytes()),
+        Thing::Operation(id) => ("operations", id.to_bytes()),
+        Thing::AdminKey(id) => ("admin-keys", id.to_bytes()),
+        Thing::Webhook(id) => ("webhooks", id.to_bytes()),
+        Thing::Job(id) => ("jobs", id.to_bytes()),
+    };
+    Some(format!("/{folder}/{}", Uuid::from_bytes(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_escaped_and_has_no_empty_values() {
+        let address = with_query("/x", &[("a", Some("1&2")), ("b", None), ("c", Some(""))]);
+        assert_eq!(address, "/x?a=1%262");
+        assert_eq!(with_query("/x", &[]), "/x");
+    }
+}

@@ -1,0 +1,70 @@
+//! Failures as pages: what could not be done, in the words that every door has for it, and what to do now.
+
+use axum::response::{IntoResponse, Response};
+use holdfast_accounts::AccountsError;
+use holdfast_admin::{Code, Problem};
+use http::StatusCode;
+
+use crate::cell::Tone;
+use crate::page::Page;
+use crate::section::Notice;
+
+/// A request that is answered by a failure.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+    /// Field that the failure is about, where there is one.
+    pub(crate) field: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), field: None }
+    }
+
+    /// A value of a field that cannot stand.
+    pub(crate) fn field(field: &str, message: impl Into<String>) -> Self {
+        let field = Some(field.to_owned());
+        Self { field, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, message) }
+    }
+
+    pub(crate) fn not_found() -> Self {
+        let message = "There is no such page, or none that you may see.";
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    pub(crate) fn not_signed_in() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Sign in first.")
+    }
+}
+
+impl From<AccountsError> for Failure {
+    fn from(error: AccountsError) -> Self {
+        let forbidden = match &error {
+            AccountsError::Forbidden { use_case, role } => Some(format!(
+                "Your role {role} may not do {use_case}. Ask an owner for a role that has it."
+            )),
+            _ => None,
+        };
+        let problem = Problem::from(error);
+        let status = StatusCode::from_u16(problem.code().status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let message = match problem.code() {
+            Code::NotFound => Self::not_found().message,
+            Code::IdempotencyKeyConflict => {
+                "This form was sent before with other values. Open a new form.".to_owned()
+            }
+            _ => forbidden.unwrap_or_else(|| problem.message().to_owned()),
+        };
+        Self { status, message, field: problem.param().map(str::to_owned) }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Failed");
+        let notice = Notice::new(Tone::Bad, self.message).link("To the first page", "/");
+        Page::new(title).status(self.status).section(notice).into_response()
+    }
+}

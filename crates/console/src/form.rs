@@ -1,0 +1,317 @@
+//! Forms: what they ask for, and what they do, once.
+//!
+//! ```text
+//! GET /x            ─▶ 303 to /x?key=K, a fresh request key
+//! GET /x?key=K      ─▶ the form; where K is bound, what it did and a link to a new form
+//! POST /x?key=K     ─▶ review (what moves money), or the change under K, then 303 to GET /x?key=K
+//! ```
+//!
+//! The address of a form carries its request key. So a double click, *back* and a reload are one change: they
+//! send the same key, and the book answers it again. A change that tells a secret is answered at once, since
+//! nobody can be told it later; whoever sends it again is told that it was told.
+//!
+//! A form that moves money shows what it will do before it does it: the first sending is a rehearsal, and the
+//! second one carries what the first one had, with `confirm`.
+//!
+//! Errors stay on the form, beside their field, and nothing that was written is lost, passwords excepted.
+//!
+//! Never: a change without a request key, or under a key that the form's address does not name.
+
+mod field;
+
+use askama::Template;
+use async_trait::async_trait;
+use axum::RequestExt;
+use axum::extract::{Request as HttpRequest, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use holdfast_accounts::{Reason, Request};
+use holdfast_domain::CommandKey;
+use holdfast_domain::account::{RequestRecord, UseCase};
+use http::StatusCode;
+use uuid::Uuid;
+
+pub(crate) use self::field::{Choice, Field, FieldKind};
+use crate::address::{of_thing, with_query};
+use crate::ask::{Fields, Query, form};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::page::Page;
+use crate::section::{Facts, Notice, Section};
+use crate::visitor::Visitor;
+
+/// Name of the parameter that carries the request key.
+pub(crate) const KEY: &str = "key";
+/// Name of the field that the second sending of a reviewed form has.
+const CONFIRM: &str = "confirm";
+
+/// A form as it stands on a page.
+#[derive(Debug, Clone, Template)]
+#[template(path = "form.html")]
+pub(crate) struct Form {
+    pub(crate) action: String,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) submit: String,
+    /// True for what cannot be taken back.
+    pub(crate) is_grave: bool,
+}
+
+/// What a form asks for: its page without the form, and its fields.
+#[derive(Debug, Clone)]
+pub(crate) struct FormFrame {
+    pub(crate) page: Page,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) submit: String,
+    pub(crate) is_grave: bool,
+}
+
+/// What a form did, or would do.
+#[derive(Debug, Clone)]
+pub(crate) struct Applied {
+    /// Facts of the change: shown in a review, and beside a secret.
+    pub(crate) sections: Vec<Section>,
+    /// Page to go to; unset: the form's own, which says what it did.
+    pub(crate) next: Option<String>,
+    /// True where the sections tell what nobody can be told again.
+    pub(crate) is_told_once: bool,
+}
+
+impl Applied {
+    /// A change without anything to show beside its things.
+    pub(crate) const fn done() -> Self {
+        Self { sections: Vec::new(), next: None, is_told_once: false }
+    }
+
+    /// The same with a section for its review.
+    pub(crate) fn section(mut self, section: impl Into<Section>) -> Self {
+        self.sections.push(section.into());
+        self
+    }
+
+    /// The same, telling a secret.
+    pub(crate) const fn telling_once(mut self) -> Self {
+        self.is_told_once = true;
+        self
+    }
+
+    /// The same, going to another page.
+    pub(crate) fn next(self, address: impl Into<String>) -> Self {
+        Self { next: Some(address.into()), ..self }
+    }
+}
+
+/// Whoever has opened a form, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Sheet {
+    pub(crate) desk: Desk,
+    pub(crate) visitor: Visitor,
+    /// Path of the form.
+    pub(crate) path: String,
+    /// The id in its path, where it has one.
+    pub(crate) id: Option<Uuid>,
+    pub(crate) query: Fields,
+}
+
+impl Sheet {
+    /// The id in the path.
+    pub(crate) fn id(&self) -> Result<Uuid, Failure> {
+        self.id.ok_or_else(Failure::not_found)
+    }
+}
+
+/// A form's page.
+#[async_trait]
+pub(crate) trait FormPage: Send + Sync + Sized + 'static {
+    /// Use case that whoever opens it must have; the use case itself judges again.
+    const USE_CASE: UseCase;
+    /// True for what moves money: it is shown before it is done.
+    const IS_REVIEWED: bool = false;
+
+    /// Reads what the form is about.
+    async fn open(sheet: &Sheet) -> Result<Self, Failure>;
+
+    /// The page around the form, and its fields with what they hold before anybody writes.
+    fn frame(&self) -> FormFrame;
+
+    /// Reads the fields and makes the change under this request, or rehearses it.
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure>;
+}
+
+/// Shows a form, or what it did.
+pub(crate) async fn show<F: FormPage>(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (sheet, _request) = sheet::<F>(desk, visitor, request).await?;
+    let Some(key) = sheet.query.get(KEY) else {
+        return Ok(Redirect::to(&fresh(&sheet)).into_response());
+    };
+    let key = request_key(key)?;
+    let accounts = &sheet.desk.accounts;
+    if let Some(record) = accounts.request_record(&sheet.visitor.principal, key).await? {
+        return Ok(sent(&sheet, &record).into_response());
+    }
+    let frame = F::open(&sheet).await?.frame();
+    let fields = frame.fields.clone();
+    Ok(page(&sheet, frame, fields, None).into_response())
+}
+
+/// Takes a form that was sent.
+pub(crate) async fn send<F: FormPage>(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (sheet, request) = sheet::<F>(desk, visitor, request).await?;
+    let missing =
+        || Failure::new(StatusCode::BAD_REQUEST, "This form has no request key. Open it again.");
+    let key = request_key(sheet.query.get(KEY).ok_or_else(missing)?)?;
+    let (parts, body) = request.into_parts();
+    let fields = form(&parts.headers, body).await?;
+    let page_of = F::open(&sheet).await?;
+    let frame = page_of.frame();
+    let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
+    let applied = match change(&sheet, key, &fields) {
+        Ok(request) => {
+            let request = Request { dry_run: is_rehearsal, ..request };
+            page_of.apply(&sheet, &fields, &request).await
+        }
+        Err(failure) => Err(failure),
+    };
+    match applied {
+        Err(failure) => {
+            let kept = kept(&frame.fields, &fields);
+            Ok(page(&sheet, frame, kept, Some(failure)).into_response())
+        }
+        Ok(applied) if is_rehearsal => Ok(review(&sheet, frame, &fields, applied).into_response()),
+        Ok(applied) if applied.is_told_once => {
+            let page = Page { actions: Vec::new(), ..frame.page };
+            Ok(applied.sections.into_iter().fold(page, Page::section).into_response())
+        }
+        Ok(applied) => {
+            let done = with_query(&sheet.path, &[(KEY, Some(&key_text(key)))]);
+            Ok(Redirect::to(&applied.next.unwrap_or(done)).into_response())
+        }
+    }
+}
+
+async fn sheet<F: FormPage>(
+    desk: Desk,
+    visitor: Visitor,
+    mut request: HttpRequest,
+) -> Result<(Sheet, HttpRequest), Failure> {
+    visitor.principal.authorize(F::USE_CASE)?;
+    let id = request.extract_parts::<crate::ask::Id>().await.ok().map(|crate::ask::Id(id)| id);
+    let Query(query) = request.extract_parts().await?;
+    let path = request.uri().path().to_owned();
+    Ok((Sheet { desk, visitor, path, id, query }, request))
+}
+
+/// Address of the form under a fresh key, with all else that its query has.
+fn fresh(sheet: &Sheet) -> String {
+    let key = Uuid::new_v4().to_string();
+    let mut params: Vec<_> = sheet
+        .query
+        .iter()
+        .filter(|(name, _)| *name != KEY)
+        .map(|(name, value)| (name, Some(value)))
+        .collect();
+    params.push((KEY, Some(&key)));
+    with_query(&sheet.path, &params)
+}
+
+fn request_key(text: &str) -> Result<CommandKey, Failure> {
+    // One spelling: two of one key would be two requests.
+    let id = Uuid::try_parse(text).ok().filter(|id| id.as_hyphenated().to_string() == text);
+    let bad = || {
+        Failure::new(StatusCode::BAD_REQUEST, "This form's request key is none. Open a new form.")
+    };
+    id.map(CommandKey::from).ok_or_else(bad)
+}
+
+fn key_text(key: CommandKey) -> String {
+    Uuid::from_bytes(key.to_bytes()).to_string()
+}
+
+/// The request of a change: bound to the form's path and to all fields but the confirmation.
+fn change(sheet: &Sheet, key: CommandKey, fields: &Fields) -> Result<Request, Failure> {
+    let reason: Option<Reason> = fields.read("reason")?;
+    let mut told: Vec<_> = fields.iter().filter(|(name, _)| *name != CONFIRM).collect();
+    told.sort_unstable();
+    let mut parts = vec![b"form".as_slice(), sheet.path.as_bytes()];
+    for (name, value) in told {
+        parts.extend([name.as_bytes(), value.trim().as_bytes()]);
+    }
+    Ok(Request::new(key, &parts, reason))
+}
+
+/// The fields with what was written into them.
+fn kept(fields: &[Field], sent: &Fields) -> Vec<Field> {
+    fields.iter().map(|field| field.clone().holding(sent)).collect()
+}
+
+/// The page of a form, perhaps with what is wrong with what was written.
+fn page(sheet: &Sheet, frame: FormFrame, mut fields: Vec<Field>, failed: Option<Failure>) -> Page {
+    let FormFrame { mut page, submit, is_grave, .. } = frame;
+    if let Some(failure) = failed {
+        let at = fields.iter_mut().find(|field| Some(field.name) == failure.field.as_deref());
+        let notice = match at {
+            Some(field) => {
+                let text = format!("{}: {}", field.label, failure.message);
+                field.error = Some(failure.message);
+                text
+            }
+            None => failure.message,
+        };
+        page = page.status(failure.status).section(Notice::new(Tone::Bad, notice));
+    }
+    page.section(Form { action: address(sheet), fields, submit, is_grave })
+}
+
+/// Address of the form as it was opened.
+fn address(sheet: &Sheet) -> String {
+    let params: Vec<_> = sheet.query.iter().map(|(name, value)| (name, Some(value))).collect();
+    with_query(&sheet.path, &params)
+}
+
+/// What the form will do, and the button that does it.
+fn review(sheet: &Sheet, frame: FormFrame, sent: &Fields, applied: Applied) -> Page {
+    let FormFrame { page, fields, submit, is_grave } = frame;
+    let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(Field::hidden).collect();
+    hidden.push(Field::hidden_value(CONFIRM, "yes"));
+    let page =
+        page.section(Notice::new(Tone::Plain, "Look at it once more: nothing has been done yet."));
+    let page = applied.sections.into_iter().fold(page, Page::section);
+    page.section(Form { action: address(sheet), fields: hidden, submit, is_grave })
+}
+
+/// What a form did whose request key is bound.
+fn sent(sheet: &Sheet, record: &RequestRecord) -> Page {
+    let mut rows = vec![("Done", Cell::moment(record.at))];
+    for thing in &record.things {
+        let name = thing.to_string();
+        rows.push((
+            "What",
+            match of_thing(*thing) {
+                Some(href) => Cell::link(name, href),
+                None => Cell::text(name),
+            },
+        ));
+    }
+    let again: Vec<_> = sheet
+        .query
+        .iter()
+        .filter(|(name, _)| *name != KEY)
+        .map(|(name, value)| (name, Some(value)))
+        .collect();
+    let text =
+        "This form was sent, and did what is named here, once. Sending it again changes nothing.";
+    let notice = Notice::new(Tone::Good, text).link("A new form", with_query(&sheet.path, &again));
+    Page::new("Done").section(notice).section(Facts::new("", rows))
+}

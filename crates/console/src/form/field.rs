@@ -1,0 +1,147 @@
+//! Fields of forms and filters: a label, what may be written, and what is wrong with what was.
+
+use askama::Template;
+
+use crate::ask::Fields;
+
+/// Field of a form.
+#[derive(Debug, Clone, PartialEq, Eq, Template)]
+#[template(path = "field.html")]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) label: String,
+    pub(crate) kind: FieldKind,
+    pub(crate) value: String,
+    /// Sentence that says what to write.
+    pub(crate) hint: String,
+    pub(crate) error: Option<String>,
+    pub(crate) is_required: bool,
+}
+
+/// Kind of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    /// A line of text.
+    Text,
+    /// Decimal units of a currency.
+    Amount,
+    /// A whole number.
+    Number,
+    /// An e-mail address.
+    Email,
+    /// A password that is there, or a new one.
+    Password { is_new: bool },
+    /// Lines of text.
+    Area,
+    /// A moment in UTC, as `YYYY-MM-DDTHH:MM`.
+    Moment,
+    /// A day.
+    Day,
+    /// One of these.
+    Select(Vec<Choice>),
+    /// Any of these; its value has those that are chosen, each on a line.
+    Checks(Vec<Choice>),
+    /// Nothing to see.
+    Hidden,
+}
+
+impl FieldKind {
+    /// Attributes of the input that takes it.
+    const fn attributes(&self) -> &'static str {
+        match self {
+            Self::Amount => {
+                r#"type="text" inputmode="decimal" autocomplete="off" placeholder="10.00""#
+            }
+            Self::Number => r#"type="text" inputmode="numeric" autocomplete="off""#,
+            Self::Email => r#"type="email" autocomplete="username""#,
+            Self::Password { is_new: false } => {
+                r#"type="password" autocomplete="current-password""#
+            }
+            Self::Password { is_new: true } => {
+                r#"type="password" autocomplete="new-password" minlength="12" maxlength="256""#
+            }
+            Self::Moment => r#"type="datetime-local""#,
+            Self::Day => r#"type="date""#,
+            Self::Text | Self::Area | Self::Select(_) | Self::Checks(_) | Self::Hidden => {
+                r#"type="text" autocomplete="off""#
+            }
+        }
+    }
+}
+
+/// A value to choose, and what it is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) value: String,
+    pub(crate) label: String,
+}
+
+impl Choice {
+    pub(crate) fn new(value: impl Into<String>, label: impl Into<String>) -> Self {
+        Self { value: value.into(), label: label.into() }
+    }
+}
+
+impl Field {
+    /// A field that must be filled in.
+    pub(crate) fn new(name: &'static str, label: &str, kind: FieldKind) -> Self {
+        Self {
+            name,
+            label: label.to_owned(),
+            kind,
+            value: String::new(),
+            hint: String::new(),
+            error: None,
+            is_required: true,
+        }
+    }
+
+    /// A field that may stay empty.
+    pub(crate) fn optional(name: &'static str, label: &str, kind: FieldKind) -> Self {
+        Self { is_required: false, ..Self::new(name, label, kind) }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    pub(crate) fn value(self, value: impl Into<String>) -> Self {
+        Self { value: value.into(), ..self }
+    }
+
+    /// The same with what was sent; a password is written anew each time.
+    pub(crate) fn holding(self, sent: &Fields) -> Self {
+        let value = match &self.kind {
+            FieldKind::Password { .. } => String::new(),
+            FieldKind::Checks(_) => sent.all(self.name).collect::<Vec<_>>().join("\n"),
+            _ => sent.raw(self.name).to_owned(),
+        };
+        Self { value, ..self }
+    }
+
+    /// The same, carried along unseen.
+    pub(crate) fn hidden(self) -> Self {
+        Self { kind: FieldKind::Hidden, ..self }
+    }
+
+    /// A value that is carried along unseen.
+    pub(crate) fn hidden_value(name: &'static str, value: &str) -> Self {
+        Self::new(name, "", FieldKind::Hidden).value(value)
+    }
+
+    fn is_chosen(&self, choice: &Choice) -> bool {
+        match self.kind {
+            FieldKind::Checks(_) => self.value.lines().any(|line| line == choice.value),
+            _ => self.value == choice.value,
+        }
+    }
+
+    /// Id of the element that says what is wrong, or else what to write.
+    fn described_by(&self) -> String {
+        match (&self.error, self.hint.is_empty()) {
+            (Some(_), _) => format!("{}-error", self.name),
+            (None, false) => format!("{}-hint", self.name),
+            (None, true) => String::new(),
+        }
+    }
+}

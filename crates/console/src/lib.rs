@@ -1,0 +1,39 @@
+//! The console: pages for the people who run Holdfast, and for the holders of wallets.
+//!
+//! ```text
+//! holdfast-http (socket) ─▶ Console::answer ─▶ guard ─▶ handler ─▶ holdfast-accounts
+//!                             axum router      │          │
+//!                        host, session, form ──┘          └── read, call, make a Page ─▶ shell (HTML)
+//! ```
+//!
+//! The console is a door to the use cases and nothing more: it calls them and not the API, and decides
+//! nothing. A handler makes a [`page::Page`] of sections; each kind of section has one template, and no page
+//! has markup of its own. Every page works without JavaScript: a control is a link or a form.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `console` | the router, and the seam to whatever has the socket |
+//! | `visitor` | whoever looks, and what they may see |
+//! | `page`, `section`, `cell` | what a page is made of |
+//! | `shell` | the frame around every page: head, navigation, foot |
+//! | `form` | forms: their request key, their review, what they did |
+//! | `ask`, `address` | what a request asks for, and addresses that lead to more |
+//! | `failure` | what could not be done, as a page |
+//! | `asset` | the stylesheet and the script |
+//! | `pages` | one file a page |
+//!
+//! Never in here: SQL, a rule of money, a socket, an admin key, a secret in a log.
+
+mod address;
+mod ask;
+mod asset;
+mod cell;
+mod console;
+mod failure;
+mod form;
+mod page;
+mod pages;
+mod paging;
+mod section;
+mod shell;
+mod visitor;

@@ -1,0 +1,70 @@
+//! A page: its title, what can be done from it, and its sections. It has no markup; [`crate::shell`] gives it one.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+
+use crate::cell::Link;
+use crate::section::Section;
+
+/// A page on its way to the shell.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    pub(crate) status: StatusCode,
+    pub(crate) title: String,
+    /// Sentence below the title.
+    pub(crate) intro: String,
+    /// Pages that this one is within.
+    pub(crate) crumbs: Vec<Link>,
+    /// What can be done from here.
+    pub(crate) actions: Vec<Link>,
+    pub(crate) sections: Vec<Section>,
+}
+
+impl Page {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            title: title.into(),
+            intro: String::new(),
+            crumbs: Vec::new(),
+            actions: Vec::new(),
+            sections: Vec::new(),
+        }
+    }
+
+    pub(crate) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    pub(crate) fn intro(self, intro: impl Into<String>) -> Self {
+        Self { intro: intro.into(), ..self }
+    }
+
+    /// The same below another page.
+    pub(crate) fn below(mut self, text: impl Into<String>, href: impl Into<String>) -> Self {
+        self.crumbs.push(Link::new(text, href));
+        self
+    }
+
+    /// The same with a link to what can be done, where `may` is true.
+    pub(crate) fn action(mut self, may: bool, text: &str, href: impl Into<String>) -> Self {
+        if may {
+            self.actions.push(Link::new(text, href));
+        }
+        self
+    }
+
+    pub(crate) fn section(mut self, section: impl Into<Section>) -> Self {
+        self.sections.push(section.into());
+        self
+    }
+}
+
+impl IntoResponse for Page {
+    /// An empty answer with the page beside it, for the shell.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,75 @@
+//! The form that adds funds to a wallet.
+
+use async_trait::async_trait;
+use holdfast_accounts::{Note, PostingOrder, Reference, Request};
+use holdfast_domain::Micros;
+use holdfast_domain::account::{PostingDetails, UseCase, WalletRecord};
+
+use uuid::Uuid;
+
+use crate::ask::Fields;
+use crate::cell::Cell;
+use crate::failure::Failure;
+use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::page::Page;
+use crate::section::Facts;
+
+/// The form of one wallet.
+#[derive(Debug)]
+pub(crate) struct Deposit {
+    wallet: WalletRecord,
+}
+
+#[async_trait]
+impl FormPage for Deposit {
+    const USE_CASE: UseCase = UseCase::PostingDeposit;
+    const IS_REVIEWED: bool = true;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        let id = Reference::Id(sheet.id()?);
+        let wallet = sheet.desk.accounts.wallet(&sheet.visitor.principal, &id).await?;
+        Ok(Self { wallet })
+    }
+
+    fn frame(&self) -> FormFrame {
+        let wallet = &self.wallet.wallet;
+        let amount = format!("Amount in {}", wallet.currency);
+        FormFrame {
+            page: Page::new(format!("Deposit to {}", wallet.name))
+                .below("Wallets", "/wallets")
+                .below(&wallet.name, format!("/wallets/{}", wallet.id)),
+            fields: vec![
+                Field::new("amount", &amount, FieldKind::Amount),
+                Field::optional("note", "Note", FieldKind::Text)
+                    .hint("For whoever reads the statement: an invoice, a bank transfer."),
+            ],
+            submit: "Deposit".to_owned(),
+            is_grave: false,
+        }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let amount: Micros = fields.want("amount")?;
+        let note: Option<Note> = fields.read("note")?;
+        let details = PostingDetails {
+            note: note.map(|note| note.as_str().to_owned()),
+            ..PostingDetails::default()
+        };
+        let id = Reference::Id(Uuid::from_bytes(self.wallet.wallet.id.to_bytes()));
+        let order = PostingOrder { amount, details };
+        let accounts = &sheet.desk.accounts;
+        let made = accounts.deposit(&sheet.visitor.principal, request, &id, order).await?;
+        let wallet = &made.thing.wallet.wallet;
+        let rows = vec![
+            ("To", Cell::text(&wallet.name)),
+            ("Amount", Cell::money(amount, wallet.currency)),
+            ("Available afterwards", Cell::money(wallet.available, wallet.currency)),
+        ];
+        Ok(Applied::done().section(Facts::new("Deposit", rows)))
+    }
+}

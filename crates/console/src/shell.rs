@@ -1,0 +1,91 @@
+//! The frame around every page: head, navigation by what the visitor may see, the page, foot.
+//!
+//! A handler's answer has its [`Page`] beside it; the shell renders it and puts the headers on that every answer of
+//! the console has. So a page knows nothing of navigation, and no handler forgets a header.
+//!
+//! Never: a style or a script within the page, or one from elsewhere. The policy would not run them.
+
+use askama::Template;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use holdfast_domain::account::UseCase;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, StatusCode};
+
+use crate::cell::Link;
+use crate::page::Page;
+use crate::visitor::Visitor;
+
+/// What a page may load, and who may frame it: nobody.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// Entries of the navigation: the text, the address, and the use case that it takes.
+const NAVIGATION: &[(&str, &str, UseCase)] = &[
+    ("Today", "/", UseCase::WalletRead),
+    ("Wallets", "/wallets", UseCase::WalletRead),
+    ("API keys", "/keys", UseCase::ApiKeyRead),
+    ("Operations", "/operations", UseCase::OperationRead),
+    ("Usage", "/usage", UseCase::UsageRead),
+    ("Models", "/models", UseCase::ModelRead),
+    ("Events", "/events", UseCase::EventRead),
+    ("Webhooks", "/webhooks", UseCase::WebhookRead),
+    ("Trail", "/trail", UseCase::AuditRead),
+    ("Jobs", "/jobs", UseCase::JobRead),
+    ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
+];
+
+#[derive(Debug, Template)]
+#[template(path = "page.html")]
+struct Shell<'a> {
+    page: &'a Page,
+    navigation: Vec<(Link, bool)>,
+    visitor: Option<&'a Visitor>,
+}
+
+/// Renders the page of an answer, and puts on the headers that every answer has.
+pub(crate) async fn render(request: Request, next: Next) -> Response {
+    let visitor = request.extensions().get::<Visitor>().cloned();
+    let path = request.uri().path().to_owned();
+    let mut answer = next.run(request).await;
+    if let Some(page) = answer.extensions_mut().remove::<Page>() {
+        answer = rendered(&page, &path, visitor.as_ref(), answer);
+    }
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // Balances grow old, and some pages are told once.
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn rendered(page: &Page, path: &str, visitor: Option<&Visitor>, answer: Response) -> Response {
+    let (mut head, _empty) = answer.into_parts();
+    let navigation = visitor.map(|visitor| navigation(visitor, path)).unwrap_or_default();
+    match (Shell { page, navigation, visitor }).render() {
+        Ok(html) => {
+            let html_type = HeaderValue::from_static("text/html; charset=utf-8");
+            head.headers.insert(CONTENT_TYPE, html_type);
+            head.headers.remove(http::header::CONTENT_LENGTH);
+            Response::from_parts(head, html.into())
+        }
+        Err(error) => {
+            tracing::error!(%error, "a page was not rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// Links to what the visitor may see, and which of them the page is within.
+fn navigation(visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
+    let seen = NAVIGATION.iter().filter(|(_, _, use_case)| visitor.may(*use_case));
+    let entry = |(text, href, _): &(&str, &str, UseCase)| {
+        let is_within = path == *href || (*href != "/" && path.starts_with(&format!("{href}/")));
+        (Link::new(*text, *href), is_within)
+    };
+    seen.map(entry).collect()
+}

@@ -1,0 +1,31 @@
+//! Whoever looks: their principal, and what the pages say of them.
+
+use axum::extract::FromRequestParts;
+use holdfast_accounts::Principal;
+use holdfast_domain::account::UseCase;
+use http::request::Parts;
+
+use crate::failure::Failure;
+
+/// A person who is signed in, with the one grant that they work under.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    pub(crate) principal: Principal,
+    /// Their e-mail address.
+    pub(crate) email: String,
+}
+
+impl Visitor {
+    pub(crate) fn may(&self, use_case: UseCase) -> bool {
+        self.principal.role.may(use_case)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        // Refused, and not let in, where a route was put outside the guard by mistake.
+        parts.extensions.get().cloned().ok_or_else(Failure::not_signed_in)
+    }
+}
