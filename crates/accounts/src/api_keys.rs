@@ -341,6 +341,13 @@ pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret), Ac
     Ok((CredentialId::from_bytes(id), CredentialSecret::new(secret)))
 }
 
+/// 256 random bits.
+pub(crate) fn random_bits() -> Result<[u8; 32], AccountsError> {
+    let mut bits = [0; 32];
+    rand::fill(&mut bits).map_err(|error| AccountsError::NoRandom(Box::new(error)))?;
+    Ok(bits)
+}
+
 fn api_key_of(thing: &Thing) -> Option<ApiKeyId> {
     if let Thing::ApiKey(id) = thing { Some(*id) } else { None }
 }

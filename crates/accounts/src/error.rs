@@ -18,6 +18,10 @@ pub enum ThingKind {
     Operation,
     /// An admin key.
     AdminKey,
+    /// A person.
+    Person,
+    /// A role of a person.
+    Grant,
     /// An event.
     Event,
     /// A webhook.
@@ -34,6 +38,8 @@ impl fmt::Display for ThingKind {
             Self::Posting => "posting",
             Self::Operation => "operation",
             Self::AdminKey => "admin key",
+            Self::Person => "person",
+            Self::Grant => "role",
             Self::Event => "event",
             Self::Webhook => "webhook",
             Self::Job => "job",

@@ -1,11 +1,11 @@
-//! The use cases of administration: who may change what of wallets, API keys, postings, operations
-//! and admin keys, and who may read what of them, of usage, of the trail and of what is on offer.
+//! The use cases of administration: who may change what of wallets, API keys, postings, operations,
+//! admin keys and people, how people sign in, and who may read what of them, of usage, of the trail and of what is on offer.
 //!
 //! ```text
 //! command line ─┐                ┌─ authorization (role, wallet)
 //! HTTP API ─────┼─▶ Accounts ────┼─ values (names, limits, ends)
 //! console ──────┘                └─ ports: Administration (changes), Directory, Events (lists),
-//!                                      Reports, Jobs, Webhooks, Journal
+//!                                      Reports, Jobs, Webhooks, Sessions, Journal
 //! ```
 //!
 //! Every door parses, calls a use case and renders what comes back. So what is allowed, what is
@@ -24,16 +24,21 @@
 
 mod admin_keys;
 mod api_keys;
+mod attempts;
 mod authentication;
 mod error;
 mod events;
 mod jobs;
+mod links;
 mod offers;
 mod operations;
+mod passwords;
+mod people;
 mod postings;
 mod principal;
 mod refusals;
 mod reports;
+mod sessions;
 mod table;
 mod text;
 mod trail;
@@ -51,20 +56,28 @@ use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
     Administration, ApiKeys, CommandKey, Currency, Directory, Endpoints, Events, Jobs, Journal,
-    Micros, Reports, Timestamp, Wallets, Webhooks,
+    Micros, Reports, Sessions, Timestamp, Wallets, Webhooks,
 };
 
+use uuid::Uuid;
+
+use self::attempts::FailedAttempts;
+use self::passwords::PasswordHasher;
 use self::refusals::RefusalCounts;
 
 pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
 pub use self::error::{AccountsError, ThingKind};
+pub use self::links::{LinkError, LinkView};
 pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;
+pub use self::passwords::{BadPassword, Password};
+pub use self::people::{NewInvitation, ToldInvitation};
 pub use self::postings::{PostingOrder, PostingRecord};
 pub use self::principal::Principal;
 pub use self::reports::{StatementPage, UsageReport};
+pub use self::sessions::{BegunSession, SessionError, SignInError, SignedIn};
 pub use self::table::{Door, TABLE};
 pub use self::text::{
     BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
@@ -74,7 +87,16 @@ pub use self::webhooks::{NewWebhook, SecretText, ToldWebhook};
 
 /// The ports that the use cases work through: one store has them all.
 pub trait Book:
-    Administration + ApiKeys + Directory + Events + Jobs + Journal + Reports + Wallets + Webhooks
+    Administration
+    + ApiKeys
+    + Directory
+    + Events
+    + Jobs
+    + Journal
+    + Reports
+    + Sessions
+    + Wallets
+    + Webhooks
 {
 }
 
@@ -86,6 +108,7 @@ impl<T> Book for T where
         + Jobs
         + Journal
         + Reports
+        + Sessions
         + Wallets
         + Webhooks
 {
@@ -101,6 +124,8 @@ pub struct Accounts {
     /// Micros that an actor with the role support gives back in a UTC day, by currency.
     support_refunds: Arc<BTreeMap<Currency, Micros>>,
     refusals: Arc<RefusalCounts>,
+    passwords: Arc<PasswordHasher>,
+    attempts: Arc<FailedAttempts>,
     endpoints: Arc<dyn Endpoints>,
     /// What this process serves; nothing where it serves nothing.
     offers: Option<Arc<dyn Offers>>,
@@ -137,6 +162,11 @@ impl Request {
         }
         Self { key, digest: *hasher.finalize().as_bytes(), reason, dry_run: false }
     }
+
+    /// A request that nobody has sent, and nobody repeats.
+    fn own(parts: &[&[u8]]) -> Self {
+        Self::new(CommandKey::from(Uuid::new_v4()), parts, None)
+    }
 }
 
 /// Edit of a thing, and the number of edits of it that its sender has seen.
@@ -171,6 +201,8 @@ impl Accounts {
             pause,
             support_refunds: Arc::default(),
             refusals: Arc::default(),
+            passwords: Arc::default(),
+            attempts: Arc::default(),
             endpoints: Arc::new(webhooks::PublicEndpoints),
             offers: None,
         }

@@ -1,7 +1,7 @@
 //! The principal of a request: who asks, and what for they may.
 
-use holdfast_domain::account::{ActorId, AdminKey, Reach, Role, UseCase};
-use holdfast_domain::{Timestamp, WalletId};
+use holdfast_domain::account::{ActorId, AdminKey, Authority, Reach, Role, UseCase};
+use holdfast_domain::{PersonId, Timestamp, WalletId};
 
 use crate::{AccountsError, ThingKind};
 
@@ -33,6 +33,26 @@ impl Principal {
     pub const fn of_admin_key(key: &AdminKey, address: Option<String>) -> Self {
         let (actor, role, reach) = (ActorId::AdminKey(key.id), key.role, key.reach);
         Self { actor, role, reach, ends_at: key.ends_at, address }
+    }
+
+    /// A person in a session, with the authority that is in use.
+    #[must_use]
+    pub const fn of_person(id: PersonId, authority: Authority, address: Option<String>) -> Self {
+        let Authority { role, reach } = authority;
+        Self { actor: ActorId::Person(id), role, reach, ends_at: None, address }
+    }
+
+    /// A person who does what is theirs to do, such as taking what a link gives: no use case is
+    /// open to this principal that a role is asked for.
+    pub(crate) const fn acting_person(id: PersonId) -> Self {
+        let (actor, role, reach) = (ActorId::Person(id), Role::HolderViewer, Reach::All);
+        Self { actor, role, reach, ends_at: None, address: None }
+    }
+
+    /// Authority of the principal: its role, and the wallets that this is for.
+    #[must_use]
+    pub const fn authority(&self) -> Authority {
+        Authority { role: self.role, reach: self.reach }
     }
 
     /// Refuses a use case that the role has not.

@@ -98,6 +98,21 @@ pub const TABLE: &[Door] = &[
     door(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
     door(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
     door(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),
+    door(
+        UseCase::PersonRead,
+        &[("GET", "/people"), ("GET", "/people/{id}")],
+        &["person list", "person show"],
+    ),
+    door(UseCase::PersonInvite, &[("POST", "/people")], &["person invite"]),
+    door(UseCase::PersonLink, &[("POST", "/people/{id}/link")], &["person link"]),
+    door(
+        UseCase::PersonEnd,
+        &[("POST", "/people/{id}/end"), ("POST", "/people/{id}/grants/end")],
+        &["person end", "person revoke"],
+    ),
+    // What people do with a link and a password, in a browser: no role gives it, and no other door.
+    door(UseCase::PersonAccept, &[], &[]),
+    door(UseCase::PersonPassword, &[], &[]),
     door(UseCase::WebhookCreate, &[("POST", "/webhooks")], &["webhook create"]),
     door(
         UseCase::WebhookRead,

@@ -24,6 +24,8 @@ mod command;
 mod decide;
 mod event;
 mod field_change;
+mod person;
+mod person_action;
 mod posting;
 mod refusal;
 pub mod role;
@@ -40,6 +42,13 @@ pub use self::command::{
 pub use self::decide::{decide, replay};
 pub use self::event::{events, refusal_event};
 pub use self::field_change::FieldChange;
+pub use self::person::{
+    Authority, BadEmailAddress, EmailAddress, FIRST_OWNER_LIFETIME, FRESH_FOR, KnownLink,
+    KnownPassword, KnownSession, LINK_LIFETIME, LinkPurpose, NewSession, PasswordHash, Person,
+    PersonGrant, PersonLink, PersonRecord, PersonState, SESSION_IDLE, SESSION_LIFETIME,
+    SESSIONS_MAX, Session,
+};
+pub use self::person_action::{EndedSessions, NewLink, PersonAction, PersonFacts, PersonWrite};
 pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,
 };

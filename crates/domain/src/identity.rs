@@ -114,6 +114,10 @@ ids! {
     AdminKeyId,
     /// A person: an actor of administration. It outlives sessions.
     PersonId,
+    /// A session of a person: what it is listed and ended by, and no secret.
+    SessionId,
+    /// A one-time link of a person.
+    LinkId,
     /// Request key of a command of administration, chosen by its actor: a UUID of any version.
     CommandKey,
     /// A webhook: an endpoint, the kinds of events that it is sent, and a secret.

@@ -81,8 +81,8 @@ pub mod webhook;
 
 pub use crate::identity::{
     AdminKeyId, ApiKeyId, BadRequestKey, ClaimId, CommandKey, CredentialId, EventId, HoldId,
-    Incarnation, JobId, NodeAddress, NodeName, OperationId, PersonId, PostingId, RelayNonce,
-    RequestKey, SettlementId, UsageId, WalletId, WebhookId,
+    Incarnation, JobId, LinkId, NodeAddress, NodeName, OperationId, PersonId, PostingId,
+    RelayNonce, RequestKey, SessionId, SettlementId, UsageId, WalletId, WebhookId,
 };
 pub use crate::money::{Currency, Micros, Timestamp};
 pub use crate::operation::{
@@ -90,6 +90,6 @@ pub use crate::operation::{
 };
 pub use crate::ports::{
     Administration, ApiKeys, Deliveries, Directory, Endpoints, EventOutbox, Events, Jobs, Journal,
-    Nodes, Prices, Provider, Wallets, Webhooks,
+    Nodes, Prices, Provider, Sessions, Wallets, Webhooks,
 };
 pub use crate::report::Reports;

@@ -11,6 +11,7 @@
 //! | [`Events`], [`EventOutbox`] | what people are told of; what was noticed and is to be told |
 //! | [`Jobs`] | long work of operators, a page at a time |
 //! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
+//! | [`Sessions`] | sessions of people, and what they sign in by |
 //! | [`Endpoints`] | judges the addresses of receivers |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
 //! | [`Pause`] | the wait between two offers |
@@ -27,6 +28,7 @@ mod directory;
 mod events;
 mod failure;
 mod jobs;
+mod sessions;
 mod webhooks;
 
 use std::fmt;
@@ -41,6 +43,7 @@ pub use self::directory::Directory;
 pub use self::events::{EventOutbox, Events};
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 pub use self::jobs::Jobs;
+pub use self::sessions::Sessions;
 pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
 use crate::answer::Delta;
 pub use crate::credential::NewApiKey;

@@ -7,6 +7,7 @@
 //! | trail key | server secret | a stolen database writes no row of the trail |
 //! | fingerprint, digest, pseudonym key | server secret, API key | rotation changes none of them |
 //! | webhook key | server secret, webhook, generation | a stolen database signs no delivery |
+//! | device key | server secret | nobody makes the mark of a browser that signed in before |
 //! | settings key | server secret | a stolen database confirms no guessed setting |
 //! | result key | credential secret, operation | database and configuration open no result |
 //! | relay proof, relay key | result key, claim, nonces | two nodes trust each other for one run |
@@ -16,6 +17,7 @@
 //! another one would make stored verifiers and results unreadable.
 
 mod relay;
+mod token;
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -24,6 +26,7 @@ use blake3::Hasher;
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
 pub use self::relay::{BadRelayProof, RelayKey, RelayProof};
+pub use self::token::{LinkToken, SessionToken, TokenHash};
 use crate::private::unprinted;
 use crate::{ApiKeyId, OperationId, WebhookId, base62};
 
@@ -141,6 +144,12 @@ impl ServerSecret {
     pub fn webhook_key(&self, webhook: WebhookId, generation: u32) -> WebhookKey {
         let parts = [&self.bytes[..], &webhook.to_bytes()[..], &generation.to_be_bytes()[..]];
         WebhookKey(derived("holdfast 2026-11 webhook v1", &parts))
+    }
+
+    /// The key that marks browsers which an e-mail address has signed in from.
+    #[must_use]
+    pub fn device_key(&self) -> DeviceKey {
+        DeviceKey(derived("holdfast 2026-11 device v1", &[&self.bytes]))
     }
 
     /// The key under which nodes digest their settings. Nodes that write under different secrets have
@@ -271,8 +280,19 @@ keys! {
     TrailKey,
     /// Signs the deliveries of one webhook; its receiver has it too.
     WebhookKey,
+    /// Marks browsers that somebody has signed in from.
+    DeviceKey,
     /// Keys the digest of a node's settings.
     SettingsKey,
+}
+
+impl DeviceKey {
+    /// Mark of a browser that this e-mail address has signed in from: 43 letters and digits.
+    #[must_use]
+    pub fn mark(&self, email: &str) -> String {
+        let mark = blake3::keyed_hash(&self.0, email.as_bytes());
+        base62::write(mark.as_bytes(), base62::LEN_OF_256)
+    }
 }
 
 impl SettingsKey {

@@ -19,6 +19,7 @@
 
 pub(crate) mod admin_key;
 mod event;
+mod person;
 pub(crate) mod reads;
 pub(crate) mod trail;
 mod webhook;

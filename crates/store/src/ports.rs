@@ -8,6 +8,7 @@ mod journal;
 mod keys;
 mod nodes;
 mod prices;
+mod sessions;
 mod wallets;
 mod webhooks;
 

@@ -13,6 +13,7 @@ mod event;
 mod list;
 mod operation;
 mod page;
+mod person;
 #[cfg(test)]
 mod plans;
 mod report;

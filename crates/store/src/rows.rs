@@ -7,6 +7,7 @@
 
 mod cells;
 pub(crate) mod job;
+pub(crate) mod person;
 mod posting;
 pub(crate) mod tariff;
 pub(crate) mod webhook;

@@ -24,6 +24,7 @@ const DOORS: &[(&[&str], &[&str])] = &[
     // and the command line has one server and no pool.
     (&["tokio-rustls"], &["holdfast", "holdfast-providers", "holdfast-webhooks"]),
     (&["clap", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
+    (&["argon2"], &["holdfast-accounts"]),
     (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
     (&["serde"], &["holdfast", "holdfast-admin", "holdfast-wire"]),
     (&["axum", "tower", "utoipa", "utoipa-axum"], &["holdfast-admin"]),

@@ -146,6 +146,13 @@ codes! {
         label: "allowance_spent", status: 403, kind: PERMISSION, retry: false,
         message: "Refund less, or have it done by somebody with the role finance.",
     }
+    BeyondRole {
+        cause: "The person has, or is offered, a role that your role may not give; an owner's link is \
+            made beside the database alone.",
+        label: "beyond_role", status: 403, kind: PERMISSION, retry: false,
+        message: "The person has a role that yours may not give. Ask an owner; an owner's link is made \
+            by the command line beside the database.",
+    }
     NotFound {
         cause: "There is no such thing, or none that this admin key reaches.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
@@ -213,10 +220,28 @@ codes! {
         message: "The admin key has ended. Issue another one.",
     }
     LastOwner {
-        cause: "The last owner's key, or the last one of them that has no end, cannot be ended.",
+        cause: "The last owner, or the last one of them that has no end, cannot be ended: a key, or a \
+            person.",
         label: "last_owner", status: 409, kind: CONFLICT, retry: false,
-        message: "This is the last owner's key, or the last one without an end. Issue another owner's \
-            key without an end first.",
+        message: "This is the last owner, or the last one without an end. Issue another owner's key \
+            without an end first, or invite another owner and wait until they have a password.",
+    }
+    PersonEnded {
+        cause: "An ended person stays as they are.",
+        label: "person_ended", status: 409, kind: CONFLICT, retry: false,
+        message: "The person has ended for good. Invite them anew.",
+    }
+    PersonHasLink {
+        cause: "The person waits for another link: one that you could not have made is open, or they \
+            have lost their password.",
+        label: "person_has_link", status: 409, kind: CONFLICT, retry: false,
+        message: "The person waits for another link. They use that one first, or whoever made it renews \
+            it.",
+    }
+    NothingOffered {
+        cause: "A link is renewed for a person who has no role and is offered none.",
+        label: "nothing_offered", status: 409, kind: CONFLICT, retry: false,
+        message: "The person has no role, and none is offered. Invite them.",
     }
     WebhookDisabled {
         cause: "A disabled webhook is sent nothing.",

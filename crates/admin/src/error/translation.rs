@@ -75,6 +75,7 @@ impl From<AccountRefusal> for Problem {
             | Refusal::NoApiKey
             | Refusal::NoOperation
             | Refusal::NoAdminKey
+            | Refusal::NoPerson
             | Refusal::NoWebhook
             | Refusal::NoDelivery => Self::told(Code::NotFound, told),
             Refusal::WebhookDisabled => Self::new(Code::WebhookDisabled),
@@ -113,6 +114,17 @@ impl From<AccountRefusal> for Problem {
             Refusal::ApiKeyEnded => Self::new(Code::ApiKeyEnded),
             Refusal::AdminKeyEnded => Self::new(Code::AdminKeyEnded),
             Refusal::LastOwner => Self::new(Code::LastOwner),
+            Refusal::PersonEnded => Self::new(Code::PersonEnded),
+            Refusal::PersonHasLink => Self::new(Code::PersonHasLink),
+            Refusal::NothingOffered => Self::new(Code::NothingOffered),
+            Refusal::BeyondGrantor => Self::new(Code::BeyondRole),
+            // What a person does with a link and a password has no endpoint here.
+            Refusal::EmailTaken
+            | Refusal::NoLink
+            | Refusal::SignInFirst
+            | Refusal::PasswordMissing
+            | Refusal::PasswordChanged
+            | Refusal::OwnerExists => Self::told(Code::InvalidValue, told),
         }
     }
 }

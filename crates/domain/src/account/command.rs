@@ -19,14 +19,14 @@ use uuid::Uuid;
 
 use super::{
     ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, KnownPosting, NewPosting,
-    RefundableOperation, UseCase, WalletPatch, WalletRecord, WebhookAction, WebhookFacts,
-    WebhookWrite,
+    PersonAction, PersonFacts, PersonWrite, RefundableOperation, UseCase, WalletPatch,
+    WalletRecord, WebhookAction, WebhookFacts, WebhookWrite,
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
 use crate::{
-    AdminKeyId, ApiKeyId, CommandKey, JobId, Micros, OperationId, PostingId, Timestamp, WalletId,
-    WebhookId,
+    AdminKeyId, ApiKeyId, CommandKey, JobId, Micros, OperationId, PersonId, PostingId, Timestamp,
+    WalletId, WebhookId,
 };
 
 /// Command of an administrator: one change, and all that the trail keeps of it.
@@ -148,6 +148,8 @@ pub enum AccountAction {
     },
     /// End an admin key for good.
     RevokeAdminKey(AdminKeyId),
+    /// Change a person.
+    Person(PersonAction),
     /// Change a webhook.
     Webhook(WebhookAction),
 }
@@ -160,6 +162,7 @@ impl AccountAction {
             Self::CreateWallet(record) => Some(Thing::Wallet(record.wallet.id)),
             Self::IssueApiKeys { keys, .. } => keys.first().map(|(key, _)| Thing::ApiKey(key.id)),
             Self::IssueAdminKey(key, _) => Some(Thing::AdminKey(key.id)),
+            Self::Person(action) => action.made().map(Thing::Person),
             Self::Webhook(action) => action.made().map(Thing::Webhook),
             Self::StartJob { job, .. } => Some(Thing::Job(*job)),
             Self::EditWallet { .. }
@@ -178,10 +181,13 @@ impl AccountAction {
         }
     }
 
-    /// True where the action adds a credential to a key that is there.
+    /// True where the action adds a credential to a key that is there, or a link to a person who is.
     #[must_use]
     pub const fn is_rotation(&self) -> bool {
-        matches!(self, Self::RotateApiKey { .. } | Self::RotateAdminKey { .. })
+        match self {
+            Self::Person(action) => action.is_rotation(),
+            _ => matches!(self, Self::RotateApiKey { .. } | Self::RotateAdminKey { .. }),
+        }
     }
 
     /// Use case that the action belongs to.
@@ -209,6 +215,7 @@ impl AccountAction {
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
+            Self::Person(action) => action.use_case(),
             Self::Webhook(action) => action.use_case(),
         }
     }
@@ -230,9 +237,9 @@ pub struct AccountFacts {
     pub admin_key: Option<AdminKey>,
     /// Admin key that is not revoked and has the name of the action's.
     pub namesake: Option<AdminKey>,
-    /// Owners' keys in force, beside the one of the action.
+    /// Owners in force beside the key or the person of the action: keys, and people with a password.
     pub other_owners: u32,
-    /// Those of them that have no end.
+    /// Those of them that have no end, as no person has.
     pub other_lasting_owners: u32,
     /// Names among those of the action that other things of their kind have.
     pub taken_names: BTreeSet<String>,
@@ -246,6 +253,8 @@ pub struct AccountFacts {
     pub operation: Option<RefundableOperation>,
     /// Sum of the actor's refunds of this UTC day, in the currency of the wallet.
     pub refunded_today: Micros,
+    /// Person of the action, and what counts for them.
+    pub person: PersonFacts,
     /// Webhook of the action, and what counts for it.
     pub webhook: WebhookFacts,
 }
@@ -269,6 +278,7 @@ impl AccountFacts {
             referenced: None,
             operation: None,
             refunded_today: Micros::ZERO,
+            person: PersonFacts::NONE,
             webhook: WebhookFacts::NONE,
         }
     }
@@ -329,6 +339,8 @@ pub enum AccountWrite {
     InsertAdminCredential(AdminCredential, Timestamp),
     /// End of the credentials of an admin key that would end later.
     EndAdminCredentials(AdminKeyId, Timestamp),
+    /// Rows of a person.
+    Person(PersonWrite),
     /// Rows of a webhook.
     Webhook(WebhookWrite),
 }
@@ -346,6 +358,8 @@ pub enum Thing {
     Operation(OperationId),
     /// An admin key.
     AdminKey(AdminKeyId),
+    /// A person.
+    Person(PersonId),
     /// A webhook.
     Webhook(WebhookId),
     /// A job.
@@ -362,6 +376,7 @@ impl Thing {
             Self::Posting(_) => "posting",
             Self::Operation(_) => "operation",
             Self::AdminKey(_) => "admin_key",
+            Self::Person(_) => "person",
             Self::Webhook(_) => "webhook",
             Self::Job(_) => "job",
         }
@@ -376,6 +391,7 @@ impl Thing {
             Self::Posting(id) => id.to_bytes(),
             Self::Operation(id) => id.to_bytes(),
             Self::AdminKey(id) => id.to_bytes(),
+            Self::Person(id) => id.to_bytes(),
             Self::Webhook(id) => id.to_bytes(),
             Self::Job(id) => id.to_bytes(),
         }
@@ -397,6 +413,7 @@ impl Thing {
             Self::Posting(PostingId::from_bytes(id)),
             Self::Operation(OperationId::from_bytes(id)),
             Self::AdminKey(AdminKeyId::from_bytes(id)),
+            Self::Person(PersonId::from_bytes(id)),
             Self::Webhook(WebhookId::from_bytes(id)),
             Self::Job(JobId::from_bytes(id)),
         ];

@@ -9,6 +9,7 @@
 //! A change that changes nothing is done, with no write and no row of the trail. Never in here: a
 //! look at a clock or a store; what is not in the facts was not read under the locks.
 
+mod person;
 mod post;
 mod webhook;
 
@@ -121,6 +122,7 @@ pub fn decide(
         Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
         Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
         Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),
+        Action::Person(action) => person::decide(command, action, facts),
         Action::Webhook(action) => webhook::decide(action, &facts.webhook, facts.now),
     }
 }

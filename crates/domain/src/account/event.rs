@@ -63,6 +63,7 @@ pub fn events(
                 | AccountWrite::UpdateAdminKey(_)
                 | AccountWrite::InsertAdminCredential(..)
                 | AccountWrite::EndAdminCredentials(..)
+                | AccountWrite::Person(_)
                 | AccountWrite::Webhook(_) => None,
             });
             issued.map(|key| api_key_event(command, EventKind::ApiKeyIssued, key)).collect()
@@ -80,6 +81,7 @@ pub fn events(
         | Action::RotateAdminKey { .. }
         | Action::RevokeAdminKey(_)
         | Action::StartJob { .. }
+        | Action::Person(_)
         | Action::Webhook(_) => Vec::new(),
     }
 }

@@ -114,7 +114,40 @@ pub enum AccountRefusal {
     /// An admin key past its end gets no credential.
     #[error("the admin key has ended")]
     AdminKeyEnded,
+    /// There is no such person.
+    #[error("there is no such person")]
+    NoPerson,
+    /// An ended person stays as they are.
+    #[error("the person has ended")]
+    PersonEnded,
+    /// Another person who has not ended has the address.
+    #[error("another person has this e-mail address")]
+    EmailTaken,
+    /// A link that others made is open, or the person has lost their password.
+    #[error("the person waits for another link: they use that one first")]
+    PersonHasLink,
+    /// A person who has nothing is offered nothing either.
+    #[error("nothing is offered to the person: invite them")]
+    NothingOffered,
+    /// The person has, or is offered, what the actor could not give.
+    #[error("the person has a role that this role may not give")]
+    BeyondGrantor,
+    /// The link is unknown, used, or has expired: nobody is told which.
+    #[error("the link is not valid any more")]
+    NoLink,
+    /// Whoever has a password accepts signed in.
+    #[error("sign in first: the person has a password")]
+    SignInFirst,
+    /// Whoever has no password sets one.
+    #[error("set a password")]
+    PasswordMissing,
+    /// The password was changed since it was proven.
+    #[error("the password was changed meanwhile")]
+    PasswordChanged,
+    /// The first owner is there.
+    #[error("there is an owner already")]
+    OwnerExists,
     /// Somebody has to be able to issue keys, and to stay so.
-    #[error("the last owner cannot be ended: issue another owner's key without an end first")]
+    #[error("the last owner cannot be ended: make another one without an end first")]
     LastOwner,
 }

@@ -214,6 +214,18 @@ use_cases! {
     AdminKeyRotate = "admin_key.rotate": Owner;
     /// An admin key is ended for good.
     AdminKeyRevoke = "admin_key.revoke": Owner;
+    /// People are listed, and one is shown.
+    PersonRead = "person.read": HolderAdmin;
+    /// A person is given a role, by a link.
+    PersonInvite = "person.invite": HolderAdmin;
+    /// A person without a password gets another link.
+    PersonLink = "person.link": HolderAdmin;
+    /// A person, or a role of one, is ended.
+    PersonEnd = "person.end": HolderAdmin;
+    /// A person takes what a link gives: they do it themselves.
+    PersonAccept = "person.accept": Owner;
+    /// A person changes the password that they have: they do it themselves.
+    PersonPassword = "person.password": Owner;
     /// A webhook is made.
     WebhookCreate = "webhook.create": Operator HolderAdmin;
     /// Webhooks and their deliveries are listed, and one is shown.

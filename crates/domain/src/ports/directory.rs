@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 
 use super::Unavailable;
-use crate::account::{AdminKey, WalletRecord};
+use crate::account::{AdminKey, PersonRecord, Reach, WalletRecord};
 use crate::credential::ApiKey;
 use crate::listing::{
     AdminKeyState, ApiKeyFilter, ApiKeyListing, NodeListing, OperationFilter, OperationListing,
     Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing, WalletFilter,
 };
 use crate::price::PriceVersion;
-use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, WalletId};
+use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, PersonId, WalletId};
 
 /// Finds and lists what a book has, and who administers it. Each page is read at its own moment.
 #[async_trait]
@@ -65,6 +65,16 @@ pub trait Directory: Send + Sync {
 
     /// Finds the admin key of this id.
     async fn admin_key(&self, id: AdminKeyId) -> Result<Option<AdminKey>, Unavailable>;
+
+    /// Lists people who have, or are offered, something within this reach, with all that they have.
+    async fn people(
+        &self,
+        reach: Reach,
+        page: PageRequest,
+    ) -> Result<Page<PersonRecord>, Unavailable>;
+
+    /// Finds the person of this id.
+    async fn person(&self, id: PersonId) -> Result<Option<PersonRecord>, Unavailable>;
 
     /// Lists rows of the trail.
     async fn trail(

@@ -11,6 +11,7 @@
 //! All of them run in the command's transaction, in order. A statement is the same text for both
 //! databases, but for the lock of a row, which a transaction of SQLite has of the whole file.
 
+mod person;
 mod webhook;
 
 use holdfast_domain::account::{
@@ -18,7 +19,7 @@ use holdfast_domain::account::{
 };
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::{AdminKeyId, ApiKeyId, Timestamp, WalletId};
+use holdfast_domain::{AdminKeyId, ApiKeyId, PersonId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
 use super::admin_key::{self, ADMIN_KEY};
@@ -48,8 +49,6 @@ pub(crate) const REFUNDED_SINCE: &str = "SELECT CAST(coalesce(sum((SELECT CASE
     FROM audit AS a
     WHERE a.actor = $1 AND a.use_case = 'posting.refund' AND a.created_at >= $2";
 const DAY_MICROS: i64 = 86_400_000_000;
-const OTHER_OWNERS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END) FROM admin_keys AS a WHERE a.role = 'owner'
-    AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
 
 /// Findings of a command's reads.
 #[derive(Debug)]
@@ -154,18 +153,12 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             vec![admin_key(dialect, credential.admin_key)]
         }
         Action::RevokeAdminKey(id) => {
-            let statement =
-                dialect.statement(OTHER_OWNERS, [blob(id.to_bytes()), now.as_micros().into()]);
-            let owners = Read {
-                statement,
-                take: |findings, cells| {
-                    findings.facts.other_owners = cells.small()?;
-                    findings.facts.other_lasting_owners = cells.small()?;
-                    Ok(())
-                },
-            };
-            vec![admin_key(dialect, *id), owners]
+            let nobody = PersonId::from_u128(0);
+            let mut reads = vec![admin_key(dialect, *id)];
+            reads.extend(person::owners(dialect, *id, nobody, now));
+            reads
         }
+        Action::Person(action) => person::facts(dialect, action, now),
         Action::Webhook(action) => webhook::facts(dialect, action, now),
     }
 }

@@ -14,7 +14,7 @@ use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::{Micros, Timestamp};
 use sea_orm::{Statement, Value};
 
-use super::{admin_key, webhook};
+use super::{admin_key, person, webhook};
 use crate::dialect::{Dialect, blob};
 use crate::rows;
 
@@ -84,6 +84,7 @@ pub(crate) fn statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statemen
         AccountWrite::EndAdminCredentials(key, at) => {
             vec![by_id(admin_key::END_CREDENTIALS, key.to_bytes(), *at)]
         }
+        AccountWrite::Person(write) => vec![person::statement(dialect, write)],
         AccountWrite::Webhook(write) => webhook::statements(dialect, write),
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Migration {
 }
 
 pub(super) const MIGRATIONS: &[Migration] =
-    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS];
+    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS, PEOPLE];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -138,6 +138,21 @@ const REFUSALS: Migration = Migration {
     ],
     // Counts of what did not happen, which the log has as well.
     loss: &[],
+};
+
+const PEOPLE: Migration = Migration {
+    version: 8,
+    name: "people",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0008_people.up.sql"),
+        include_str!("../../migrations/sqlite/0008_people.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0008_people.up.sql"),
+        include_str!("../../migrations/postgres/0008_people.down.sql"),
+    ],
+    // All that belongs to them goes with them.
+    loss: &[LostTable { table: "people", nouns: ["person", "people"] }],
 };
 
 impl Migration {

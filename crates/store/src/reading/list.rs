@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 
 use async_trait::async_trait;
-use holdfast_domain::account::{AdminKey, WalletRecord};
+use holdfast_domain::account::{AdminKey, PersonRecord, Reach, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
-use holdfast_domain::{AdminKeyId, ApiKeyId, Directory, Micros, OperationId, WalletId};
+use holdfast_domain::{AdminKeyId, ApiKeyId, Directory, Micros, OperationId, PersonId, WalletId};
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
@@ -16,7 +16,7 @@ use sea_orm::{
 use super::operation::operations;
 use super::page::{numbers, page, sparse_page};
 use super::report::{in_force, is_in_force, refunds};
-use super::{ReadError, ReadTransaction, administration};
+use super::{ReadError, ReadTransaction, administration, person};
 use crate::Store;
 use crate::entity::{admin_key, api_key, credential, node, price, wallet};
 use holdfast_domain::listing::LiveCredential;
@@ -102,6 +102,18 @@ impl Directory for Store {
         let of_id = admin_key::Entity::find().filter(admin_key::Column::Id.eq(id));
         let found: Vec<(i64, AdminKey)> = self.select(of_id.as_query()).await?;
         Ok(found.into_iter().next().map(|(_, admin_key)| admin_key))
+    }
+
+    async fn people(
+        &self,
+        reach: Reach,
+        request: PageRequest,
+    ) -> Result<Page<PersonRecord>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(person::people(db, reach, request))).await
+    }
+
+    async fn person(&self, id: PersonId) -> Result<Option<PersonRecord>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(person::person(db, id))).await
     }
 
     async fn trail(

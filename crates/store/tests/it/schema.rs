@@ -105,7 +105,10 @@ async fn migrations_go_up_and_down_one_by_one() {
     let up = migrate::up(&url).await.unwrap();
     assert_eq!(
         up.iter().map(|step| &*step.name).collect::<Vec<_>>(),
-        ["ledger", "administration", "jobs", "usage_hours", "events", "webhooks", "refusals"]
+        [
+            "ledger", "administration", "jobs", "usage_hours", "events", "webhooks", "refusals",
+            "people"
+        ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
     assert_eq!(migrate::status(&url).await.unwrap(), up);

@@ -1,0 +1,174 @@
+//! One-time links: shown as often as somebody looks, used once.
+//!
+//! Whatever is wrong with a link, its bearer is told the same: it is not valid any more. A link is
+//! used by its person, and by its id as the request key: a second use is a repetition, and refused.
+
+use holdfast_domain::account::{
+    AccountAction, AccountRefusal, EmailAddress, KnownLink, LinkPurpose, PasswordHash,
+    PersonAction, PersonLink,
+};
+use holdfast_domain::private::Private;
+use holdfast_domain::secret::LinkToken;
+use holdfast_domain::{CommandKey, PersonId, Timestamp};
+
+use crate::passwords::HashError;
+use crate::{Accounts, AccountsError, Name, Password, Principal, Request};
+
+/// What a link shows to its bearer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkView {
+    /// Address of its person; `None` for the first owner, who says theirs.
+    pub email: Option<EmailAddress>,
+    /// Name of its person.
+    pub name: Option<Private<String>>,
+    /// What it is for.
+    pub purpose: LinkPurpose,
+    /// True where its person has a password: they use it signed in.
+    pub has_password: bool,
+    /// Moment from which it is not accepted.
+    pub expires_at: Timestamp,
+}
+
+/// Failure to look at a link or to use it.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Unknown, used, or expired: nobody is told which.
+    #[error("the link is not valid any more")]
+    NotValid,
+    /// The person has a password: they sign in, and use the link then.
+    #[error("sign in first, as the person whom the link is for")]
+    SignInFirst,
+    /// The person has none: they set one.
+    #[error("set a password")]
+    PasswordMissing,
+    /// Another person has the address that the first owner gave.
+    #[error("another person has this e-mail address")]
+    EmailTaken,
+    /// As many passwords as may wait to be hashed are waiting.
+    #[error("too many people set or check passwords at this moment")]
+    Busy,
+    /// Something else failed.
+    #[error(transparent)]
+    Failed(AccountsError),
+}
+
+impl From<AccountsError> for LinkError {
+    fn from(error: AccountsError) -> Self {
+        use AccountRefusal as Refusal;
+        match error {
+            AccountsError::Refused(Refusal::SignInFirst) => Self::SignInFirst,
+            AccountsError::Refused(Refusal::PasswordMissing) => Self::PasswordMissing,
+            AccountsError::Refused(Refusal::EmailTaken) => Self::EmailTaken,
+            AccountsError::Refused(
+                Refusal::NoLink
+                | Refusal::NoPerson
+                | Refusal::PersonEnded
+                | Refusal::RequestKeyConflict,
+            ) => Self::NotValid,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl From<HashError> for LinkError {
+    fn from(error: HashError) -> Self {
+        match error {
+            HashError::Busy => Self::Busy,
+            HashError::Failed(cause) => Self::Failed(AccountsError::NoRandom(cause)),
+        }
+    }
+}
+
+impl Accounts {
+    /// What a link is for. Nothing changes, however often somebody looks.
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::NotValid`], or that the store fails.
+    pub async fn look_at_link(&self, token: &LinkToken) -> Result<LinkView, LinkError> {
+        let (known, link) = self.open_link(token).await?;
+        let record = known.record;
+        Ok(LinkView {
+            email: record.person.email,
+            name: record.person.name,
+            purpose: link.purpose,
+            has_password: record.has_password,
+            expires_at: link.expires_at,
+        })
+    }
+
+    /// Uses a link. `signed_in` is the person of the session that it is used in: whoever has a
+    /// password has to be that person, and whoever has none sets this one.
+    ///
+    /// # Errors
+    ///
+    /// A [`LinkError`].
+    pub async fn accept_link(
+        &self,
+        token: &LinkToken,
+        password: Option<&Password>,
+        signed_in: Option<PersonId>,
+    ) -> Result<PersonId, LinkError> {
+        let (known, link) = self.open_link(token).await?;
+        let person = known.record.person.id;
+        let is_signed_in = signed_in == Some(person);
+        let hash = match (known.record.has_password, password) {
+            (true, _) if !is_signed_in => return Err(LinkError::SignInFirst),
+            (true, _) => None,
+            (false, Some(password)) => Some(self.passwords.hash(password).await?),
+            (false, None) => return Err(LinkError::PasswordMissing),
+        };
+        let accepted = PersonAction::Accept { person, link: link.id, password: hash, is_signed_in };
+        self.use_link(person, &link, accepted).await
+    }
+
+    /// Uses the link of the first owner, who says who they are.
+    ///
+    /// # Errors
+    ///
+    /// A [`LinkError`].
+    pub async fn accept_first_owner(
+        &self,
+        token: &LinkToken,
+        email: &EmailAddress,
+        name: Option<&Name>,
+        password: &Password,
+    ) -> Result<PersonId, LinkError> {
+        let (known, link) = self.open_link(token).await?;
+        if link.purpose != LinkPurpose::FirstOwner {
+            return Err(LinkError::NotValid);
+        }
+        let person = known.record.person.id;
+        let password: PasswordHash = self.passwords.hash(password).await?;
+        let accepted = PersonAction::AcceptFirstOwner {
+            person,
+            link: link.id,
+            email: email.clone(),
+            name: name.map(|name| Private(name.as_str().to_owned())),
+            password,
+        };
+        self.use_link(person, &link, accepted).await
+    }
+
+    async fn open_link(&self, token: &LinkToken) -> Result<(KnownLink, PersonLink), LinkError> {
+        let known = self.book.known_link(&token.hash()).await.map_err(AccountsError::from)?;
+        let known = known.ok_or(LinkError::NotValid)?;
+        let link = known.record.open_link(known.now).cloned().ok_or(LinkError::NotValid)?;
+        Ok((known, link))
+    }
+
+    async fn use_link(
+        &self,
+        person: PersonId,
+        link: &PersonLink,
+        accepted: PersonAction,
+    ) -> Result<PersonId, LinkError> {
+        let id = link.id.to_bytes();
+        let key = CommandKey::from_bytes(id);
+        let request = Request::new(key, &[b"use link", &id], None);
+        let action = AccountAction::Person(accepted);
+        let done = self.change(&Principal::acting_person(person), &request, action).await?;
+        // Somebody has used it before: nothing of this use was kept.
+        if done.replayed { Err(LinkError::NotValid) } else { Ok(person) }
+    }
+}

@@ -1,0 +1,268 @@
+//! People: invited, listed, ended. Nobody grants what they have not, nor ends it.
+//!
+//! A holder's administrator sees of people what they have of the one wallet, and nothing else exists:
+//! whoever has nothing there is not found.
+
+use holdfast_domain::PersonId;
+use holdfast_domain::account::{
+    AccountAction, Authority, EmailAddress, LINK_LIFETIME, NewLink, Person, PersonAction,
+    PersonRecord, Reach, Role, Thing, UseCase,
+};
+use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::private::Private;
+use holdfast_domain::secret::LinkToken;
+use holdfast_domain::{LinkId, Timestamp};
+use uuid::Uuid;
+
+use crate::api_keys::random_bits;
+use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, ThingKind};
+
+/// Invitation of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewInvitation {
+    /// Address of whoever is invited.
+    pub email: EmailAddress,
+    /// Name; the one of a person who is there stays.
+    pub name: Option<Name>,
+    /// Role.
+    pub role: Role,
+    /// Wallets that the role is for: one for a holder's role, all for any other.
+    pub reach: Reach,
+}
+
+/// An invitation or a link that was made, with its token where this very request made it.
+#[derive(Debug, Clone)]
+pub struct ToldInvitation {
+    /// The person.
+    pub person: PersonId,
+    /// Token of the link, which is told once; `None` for a repetition, and for somebody who has the
+    /// role already.
+    pub link: Option<LinkToken>,
+}
+
+impl Accounts {
+    /// People, a page at a time.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn people(
+        &self,
+        principal: &Principal,
+        page: PageRequest,
+    ) -> Result<Page<PersonRecord>, AccountsError> {
+        principal.authorize(UseCase::PersonRead)?;
+        let Page { rows, next } = self.book.people(principal.reach, page).await?;
+        let seen = rows.into_iter().filter_map(|record| record.seen_from(principal.reach));
+        Ok(Page { rows: seen.collect(), next })
+    }
+
+    /// The person of this id.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn person(
+        &self,
+        principal: &Principal,
+        id: PersonId,
+    ) -> Result<PersonRecord, AccountsError> {
+        principal.authorize(UseCase::PersonRead)?;
+        self.seen_person(principal, id).await
+    }
+
+    /// Offers a role to whoever has an address.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn invite_person(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        new: &NewInvitation,
+    ) -> Result<Outcome<ToldInvitation>, AccountsError> {
+        principal.authorize(UseCase::PersonInvite)?;
+        let offered = Authority { role: new.role, reach: new.reach };
+        refuse_unsound(offered)?;
+        if let Reach::Wallet(wallet) = new.reach {
+            principal.reach(wallet, ThingKind::Wallet)?;
+            let found = self.book.wallet_record(wallet).await?;
+            found.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+        }
+        let grantor = principal.authority();
+        if !grantor.may_grant(offered) {
+            let use_case = UseCase::PersonInvite;
+            return Err(AccountsError::Forbidden { use_case, role: principal.role });
+        }
+        let (email, name) = (new.email.clone(), new.name.as_ref().map(|it| it.as_str()));
+        let person = new_person(principal, Some(email.clone()), name);
+        let (link, token) = new_link()?;
+        let action = PersonAction::Invite { new: person, email, offered, grantor, link };
+        self.tell_link(principal, request, action, token).await
+    }
+
+    /// Makes another link for a person: of one who has a password, that password and all sessions end
+    /// with it.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn renew_link(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        person: PersonId,
+    ) -> Result<Outcome<ToldInvitation>, AccountsError> {
+        principal.authorize(UseCase::PersonLink)?;
+        self.refuse_unseen(principal, request, person).await?;
+        let grantor = principal.authority();
+        let (link, token) = new_link()?;
+        let action = PersonAction::RenewLink { person, grantor, link };
+        self.tell_link(principal, request, action, token).await
+    }
+
+    /// Ends a person for good, and erases their address and name where that is asked for. A holder's
+    /// administrator ends what a person has of the wallet, and nobody.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn end_person(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        person: PersonId,
+        is_erased: bool,
+    ) -> Result<Outcome<PersonId>, AccountsError> {
+        principal.authorize(UseCase::PersonEnd)?;
+        if principal.only_wallet().is_some() {
+            self.refuse_unseen(principal, request, person).await?;
+            let use_case = UseCase::PersonEnd;
+            return Err(AccountsError::Forbidden { use_case, role: principal.role });
+        }
+        let action = AccountAction::Person(PersonAction::End { person, is_erased });
+        let done = self.change(principal, request, action).await?;
+        Ok(Outcome { thing: person, replayed: done.replayed })
+    }
+
+    /// Ends a role of a person, or the offer of it.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn end_grant(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        person: PersonId,
+        authority: Authority,
+    ) -> Result<Outcome<PersonId>, AccountsError> {
+        principal.authorize(UseCase::PersonEnd)?;
+        self.refuse_unseen(principal, request, person).await?;
+        refuse_unsound(authority)?;
+        if let Reach::Wallet(wallet) = authority.reach {
+            principal.reach(wallet, ThingKind::Wallet)?;
+        }
+        let grantor = principal.authority();
+        let action = AccountAction::Person(PersonAction::EndGrant { person, authority, grantor });
+        let done = self.change(principal, request, action).await?;
+        Ok(Outcome { thing: person, replayed: done.replayed })
+    }
+
+    async fn seen_person(
+        &self,
+        principal: &Principal,
+        id: PersonId,
+    ) -> Result<PersonRecord, AccountsError> {
+        let found = self.book.person(id).await?;
+        let seen = found.and_then(|record| record.seen_from(principal.reach));
+        seen.ok_or(AccountsError::NotFound(ThingKind::Person))
+    }
+
+    /// Refuses a change of a person who does not exist for this principal. A repetition is answered
+    /// from its request key: what was done may have been all that they had there.
+    async fn refuse_unseen(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        person: PersonId,
+    ) -> Result<(), AccountsError> {
+        let is_seen_by_all = principal.only_wallet().is_none();
+        if is_seen_by_all || self.book.is_request_bound(principal.actor, request.key).await? {
+            return Ok(());
+        }
+        self.seen_person(principal, person).await.map(drop)
+    }
+
+    async fn tell_link(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        action: PersonAction,
+        token: LinkToken,
+    ) -> Result<Outcome<ToldInvitation>, AccountsError> {
+        let named = match &action {
+            PersonAction::Invite { new, .. } | PersonAction::InviteFirstOwner { new, .. } => new.id,
+            PersonAction::RenewLink { person, .. }
+            | PersonAction::Accept { person, .. }
+            | PersonAction::AcceptFirstOwner { person, .. }
+            | PersonAction::ChangePassword { person, .. }
+            | PersonAction::EndGrant { person, .. }
+            | PersonAction::End { person, .. } => *person,
+        };
+        let done = self.change(principal, request, AccountAction::Person(action)).await?;
+        let person_of =
+            |thing: &Thing| if let Thing::Person(id) = thing { Some(*id) } else { None };
+        let person = done.things.iter().find_map(person_of).unwrap_or(named);
+        let link = Some(token).filter(|_| !request.dry_run && !done.replayed);
+        Ok(Outcome { thing: ToldInvitation { person, link }, replayed: done.replayed })
+    }
+
+    /// Makes the link of the first owner, in the place of the one before; `None` while there is an
+    /// owner, a key or a person.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn first_owner_link(&self) -> Result<Option<LinkToken>, AccountsError> {
+        use holdfast_domain::account::{AccountRefusal, FIRST_OWNER_LIFETIME};
+        let local = Principal::local();
+        let (link, token) = new_link()?;
+        let link = NewLink { lifetime: FIRST_OWNER_LIFETIME, ..link };
+        let new = new_person(&local, None, None);
+        let request = Request::own(&[b"first owner", &link.id.to_bytes()]);
+        let action = PersonAction::InviteFirstOwner { new, link };
+        match self.tell_link(&local, &request, action, token).await {
+            Ok(told) => Ok(told.thing.link),
+            Err(AccountsError::Refused(AccountRefusal::OwnerExists)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn refuse_unsound(authority: Authority) -> Result<(), AccountsError> {
+    if authority.is_sound() {
+        return Ok(());
+    }
+    let message = "a holder's role is for one wallet, and any other role for none".to_owned();
+    Err(AccountsError::Invalid { field: "wallet_id", message })
+}
+
+fn new_person(principal: &Principal, email: Option<EmailAddress>, name: Option<&str>) -> Person {
+    Person {
+        id: PersonId::from(Uuid::new_v4()),
+        email,
+        name: name.map(|name| Private(name.to_owned())),
+        // The store's moment takes its place.
+        created_at: Timestamp::from_micros(0),
+        created_by: principal.actor,
+        ended_at: None,
+    }
+}
+
+fn new_link() -> Result<(NewLink, LinkToken), AccountsError> {
+    let token = LinkToken::new(random_bits()?);
+    let id = LinkId::from(Uuid::new_v4());
+    Ok((NewLink { id, token: token.hash(), lifetime: LINK_LIFETIME }, token))
+}

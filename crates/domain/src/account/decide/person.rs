@@ -1,0 +1,316 @@
+//! The judgement of changes of people.
+//!
+//! An invitation takes the place of an open link only where whoever invites could have given that one
+//! too: nobody takes away what others have offered. A person without a password who has something
+//! gets no invitation, or its link would set a password for all that they have.
+
+use super::super::command::{AccountCommand, AccountEffect, AccountFacts, AccountWrite, Thing};
+use super::super::field_change::FieldChange;
+use super::super::person::{
+    Authority, LinkPurpose, PasswordHash, Person, PersonGrant, PersonLink, PersonRecord,
+};
+use super::super::person_action::{EndedSessions, NewLink, PersonAction, PersonWrite};
+use super::super::refusal::AccountRefusal;
+use super::super::{ActorId, Role};
+use crate::{LinkId, PersonId, Timestamp};
+
+/// Judges a change of a person.
+pub(super) fn decide(
+    command: &AccountCommand,
+    action: &PersonAction,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    use PersonAction as Action;
+    match action {
+        Action::Invite { new, offered, grantor, link, .. } => {
+            invite(command.actor, (new, *link), [*offered, *grantor], facts)
+        }
+        Action::InviteFirstOwner { new, link } => {
+            if facts.other_owners > 0 {
+                return Err(AccountRefusal::OwnerExists);
+            }
+            let known = facts.person.record.as_ref();
+            let offer = (LinkPurpose::FirstOwner, *link);
+            Ok(offered(command.actor, (new, known), offer, facts.now))
+        }
+        Action::RenewLink { grantor, link, .. } => {
+            renew_link(command.actor, *grantor, *link, facts)
+        }
+        Action::Accept { link, password, is_signed_in, .. } => {
+            accept(*link, password.as_ref(), *is_signed_in, facts)
+        }
+        Action::AcceptFirstOwner { link, email, name, password, .. } => {
+            let record = person(facts)?;
+            let link = open_link(*link, record, facts.now)?;
+            if facts.other_owners > 0 {
+                return Err(AccountRefusal::NoLink);
+            }
+            if facts.person.is_email_taken {
+                return Err(AccountRefusal::EmailTaken);
+            }
+            let (email, name) = (Some(email.clone()), name.clone());
+            let person = Person { email, name, ..record.person.clone() };
+            let mut effect = taken(record, &link, Some(password), facts.now);
+            effect.writes.insert(0, write(PersonWrite::Update(person)));
+            Ok(effect)
+        }
+        Action::ChangePassword { person: id, old, new, kept } => {
+            person(facts)?;
+            // Whoever proved it did so before: another change may have come between.
+            if facts.person.password.as_ref() != Some(old) {
+                return Err(AccountRefusal::PasswordChanged);
+            }
+            let writes = vec![
+                PersonWrite::PutPassword(*id, new.clone(), facts.now),
+                PersonWrite::EndSessions(*id, EndedSessions::Except(*kept)),
+            ];
+            Ok(done(*id, writes, vec![touched("password")]))
+        }
+        Action::EndGrant { authority, grantor, .. } => end_grant(*authority, *grantor, facts),
+        Action::End { is_erased, .. } => end(*is_erased, facts),
+    }
+}
+
+/// The person, who has not ended.
+fn person(facts: &AccountFacts) -> Result<&PersonRecord, AccountRefusal> {
+    let record = facts.person.record.as_ref().ok_or(AccountRefusal::NoPerson)?;
+    if record.person.ended_at.is_some() { Err(AccountRefusal::PersonEnded) } else { Ok(record) }
+}
+
+fn open_link(
+    id: LinkId,
+    record: &PersonRecord,
+    now: Timestamp,
+) -> Result<PersonLink, AccountRefusal> {
+    let link = record.open_link(now).filter(|link| link.id == id);
+    link.cloned().ok_or(AccountRefusal::NoLink)
+}
+
+const fn write(write: PersonWrite) -> AccountWrite {
+    AccountWrite::Person(write)
+}
+
+fn done(id: PersonId, writes: Vec<PersonWrite>, changes: Vec<FieldChange>) -> AccountEffect {
+    let writes = writes.into_iter().map(write).collect();
+    AccountEffect::done(writes, Thing::Person(id), changes)
+}
+
+/// A member whose value the trail does not tell.
+fn touched(field: &str) -> FieldChange {
+    FieldChange { field: field.to_owned(), before: None, after: None }
+}
+
+fn ended(field: &str, before: impl ToString) -> FieldChange {
+    FieldChange { field: field.to_owned(), before: Some(before.to_string()), after: None }
+}
+
+fn invite(
+    actor: ActorId,
+    (new, link): (&Person, NewLink),
+    [authority, grantor]: [Authority; 2],
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let known = facts.person.record.as_ref();
+    if let Some(record) = known {
+        if record.grants.iter().any(|grant| grant.authority == authority) {
+            return Ok(AccountEffect::already_done(Thing::Person(record.person.id)));
+        }
+        let is_lost = !record.has_password && !record.grants.is_empty();
+        let others = record.open_link(facts.now).is_some_and(|open| {
+            open.purpose.authority().is_none_or(|offered| !grantor.may_grant(offered))
+        });
+        if is_lost || others {
+            return Err(AccountRefusal::PersonHasLink);
+        }
+    }
+    let offer = (LinkPurpose::Accept(authority), link);
+    Ok(offered(actor, (new, known), offer, facts.now))
+}
+
+/// Effect of an offer to a person who is there, or who is made for it.
+fn offered(
+    actor: ActorId,
+    (new, known): (&Person, Option<&PersonRecord>),
+    (purpose, link): (LinkPurpose, NewLink),
+    now: Timestamp,
+) -> AccountEffect {
+    let (mut writes, mut changes) = (Vec::new(), Vec::new());
+    let id = known.map_or(new.id, |record| record.person.id);
+    if known.is_none() {
+        let made = Person { created_at: now, ended_at: None, ..new.clone() };
+        changes.extend(made.email.as_ref().map(|_| touched("email")));
+        changes.extend(made.name.as_ref().map(|_| touched("name")));
+        writes.push(PersonWrite::Insert(made));
+    }
+    let (put, expires_at) = put_link(actor, id, (purpose, link), now);
+    writes.push(put);
+    changes.extend(purpose.authority().map(|it| FieldChange::set("offered", it)));
+    changes.push(FieldChange::set("link_id", link.id));
+    changes.push(expires_at);
+    done(id, writes, changes)
+}
+
+fn put_link(
+    actor: ActorId,
+    person: PersonId,
+    (purpose, new): (LinkPurpose, NewLink),
+    now: Timestamp,
+) -> (PersonWrite, FieldChange) {
+    let (id, expires_at) = (new.id, now.after(new.lifetime));
+    let link = PersonLink { id, person, purpose, expires_at, used_at: None, created_by: actor };
+    let told = FieldChange::set("link_expires_at", expires_at.as_micros());
+    (PersonWrite::PutLink(link, new.token), told)
+}
+
+/// Makes another link: of a person who has something one that sets their password, which they have no
+/// more from now on, and of one who has not accepted yet the same offer again.
+fn renew_link(
+    actor: ActorId,
+    grantor: Authority,
+    link: NewLink,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let record = person(facts)?;
+    let id = record.person.id;
+    if record.grants.is_empty() {
+        let last = record.link.as_ref().filter(|link| link.used_at.is_none());
+        let purpose = last.map(|link| link.purpose).filter(|it| *it != LinkPurpose::FirstOwner);
+        let purpose = purpose.ok_or(AccountRefusal::NothingOffered)?;
+        if !purpose.authority().is_some_and(|offered| grantor.may_grant(offered)) {
+            return Err(AccountRefusal::BeyondGrantor);
+        }
+        return Ok(offered(actor, (&record.person, Some(record)), (purpose, link), facts.now));
+    }
+    let gives_all = record.grants.iter().all(|grant| {
+        // An owner's link is everything: it is made beside the database, and nowhere else.
+        let is_safe = grant.authority.role != Role::Owner || actor == ActorId::Local;
+        is_safe && grantor.may_grant(grant.authority)
+    });
+    // Nor is an offer of others taken away with it.
+    let open = record.open_link(facts.now).and_then(|link| link.purpose.authority());
+    if !gives_all || open.is_some_and(|offered| !grantor.may_grant(offered)) {
+        return Err(AccountRefusal::BeyondGrantor);
+    }
+    let (put, expires_at) = put_link(actor, id, (LinkPurpose::SetPassword, link), facts.now);
+    let all = EndedSessions::All;
+    let writes = vec![PersonWrite::DeletePassword(id), PersonWrite::EndSessions(id, all), put];
+    let mut changes = vec![FieldChange::set("link_id", link.id), expires_at];
+    changes.extend(record.has_password.then(|| touched("password")));
+    Ok(done(id, writes, changes))
+}
+
+fn accept(
+    link: LinkId,
+    password: Option<&PasswordHash>,
+    is_signed_in: bool,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let record = person(facts)?;
+    let link = open_link(link, record, facts.now)?;
+    if link.purpose == LinkPurpose::FirstOwner {
+        return Err(AccountRefusal::NoLink);
+    }
+    let password = match (record.has_password, password) {
+        (true, _) if !is_signed_in => return Err(AccountRefusal::SignInFirst),
+        // The link is no way to another password.
+        (true, _) => None,
+        (false, Some(password)) => Some(password),
+        (false, None) => return Err(AccountRefusal::PasswordMissing),
+    };
+    Ok(taken(record, &link, password, facts.now))
+}
+
+/// Effect of a link that is used.
+fn taken(
+    record: &PersonRecord,
+    link: &PersonLink,
+    password: Option<&PasswordHash>,
+    now: Timestamp,
+) -> AccountEffect {
+    let id = record.person.id;
+    let mut writes = vec![PersonWrite::UseLink(id, now)];
+    let mut changes = vec![FieldChange::set("link_used", link.id)];
+    if let Some(authority) = link.purpose.authority() {
+        if !record.grants.iter().any(|grant| grant.authority == authority) {
+            let grant = PersonGrant { authority, granted_at: now, granted_by: link.created_by };
+            writes.push(PersonWrite::InsertGrant(id, grant));
+            changes.push(FieldChange::set("grant", authority));
+        }
+    }
+    if let Some(password) = password {
+        writes.push(PersonWrite::PutPassword(id, password.clone(), now));
+        changes.push(touched("password"));
+    }
+    done(id, writes, changes)
+}
+
+/// Refuses to end an owner where nobody else is one for good.
+fn refuse_last_owner(is_owner: bool, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+    // A person has no end: others who have one are no one to follow them.
+    if is_owner && facts.other_lasting_owners == 0 {
+        return Err(AccountRefusal::LastOwner);
+    }
+    Ok(())
+}
+
+fn end_grant(
+    authority: Authority,
+    grantor: Authority,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let record = person(facts)?;
+    let id = record.person.id;
+    if !grantor.may_grant(authority) {
+        return Err(AccountRefusal::BeyondGrantor);
+    }
+    let (mut writes, mut changes) = (Vec::new(), Vec::new());
+    let link = record.link.as_ref().filter(|link| link.used_at.is_none());
+    if link.is_some_and(|link| link.purpose == LinkPurpose::Accept(authority)) {
+        writes.push(PersonWrite::DeleteLink(id));
+        changes.push(ended("offered", authority));
+    }
+    if record.grants.iter().any(|grant| grant.authority == authority) {
+        refuse_last_owner(authority.role == Role::Owner, facts)?;
+        writes.push(PersonWrite::DeleteGrant(id, authority));
+        writes.push(PersonWrite::EndSessions(id, EndedSessions::Using(authority)));
+        changes.push(ended("grant", authority));
+        if record.grants.len() == 1 {
+            // Whoever has nothing has no password: the next invitation sets one.
+            writes.push(PersonWrite::DeletePassword(id));
+            writes.push(PersonWrite::EndSessions(id, EndedSessions::All));
+            changes.extend(record.has_password.then(|| touched("password")));
+            if link.is_some_and(|link| link.purpose == LinkPurpose::SetPassword) {
+                writes.push(PersonWrite::DeleteLink(id));
+            }
+        }
+    }
+    Ok(done(id, writes, changes))
+}
+
+fn end(is_erased: bool, facts: &AccountFacts) -> Result<AccountEffect, AccountRefusal> {
+    let record = facts.person.record.as_ref().ok_or(AccountRefusal::NoPerson)?;
+    let (id, mut after) = (record.person.id, record.person.clone());
+    let (mut writes, mut changes) = (Vec::new(), Vec::new());
+    if after.ended_at.is_none() {
+        let is_owner = record.grants.iter().any(|grant| grant.authority.role == Role::Owner);
+        refuse_last_owner(is_owner, facts)?;
+        after.ended_at = Some(facts.now);
+        changes.push(FieldChange::set("ended_at", facts.now.as_micros()));
+        changes.extend(record.grants.iter().map(|grant| ended("grant", grant.authority)));
+        changes.extend(record.has_password.then(|| touched("password")));
+        writes.extend([
+            PersonWrite::DeleteGrants(id),
+            PersonWrite::DeletePassword(id),
+            PersonWrite::DeleteLink(id),
+            PersonWrite::EndSessions(id, EndedSessions::All),
+        ]);
+    }
+    if is_erased {
+        changes.extend(after.email.take().map(|_| touched("email")));
+        changes.extend(after.name.take().map(|_| touched("name")));
+    }
+    if after != record.person {
+        writes.insert(0, PersonWrite::Update(after));
+    }
+    Ok(done(id, writes, changes))
+}

@@ -1,0 +1,413 @@
+//! People: who signs in, what they may, and the links and sessions by which they do.
+//!
+//! ```text
+//! invited ─▶ pending ── link: password, one grant ─▶ active ◀── another link, signed in: one more grant
+//!               ▲                                     │  │
+//!               │ last grant ended: no password        │  └─ password lost: no password, no session, a link
+//!               └─────────────────────────────────────┘
+//! any of them ─▶ ended, for good; perhaps erased: without address and name
+//! ```
+//!
+//! - A grant is one authority: a role, for all wallets or one. A person may have several, each once.
+//! - A link is for one person, told once, used once, and one a person: a later one takes its place.
+//!   It gives one authority, or lets a person without a password set one, and nothing else.
+//! - Whoever has a password accepts a link signed in: its bearer alone takes over nobody.
+//! - A person has a password only as long as they have a grant, so that whoever has no password has
+//!   nothing that a link could take over, but where a lost password was given up.
+//!
+//! Never in here: how a password is hashed, or a token in the clear. What people have typed has no
+//! `Debug`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{ActorId, Reach, Role};
+use crate::private::{Private, unprinted};
+use crate::secret::TokenHash;
+use crate::{LinkId, PersonId, SessionId, Timestamp};
+
+/// Time for which a link is open.
+pub const LINK_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+/// Time for which the link of the first owner is open.
+pub const FIRST_OWNER_LIFETIME: Duration = Duration::from_secs(3_600);
+/// Time without a request after which a session has ended.
+pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3_600);
+/// Age at which a session has ended.
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
+/// Age of a sign-in up to which it is fresh: people, admin keys and webhooks want that.
+pub const FRESH_FOR: Duration = Duration::from_secs(15 * 60);
+/// Sessions of a person: one more ends the oldest.
+pub const SESSIONS_MAX: u32 = 32;
+
+/// E-mail address of a person: trimmed, in small ASCII letters. It is private.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EmailAddress(Private<String>);
+
+/// A text that is no e-mail address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an e-mail address has 3 to 254 characters, one @ and no blanks")]
+pub struct BadEmailAddress;
+
+impl EmailAddress {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for EmailAddress {
+    type Err = BadEmailAddress;
+
+    fn from_str(text: &str) -> Result<Self, BadEmailAddress> {
+        let text = text.trim().to_ascii_lowercase();
+        let is_long_enough = (3..=254).contains(&text.chars().count());
+        let is_printable = !text.contains(|it: char| it.is_control() || it.is_whitespace());
+        let parts = text.split_once('@');
+        let is_one = parts.is_some_and(|(name, host)| {
+            !name.is_empty() && !host.is_empty() && !host.contains('@')
+        });
+        if is_long_enough && is_printable && is_one {
+            Ok(Self(Private(text)))
+        } else {
+            Err(BadEmailAddress)
+        }
+    }
+}
+
+/// Hash of a password, with its salt and costs, as it is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PasswordHash(String);
+
+unprinted! { PasswordHash }
+
+impl PasswordHash {
+    /// Takes the text.
+    #[must_use]
+    pub const fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text, to be stored or to be checked against.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Authority: a role, and the wallets that it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Authority {
+    /// The role.
+    pub role: Role,
+    /// The wallets.
+    pub reach: Reach,
+}
+
+impl Authority {
+    /// True where the role is for as many wallets as it can be: a holder's for one, any other for all.
+    #[must_use]
+    pub const fn is_sound(self) -> bool {
+        self.role.is_holder() == matches!(self.reach, Reach::Wallet(_))
+    }
+
+    /// True where whoever has this authority has all that the other one gives.
+    #[must_use]
+    pub fn may_grant(self, other: Self) -> bool {
+        let is_within = match (self.reach, other.reach) {
+            (Reach::All, _) => true,
+            (Reach::Wallet(own), Reach::Wallet(wallet)) => own == wallet,
+            (Reach::Wallet(_), Reach::All) => false,
+        };
+        is_within && self.role.may_grant(other.role)
+    }
+}
+
+impl fmt::Display for Authority {
+    /// The role alone, or with its wallet, as `holder_admin:<wallet>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reach {
+            Reach::All => write!(f, "{}", self.role),
+            Reach::Wallet(wallet) => write!(f, "{}:{wallet}", self.role),
+        }
+    }
+}
+
+/// A person as they are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// Their id; request keys are bound for it.
+    pub id: PersonId,
+    /// Their address, unique among those who have not ended; `None` once it is erased, and for the
+    /// first owner until they give one.
+    pub email: Option<EmailAddress>,
+    /// Their name.
+    pub name: Option<Private<String>>,
+    /// Moment of the first invitation.
+    pub created_at: Timestamp,
+    /// Whoever invited them first.
+    pub created_by: ActorId,
+    /// Moment since which they have ended, for good.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Authority that a person has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PersonGrant {
+    /// The authority.
+    pub authority: Authority,
+    /// Moment at which they took it.
+    pub granted_at: Timestamp,
+    /// Whoever gave it.
+    pub granted_by: ActorId,
+}
+
+/// Purpose of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkPurpose {
+    /// It gives this authority, with a password for whoever has none.
+    Accept(Authority),
+    /// It lets a person who has lost their password set another one.
+    SetPassword,
+    /// It makes the first owner, who says who they are.
+    FirstOwner,
+}
+
+impl LinkPurpose {
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Accept(_) => "accept",
+            Self::SetPassword => "set_password",
+            Self::FirstOwner => "first_owner",
+        }
+    }
+
+    /// Authority that the link gives, where it gives one.
+    #[must_use]
+    pub const fn authority(self) -> Option<Authority> {
+        match self {
+            Self::Accept(authority) => Some(authority),
+            Self::FirstOwner => Some(Authority { role: Role::Owner, reach: Reach::All }),
+            Self::SetPassword => None,
+        }
+    }
+}
+
+/// The last link of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonLink {
+    /// Its id.
+    pub id: LinkId,
+    /// The person.
+    pub person: PersonId,
+    /// What it is for.
+    pub purpose: LinkPurpose,
+    /// Moment from which it is not accepted.
+    pub expires_at: Timestamp,
+    /// Moment at which it was used.
+    pub used_at: Option<Timestamp>,
+    /// Whoever made it.
+    pub created_by: ActorId,
+}
+
+impl PersonLink {
+    /// True where it can be used.
+    #[must_use]
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        self.used_at.is_none() && self.expires_at > now
+    }
+}
+
+/// State of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersonState {
+    /// They have no password: they have not accepted, or have lost it.
+    Pending,
+    /// They can sign in.
+    Active,
+    /// They have ended, for good.
+    Ended,
+}
+
+impl PersonState {
+    /// The name in answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Active => "active",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// A person with all that belongs to them, but their password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonRecord {
+    /// The person.
+    pub person: Person,
+    /// What they may, in the order in which they took it.
+    pub grants: Vec<PersonGrant>,
+    /// True where they have a password.
+    pub has_password: bool,
+    /// Their last link.
+    pub link: Option<PersonLink>,
+}
+
+impl PersonRecord {
+    /// State of the person.
+    #[must_use]
+    pub const fn state(&self) -> PersonState {
+        if self.person.ended_at.is_some() {
+            PersonState::Ended
+        } else if self.has_password {
+            PersonState::Active
+        } else {
+            PersonState::Pending
+        }
+    }
+
+    /// Their last link, where it can be used.
+    #[must_use]
+    pub fn open_link(&self, now: Timestamp) -> Option<&PersonLink> {
+        self.link.as_ref().filter(|link| self.person.ended_at.is_none() && link.is_open(now))
+    }
+
+    /// What of the person is seen by whoever has this reach: their grants and link there; `None` where
+    /// there is nothing of that.
+    #[must_use]
+    pub fn seen_from(mut self, reach: Reach) -> Option<Self> {
+        let Reach::Wallet(_) = reach else { return Some(self) };
+        self.grants.retain(|grant| grant.authority.reach == reach);
+        let gives = |link: &PersonLink| link.purpose.authority().map(|it| it.reach);
+        // A used one gives nothing any more: what it gave is among the grants, or was ended.
+        self.link = self.link.filter(|it| it.used_at.is_none() && gives(it) == Some(reach));
+        (!self.grants.is_empty() || self.link.is_some()).then_some(self)
+    }
+}
+
+/// A link as it is kept, with its person and the database's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownLink {
+    /// The person; their link is the one that was looked for.
+    pub record: PersonRecord,
+    /// The database's clock.
+    pub now: Timestamp,
+}
+
+/// A session of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// The person.
+    pub person: PersonId,
+    /// Authority in use.
+    pub authority: Authority,
+    /// Moment at which it began.
+    pub created_at: Timestamp,
+    /// Moment of the last request, to about a minute.
+    pub last_seen_at: Timestamp,
+    /// Moment at which the password was last given.
+    pub signed_in_at: Timestamp,
+    /// Network address of the last request.
+    pub address: Private<String>,
+}
+
+impl Session {
+    /// True where it is accepted no more.
+    #[must_use]
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        self.created_at.after(SESSION_LIFETIME) <= now
+            || self.last_seen_at.after(SESSION_IDLE) <= now
+    }
+
+    /// True where the password was given a short time ago.
+    #[must_use]
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.signed_in_at.after(FRESH_FOR) > now
+    }
+}
+
+/// A session that begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// The person.
+    pub person: PersonId,
+    /// Hash of its token.
+    pub token: TokenHash,
+    /// Authority in use.
+    pub authority: Authority,
+    /// Network address.
+    pub address: Private<String>,
+    /// Password that was proven. The session begins only while it is the person's.
+    pub password: PasswordHash,
+}
+
+/// A session with its person, and the database's clock to judge its end by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownSession {
+    /// The session.
+    pub session: Session,
+    /// The person.
+    pub person: Person,
+    /// What they may.
+    pub grants: Vec<PersonGrant>,
+    /// The database's clock.
+    pub now: Timestamp,
+}
+
+impl KnownSession {
+    /// True where it is accepted no more: it has ended, its person has, or what it uses has.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let has_authority =
+            self.grants.iter().any(|grant| grant.authority == self.session.authority);
+        self.session.has_ended(self.now) || self.person.ended_at.is_some() || !has_authority
+    }
+}
+
+/// Password of a person as it is kept, and what they may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownPassword {
+    /// The person.
+    pub person: PersonId,
+    /// Hash of the password.
+    pub hash: PasswordHash,
+    /// What they may.
+    pub grants: Vec<PersonGrant>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WalletId;
+
+    #[test]
+    fn an_address_has_one_spelling_and_prints_nowhere() {
+        let address: EmailAddress = "  Ada@Example.COM ".parse().unwrap();
+        assert_eq!(address.as_str(), "ada@example.com");
+        assert!(!format!("{address:?}").contains("ada"));
+        let long = format!("a@{}", "b".repeat(253));
+        for bad in ["", "a@", "@b", "ab", "a@b@c", "a b@c", "a@b\u{7}c", "a\u{a0}a@b", &long] {
+            assert!(bad.parse::<EmailAddress>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nobody_grants_beyond_their_reach() {
+        let of = |wallet| Reach::Wallet(WalletId::from_u128(wallet));
+        let admin = Authority { role: Role::HolderAdmin, reach: of(1) };
+        let owner = Authority { role: Role::Owner, reach: Reach::All };
+        assert!(owner.may_grant(admin) && owner.may_grant(owner) && !admin.may_grant(owner));
+        assert!(admin.may_grant(Authority { role: Role::HolderViewer, ..admin }));
+        assert!(!admin.may_grant(Authority { reach: of(2), ..admin }));
+        assert!(!admin.may_grant(Authority { reach: Reach::All, ..admin }));
+        assert!(!Authority { reach: Reach::All, ..admin }.is_sound());
+    }
+}

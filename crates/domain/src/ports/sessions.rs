@@ -1,0 +1,56 @@
+//! The port of sessions: how people sign in, and what their browsers show.
+
+use async_trait::async_trait;
+
+use super::Unavailable;
+use crate::account::{
+    Authority, EmailAddress, KnownLink, KnownPassword, KnownSession, NewSession, Session,
+};
+use crate::private::Private;
+use crate::secret::TokenHash;
+use crate::{PersonId, SessionId};
+
+/// Keeps sessions of people. They are no part of the trail: what a session does is.
+#[async_trait]
+pub trait Sessions: Send + Sync {
+    /// Finds the password of whoever has this address, has not ended, and has one.
+    async fn password_of(&self, email: &EmailAddress)
+    -> Result<Option<KnownPassword>, Unavailable>;
+
+    /// Finds the password of a person who has not ended.
+    async fn password_of_person(
+        &self,
+        person: PersonId,
+    ) -> Result<Option<KnownPassword>, Unavailable>;
+
+    /// Begins a session, where the password that was proven is still the person's. Sessions that have
+    /// ended are deleted with it, and the oldest of those beyond
+    /// [`SESSIONS_MAX`](crate::account::SESSIONS_MAX).
+    async fn begin_session(&self, new: &NewSession) -> Result<(), Unavailable>;
+
+    /// Looks a session up by the hash of its token; one that has ended too.
+    async fn session(&self, token: &TokenHash) -> Result<Option<KnownSession>, Unavailable>;
+
+    /// Notes that a session is in use, at this address.
+    async fn touch_session(
+        &self,
+        session: SessionId,
+        address: &Private<String>,
+    ) -> Result<(), Unavailable>;
+
+    /// Has a session use another authority of its person, where they have it.
+    async fn use_authority(
+        &self,
+        session: SessionId,
+        authority: Authority,
+    ) -> Result<(), Unavailable>;
+
+    /// Lists the sessions of a person that have not ended, the newest first.
+    async fn sessions_of(&self, person: PersonId) -> Result<Vec<Session>, Unavailable>;
+
+    /// Ends a session of this person.
+    async fn end_session(&self, person: PersonId, session: SessionId) -> Result<(), Unavailable>;
+
+    /// Looks a link up by the hash of its token; one that is not open any more too.
+    async fn known_link(&self, token: &TokenHash) -> Result<Option<KnownLink>, Unavailable>;
+}

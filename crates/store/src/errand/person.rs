@@ -1,0 +1,121 @@
+//! Writes of changes of people.
+
+use holdfast_domain::account::{
+    Authority, EndedSessions, LinkPurpose, Person, PersonGrant, PersonLink, PersonWrite,
+};
+use holdfast_domain::secret::TokenHash;
+use holdfast_domain::{PersonId, Timestamp};
+use sea_orm::{Statement, Value};
+
+use super::admin_key::wallet_of;
+use crate::dialect::{Dialect, blob};
+
+const INSERT: &str = "INSERT INTO people (id, email, name, created_at, created_by)
+    VALUES ($1, $2, $3, $4, $5)";
+const UPDATE: &str = "UPDATE people SET email = $1, name = $2, ended_at = $3 WHERE id = $4";
+const PUT_PASSWORD: &str = "INSERT INTO person_passwords (person_id, hash, set_at)
+    VALUES ($1, $2, $3)
+    ON CONFLICT (person_id) DO UPDATE SET hash = excluded.hash, set_at = excluded.set_at";
+const DELETE_PASSWORD: &str = "DELETE FROM person_passwords WHERE person_id = $1";
+const INSERT_GRANT: &str = "INSERT INTO person_grants (person_id, role, wallet_id, granted_at,
+    granted_by) VALUES ($1, $2, $3, $4, $5)";
+const DELETE_GRANT: &str = "DELETE FROM person_grants WHERE person_id = $1 AND role = $2
+    AND wallet_id IS NOT DISTINCT FROM $3";
+const DELETE_GRANTS: &str = "DELETE FROM person_grants WHERE person_id = $1";
+const PUT_LINK: &str = "INSERT INTO person_links (id, person_id, token, purpose, role, wallet_id,
+    expires_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (person_id) DO UPDATE SET id = excluded.id, token = excluded.token,
+    purpose = excluded.purpose, role = excluded.role, wallet_id = excluded.wallet_id,
+    expires_at = excluded.expires_at, used_at = NULL, created_by = excluded.created_by";
+const USE_LINK: &str = "UPDATE person_links SET used_at = $1 WHERE person_id = $2";
+const DELETE_LINK: &str = "DELETE FROM person_links WHERE person_id = $1";
+const END_SESSIONS: &str = "DELETE FROM sessions WHERE person_id = $1";
+
+/// The statement of a write.
+pub(super) fn statement(dialect: Dialect, write: &PersonWrite) -> Statement {
+    let of = |sql, person: &PersonId| dialect.statement(sql, [blob(person.to_bytes())]);
+    match write {
+        PersonWrite::Insert(person) => insert(dialect, person),
+        PersonWrite::Update(person) => update(dialect, person),
+        PersonWrite::PutPassword(person, hash, at) => {
+            let binds =
+                [blob(person.to_bytes()), hash.expose().to_owned().into(), at.as_micros().into()];
+            dialect.statement(PUT_PASSWORD, binds)
+        }
+        PersonWrite::DeletePassword(person) => of(DELETE_PASSWORD, person),
+        PersonWrite::InsertGrant(person, grant) => insert_grant(dialect, *person, grant),
+        PersonWrite::DeleteGrant(person, authority) => {
+            dialect.statement(DELETE_GRANT, authority_of(*person, *authority))
+        }
+        PersonWrite::DeleteGrants(person) => of(DELETE_GRANTS, person),
+        PersonWrite::PutLink(link, token) => put_link(dialect, link, *token),
+        PersonWrite::UseLink(person, at) => {
+            dialect.statement(USE_LINK, [at.as_micros().into(), blob(person.to_bytes())])
+        }
+        PersonWrite::DeleteLink(person) => of(DELETE_LINK, person),
+        PersonWrite::EndSessions(person, which) => end_sessions(dialect, *person, *which),
+    }
+}
+
+fn authority_of(person: PersonId, authority: Authority) -> [Value; 3] {
+    let role = authority.role.label();
+    [blob(person.to_bytes()), role.into(), wallet_of(authority.reach).into()]
+}
+
+/// Address and name, as their columns hold them.
+fn texts(person: &Person) -> [Value; 2] {
+    let email = person.email.as_ref().map(|email| email.as_str().to_owned());
+    [email.into(), person.name.as_ref().map(|name| name.0.clone()).into()]
+}
+
+fn insert(dialect: Dialect, person: &Person) -> Statement {
+    let [email, name] = texts(person);
+    let (at, by) = (person.created_at.as_micros(), person.created_by.to_string());
+    let binds = [blob(person.id.to_bytes()), email, name, at.into(), by.into()];
+    dialect.statement(INSERT, binds)
+}
+
+fn update(dialect: Dialect, person: &Person) -> Statement {
+    let [email, name] = texts(person);
+    let ended_at = person.ended_at.map(Timestamp::as_micros).into();
+    dialect.statement(UPDATE, [email, name, ended_at, blob(person.id.to_bytes())])
+}
+
+fn insert_grant(dialect: Dialect, person: PersonId, grant: &PersonGrant) -> Statement {
+    let [person, role, wallet] = authority_of(person, grant.authority);
+    let (at, by) = (grant.granted_at.as_micros(), grant.granted_by.to_string());
+    dialect.statement(INSERT_GRANT, [person, role, wallet, at.into(), by.into()])
+}
+
+fn put_link(dialect: Dialect, link: &PersonLink, token: TokenHash) -> Statement {
+    // The authority of a first owner is always the same, and stands in no column.
+    let authority = match link.purpose {
+        LinkPurpose::Accept(authority) => Some(authority),
+        LinkPurpose::SetPassword | LinkPurpose::FirstOwner => None,
+    };
+    let binds = [
+        blob(link.id.to_bytes()),
+        blob(link.person.to_bytes()),
+        blob(token.to_bytes()),
+        link.purpose.label().into(),
+        authority.map(|it| it.role.label().to_owned()).into(),
+        authority.and_then(|it| wallet_of(it.reach)).into(),
+        link.expires_at.as_micros().into(),
+        link.created_by.to_string().into(),
+    ];
+    dialect.statement(PUT_LINK, binds)
+}
+
+fn end_sessions(dialect: Dialect, person: PersonId, which: EndedSessions) -> Statement {
+    match which {
+        EndedSessions::All => dialect.statement(END_SESSIONS, [blob(person.to_bytes())]),
+        EndedSessions::Except(kept) => {
+            let sql = format!("{END_SESSIONS} AND id <> $2");
+            dialect.statement(&sql, [blob(person.to_bytes()), blob(kept.to_bytes())])
+        }
+        EndedSessions::Using(authority) => {
+            let sql = format!("{END_SESSIONS} AND role = $2 AND wallet_id IS NOT DISTINCT FROM $3");
+            dialect.statement(&sql, authority_of(person, authority))
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Reads of changes of people: what these are judged by.
+
+use holdfast_domain::account::{EmailAddress, PasswordHash, PersonAction, PersonRecord};
+use holdfast_domain::{AdminKeyId, PersonId, Timestamp};
+use sea_orm::{Statement, Value};
+
+use super::Read;
+use crate::dialect::{Dialect, blob};
+use crate::rows::person::{GRANT, LINK, PERSON, grant, link, person};
+
+const OWNERS_KEYS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
+    FROM admin_keys AS a WHERE a.role = 'owner'
+    AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
+/// Whoever cannot sign in is no owner that another one could be left to.
+const OWNERS: &str = "SELECT count(*) FROM people AS p WHERE p.id <> $1 AND p.ended_at IS NULL
+    AND EXISTS (SELECT 1 FROM person_passwords AS w WHERE w.person_id = p.id)
+    AND EXISTS (SELECT 1 FROM person_grants AS g WHERE g.person_id = p.id AND g.role = 'owner')";
+
+/// Condition that finds the person of an action, over `people AS p`.
+enum Whom<'a> {
+    Id(PersonId),
+    Email(&'a EmailAddress),
+    /// The first owner, who has not said yet who they are.
+    Unnamed,
+}
+
+impl Whom<'_> {
+    fn statement(&self, dialect: Dialect, select: &str, end: &str) -> Statement {
+        let (condition, binds): (&str, Vec<Value>) = match self {
+            Self::Id(id) => ("p.id = $1", vec![blob(id.to_bytes())]),
+            Self::Email(email) => {
+                ("p.email = $1 AND p.ended_at IS NULL", vec![email.as_str().into()])
+            }
+            Self::Unnamed => ("p.email IS NULL AND p.ended_at IS NULL", Vec::new()),
+        };
+        let sql = format!("{select} WHERE {condition}{end}");
+        Statement::from_sql_and_values(dialect.backend(), sql, binds)
+    }
+}
+
+/// The facts that a change is judged by.
+pub(super) fn facts(dialect: Dialect, action: &PersonAction, now: Timestamp) -> Vec<Read> {
+    use PersonAction as Action;
+    let owners = |id: PersonId| owners(dialect, AdminKeyId::from_u128(0), id, now);
+    match action {
+        Action::Invite { email, .. } => record(dialect, &Whom::Email(email)),
+        Action::InviteFirstOwner { .. } => {
+            let mut reads = record(dialect, &Whom::Unnamed);
+            reads.extend(owners(PersonId::from_u128(0)));
+            reads
+        }
+        Action::RenewLink { person, .. }
+        | Action::Accept { person, .. }
+        | Action::ChangePassword { person, .. } => record(dialect, &Whom::Id(*person)),
+        Action::AcceptFirstOwner { person, email, .. } => {
+            let mut reads = record(dialect, &Whom::Id(*person));
+            reads.extend(owners(PersonId::from_u128(0)));
+            reads.push(taken_email(dialect, email, *person));
+            reads
+        }
+        Action::EndGrant { person, .. } | Action::End { person, .. } => {
+            let mut reads = record(dialect, &Whom::Id(*person));
+            reads.extend(owners(*person));
+            reads
+        }
+    }
+}
+
+/// Owners in force beside this key and this person.
+pub(super) fn owners(
+    dialect: Dialect,
+    key: AdminKeyId,
+    person: PersonId,
+    now: Timestamp,
+) -> [Read; 2] {
+    let keys = [blob(key.to_bytes()), now.as_micros().into()];
+    [
+        Read {
+            statement: dialect.statement(OWNERS_KEYS, keys),
+            take: |findings, cells| {
+                let facts = &mut findings.facts;
+                facts.other_owners = facts.other_owners.saturating_add(cells.small()?);
+                let lasting = cells.small()?;
+                facts.other_lasting_owners = facts.other_lasting_owners.saturating_add(lasting);
+                Ok(())
+            },
+        },
+        Read {
+            statement: dialect.statement(OWNERS, [blob(person.to_bytes())]),
+            take: |findings, cells| {
+                let (facts, people) = (&mut findings.facts, cells.small()?);
+                facts.other_owners = facts.other_owners.saturating_add(people);
+                facts.other_lasting_owners = facts.other_lasting_owners.saturating_add(people);
+                Ok(())
+            },
+        },
+    ]
+}
+
+/// The person, locked, and then all that they have.
+fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
+    let people = format!("SELECT {PERSON} FROM people AS p");
+    let grants =
+        format!("SELECT {GRANT} FROM person_grants AS g JOIN people AS p ON p.id = g.person_id");
+    let links =
+        format!("SELECT {LINK} FROM person_links AS l JOIN people AS p ON p.id = l.person_id");
+    let passwords =
+        "SELECT w.hash FROM person_passwords AS w JOIN people AS p ON p.id = w.person_id";
+    vec![
+        Read {
+            // A sign-in takes this lock as well: none begins by what is changed meanwhile.
+            statement: whom.statement(dialect, &people, dialect.row_lock()),
+            take: |findings, cells| {
+                let (person, grants) = (person(cells)?, Vec::new());
+                let record = PersonRecord { person, grants, has_password: false, link: None };
+                findings.facts.person.record = Some(record);
+                Ok(())
+            },
+        },
+        Read {
+            statement: whom.statement(dialect, &grants, " ORDER BY g.seq"),
+            take: |findings, cells| {
+                let (_person, grant) = grant(cells)?;
+                let record = findings.facts.person.record.as_mut();
+                record.into_iter().for_each(|record| record.grants.push(grant));
+                Ok(())
+            },
+        },
+        Read {
+            statement: whom.statement(dialect, &links, ""),
+            take: |findings, cells| {
+                let link = link(cells)?;
+                let record = findings.facts.person.record.as_mut();
+                record.into_iter().for_each(|record| record.link = Some(link.clone()));
+                Ok(())
+            },
+        },
+        Read {
+            statement: whom.statement(dialect, passwords, ""),
+            take: |findings, cells| {
+                findings.facts.person.password = Some(PasswordHash::new(cells.text()?));
+                let record = findings.facts.person.record.as_mut();
+                record.into_iter().for_each(|record| record.has_password = true);
+                Ok(())
+            },
+        },
+    ]
+}
+
+fn taken_email(dialect: Dialect, email: &EmailAddress, own: PersonId) -> Read {
+    let sql = "SELECT count(*) FROM people AS p
+        WHERE p.email = $1 AND p.ended_at IS NULL AND p.id <> $2";
+    Read {
+        statement: dialect.statement(sql, [email.as_str().into(), blob(own.to_bytes())]),
+        take: |findings, cells| {
+            findings.facts.person.is_email_taken = cells.int()? > 0;
+            Ok(())
+        },
+    }
+}

@@ -1,0 +1,227 @@
+//! Sessions of people, and what they sign in by. Neither is a part of the trail.
+//!
+//! A session begins under the lock of its person, which each change of a person takes first: none
+//! begins by a password that is being changed. What has ended meanwhile in spite of that is found at
+//! each look-up, which reads person and grants as they stand.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::account::{
+    Authority, EmailAddress, KnownLink, KnownPassword, KnownSession, NewSession, Person,
+    PersonGrant, PersonRecord, SESSION_IDLE, SESSION_LIFETIME, SESSIONS_MAX, Session,
+};
+use holdfast_domain::ports::{Sessions, Unavailable};
+use holdfast_domain::private::Private;
+use holdfast_domain::secret::TokenHash;
+use holdfast_domain::{Directory as _, LinkId, PersonId, SessionId, Timestamp};
+use sea_orm::{Statement, Value};
+
+use crate::dialect::{Dialect, blob};
+use crate::errand::admin_key::wallet_of;
+use crate::outbox::Exchange;
+use crate::rows::person::{GRANT, PASSWORD, PERSON, SESSION, grant, password, person, session};
+use crate::rows::{BadRow, Cells};
+use crate::{Store, WriteBackend, unavailable};
+
+const DELETE_ENDED: &str = "DELETE FROM sessions WHERE created_at <= $1 OR last_seen_at <= $2";
+const DELETE_OLDEST: &str = "DELETE FROM sessions WHERE person_id = $1 AND id NOT IN
+    (SELECT s.id FROM sessions AS s WHERE s.person_id = $1
+     ORDER BY s.created_at DESC, s.id DESC LIMIT $2)";
+/// Nothing is inserted where the password or the grant is not theirs any more.
+const INSERT: &str = "INSERT INTO sessions (id, person_id, token, role, wallet_id, created_at,
+    last_seen_at, signed_in_at, address)
+    SELECT $1, p.id, $2, g.role, g.wallet_id, $3, $3, $3, $4
+    FROM people AS p JOIN person_passwords AS w ON w.person_id = p.id
+    JOIN person_grants AS g ON g.person_id = p.id
+    WHERE p.id = $5 AND p.ended_at IS NULL AND w.hash = $6
+    AND g.role = $7 AND g.wallet_id IS NOT DISTINCT FROM $8";
+const TOUCH: &str = "UPDATE sessions SET last_seen_at = $1, address = $2 WHERE id = $3";
+const USE_AUTHORITY: &str = "UPDATE sessions SET role = $1, wallet_id = $2 WHERE id = $3
+    AND EXISTS (SELECT 1 FROM person_grants AS g WHERE g.person_id = sessions.person_id
+        AND g.role = $1 AND g.wallet_id IS NOT DISTINCT FROM $2)";
+const END: &str = "DELETE FROM sessions WHERE person_id = $1 AND id = $2";
+
+impl Store {
+    /// Runs statements that are made of the clock, after this one, in one transaction.
+    async fn write_session(
+        &self,
+        read: Statement,
+        statements: impl FnOnce(Timestamp) -> Vec<Statement> + Send + 'static,
+    ) -> Result<(), Unavailable> {
+        let exchange = Exchange {
+            read: Box::new(move |_now| read),
+            row: |cells: &mut Cells<'_>| cells.bytes::<16>(),
+            judge: Box::new(move |_rows, now| (statements(now), ())),
+        };
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.exchange(exchange).await,
+            WriteBackend::Postgres(postgres) => postgres.exchange(exchange).await,
+        }
+    }
+
+    async fn run_one(&self, statement: Statement) -> Result<(), Unavailable> {
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.run(vec![statement]).await,
+            WriteBackend::Postgres(postgres) => postgres.run(vec![statement]).await,
+        }
+    }
+
+    async fn grants_of(&self, person: PersonId) -> Result<Vec<PersonGrant>, Unavailable> {
+        let sql =
+            format!("SELECT {GRANT} FROM person_grants AS g WHERE g.person_id = $1 ORDER BY g.seq");
+        let rows = self.quick_query(&sql, [blob(person.to_bytes())]).await?;
+        let grants = rows.iter().map(|row| grant(&mut Cells::new(row)).map(|(_, grant)| grant));
+        grants.collect::<Result<_, _>>().map_err(unavailable)
+    }
+
+    async fn password_where(
+        &self,
+        condition: &str,
+        bind: Value,
+    ) -> Result<Option<KnownPassword>, Unavailable> {
+        let sql = format!(
+            "SELECT {PASSWORD} FROM person_passwords AS w JOIN people AS p ON p.id = w.person_id
+             WHERE {condition} = $1 AND p.ended_at IS NULL"
+        );
+        let rows = self.query(&sql, [bind]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let known = password(&mut Cells::new(row)).map_err(unavailable)?;
+        let grants = self.grants_of(known.person).await?;
+        Ok(Some(KnownPassword { grants, ..known }))
+    }
+}
+
+#[async_trait]
+impl Sessions for Store {
+    async fn password_of(
+        &self,
+        email: &EmailAddress,
+    ) -> Result<Option<KnownPassword>, Unavailable> {
+        self.password_where("p.email", email.as_str().into()).await
+    }
+
+    async fn password_of_person(
+        &self,
+        person: PersonId,
+    ) -> Result<Option<KnownPassword>, Unavailable> {
+        self.password_where("p.id", blob(person.to_bytes())).await
+    }
+
+    async fn begin_session(&self, new: &NewSession) -> Result<(), Unavailable> {
+        let (dialect, new) = (self.dialect(), new.clone());
+        let lock = format!("SELECT p.id FROM people AS p WHERE p.id = $1{}", dialect.row_lock());
+        let lock = dialect.statement(&lock, [blob(new.person.to_bytes())]);
+        self.write_session(lock, move |now| begin(dialect, &new, now)).await
+    }
+
+    async fn session(&self, token: &TokenHash) -> Result<Option<KnownSession>, Unavailable> {
+        let sql = format!(
+            "SELECT {}, {SESSION}, {PERSON} FROM sessions AS s
+             JOIN people AS p ON p.id = s.person_id WHERE s.token = $1",
+            self.dialect().clock()
+        );
+        let rows = self.quick_query(&sql, [blob(token.to_bytes())]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let read = session_and_person(&mut Cells::new(row)).map_err(unavailable)?;
+        let (now, session, person) = read;
+        let grants = self.grants_of(person.id).await?;
+        Ok(Some(KnownSession { session, person, grants, now: self.seen(now) }))
+    }
+
+    async fn touch_session(
+        &self,
+        session: SessionId,
+        address: &Private<String>,
+    ) -> Result<(), Unavailable> {
+        let (dialect, address) = (self.dialect(), address.0.clone());
+        let read = "SELECT s.id FROM sessions AS s WHERE s.id = $1";
+        let read = dialect.statement(read, [blob(session.to_bytes())]);
+        let touch = move |now: Timestamp| {
+            let binds = [now.as_micros().into(), address.into(), blob(session.to_bytes())];
+            vec![dialect.statement(TOUCH, binds)]
+        };
+        self.write_session(read, touch).await
+    }
+
+    async fn use_authority(
+        &self,
+        session: SessionId,
+        authority: Authority,
+    ) -> Result<(), Unavailable> {
+        let role = authority.role.label();
+        let binds = [role.into(), wallet_of(authority.reach).into(), blob(session.to_bytes())];
+        self.run_one(self.dialect().statement(USE_AUTHORITY, binds)).await
+    }
+
+    async fn sessions_of(&self, person: PersonId) -> Result<Vec<Session>, Unavailable> {
+        let sql = format!(
+            "SELECT {}, {SESSION} FROM sessions AS s WHERE s.person_id = $1
+             ORDER BY s.created_at DESC, s.id DESC",
+            self.dialect().clock()
+        );
+        let rows = self.query(&sql, [blob(person.to_bytes())]).await?;
+        let read = rows.iter().map(|row| {
+            let mut cells = Cells::new(row);
+            let now = self.seen(cells.timestamp()?);
+            let session = session(&mut cells)?;
+            Ok((!session.has_ended(now)).then_some(session))
+        });
+        let read: Result<Vec<_>, BadRow> = read.collect();
+        Ok(read.map_err(unavailable)?.into_iter().flatten().collect())
+    }
+
+    async fn end_session(&self, person: PersonId, session: SessionId) -> Result<(), Unavailable> {
+        let binds = [blob(person.to_bytes()), blob(session.to_bytes())];
+        self.run_one(self.dialect().statement(END, binds)).await
+    }
+
+    async fn known_link(&self, token: &TokenHash) -> Result<Option<KnownLink>, Unavailable> {
+        let sql = format!(
+            "SELECT {}, l.id, l.person_id FROM person_links AS l WHERE l.token = $1",
+            self.dialect().clock()
+        );
+        let rows = self.query(&sql, [blob(token.to_bytes())]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let (now, link, person) = found_link(&mut Cells::new(row)).map_err(unavailable)?;
+        let record = self.person(person).await?;
+        // Another one may have taken its place between the two reads.
+        let is_this = |it: &PersonRecord| it.link.as_ref().is_some_and(|found| found.id == link);
+        Ok(record.filter(is_this).map(|record| KnownLink { record, now: self.seen(now) }))
+    }
+}
+
+fn session_and_person(cells: &mut Cells<'_>) -> Result<(Timestamp, Session, Person), BadRow> {
+    Ok((cells.timestamp()?, session(cells)?, person(cells)?))
+}
+
+fn found_link(cells: &mut Cells<'_>) -> Result<(Timestamp, LinkId, PersonId), BadRow> {
+    let (now, link) = (cells.timestamp()?, LinkId::from_bytes(cells.bytes()?));
+    Ok((now, link, PersonId::from_bytes(cells.bytes()?)))
+}
+
+/// The statements by which a session begins.
+fn begin(dialect: Dialect, new: &NewSession, now: Timestamp) -> Vec<Statement> {
+    let before = |span: Duration| {
+        let span = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        Value::from(now.as_micros().saturating_sub(span))
+    };
+    let person = blob(new.person.to_bytes());
+    // Room for the one that begins.
+    let kept = i64::from(SESSIONS_MAX.saturating_sub(1));
+    let insert = [
+        blob(new.id.to_bytes()),
+        blob(new.token.to_bytes()),
+        now.as_micros().into(),
+        new.address.0.clone().into(),
+        person.clone(),
+        new.password.expose().to_owned().into(),
+        new.authority.role.label().into(),
+        wallet_of(new.authority.reach).into(),
+    ];
+    vec![
+        dialect.statement(DELETE_ENDED, [before(SESSION_LIFETIME), before(SESSION_IDLE)]),
+        dialect.statement(DELETE_OLDEST, [person, kept.into()]),
+        dialect.statement(INSERT, insert),
+    ]
+}

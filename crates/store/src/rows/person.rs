@@ -1,0 +1,101 @@
+//! People, their grants, links and sessions as rows.
+
+use holdfast_domain::account::{
+    Authority, KnownPassword, LinkPurpose, PasswordHash, Person, PersonGrant, PersonLink, Reach,
+    Role, Session,
+};
+use holdfast_domain::private::Private;
+use holdfast_domain::{LinkId, PersonId, SessionId, WalletId};
+
+use super::{BadRow, Cells};
+
+/// The columns that [`person`] reads, of `people AS p`.
+pub(crate) const PERSON: &str = "p.id, p.email, p.name, p.created_at, p.created_by, p.ended_at";
+/// The columns that [`grant`] reads, of `person_grants AS g`.
+pub(crate) const GRANT: &str = "g.person_id, g.role, g.wallet_id, g.granted_at, g.granted_by";
+/// The columns that [`link`] reads, of `person_links AS l`.
+pub(crate) const LINK: &str = "l.id, l.person_id, l.purpose, l.role, l.wallet_id, l.expires_at, \
+    l.used_at, l.created_by";
+/// The columns that [`session`] reads, of `sessions AS s`.
+pub(crate) const SESSION: &str = "s.id, s.person_id, s.role, s.wallet_id, s.created_at, \
+    s.last_seen_at, s.signed_in_at, s.address";
+/// The columns that [`password`] reads, of `person_passwords AS w`.
+pub(crate) const PASSWORD: &str = "w.person_id, w.hash";
+
+/// Reads [`PERSON`].
+pub(crate) fn person(cells: &mut Cells<'_>) -> Result<Person, BadRow> {
+    Ok(Person {
+        id: PersonId::from_bytes(cells.bytes()?),
+        email: cells.parse(|text: Option<String>| match text {
+            Some(text) => text.parse().ok().map(Some),
+            None => Some(None),
+        })?,
+        name: cells.opt_text()?.map(Private),
+        created_at: cells.timestamp()?,
+        created_by: cells.parse(|text: String| text.parse().ok())?,
+        ended_at: cells.opt_timestamp()?,
+    })
+}
+
+fn reach(cells: &mut Cells<'_>) -> Result<Reach, BadRow> {
+    Ok(cells.opt_bytes()?.map_or(Reach::All, |id| Reach::Wallet(WalletId::from_bytes(id))))
+}
+
+fn authority(cells: &mut Cells<'_>) -> Result<Authority, BadRow> {
+    let role = cells.parse(|label: String| Role::from_label(&label))?;
+    Ok(Authority { role, reach: reach(cells)? })
+}
+
+/// Reads [`GRANT`].
+pub(crate) fn grant(cells: &mut Cells<'_>) -> Result<(PersonId, PersonGrant), BadRow> {
+    let person = PersonId::from_bytes(cells.bytes()?);
+    let authority = authority(cells)?;
+    let granted_at = cells.timestamp()?;
+    let granted_by = cells.parse(|text: String| text.parse().ok())?;
+    Ok((person, PersonGrant { authority, granted_at, granted_by }))
+}
+
+/// Reads [`LINK`].
+pub(crate) fn link(cells: &mut Cells<'_>) -> Result<PersonLink, BadRow> {
+    let id = LinkId::from_bytes(cells.bytes()?);
+    let person = PersonId::from_bytes(cells.bytes()?);
+    let purpose = cells.text()?;
+    let role = cells.parse(|label: Option<String>| match label {
+        Some(label) => Role::from_label(&label).map(Some),
+        None => Some(None),
+    })?;
+    // Its own column, and what the two before say with it.
+    let purpose = match (purpose.as_str(), role, reach(cells)?) {
+        ("accept", Some(role), reach) => LinkPurpose::Accept(Authority { role, reach }),
+        ("set_password", None, Reach::All) => LinkPurpose::SetPassword,
+        ("first_owner", None, Reach::All) => LinkPurpose::FirstOwner,
+        _ => return Err(BadRow::Value(2)),
+    };
+    Ok(PersonLink {
+        id,
+        person,
+        purpose,
+        expires_at: cells.timestamp()?,
+        used_at: cells.opt_timestamp()?,
+        created_by: cells.parse(|text: String| text.parse().ok())?,
+    })
+}
+
+/// Reads [`SESSION`].
+pub(crate) fn session(cells: &mut Cells<'_>) -> Result<Session, BadRow> {
+    Ok(Session {
+        id: SessionId::from_bytes(cells.bytes()?),
+        person: PersonId::from_bytes(cells.bytes()?),
+        authority: authority(cells)?,
+        created_at: cells.timestamp()?,
+        last_seen_at: cells.timestamp()?,
+        signed_in_at: cells.timestamp()?,
+        address: Private(cells.text()?),
+    })
+}
+
+/// Reads [`PASSWORD`]; the grants are of other rows.
+pub(crate) fn password(cells: &mut Cells<'_>) -> Result<KnownPassword, BadRow> {
+    let person = PersonId::from_bytes(cells.bytes()?);
+    Ok(KnownPassword { person, hash: PasswordHash::new(cells.text()?), grants: Vec::new() })
+}
