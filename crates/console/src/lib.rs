@@ -24,6 +24,8 @@
 //!
 //! Never in here: SQL, a rule of money, a socket, an admin key, a secret in a log.
 
+#![expect(unused_qualifications, reason = "askama's macro writes every path in full")]
+
 mod address;
 mod ask;
 mod asset;
