@@ -171,7 +171,7 @@ impl Book {
         let mut refunds = Vec::new();
         for row in self.run("SELECT seq, created_at, phase, charge FROM operations") {
             let cells: Vec<_> = row.split('|').collect();
-            let [seq, created, phase, charge] = *cells else { panic!("{row}") };
+            let [seq, created, phase, charge] = <[&str; 4]>::try_from(cells).unwrap();
             let turn = self.roll(3);
             if turn == 0 && matches!(phase, "leased" | "recorded") {
                 let ending = self.ending("completed", created.parse().unwrap());

@@ -130,10 +130,10 @@ async fn finds_kind<H: Home>(_: &H, sql: &str) {
     fill(&home).await;
     Raw::reckless(&home).await.run(sql).await;
     let found = home.store().verify().await.unwrap();
-    let told: Vec<_> = found.mismatches.iter().map(|it| &*it.sentence).collect();
-    let [kind, operation] = told.as_slice() else { panic!("{told:?}") };
-    assert!(kind.starts_with("its kind is adjustment, it was made with refund"), "{told:?}");
-    assert!(operation.starts_with("its operation_id is nothing"), "{told:?}");
+    let told: Vec<&str> = found.mismatches.iter().map(|it| &*it.sentence).collect();
+    let [kind, operation] = <[&str; 2]>::try_from(told).unwrap();
+    assert!(kind.starts_with("its kind is adjustment, it was made with refund"), "{kind}");
+    assert!(operation.starts_with("its operation_id is nothing"), "{operation}");
 }
 
 crate::scratch::on_every_store! {
