@@ -13,6 +13,7 @@
 //! | an answer | it is shown |
 //! | a refusal | told, exit status 1, or 2 for a value that cannot stand; nothing was bound |
 //! | no answer, or "send it again" | sent again with the same request key, [`TRIES_MAX`] times in all |
+//! | no connection that the key may be sent over | told at once: another try would end alike |
 //! | still none | the operator is told to repeat the command with `--key`: it is done at most once |
 //!
 //! The request key is printed on standard error before it is sent, so that also a command that is
@@ -269,7 +270,8 @@ impl Door {
                     }
                 },
             };
-            let Some(pause) = pauses.next() else {
+            let pause = if failure.is_final() { None } else { pauses.next() };
+            let Some(pause) = pause else {
                 return Err(match key.filter(|_key| may_be_done) {
                     Some(key) => DoorError::Uncertain { key, why: Box::new(failure) },
                     None => failure,

@@ -70,7 +70,10 @@ fn an_audit_says_how_far_it_is_where_it_is_asked_to() {
     let mut ends = parts.map(|part| format!("{part}: 1 of 1\n")).concat();
     // The wallet, its deposit and its key.
     ends.push_str("trail: 3 of 3\nusage: 1 of 1\n");
-    assert_eq!((asked.code, asked.stderr), (Some(0), ends));
+    assert_eq!((asked.code, &asked.stderr), (Some(0), &ends));
+    let json = site.cli(&["ledger", "verify", "--progress", "--json"]);
+    let result: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&result["ok"], json.stderr), (&true.into(), ends), "the result alone is on stdout");
     let quiet = site.cli(&["ledger", "verify"]);
     assert_eq!((quiet.stdout, quiet.stderr), (asked.stdout, String::new()));
     gateway.stop();

@@ -1,6 +1,6 @@
 //! The operator's books: refunds, adjustments, and what is refused of them.
 
-mod statements;
+pub(crate) mod statements;
 
 use holdfast_tests::site::text;
 use holdfast_tests::{Account, Config, Gateway, Site, request_key};

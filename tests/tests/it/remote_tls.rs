@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use holdfast_tests::{Config, Gateway, Ran, Site, request_key};
@@ -51,6 +52,8 @@ impl Authority {
 struct Terminator {
     address: SocketAddr,
     to: Arc<Mutex<Option<SocketAddr>>>,
+    /// Number of connections so far.
+    connections: Arc<AtomicUsize>,
 }
 
 impl Terminator {
@@ -60,14 +63,17 @@ impl Terminator {
         let address = listener.local_addr().unwrap();
         let to: Arc<Mutex<Option<SocketAddr>>> = Arc::default();
         let target = Arc::clone(&to);
+        let connections: Arc<AtomicUsize> = Arc::default();
+        let count = Arc::clone(&connections);
         std::thread::spawn(move || {
             for client in listener.incoming() {
+                count.fetch_add(1, Ordering::Relaxed);
                 let (server, to) = (Arc::clone(&server), *target.lock().unwrap());
                 // A client that does not trust it hangs up.
                 drop(hand_on(client.unwrap(), server, to));
             }
         });
-        Self { address, to }
+        Self { address, to, connections }
     }
 
     fn url(&self) -> String {
@@ -179,6 +185,8 @@ fn a_certificate_that_is_not_to_be_trusted_ends_the_command_before_the_key_is_se
             told.contains(&format!("no TLS with {url}")) && told.contains(why),
             "{why}: {told}"
         );
+        // It ends alike at every try.
+        assert_eq!(world.terminator.connections.load(Ordering::Relaxed), 1, "{why}");
         let main = world.site.json(&["wallet", "show", "main"]);
         assert_eq!(main["available_micros"], 10_000_000);
         world.gateway.stop();

@@ -13,7 +13,7 @@ use crate::clients::{PYTHON, world};
 
 const DAY: i64 = 86_400;
 
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap()
 }
 

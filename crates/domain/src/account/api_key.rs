@@ -99,12 +99,14 @@ impl ApiKey {
         self
     }
 
-    /// Fields that the trail compares.
+    /// Changes that the trail tells.
     pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
-        differences(before.map(Self::fields), after.fields())
+        differences(before.map(Self::trail_fields), after.trail_fields())
     }
 
-    fn fields(&self) -> Vec<(&'static str, Option<String>)> {
+    /// Fields as the trail tells them.
+    #[must_use]
+    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
         let number = |limit: Option<u64>| limit.map(|limit| limit.to_string());
         let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
         let models = |models: &BTreeSet<PublicModelId>| {

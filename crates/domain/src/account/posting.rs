@@ -1,6 +1,6 @@
 //! Postings as people make them: the money, and what they say beside it.
 
-use crate::ledger::Posting;
+use crate::ledger::{Posting, PostingKind};
 use crate::{Micros, WalletId};
 
 /// Reference of a deposit in an outer system. A pair is used once, for ever.
@@ -79,4 +79,21 @@ pub struct RefundableOperation {
     pub charge: Option<Micros>,
     /// Sum of the refunds so far.
     pub refunded: Micros,
+}
+
+impl Posting {
+    /// Fields that the trail has of it, which never change: what moves money, and for what.
+    #[must_use]
+    pub fn trail_fields(&self) -> [(&'static str, Option<String>); 4] {
+        let operation = match &self.kind {
+            PostingKind::Refund(operation) => Some(operation.to_string()),
+            PostingKind::Deposit | PostingKind::Adjustment(_) => None,
+        };
+        [
+            ("kind", Some(self.kind.label().to_owned())),
+            ("wallet_id", Some(self.wallet.to_string())),
+            ("amount_micros", Some(self.amount.get().to_string())),
+            ("operation_id", operation),
+        ]
+    }
 }

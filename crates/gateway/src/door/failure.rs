@@ -25,6 +25,9 @@ pub(crate) enum DoorError {
     /// No server was reached: nothing was sent.
     #[error("the server is not reached: {0:#}")]
     Unsent(anyhow::Error),
+    /// There is no connection that the key may be sent over, now or at another try: nothing was sent.
+    #[error("the server is not reached: {0:#}")]
+    Untrusted(anyhow::Error),
     /// The request was sent, and its answer did not come.
     #[error("the server gave no answer: {0:#}")]
     Lost(anyhow::Error),
@@ -83,6 +86,11 @@ impl Reply {
 }
 
 impl DoorError {
+    /// True where another try would end alike.
+    pub(super) const fn is_final(&self) -> bool {
+        matches!(self, Self::Untrusted(_))
+    }
+
     /// True for a refusal of this code.
     pub(crate) fn is(&self, expected: &str) -> bool {
         matches!(self, Self::Refused { code, .. } if code == expected)

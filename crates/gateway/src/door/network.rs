@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use holdfast_admin::AdminUrl;
 use holdfast_config::Secret;
@@ -73,7 +73,7 @@ impl NetworkDoor {
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
         let connecting = timeout(CONNECT_TIME_MAX, self.connect()).await;
         let connected = connecting.context("the connection did not come about in time");
-        let connected = connected.and_then(|it| it).map_err(DoorError::Unsent)?;
+        let connected = connected.map_err(DoorError::Unsent).and_then(|it| it)?;
         let mut request = request.map(Full::new);
         let headers = request.headers_mut();
         headers.insert(HOST, self.host.clone());
@@ -102,29 +102,33 @@ impl NetworkDoor {
         })
     }
 
-    async fn connect(&self) -> anyhow::Result<ServerStream> {
+    async fn connect(&self) -> Result<ServerStream, DoorError> {
         let host = self.url.host().trim_start_matches('[').trim_end_matches(']');
         let found = lookup_host((host, self.url.port())).await;
-        let found = found.with_context(|| format!("{host} is not found"))?;
+        let found = found.with_context(|| format!("{host} is not found"));
+        let found = found.map_err(DoorError::Unsent)?;
         let may_be = |it: &SocketAddr| self.url.is_https() || it.ip().to_canonical().is_loopback();
         let addresses: Vec<_> = found.filter(may_be).collect();
         if addresses.is_empty() {
-            bail!("{host} has no address that http:// may go to: write https://");
+            let why = anyhow!("{host} has no address that http:// may go to: write https://");
+            return Err(DoorError::Untrusted(why));
         }
         let tcp = TcpStream::connect(addresses.as_slice()).await;
-        let tcp = tcp.with_context(|| format!("{} takes no connection", self.url))?;
+        let tcp = tcp.with_context(|| format!("{} takes no connection", self.url));
+        let tcp = tcp.map_err(DoorError::Unsent)?;
         if !self.url.is_https() {
             return Ok(ServerStream::Plain(tcp));
         }
         let name = ServerName::try_from(host.to_owned())
-            .with_context(|| format!("{host} is none that a certificate can have"))?;
-        let encrypted = self.tls.connect(name, tcp).await;
+            .with_context(|| format!("{host} is none that a certificate can have"));
+        let encrypted = self.tls.connect(name.map_err(DoorError::Untrusted)?, tcp).await;
         let encrypted = encrypted.map_err(|error| self.no_tls(error))?;
         Ok(ServerStream::Encrypted(Box::new(encrypted)))
     }
 
-    /// A handshake that failed, and what to do about a certificate that nobody vouches for.
-    fn no_tls(&self, error: io::Error) -> anyhow::Error {
+    /// A handshake that failed, and what to do about a certificate that nobody vouches for. What TLS
+    /// itself refuses it refuses at every try; a connection that broke off may come about at the next.
+    fn no_tls(&self, error: io::Error) -> DoorError {
         let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
         let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let advice = if cause == Some(&unknown) {
@@ -133,7 +137,8 @@ impl NetworkDoor {
         } else {
             ""
         };
-        anyhow::Error::from(error).context(format!("no TLS with {}{advice}", self.url))
+        let failure = if cause.is_some() { DoorError::Untrusted } else { DoorError::Unsent };
+        failure(anyhow::Error::from(error).context(format!("no TLS with {}{advice}", self.url)))
     }
 }
 

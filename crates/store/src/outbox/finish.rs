@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use holdfast_domain::event::EventKind;
+use holdfast_domain::event::{EventKind, EventValue, NewEvent};
 use holdfast_domain::operation::Node;
 use holdfast_domain::webhook::{
     DeliveryHistory, DeliveryNumber, DisableReason, FinishedTry, FollowUp, follow_up,
@@ -20,6 +20,7 @@ use sea_orm::{Statement, Value};
 
 use super::{Exchange, places, row_lock};
 use crate::dialect::{Dialect, blob};
+use crate::event;
 use crate::rows::{BadRow, Cells};
 
 /// A leased delivery with what its end is judged by.
@@ -165,22 +166,15 @@ fn count_dead(dialect: Dialect, before: WebhookState, after: WebhookState) -> Op
 fn disable(
     dialect: Dialect,
     of: WebhookState,
-    (event, reason): (EventId, DisableReason),
+    (event_id, reason): (EventId, DisableReason),
     now: Timestamp,
 ) -> [Statement; 2] {
     let update = "UPDATE webhooks SET disabled_at = $2, disabled_reason = $3, edited = edited + 1
         WHERE id = $1";
-    let insert = "INSERT INTO events (id, kind, wallet_id, created_at, data)
-        VALUES ($1, $2, $3, $4, $5)";
     let (id, reason) = (of.id, reason.label());
-    let data = format!(r#"{{"webhook_id":"{id}","reason":"{reason}"}}"#);
-    let told = [
-        blob(event.to_bytes()),
-        EventKind::WebhookDisabled.label().into(),
-        of.wallet.map(|id| id.to_bytes().to_vec()).into(),
-        now.as_micros().into(),
-        data.into(),
-    ];
+    let members = [("webhook_id", EventValue::text(id)), ("reason", EventValue::text(reason))];
+    let data = members.map(|(name, value)| (name, Some(value))).to_vec();
+    let told = NewEvent { id: event_id, kind: EventKind::WebhookDisabled, wallet: of.wallet, data };
     let disabled = [blob(id.to_bytes()), now.as_micros().into(), reason.into()];
-    [dialect.statement(update, disabled), dialect.statement(insert, told)]
+    [dialect.statement(update, disabled), event::insert(dialect, &told, now)]
 }

@@ -7,7 +7,8 @@
 //! postings    1,000 rows
 //! wallets     500 rows, and the sums of all that moved them; sums leave the database
 //! trail       1,000 rows
-//! API keys    so many that they have 50,000 counters; sums over all operations, 20,000 at a time
+//! API keys    so many that they have 50,000 counters; sums over all operations, 20,000 at a time,
+//!             and the rows of the trail, of 200 keys at a time
 //! ```
 //!
 //! [`PARTS`] lists the parts: one more is a line there, with a function that checks a page of it. It
@@ -18,6 +19,7 @@
 mod counters;
 mod operations;
 mod postings;
+mod terms;
 mod trail;
 mod wallets;
 

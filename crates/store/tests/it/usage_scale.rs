@@ -140,13 +140,30 @@ async fn time(store: &Store, name: &str, query: &UsageQuery) -> Duration {
     times[2]
 }
 
+/// Operations of one wallet.
+fn customer(number: u128) -> UsageFilter {
+    let text = format!("w{number:015}");
+    let bytes: [u8; 16] = text.as_bytes().try_into().unwrap();
+    UsageFilter { wallet: Some(WalletId::from_bytes(bytes)), ..UsageFilter::default() }
+}
+
+/// The report by each two keys for the large customer, all thirty days of it.
+async fn every_pair(store: &Store) -> Duration {
+    say(" large customer, by each pair");
+    let mut slowest = Duration::ZERO;
+    for (at, first) in GroupBy::ALL.into_iter().enumerate() {
+        for second in GroupBy::ALL.into_iter().skip(at + 1) {
+            let by = Grouping::by_both(first, second).unwrap();
+            let query = UsageQuery { filter: customer(0), ..UsageQuery::all(by) };
+            let name = format!("{first:?} and {second:?}");
+            slowest = slowest.max(time(store, &name, &query).await);
+        }
+    }
+    slowest
+}
+
 async fn reports(store: &Store, stage: &str) -> Duration {
     say(&format!(" {stage}"));
-    let customer = |number: u128| {
-        let text = format!("w{number:015}");
-        let bytes: [u8; 16] = text.as_bytes().try_into().unwrap();
-        UsageFilter { wallet: Some(WalletId::from_bytes(bytes)), ..UsageFilter::default() }
-    };
     let week = Period {
         from: Some(Timestamp::from_micros(BEGIN + 7 * DAY)),
         to: Some(Timestamp::from_micros(BEGIN + 14 * DAY)),
@@ -192,7 +209,7 @@ async fn a_report_of_a_customer_is_read_at_once(home: &impl Home) {
         " summed in {steps} steps, {:?}, the longest {longest:?}: {rows} rows",
         begun.elapsed()
     ));
-    let slowest = reports(store, "all is summed").await;
+    let slowest = reports(store, "all is summed").await.max(every_pair(store).await);
     assert!(slowest <= CUSTOMER, "{slowest:?} for one customer");
     let begun = Instant::now();
     let found = store.verify().await.unwrap();

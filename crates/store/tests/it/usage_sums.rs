@@ -2,6 +2,8 @@
 //! reported at every stage of its summing, by every key and filter, and compared with the rows that
 //! the test itself has written.
 
+mod altered;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -205,11 +207,10 @@ impl Book {
     async fn insert(&mut self, row: &Row) {
         let (wallet, key) = &self.owners[row.owner];
         let mut columns = row.columns();
-        let id = self.blob(id_of(row.seq));
         let bytes = |count: u32| format!("zeroblob({count})");
         columns.extend([
             ("seq", row.seq.to_string()),
-            ("id", id),
+            ("id", self.blob(id_of(row.seq))),
             ("wallet_id", self.blob(wallet.id.to_bytes())),
             ("api_key_id", self.blob(key.id.to_bytes())),
             ("model", format!("'{}'", row.model)),
@@ -487,9 +488,8 @@ async fn sums_that_are_not_those_of_the_rows_are_found(home: &impl Home) {
     }
     book.check(home.store(), "mended").await;
     book.raw.run(&format!("DELETE FROM usage_hours WHERE {one}")).await;
-    let found = home.store().verify().await.unwrap();
-    let is_missing = |it: &holdfast_store::verify::Mismatch| it.sentence.contains("completed -");
-    assert!(found.mismatches.iter().any(is_missing), "{found:?}");
+    let found = format!("{:?}", home.store().verify().await.unwrap());
+    assert!(found.contains("completed -"), "{found}");
 }
 
 crate::scratch::on_every_store! {

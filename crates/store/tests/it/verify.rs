@@ -1,6 +1,7 @@
 //! The audit finds what does not fit, whoever broke it, and nothing where all is well.
 
 mod pages;
+mod trail;
 
 use std::time::Duration;
 
@@ -300,6 +301,8 @@ async fn a_first_generation_was_admitted_when_its_operation_was_made(home: &impl
     // It holds nothing, and has no transfer that says a moment.
     let other = "UPDATE operations SET created_at = created_at - 1 WHERE seq = 8";
     finds(home, other, "operation", "it was made at another moment").await;
+    let finished = "UPDATE operations SET finished_at = finished_at + 1 WHERE seq = 8";
+    finds(home, finished, "operation", "its result says another moment").await;
 }
 
 async fn what_belongs_to_nobody_is_found(home: &impl Home) {

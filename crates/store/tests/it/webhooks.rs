@@ -288,7 +288,7 @@ async fn ten_dead_deliveries_in_a_row_disable_a_webhook(home: &impl Home) {
     home.store().fan_out(9).await.unwrap();
     assert_eq!(kinds_told(home, watcher).await, ["webhook.disabled"], "it is told once");
     let data = raw.text("SELECT data FROM events WHERE kind = 'webhook.disabled'").await;
-    assert_eq!(data, format!(r#"{{"webhook_id":"{webhook}","reason":"dead_in_a_row"}}"#));
+    assert_eq!(data, format!(r#"{{"reason":"dead_in_a_row","webhook_id":"{webhook}"}}"#));
     // Whoever enables it begins to count anew.
     act(home, WebhookAction::Enable(webhook)).await.unwrap();
     act(home, WebhookAction::Disable(watcher)).await.unwrap();

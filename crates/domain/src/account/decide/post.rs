@@ -78,21 +78,17 @@ fn available_after(wallet: &WalletRecord, amount: Micros) -> Result<Micros, Acco
 /// Fields that the trail has of a posting.
 fn changes(new: &NewPosting) -> Vec<FieldChange> {
     let NewPosting { posting, details, .. } = new;
-    let (operation, own_reason) = match &posting.kind {
-        PostingKind::Deposit => (None, None),
-        PostingKind::Refund(operation) => (Some(operation.to_string()), None),
-        PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
+    let own_reason = match &posting.kind {
+        PostingKind::Deposit | PostingKind::Refund(_) => None,
+        PostingKind::Adjustment(reason) => Some(reason.clone()),
     };
     let reference = details.reference.as_ref();
-    let fields = vec![
-        ("kind", Some(posting.kind.label().to_owned())),
-        ("wallet_id", Some(posting.wallet.to_string())),
-        ("amount_micros", Some(posting.amount.get().to_string())),
-        ("operation_id", operation),
+    let mut fields = posting.trail_fields().to_vec();
+    fields.extend([
         ("source", reference.map(|reference| reference.source.clone())),
         ("external_reference", reference.map(|reference| reference.external_reference.clone())),
         ("reason", own_reason.or_else(|| details.reason.clone())),
         ("note", details.note.clone()),
-    ];
+    ]);
     differences(None, fields)
 }

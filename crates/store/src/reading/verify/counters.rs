@@ -13,7 +13,7 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::{ApiKeyId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
-use super::{PageBounds, id, number, report_gap, wide, wide_sum};
+use super::{PageBounds, id, number, report_gap, terms, wide, wide_sum};
 use crate::judge::Window;
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
@@ -59,6 +59,10 @@ pub(super) async fn check(
         if !has_wallet {
             found.report(Subject::ApiKey(*id), "its wallet does not exist");
         }
+    }
+    for some in keys.chunks(terms::KEYS) {
+        let [first, last] = [some.first(), some.last()].map(|key| key.map_or(after, |key| key.seq));
+        terms::check(db, first..=last, found).await?;
     }
     if !keys.is_empty() {
         sum(db, &mut expected, after..=end).await?;

@@ -3,15 +3,23 @@
 //!
 //! A MAC is checked where the server secret that made it is known. Whoever has that secret can write
 //! another trail: only a head that was printed before tells the two apart, and is compared by people.
+//!
+//! Each posting that the trail has is there, as it was made: a balance that was changed along with its
+//! posting adds up, and is found here. The trail and the posting are written in one transaction.
 
-use holdfast_domain::audit::TrailHead;
-use sea_orm::Value;
+use std::collections::BTreeMap;
 
-use super::PageBounds;
+use holdfast_domain::PostingId;
+use holdfast_domain::account::Thing;
+use holdfast_domain::audit::{TrailHead, TrailRow};
+use holdfast_domain::ledger::Posting;
+use sea_orm::{QueryResult, Value};
+
+use super::{PageBounds, number};
 use crate::errand::reads::HEAD;
 use crate::errand::trail::{self, LAST, ROW};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{BadRow, Cells};
+use crate::rows::{self, BadRow, Cells, POSTING};
 use crate::verify::{Subject, Verification};
 
 /// Rows read at once.
@@ -28,6 +36,7 @@ pub(super) async fn check(
     );
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;
+    let postings = postings(db, after, page.last()).await?;
     for row in &page {
         let mut cells = Cells::new(row);
         let row = match trail::row(&mut cells) {
@@ -60,6 +69,7 @@ pub(super) async fn check(
             }
         }
         head = row.head();
+        check_posting(&row, &postings, found);
         if options.since.is_some_and(|since| since.seq == head.seq && since != head) {
             let sentence = format!("row {} of its trail is another one than it was", head.seq);
             found.report(Subject::Book, sentence);
@@ -74,6 +84,54 @@ pub(super) async fn check(
     }
     check_head(db, found).await?;
     Ok(None)
+}
+
+/// The postings that rows of a page are about, those that can be read.
+async fn postings(
+    db: &ReadTransaction,
+    after: i64,
+    last: Option<&QueryResult>,
+) -> Result<BTreeMap<PostingId, Posting>, ReadError> {
+    let Some(last) = last else { return Ok(BTreeMap::new()) };
+    let sql = format!(
+        "SELECT {POSTING} FROM audit AS a JOIN postings AS t ON t.id = a.thing_id
+         WHERE a.seq > $1 AND a.seq <= $2 AND a.thing_kind = 'posting'"
+    );
+    let rows = db.query(&sql, [after.into(), number(last)?.into()]).await?;
+    // One that cannot be read is a mismatch of the postings, and here as if it were not there.
+    let readable = rows.iter().filter_map(|row| rows::posting(&mut Cells::new(row)).ok());
+    Ok(readable.map(|posting| (posting.id, posting)).collect())
+}
+
+/// Compares a posting with the row of the trail that tells of its making.
+fn check_posting(
+    row: &TrailRow,
+    postings: &BTreeMap<PostingId, Posting>,
+    found: &mut Verification,
+) {
+    let Thing::Posting(id) = row.thing else { return };
+    // A row without it tells of a request for a posting that there was.
+    let is_new = row.changes.iter().any(|change| change.field == "amount_micros");
+    if !is_new {
+        return;
+    }
+    let subject = Subject::Posting(id);
+    let Some(posting) = postings.get(&id) else {
+        let sentence = format!("row {} of the trail made it, and it is not there", row.seq);
+        return found.report(subject, sentence);
+    };
+    for (field, value) in posting.trail_fields() {
+        let change = row.changes.iter().find(|change| change.field == field);
+        let told = change.and_then(|change| change.after.as_deref());
+        if told != value.as_deref() {
+            let [value, told] = [value.as_deref(), told].map(|it| it.unwrap_or("nothing"));
+            let seq = row.seq;
+            let sentence = format!(
+                "its {field} is {value}, it was made with {told} by row {seq} of the trail"
+            );
+            found.report(subject, sentence);
+        }
+    }
 }
 
 /// The row before a page, as its head.
