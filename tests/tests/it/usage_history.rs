@@ -77,9 +77,7 @@ impl Book {
         let other = site.account("other", "EUR", "0");
         let second = site.another_key(&first.wallet, "second");
         let third = site.another_key(&other.wallet, "third");
-        let whole = site.another_key(&first.wallet, "whole");
-        let sql = "UPDATE api_keys SET usage = 'wallet' WHERE name = 'whole'";
-        drop(database::execute(&site.database(), sql));
+        let whole = site.key_with(&first.wallet, &["--name", "whole", "--usage", "wallet"]);
         let keys = vec![first, second, other, third];
         Self { site, keys, whole, dice: Dice(seed), now: now(), written: 0, refunds: 0 }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::account::Role;
+use holdfast_domain::credential::UsageScope;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::model::PublicModelId;
 
@@ -52,6 +53,16 @@ pub(crate) fn role(text: &str) -> Result<Role, BadRole> {
      holder_developer or holder_viewer"
 )]
 pub(crate) struct BadRole;
+
+/// Reads a scope of usage reports.
+pub(crate) fn usage(text: &str) -> Result<UsageScope, BadUsageScope> {
+    UsageScope::ALL.into_iter().find(|scope| scope.label() == text).ok_or(BadUsageScope)
+}
+
+/// A text that is no scope of usage reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no scope: write key, for the key's own usage, or wallet, for that of all keys of its wallet")]
+pub(crate) struct BadUsageScope;
 
 /// A span of time: a whole number and `s`, `m`, `h` or `d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

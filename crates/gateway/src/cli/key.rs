@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use holdfast_accounts::{ExternalId, Name, Reason, Reference};
 use holdfast_domain::account::Role;
+use holdfast_domain::credential::UsageScope;
 use uuid::Uuid;
 
 use super::RequestKey;
@@ -168,6 +169,9 @@ pub(crate) struct Issue {
     /// Do not show the wallet's balance to its bearer
     #[arg(long)]
     pub(crate) hide_balance: bool,
+    /// What its bearer may read the usage of: its own, or that of all keys of the wallet [default: key]
+    #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
+    pub(crate) usage: Option<UsageScope>,
     /// Id that an outer system has for it; unique within the wallet
     #[arg(long, value_name = "ID")]
     pub(crate) external_id: Option<ExternalId>,
@@ -231,6 +235,9 @@ pub(crate) struct UpdateKey {
     /// Operations at once, or none for no limit
     #[arg(long, value_name = "N|none", value_parser = grant::limit)]
     pub(crate) concurrency: Option<grant::Limit>,
+    /// What its bearer may read the usage of: its own, or that of all keys of the wallet
+    #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
+    pub(crate) usage: Option<UsageScope>,
     #[command(flatten)]
     pub(crate) request: RequestKey,
 }

@@ -62,6 +62,7 @@ fn edit(update: cli::UpdateKey) -> Map<String, Value> {
     set("requests_per_minute", count(update.rpm));
     set("tokens_per_minute", count(update.tpm));
     set("concurrency", count(update.concurrency));
+    set("usage", update.usage.map(|scope| scope.label().into()));
     let spend = members(update.spend_limit.map(|spend| spend.limit()));
     for (name, value) in SPEND.into_iter().zip(spend) {
         set(name, value.or(none(update.no_spend_limit)));

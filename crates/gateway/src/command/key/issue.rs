@@ -2,6 +2,7 @@
 
 use anyhow::anyhow;
 use holdfast_accounts::{ExternalId, Name, Reason, Reference};
+use holdfast_domain::credential::UsageScope;
 use serde_json::{Value, json};
 
 use super::{SPEND, end, find, limits, models, path, printed};
@@ -70,6 +71,7 @@ pub(super) fn order(
         "concurrency": asked.concurrency,
         "models": ids,
         "balance": asked.hide_balance.then_some("hidden"),
+        "usage": asked.usage.map(UsageScope::label),
     });
     for (name, value) in SPEND.into_iter().zip([micros, window]) {
         order = with(order, name, value);
