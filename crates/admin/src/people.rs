@@ -186,7 +186,12 @@ pub(crate) struct PersonQuery {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InvitationDraft {
     /// E-mail address: 3 to 254 characters. It is kept in small letters.
-    #[schema(min_length = 3, max_length = 254, example = "ada@example.com")]
+    #[schema(
+        min_length = 3,
+        max_length = 254,
+        pattern = "^[^@\\s\\x00-\\x1f\\x7f-\\x9f]+@[^@\\s\\x00-\\x1f\\x7f-\\x9f]+$",
+        example = "ada@example.com"
+    )]
     email: String,
     /// 1 to 64 printable characters, not like an id. Somebody who is there keeps theirs.
     #[schema(value_type = Option<NameText>)]
