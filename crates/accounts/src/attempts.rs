@@ -139,8 +139,8 @@ mod tests {
         Attempt::new(address.parse().unwrap(), email, false)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_pair_waits_twice_as_long_after_each_failure_and_a_minute_at_most() {
+    #[test]
+    fn a_pair_waits_twice_as_long_after_each_failure_and_a_minute_at_most() {
         let (attempts, ours) = (FailedAttempts::default(), attempt("192.0.2.1", "a@b"));
         let mut now = Instant::now();
         assert_eq!(attempts.pause(ours, now), None);
@@ -161,8 +161,8 @@ mod tests {
         assert_eq!(attempts.pause(ours, now), Some(Duration::from_secs(1)), "it is forgotten");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_address_of_mail_has_30_failures_an_hour_but_for_browsers_that_are_known() {
+    #[test]
+    fn an_address_of_mail_has_30_failures_an_hour_but_for_browsers_that_are_known() {
         let attempts = FailedAttempts::default();
         let now = Instant::now();
         for host in 1..=30 {
@@ -177,8 +177,8 @@ mod tests {
         assert_eq!(attempts.pause(elsewhere, now + HOUR), None);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_is_remembered_is_bounded_and_a_network_is_one_address() {
+    #[test]
+    fn what_is_remembered_is_bounded_and_a_network_is_one_address() {
         let attempts = FailedAttempts::default();
         let now = Instant::now();
         for count in 0..=ENTRIES_MAX {

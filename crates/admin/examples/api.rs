@@ -32,7 +32,8 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
 - **Changes** want an `Idempotency-Key`: a UUID in lower case, new for each change. The same request with the same key
   is done once. A repetition has the first answer's status, the thing as it stands now, and `idempotent-replayed: true`.
   Another request with the key is a 409. What was refused binds nothing.
-- **Secrets are told once.** The repetition of an issue or a rotation has `\"key\": null` and a `notice`.
+- **Secrets are told once.** The repetition of an issue or a rotation has `\"key\": null` and a `notice`, that of an
+  invitation `\"url\": null`.
 - **A posting's id is its `Idempotency-Key`**, through any door and with any admin key. A deposit's `source` and
   `external_reference` are unique together for ever.
 - `?dry_run=true` on deposits, adjustments, refunds, bulk issues and closings answers `{\"would\": …}`, and changes

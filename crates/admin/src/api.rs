@@ -20,8 +20,8 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::options::AdminOptions;
 use crate::{
-    admin_keys, api_keys, audit, events, jobs, offers, operations, postings, statement, usage,
-    wallets, webhooks,
+    admin_keys, api_keys, audit, events, jobs, offers, operations, people, postings, statement,
+    usage, wallets, webhooks,
 };
 
 /// The API of administration.
@@ -114,6 +114,11 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(admin_keys::show))
         .routes(routes!(admin_keys::rotate))
         .routes(routes!(admin_keys::revoke))
+        .routes(routes!(people::invite, people::list))
+        .routes(routes!(people::show))
+        .routes(routes!(people::renew_link))
+        .routes(routes!(people::end))
+        .routes(routes!(people::end_grant))
         .routes(routes!(webhooks::create, webhooks::list))
         .routes(routes!(webhooks::show, webhooks::update))
         .routes(routes!(webhooks::rotate))

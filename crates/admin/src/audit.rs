@@ -29,7 +29,7 @@ pub(crate) struct TrailQuery {
     )]
     thing: Option<String>,
     /// Rows of this actor: `local`, `admin_key:<id>` or `person:<id>`.
-    #[param(pattern = "^(local|admin_key:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")]
+    #[param(pattern = "^(local|(admin_key|person):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")]
     actor: Option<String>,
     /// Rows of this use case.
     #[param(example = "wallet.suspend", pattern = "^[a-z_]{1,32}[.][a-z_]{1,32}$")]

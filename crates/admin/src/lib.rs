@@ -19,7 +19,7 @@
 //! | `error` | the closed table of errors, and which failure is which error |
 //! | `csv` | reports as files |
 //! | `wallets`, `statement`, `postings`, `api_keys`, `operations`, `usage` | endpoints of what is sold |
-//! | `offers`, `jobs`, `events`, `webhooks`, `admin_keys`, `audit` | endpoints of who runs it, and is told |
+//! | `offers`, `jobs`, `events`, `webhooks`, `admin_keys`, `people`, `audit` | endpoints of who runs it, and is told |
 //! | `description` | OpenAPI 3.1, made from the endpoints |
 //! | `options` | where administration is served, and under which name |
 //!
@@ -45,6 +45,7 @@ mod offers;
 mod operations;
 mod options;
 mod page;
+mod people;
 mod postings;
 mod request;
 mod rotation;

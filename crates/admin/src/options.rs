@@ -118,6 +118,11 @@ impl AdminOptions {
         Self { url: None, port: 0 }
     }
 
+    /// Scheme, host and port that people type, where they are known.
+    pub(crate) fn origin(&self) -> Option<String> {
+        self.url.as_ref().map(ToString::to_string)
+    }
+
     /// True where a request may name this host.
     #[must_use]
     pub fn is_host(&self, host: &str) -> bool {

@@ -14,7 +14,7 @@ pub(crate) mod schema;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use holdfast_domain::account::Role;
+use holdfast_domain::account::{PersonState, Role};
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
@@ -207,13 +207,15 @@ labels! {
     RouteHealthLabel for RouteHealth { Well, Probe, LastResort, LeftAlone }
     /// State of an admin key.
     AdminKeyStateLabel for AdminKeyState { InForce, Ended }
+    /// State of a person.
+    PersonStateLabel for PersonState { Pending, Active, Ended }
     /// Work that a job does.
     JobKindLabel for JobKind { Verification }
     /// State of a job.
     JobStateLabel for JobState { Queued, Running, Done, Failed }
     /// Status of an operation.
     StatusLabel for OperationStatus { Leased, Recorded, Open, Completed, Refused, Abandoned }
-    /// Role of an admin key.
+    /// Role of an admin key or a person.
     RoleLabel for Role {
         Owner, Operator, Finance, Support, Auditor, HolderAdmin, HolderDeveloper, HolderViewer
     }

@@ -10,6 +10,7 @@
 pub(crate) mod grant;
 mod key;
 mod operation;
+mod person;
 pub(crate) mod read;
 pub(crate) mod value;
 mod wallet;
@@ -27,6 +28,7 @@ use uuid::Uuid;
 
 pub(crate) use self::key::{AdminKey, Issue, Key, KeyChange, UpdateKey};
 pub(crate) use self::operation::{Operation, OperationFilter, Show};
+pub(crate) use self::person::Person;
 pub(crate) use self::read::Read;
 use self::value::PeriodBound;
 pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange};
@@ -90,6 +92,9 @@ pub(crate) enum Command {
     /// Keys of the administration, for people and programs that run the service
     #[command(subcommand)]
     AdminKey(AdminKey),
+    /// People who administer in a browser, and what they may
+    #[command(subcommand)]
+    Person(Person),
     /// Paid operations: what became of a request key
     #[command(subcommand)]
     Operation(Operation),
@@ -294,6 +299,13 @@ mod tests {
         "holdfast admin-key issue --name me --role owner",
         "holdfast admin-key rotate 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --grace 0s",
         "holdfast admin-key revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast person invite ada@example.com --role owner --name Ada",
+        "holdfast person invite ada@example.com --role holder_admin --wallet acme",
+        "holdfast person list --limit 3",
+        "holdfast person show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast person link 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast person revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --role support",
+        "holdfast person end 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --erase",
         "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason runaway",
         "holdfast wallet list",
         "holdfast wallet ledger acme",
@@ -392,6 +404,7 @@ mod tests {
             "holdfast wallet update acme --key-spend 1/day --no-key-spend",
             "holdfast key update laptop --rpm 0",
             "holdfast admin-key issue --name me --role root",
+            "holdfast person invite ada --role owner",
             "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
             "holdfast wallet adjust acme 0 --reason goodwill",
             "holdfast wallet adjust acme -0.00 --reason goodwill",

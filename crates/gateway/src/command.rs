@@ -16,6 +16,7 @@ mod desk;
 mod key;
 mod migrate;
 mod operation;
+mod person;
 mod read;
 mod reconcile;
 mod sheet;
@@ -77,6 +78,7 @@ fn beside_only(command: &Command) -> Option<String> {
         | Command::Wallet(_)
         | Command::Key(_)
         | Command::AdminKey(_)
+        | Command::Person(_)
         | Command::Operation(_)
         | Command::Webhook(_)
         | Command::Read(_) => return None,
@@ -90,6 +92,7 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
         Command::Wallet(command) => wallet::run(desk, command).await,
         Command::Key(command) => key::run(desk, command).await,
         Command::AdminKey(command) => admin_key::run(desk, command).await,
+        Command::Person(command) => person::run(desk, command).await,
         Command::Operation(command) => operation::run(desk, command).await,
         Command::Webhook(command) => webhook::run(desk, command).await,
         Command::Read(command) => read::run(desk, command).await,
@@ -149,6 +152,7 @@ async fn beside(
         Command::Wallet(_)
         | Command::Key(_)
         | Command::AdminKey(_)
+        | Command::Person(_)
         | Command::Operation(_)
         | Command::Webhook(_)
         | Command::Read(_) => Ok(()),

@@ -19,9 +19,9 @@ MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 MODEL = re.compile(r"[a-z0-9][a-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._:-]*\Z")
 GROUPS = re.compile(r"[a-z_]{3,7}(,[a-z_]{3,7})?\Z")
 CURSOR = re.compile(r"[0-9a-f]{32}\Z")
-THINGS = {name: os.environ["HOLDFAST_" + name.upper()] for name in ("wallet_id", "api_key_id", "operation_id", "admin_key_id")}
+THINGS = {name: os.environ["HOLDFAST_" + name.upper()] for name in ("wallet_id", "api_key_id", "operation_id", "admin_key_id", "person_id")}
 RECEIVER = os.environ["HOLDFAST_RECEIVER"]
-PATHS = {"wallets": "wallet_id", "api_keys": "api_key_id", "operations": "operation_id", "admin_keys": "admin_key_id"}
+PATHS = {"wallets": "wallet_id", "api_keys": "api_key_id", "operations": "operation_id", "admin_keys": "admin_key_id", "people": "person_id"}
 BOUNDS = (("spend_micros", "spend_window"), ("key_spend_micros", "key_spend_window"))
 
 

@@ -35,6 +35,7 @@ fn python_finds_that_the_administration_keeps_to_its_description() {
     let owner = issue("tester", "owner");
     // Another key than the tester's own, which it would rotate and then be without.
     let other = issue("spare", "auditor");
+    let person = site.json(&["person", "invite", "ada@example.com", "--role", "support"]);
     let gateway = site.serve();
     let body = json!({ "model": SIM, "messages": [{ "role": "user", "content": "hello" }] });
     let answer = gateway.complete(&account, &request_key(), &body.to_string());
@@ -57,6 +58,7 @@ fn python_finds_that_the_administration_keeps_to_its_description() {
         .env("HOLDFAST_WALLET_ID", &account.wallet)
         .env("HOLDFAST_API_KEY_ID", &account.id)
         .env("HOLDFAST_ADMIN_KEY_ID", other["id"].as_str().unwrap())
+        .env("HOLDFAST_PERSON_ID", person["id"].as_str().unwrap())
         .env("HOLDFAST_OPERATION_ID", operation)
         .env("HOLDFAST_MODEL", SIM)
         .env("HOLDFAST_RECEIVER", "http://localhost/");

@@ -16,6 +16,7 @@ mod lists;
 mod money;
 mod offers;
 mod operations;
+mod people;
 mod reports;
 mod trail;
 mod walk;

@@ -14,6 +14,12 @@ fn webhook(wallet: &str) -> Value {
     json!({ "wallet_id": wallet, "url": "https://hooks.example.com/in" })
 }
 
+/// An invitation of somebody to a wallet.
+fn invitation(wallet: &str) -> Value {
+    let email = format!("{}@example.com", key());
+    json!({ "email": email, "role": "holder_viewer", "wallet_id": wallet })
+}
+
 /// Things of one wallet, by the name of their list.
 struct Things {
     wallet: String,
@@ -24,6 +30,8 @@ struct Things {
     admin_key: String,
     job: String,
     webhook: String,
+    /// Somebody who is offered a role of the wallet, and somebody who is ended.
+    people: [String; 2],
     /// Event that the webhook was tested with.
     tested: String,
 }
@@ -40,7 +48,13 @@ impl Things {
         let webhook = world.post("/webhooks", webhook(&wallet)).await.json();
         let webhook = webhook["id"].as_str().unwrap().to_owned();
         let tested = world.post(&format!("/webhooks/{webhook}/test"), json!({})).await.json();
+        let mut people = Vec::new();
+        for _person in 0..2 {
+            let invited = world.post("/people", invitation(&wallet)).await.json();
+            people.push(invited["id"].as_str().unwrap().to_owned());
+        }
         Self {
+            people: people.try_into().unwrap(),
             webhook,
             tested: tested["event_id"].as_str().unwrap().to_owned(),
             api_key,
@@ -64,6 +78,7 @@ impl Things {
             "admin_keys" => &self.admin_key,
             "jobs" => &self.job,
             "webhooks" => &self.webhook,
+            "people" => &self.people[usize::from(path.ends_with("{id}/end"))],
             _ => &self.deposit,
         };
         path.replace("{id}", id).replace("{event}", &self.tested)
@@ -85,6 +100,11 @@ impl Things {
             }
             ("POST", "/jobs") => json!({ "kind": "verification" }),
             ("POST", "/webhooks") => webhook(wallet),
+            ("POST", "/people") => invitation(wallet),
+            // What they have not, so that the next role finds them as this one did.
+            ("POST", "/people/{id}/grants/end") => {
+                json!({ "role": "holder_developer", "wallet_id": wallet })
+            }
             ("POST", "/admin_keys") => json!({ "name": key()[..8], "role": "auditor" }),
             _ => json!({ "reason": "walk" }),
         }
@@ -110,7 +130,10 @@ async fn each_role_has_its_use_cases_and_no_other() {
                 let told = world.send(own.ask(method, path).bearer(&bearer)).await;
                 let error = told.json()["error"].clone();
                 let at = format!("{role} {method} {path}: {told:?}");
-                if role.may(door.use_case) {
+                if role.is_holder() && *path == "/people/{id}/end" {
+                    // It ends what a person has of the wallet, and nobody: an owner did.
+                    assert!(matches!(told.status, 403 | 404), "{at}");
+                } else if role.may(door.use_case) {
                     // The thing may stand against it, or a bound may be missing; the role does not.
                     assert_ne!(error["code"], "forbidden", "{at}");
                     assert!(told.status != 401 && told.status < 500, "{at}");

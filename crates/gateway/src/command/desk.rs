@@ -14,7 +14,7 @@ use holdfast_engine::{Model, Route};
 use holdfast_store::Store;
 
 use crate::accounts::LocalAccounts;
-use crate::cli::{AdminKey, Command, Key, Operation, Wallet, Webhook, WebhookChange};
+use crate::cli::{AdminKey, Command, Key, Operation, Person, Wallet, Webhook, WebhookChange};
 use crate::door::{Door, LocalDoor};
 use crate::output::Output;
 use crate::serve;
@@ -62,6 +62,14 @@ impl Need {
                 AdminKey::List { .. } | AdminKey::Show { .. } => Some(Self::Nothing),
                 AdminKey::Revoke { .. } => Some(Self::Trail),
                 AdminKey::Issue { .. } | AdminKey::Rotate { .. } => Some(Self::Issue),
+            },
+            Command::Person(command) => match command {
+                Person::List { .. } | Person::Show { .. } => Some(Self::Nothing),
+                // A link is no credential: it fits no other secret.
+                Person::Invite { .. }
+                | Person::Link { .. }
+                | Person::Revoke { .. }
+                | Person::End { .. } => Some(Self::Trail),
             },
             Command::Operation(command) => match command {
                 Operation::Show(_) | Operation::List(_) => Some(Self::Nothing),

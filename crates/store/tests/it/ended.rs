@@ -79,6 +79,11 @@ async fn admin_key(
     Ok((id, act(store, AccountAction::IssueAdminKey(key, credential)).await?))
 }
 
+/// The key of an owner, without an end.
+pub(crate) async fn owner_key(store: &Store, name: &str) -> AdminKeyId {
+    admin_key(store, name, None).await.unwrap().0
+}
+
 async fn an_owner_whose_end_comes_is_no_reason_to_let_the_last_one_go(home: &impl Home) {
     let store = home.store();
     let revoke = AccountAction::RevokeAdminKey;

@@ -17,6 +17,7 @@ mod laws;
 mod list;
 mod list_scale;
 mod nodes;
+mod people;
 mod postgres;
 mod proxy;
 mod purge;

@@ -1,0 +1,379 @@
+//! `/people`: invited, listed, shown, ended. Nobody grants what they have not, nor ends it.
+//!
+//! A link is told once, in the answer of the request that made it: under `admin.url`, or as a path where
+//! there is none. Whoever has it accepts what it gives; who has a password has to sign in as well.
+//!
+//! A holder's administrator sees of people what they have of the one wallet, and nobody else.
+
+use std::fmt;
+
+use axum::extract::State;
+use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
+use holdfast_domain::account::{Authority, PersonRecord, Reach};
+use holdfast_domain::{PersonId, Timestamp, WalletId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::Answer;
+use crate::description::{ChangeHeader, Errors};
+use crate::error::Problem;
+use crate::gate::Gate;
+use crate::page::{List, ListId};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
+use crate::value::schema::{NameText, ReasonText};
+use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
+
+/// Path of a link below `admin.url`.
+const LINK_PATH: &str = "/link/";
+
+const TOLD: &str = "No link was made: an earlier request with this Idempotency-Key made it and was told \
+    it then, or the person has the role already. POST /admin/v1/people/{id}/link with a new \
+    Idempotency-Key makes another one.";
+
+/// A role that a person has.
+#[derive(Debug, Serialize, ToSchema)]
+struct PersonGrantView {
+    role: RoleLabel,
+    /// The one wallet of a holder's role.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    granted_at: Moment,
+    /// Whoever gave it: `local`, `admin_key:<id>` or `person:<id>`.
+    granted_by: String,
+}
+
+/// A link that a person can use, without its token.
+#[derive(Debug, Serialize, ToSchema)]
+struct OpenLinkView {
+    /// What it is for: `accept` gives a role, `set_password` lets them set one, `first_owner` makes the
+    /// first owner.
+    purpose: &'static str,
+    /// Role that it gives.
+    role: Option<RoleLabel>,
+    /// The one wallet of a holder's role.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    expires_at: Moment,
+}
+
+/// A person with what they may.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Person)]
+pub(crate) struct PersonView {
+    #[schema(format = "uuid")]
+    id: String,
+    /// Null once it is erased.
+    email: Option<String>,
+    name: Option<String>,
+    state: PersonStateLabel,
+    /// Roles, in the order in which they were taken.
+    grants: Vec<PersonGrantView>,
+    /// The link that they can use, where there is one.
+    link: Option<OpenLinkView>,
+    created_at: Moment,
+    /// Whoever invited them first: `local`, `admin_key:<id>` or `person:<id>`.
+    created_by: String,
+    ended_at: Option<Moment>,
+}
+
+impl fmt::Debug for PersonView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersonView").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+fn wallet_of(authority: Authority) -> Option<String> {
+    match authority.reach {
+        Reach::All => None,
+        Reach::Wallet(wallet) => Some(wallet.to_string()),
+    }
+}
+
+impl PersonView {
+    fn new(record: PersonRecord, now: Timestamp) -> Self {
+        let state = record.state().into();
+        let link = record.open_link(now).map(|link| {
+            let authority = link.purpose.authority();
+            OpenLinkView {
+                purpose: link.purpose.label(),
+                role: authority.map(|it| it.role.into()),
+                wallet_id: authority.and_then(wallet_of),
+                expires_at: Moment(link.expires_at),
+            }
+        });
+        let grants = record.grants.iter().map(|grant| PersonGrantView {
+            role: grant.authority.role.into(),
+            wallet_id: wallet_of(grant.authority),
+            granted_at: Moment(grant.granted_at),
+            granted_by: grant.granted_by.to_string(),
+        });
+        let (grants, person) = (grants.collect(), record.person);
+        Self {
+            id: person.id.to_string(),
+            email: person.email.map(|email| email.as_str().to_owned()),
+            name: person.name.map(|name| name.0),
+            state,
+            grants,
+            link,
+            created_at: Moment(person.created_at),
+            created_by: person.created_by.to_string(),
+            ended_at: person.ended_at.map(Moment),
+        }
+    }
+}
+
+/// A link that was made for a person.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct InvitedPerson {
+    /// Id of the person.
+    #[schema(format = "uuid")]
+    id: String,
+    /// One-time link, told in this answer alone and good for 24 hours; a path where `admin.url` is not
+    /// set. Null where this request made none.
+    url: Option<String>,
+    /// Remedy where `url` is null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    notice: Option<&'static str>,
+}
+
+impl fmt::Debug for InvitedPerson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvitedPerson").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl InvitedPerson {
+    fn new(gate: &Gate, told: ToldInvitation) -> Self {
+        let url = told.link.map(|token| {
+            let (origin, token) = (gate.options.origin().unwrap_or_default(), token.expose());
+            format!("{origin}{LINK_PATH}{token}")
+        });
+        let notice = url.is_none().then_some(TOLD);
+        Self { id: told.person.to_string(), url, notice }
+    }
+}
+
+/// A person, or a role of one, that was ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EndedPerson {
+    /// Id of the person.
+    #[schema(format = "uuid")]
+    id: String,
+}
+
+impl EndedPerson {
+    fn answer(ended: Outcome<PersonId>) -> Answer<Self> {
+        Answer::changed(Self { id: ended.thing.to_string() }, ended.replayed)
+    }
+}
+
+/// Page of a list of people.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PersonQuery {
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    #[param(pattern = "^[0-9a-f]{32}$")]
+    cursor: Option<String>,
+}
+
+/// Invitation of a person.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InvitationDraft {
+    /// E-mail address: 3 to 254 characters. It is kept in small letters.
+    #[schema(
+        min_length = 3,
+        max_length = 254,
+        pattern = "^[^@\\s\\x00-\\x1f\\x7f-\\x9f]+@[^@\\s\\x00-\\x1f\\x7f-\\x9f]+$",
+        example = "ada@example.com"
+    )]
+    email: String,
+    /// 1 to 64 printable characters, not like an id. Somebody who is there keeps theirs.
+    #[schema(value_type = Option<NameText>)]
+    name: Option<String>,
+    role: RoleLabel,
+    /// The one wallet of a holder's role; none for any other.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    #[schema(value_type = Option<ReasonText>)]
+    reason: Option<String>,
+}
+
+impl fmt::Debug for InvitationDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvitationDraft").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl ChangeBody for InvitationDraft {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// End of a person.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PersonEndBody {
+    /// True to erase their e-mail address and name as well.
+    #[serde(default)]
+    #[schema(required = false)]
+    erase: bool,
+    #[schema(value_type = Option<ReasonText>)]
+    reason: Option<String>,
+}
+
+impl ChangeBody for PersonEndBody {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// End of a role of a person.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GrantEndBody {
+    role: RoleLabel,
+    /// The one wallet of a holder's role; none for any other.
+    #[schema(format = "uuid")]
+    wallet_id: Option<String>,
+    #[schema(value_type = Option<ReasonText>)]
+    reason: Option<String>,
+}
+
+impl ChangeBody for GrantEndBody {
+    fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+type Result<T> = std::result::Result<T, Problem>;
+
+fn reach(wallet: Option<&str>) -> Result<Reach> {
+    let wallet: Option<WalletId> = parse_some("wallet_id", wallet)?;
+    Ok(wallet.map_or(Reach::All, Reach::Wallet))
+}
+
+#[utoipa::path(
+    post, path = "/people", operation_id = "invite_person", tag = "people",
+    params(ChangeHeader), request_body = InvitationDraft,
+    responses((status = 201, description = "The link.", body = InvitedPerson), Errors)
+)]
+/// Offers a role to whoever has an e-mail address; the one-time link is in this answer alone.
+pub(crate) async fn invite(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    ChangeRequest { request, body }: ChangeRequest<InvitationDraft>,
+) -> Result<Answer<InvitedPerson>> {
+    let new = NewInvitation {
+        email: parse("email", &body.email)?,
+        name: parse_some("name", body.name.as_deref())?,
+        role: body.role.into(),
+        reach: reach(body.wallet_id.as_deref())?,
+    };
+    let told = gate.accounts.invite_person(&principal, &request, &new).await?;
+    Ok(Answer::made(InvitedPerson::new(&gate, told.thing), told.replayed))
+}
+
+#[utoipa::path(
+    get, path = "/people", operation_id = "list_people", tag = "people",
+    params(PersonQuery),
+    responses((status = 200, description = "A page.", body = List<PersonView>), Errors)
+)]
+/// Lists people, those who have ended among them; to a holder those of their wallet.
+pub(crate) async fn list(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(query): Params<PersonQuery>,
+) -> Result<Answer<List<PersonView>>> {
+    let list = ListId::new("people", &());
+    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let found = gate.accounts.people(&principal, page).await?;
+    let now = gate.accounts.clock().await?;
+    Ok(Answer::of(list.list_as(found, |record| PersonView::new(record, now))))
+}
+
+#[utoipa::path(
+    get, path = "/people/{id}", operation_id = "show_person", tag = "people",
+    params(("id" = String, Path, description = "Id of the person.", format = "uuid")),
+    responses((status = 200, description = "The person.", body = PersonView), Errors)
+)]
+/// Shows a person with their roles.
+pub(crate) async fn show(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+) -> Result<Answer<PersonView>> {
+    let found = gate.accounts.person(&principal, PersonId::from(id)).await?;
+    let now = gate.accounts.clock().await?;
+    Ok(Answer::of(PersonView::new(found, now)))
+}
+
+#[utoipa::path(
+    post, path = "/people/{id}/link", operation_id = "renew_person_link", tag = "people",
+    params(
+        ("id" = String, Path, description = "Id of the person.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The link.", body = InvitedPerson), Errors)
+)]
+/// Makes another link for a person. Who has a role loses password and sessions with it, and sets
+/// another password by the link; an owner's link is made beside the database alone.
+pub(crate) async fn renew_link(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<InvitedPerson>> {
+    let told = gate.accounts.renew_link(&principal, &request, PersonId::from(id)).await?;
+    Ok(Answer::changed(InvitedPerson::new(&gate, told.thing), told.replayed))
+}
+
+#[utoipa::path(
+    post, path = "/people/{id}/end", operation_id = "end_person", tag = "people",
+    params(
+        ("id" = String, Path, description = "Id of the person.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = Option<PersonEndBody>,
+    responses((status = 200, description = "The id.", body = EndedPerson), Errors)
+)]
+/// Ends a person with all roles and sessions, for good. The last owner stays.
+pub(crate) async fn end(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, body }: ChangeRequest<PersonEndBody>,
+) -> Result<Answer<EndedPerson>> {
+    let id = PersonId::from(id);
+    let ended = gate.accounts.end_person(&principal, &request, id, body.erase).await?;
+    Ok(EndedPerson::answer(ended))
+}
+
+#[utoipa::path(
+    post, path = "/people/{id}/grants/end", operation_id = "end_person_grant", tag = "people",
+    params(
+        ("id" = String, Path, description = "Id of the person.", format = "uuid"),
+        ChangeHeader,
+    ),
+    request_body = GrantEndBody,
+    responses((status = 200, description = "The id.", body = EndedPerson), Errors)
+)]
+/// Ends a role of a person, or the offer of it, and the sessions that use it.
+pub(crate) async fn end_grant(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, body }: ChangeRequest<GrantEndBody>,
+) -> Result<Answer<EndedPerson>> {
+    let authority = Authority { role: body.role.into(), reach: reach(body.wallet_id.as_deref())? };
+    let id = PersonId::from(id);
+    let ended = gate.accounts.end_grant(&principal, &request, id, authority).await?;
+    Ok(EndedPerson::answer(ended))
+}

@@ -1,0 +1,95 @@
+//! `holdfast person`: invites, lists and ends people, and makes their links.
+
+use holdfast_accounts::Reference;
+use holdfast_domain::account::Role;
+use serde_json::{Value, json};
+
+use super::Desk;
+use super::sheet::{Paging, Sheet};
+use super::wallet;
+use crate::cli;
+use crate::cli::read::Newest;
+use crate::door::ChangeRequest;
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{some_text, text, with};
+
+const PEOPLE: Sheet = Sheet {
+    path: "/people",
+    things: "people",
+    columns: &["id", "email", "name", "state", "grants", "created_at", "ended_at"],
+    more: &["created_by"],
+    paging: Paging::Pages,
+};
+
+pub(super) async fn run(desk: &Desk<'_>, command: cli::Person) -> Result<(), CommandFailure> {
+    let (nothing, change) = match command {
+        cli::Person::List { newest: Newest { limit } } => {
+            return PEOPLE.list(desk, &[], limit).await;
+        }
+        cli::Person::Show { id } => return PEOPLE.show(desk, id).await,
+        cli::Person::Invite { email, role, wallet, name, request } => {
+            let mut body = of_role(desk, role, wallet.as_ref()).await?;
+            body = with(body, "email", email.as_str());
+            if let Some(name) = name {
+                body = with(body, "name", name.as_str());
+            }
+            ("nobody was invited", ChangeRequest::post(request.or_made(), "/people", body))
+        }
+        cli::Person::Link { id, request } => {
+            let path = format!("/people/{id}/link");
+            ("no link was made", ChangeRequest::post(request.or_made(), path, json!({})))
+        }
+        cli::Person::Revoke { id, role, wallet, request } => {
+            let body = of_role(desk, role, wallet.as_ref()).await?;
+            let path = format!("/people/{id}/grants/end");
+            ("the role was not ended", ChangeRequest::post(request.or_made(), path, body))
+        }
+        cli::Person::End { id, erase, request } => {
+            let (path, body) = (format!("/people/{id}/end"), json!({ "erase": erase }));
+            ("the person was not ended", ChangeRequest::post(request.or_made(), path, body))
+        }
+    };
+    let done = desk.door.change(&change).await;
+    let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
+    let done = located(desk, done);
+    let mut fields = vec![("id", text(&done, "id"))];
+    let url = some_text(&done, "url");
+    let is_told = url.is_some();
+    fields.extend(url.map(|url| ("url", url)));
+    desk.output.object(&done, &fields)?;
+    if is_told {
+        note(
+            "hand the link over now: it is not shown again, can be used once, and ends in 24 hours",
+        );
+    } else if done.get("notice").is_some() {
+        note("no link was made now: `holdfast person link` makes another one");
+    }
+    Ok(())
+}
+
+/// The members that name a role.
+async fn of_role(
+    desk: &Desk<'_>,
+    role: Role,
+    wallet: Option<&Reference>,
+) -> Result<Value, CommandFailure> {
+    let body = json!({ "role": role.label() });
+    Ok(match wallet::id_of(desk, wallet).await? {
+        Some(id) => with(body, "wallet_id", id),
+        None => body,
+    })
+}
+
+/// The same with a whole address: beside the database nobody but the configuration knows where the
+/// administration is.
+fn located(desk: &Desk<'_>, done: Value) -> Value {
+    let admin = desk.config.and_then(|config| config.admin.as_ref());
+    let origin = admin.and_then(|admin| admin.url.as_ref());
+    match (origin, some_text(&done, "url")) {
+        (Some(origin), Some(path)) if path.starts_with('/') => {
+            with(done, "url", format!("{origin}{path}"))
+        }
+        _ => done,
+    }
+}
