@@ -186,7 +186,23 @@ impl AccountAction {
     pub const fn is_rotation(&self) -> bool {
         match self {
             Self::Person(action) => action.is_rotation(),
-            _ => matches!(self, Self::RotateApiKey { .. } | Self::RotateAdminKey { .. }),
+            Self::RotateApiKey { .. } | Self::RotateAdminKey { .. } => true,
+            Self::CreateWallet(_)
+            | Self::EditWallet { .. }
+            | Self::SuspendWallet(_)
+            | Self::ResumeWallet(_)
+            | Self::CloseWallet(_)
+            | Self::Post(_)
+            | Self::IssueApiKeys { .. }
+            | Self::EditApiKey { .. }
+            | Self::SuspendApiKey(_)
+            | Self::ResumeApiKey(_)
+            | Self::RevokeApiKey(_)
+            | Self::AskOperation { .. }
+            | Self::StartJob { .. }
+            | Self::IssueAdminKey(..)
+            | Self::RevokeAdminKey(_)
+            | Self::Webhook(_) => false,
         }
     }
 

@@ -188,6 +188,7 @@ fn part(part: &Value) -> String {
     if let Some(tier) = tier(part) {
         return tier;
     }
-    let named = ["name", "field", "sentence", "role"].into_iter().find_map(|name| some_text(part, name));
+    let named =
+        ["name", "field", "sentence", "role"].into_iter().find_map(|name| some_text(part, name));
     named.or_else(|| part.as_str().map(str::to_owned)).unwrap_or_else(|| part.to_string())
 }
