@@ -1,5 +1,5 @@
-//! Requests on the way, counted by admin key: one key cannot take all connections' worth of work, nor
-//! all readers of reports.
+//! Requests on the way, counted by admin key or person: one cannot take all connections' worth of work,
+//! nor all readers of reports.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,38 +7,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_domain::account::ActorId;
 
-/// Requests at once of one admin key.
+/// Requests at once of one admin key or person.
 const REQUESTS_MAX: u32 = 16;
-/// Reports at once of one admin key. The database has two readers for them.
+/// Reports at once of one admin key or person. The database has two readers for them.
 const REPORTS_MAX: u32 = 1;
 
 /// Counter of requests by whoever sends them. Who has none on the way has no entry.
 #[derive(Debug, Clone)]
-pub(crate) struct InFlight {
+pub struct InFlight {
     counts: Arc<Mutex<HashMap<ActorId, u32>>>,
     most: u32,
 }
 
 /// Place of one request; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     counts: InFlight,
     actor: ActorId,
 }
 
 impl InFlight {
     /// Counter of requests of every kind.
-    pub(crate) fn of_requests() -> Self {
+    #[must_use]
+    pub fn of_requests() -> Self {
         Self { counts: Arc::default(), most: REQUESTS_MAX }
     }
 
     /// Counter of reports alone.
-    pub(crate) fn of_reports() -> Self {
+    #[must_use]
+    pub fn of_reports() -> Self {
         Self { counts: Arc::default(), most: REPORTS_MAX }
     }
 
     /// A place, unless the actor has as many as it may.
-    pub(crate) fn enter(&self, actor: ActorId) -> Option<Place> {
+    #[must_use]
+    pub fn enter(&self, actor: ActorId) -> Option<Place> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(actor).or_insert(0);
         if *count >= self.most {

@@ -57,5 +57,6 @@ mod webhooks;
 
 pub use crate::api::AdminApi;
 pub use crate::error::{Code, FailureCause, Problem, sentence};
+pub use crate::in_flight::{InFlight, Place};
 pub use crate::local::LocalApi;
 pub use crate::options::{AdminOptions, AdminUrl, BadAdminUrl};

@@ -123,6 +123,12 @@ impl AdminOptions {
         self.url.as_ref().map(ToString::to_string)
     }
 
+    /// True where people reach it by `https`.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.url.as_ref().is_some_and(AdminUrl::is_https)
+    }
+
     /// True where a request may name this host.
     #[must_use]
     pub fn is_host(&self, host: &str) -> bool {

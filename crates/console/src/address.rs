@@ -15,6 +15,14 @@ pub(crate) fn with_query(path: &str, params: &[(&str, Option<&str>)]) -> String 
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
+/// This address, where it leads to a page of the console and to nowhere else.
+pub(crate) fn within(address: &str) -> Option<&str> {
+    let is_path = address.starts_with('/') && !address.starts_with("//");
+    // Browsers take a backslash for a slash, and leave line ends out.
+    let is_plain = address.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    Some(address).filter(|_address| is_path && is_plain)
+}
+
 /// Address of a thing's page, where it has one.
 pub(crate) fn of_thing(thing: Thing) -> Option<String> {
     let (folder, id) = match thing {
@@ -33,6 +41,18 @@ pub(crate) fn of_thing(thing: Thing) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_path_of_the_console_is_within_it() {
+        for within_it in ["/", "/wallets?after=7", "/people/new?key=1"] {
+            assert_eq!(within(within_it), Some(within_it));
+        }
+        for elsewhere in
+            ["", "//evil.example", "/\\evil.example", "https://evil.example", "x", "/\n/x", "/ x"]
+        {
+            assert_eq!(within(elsewhere), None, "{elsewhere:?}");
+        }
+    }
 
     #[test]
     fn a_query_is_escaped_and_has_no_empty_values() {

@@ -1,13 +1,97 @@
-//! The console as one service: the router of its pages, and what every handler has at hand.
+//! The console as one service: the router of its pages, the guard before them, the seam to whatever has the
+//! socket, and what every handler has at hand.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
 
 use axum::Router;
-use axum::middleware::from_fn;
+use axum::body::{Body, HttpBody};
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get};
+use bytes::Bytes;
 use holdfast_accounts::Accounts;
+use holdfast_admin::AdminOptions;
+use holdfast_domain::account::Role;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
 
+use crate::door::ClientAddress;
 use crate::failure::Failure;
 use crate::form::{FormPage, send, show};
+use crate::guard::{self, Guard};
 use crate::{asset, pages, shell};
+
+/// The console.
+#[derive(Debug, Clone)]
+pub struct Console {
+    router: Router,
+}
+
+/// Options of the console.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsoleOptions {
+    /// Where it is served, and under which name.
+    pub address: AdminOptions,
+    /// Whoever may sign in there.
+    pub audience: Audience,
+}
+
+/// Roles that may sign in at a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// All.
+    Everyone,
+    /// Those of whoever runs the service; holders of wallets have no business at this listener.
+    Operators,
+}
+
+impl Audience {
+    /// True where the role may be used here.
+    pub(crate) const fn admits(self, role: Role) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Operators => !role.is_holder(),
+        }
+    }
+}
+
+impl Console {
+    /// The console over these use cases.
+    #[must_use]
+    pub fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
+        let guard = Guard::new(accounts.clone(), options);
+        let router = pages(Desk { accounts })
+            .layer(from_fn_with_state(guard, guard::pass))
+            // Once more, for what the guard refuses.
+            .layer(from_fn(shell::render));
+        Self { router }
+    }
+
+    /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,
+    /// and its form's request key finds out which.
+    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<Bytes>
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ClientAddress(client));
+        let answered = self.router.clone().oneshot(request).await;
+        let answer = answered.unwrap_or_else(|never: Infallible| match never {});
+        let (head, body) = answer.into_parts();
+        match body.collect().await {
+            Ok(body) => Response::from_parts(head, body.to_bytes()),
+            // All bodies here are whole before they are sent.
+            Err(error) => {
+                tracing::error!(%error, "a page was not collected");
+                let mut failed = Response::new(Bytes::new());
+                *failed.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                failed
+            }
+        }
+    }
+}
 
 /// What every handler has at hand.
 #[derive(Debug, Clone)]

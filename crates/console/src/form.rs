@@ -35,6 +35,7 @@ use crate::address::{of_thing, with_query};
 use crate::ask::{Fields, Query, form};
 use crate::cell::{Cell, Tone};
 use crate::console::Desk;
+use crate::door::Door;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::section::{Facts, Notice, Section};
@@ -110,6 +111,8 @@ pub(crate) struct Sheet {
     /// The id in its path, where it has one.
     pub(crate) id: Option<Uuid>,
     pub(crate) query: Fields,
+    /// Beginning of the links that are given to others.
+    pub(crate) origin: String,
 }
 
 impl Sheet {
@@ -210,7 +213,9 @@ async fn sheet<F: FormPage>(
     let id = request.extract_parts::<crate::ask::Id>().await.ok().map(|crate::ask::Id(id)| id);
     let Query(query) = request.extract_parts().await?;
     let path = request.uri().path().to_owned();
-    Ok((Sheet { desk, visitor, path, id, query }, request))
+    let origin = request.extensions().get().map(|door: &Door| door.origin.clone());
+    let origin = origin.unwrap_or_default();
+    Ok((Sheet { desk, visitor, path, id, query, origin }, request))
 }
 
 /// Address of the form under a fresh key, with all else that its query has.

@@ -13,6 +13,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `console` | the router, and the seam to whatever has the socket |
+//! | `guard`, `door`, `cookie` | what every request passes first: host, origin, session, requests at once |
 //! | `visitor` | whoever looks, and what they may see |
 //! | `page`, `section`, `cell` | what a page is made of |
 //! | `shell` | the frame around every page: head, navigation, foot |
@@ -31,11 +32,19 @@ mod ask;
 mod asset;
 mod cell;
 mod console;
+mod cookie;
+mod door;
 mod failure;
 mod form;
+mod guard;
 mod page;
 mod pages;
 mod paging;
 mod section;
 mod shell;
 mod visitor;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::console::{Audience, Console, ConsoleOptions};

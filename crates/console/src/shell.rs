@@ -35,6 +35,7 @@ const NAVIGATION: &[(&str, &str, UseCase)] = &[
     ("Webhooks", "/webhooks", UseCase::WebhookRead),
     ("Trail", "/trail", UseCase::AuditRead),
     ("Jobs", "/jobs", UseCase::JobRead),
+    ("People", "/people", UseCase::PersonRead),
     ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
 ];
 

@@ -1,7 +1,7 @@
 //! Whoever looks: their principal, and what the pages say of them.
 
-use axum::extract::FromRequestParts;
-use holdfast_accounts::Principal;
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use holdfast_accounts::{Principal, SignedIn};
 use holdfast_domain::account::UseCase;
 use http::request::Parts;
 
@@ -27,5 +27,25 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
         // Refused, and not let in, where a route was put outside the guard by mistake.
         parts.extensions.get().cloned().ok_or_else(Failure::not_signed_in)
+    }
+}
+
+/// The session that a request is in, for the pages of the person's own account.
+#[derive(Debug, Clone)]
+pub(crate) struct CurrentSession(pub(crate) SignedIn);
+
+impl<S: Sync> FromRequestParts<S> for CurrentSession {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        parts.extensions.get().cloned().ok_or_else(Failure::not_signed_in)
+    }
+}
+
+impl<S: Sync> OptionalFromRequestParts<S> for CurrentSession {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Option<Self>, Failure> {
+        Ok(parts.extensions.get().cloned())
     }
 }

@@ -1,0 +1,59 @@
+//! The door that a request came through: the name that the console has there, whoever may sign in, and
+//! where the client is. It stands beside every request that the guard let in.
+//!
+//! Unsafe requests come from the console's own pages: a browser says so, by `Sec-Fetch-Site` or else by
+//! `Origin`, and whoever says nothing is refused.
+
+use std::net::IpAddr;
+
+use axum::extract::FromRequestParts;
+use holdfast_admin::AdminUrl;
+use http::header::ORIGIN;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName};
+
+use crate::console::Audience;
+use crate::failure::Failure;
+
+/// Where a browser says that a request comes from.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Network address of the client, behind whatever proxies are believed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
+/// The door of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Door {
+    /// Scheme and host, as the browser has them: links that are given to others begin with it.
+    pub(crate) origin: String,
+    pub(crate) is_https: bool,
+    pub(crate) audience: Audience,
+    pub(crate) client: IpAddr,
+}
+
+impl Door {
+    /// True where the console's own pages sent a request with these headers.
+    pub(crate) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
+        if headers.contains_key(FETCH_SITE) {
+            return once(headers, &FETCH_SITE) == Some("same-origin");
+        }
+        let told = once(headers, &ORIGIN).and_then(|origin| AdminUrl::parse(origin).ok());
+        told.is_some() && told == AdminUrl::parse(&self.origin).ok()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Door {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        parts.extensions.get().cloned().ok_or_else(Failure::not_signed_in)
+    }
+}
+
+/// A header that is there exactly once: of several, servers on the way would choose differently.
+pub(crate) fn once<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next().filter(|_first| values.next().is_none())?;
+    value.to_str().ok()
+}

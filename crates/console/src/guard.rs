@@ -1,0 +1,210 @@
+//! The guard: what every request passes before its page.
+//!
+//! ```text
+//! Host (421) ─▶ origin of unsafe requests (403) ─▶ session (303 to /sign-in) ─▶ a place of 16 (429)
+//!   ─▶ for people, admin keys and webhooks a fresh sign-in (303 to /sign-in) ─▶ page
+//! ```
+//!
+//! - Nothing of a body is read before all of that is known.
+//! - The stylesheet, the script, the sign-in and the page of a link need no session. A session that has a role
+//!   which may not be used at this listener is none.
+//! - One line in the log for each request, with the route and never its path: a link's path is a secret.
+//!
+//! Never in here: a query, a cookie, a token or a body in the log.
+
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use holdfast_accounts::{Accounts, SessionError, SignedIn};
+use holdfast_admin::{InFlight, Place};
+use holdfast_domain::account::{ActorId, EmailAddress};
+use http::header::HOST;
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+use crate::address::with_query;
+use crate::ask::Fields;
+use crate::console::ConsoleOptions;
+use crate::cookie;
+use crate::door::{ClientAddress, Door, once};
+use crate::failure::Failure;
+use crate::form::KEY;
+use crate::visitor::{CurrentSession, Visitor};
+
+/// Paths that are open to whoever has no session, and what is below them where they end with a slash.
+const OPEN: &[&str] = &["/sign-in", "/sign-out", "/link/"];
+const ASSETS: &str = "/assets/";
+/// First parts of the paths whose forms want a fresh sign-in: who takes over a session for a moment must not
+/// make a way in that stays.
+const GRAVE: &[&str] = &["people", "admin-keys", "webhooks"];
+
+/// State of the guard.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    accounts: Accounts,
+    options: ConsoleOptions,
+    in_flight: InFlight,
+}
+
+/// Refusal of a request.
+#[derive(Debug)]
+enum GuardRefusal {
+    WrongHost,
+    OtherOrigin,
+    /// To be signed in for this address.
+    SignIn(String),
+    TooMany,
+    Unavailable,
+}
+
+impl IntoResponse for GuardRefusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::WrongHost => Failure::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "The console is not served under this name. Use the address that `admin.url` has, or on \
+                 this machine http://localhost with the listener's port.",
+            )
+            .into_response(),
+            Self::OtherOrigin => Failure::new(
+                StatusCode::FORBIDDEN,
+                "This was not sent by a page of the console, so nothing was done. Open the page here, and \
+                 send it again.",
+            )
+            .into_response(),
+            Self::SignIn(next) => sign_in(&next),
+            Self::TooMany => {
+                let message = "You have 16 requests on the way. Wait for their answers.";
+                let mut answer =
+                    Failure::new(StatusCode::TOO_MANY_REQUESTS, message).into_response();
+                answer.headers_mut().insert(http::header::RETRY_AFTER, 1.into());
+                answer
+            }
+            Self::Unavailable => Failure::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The database does not answer, so nobody can be let in. Try again.",
+            )
+            .into_response(),
+        }
+    }
+}
+
+fn sign_in(next: &str) -> Response {
+    let next = Some(next).filter(|next| *next != "/");
+    Redirect::to(&with_query("/sign-in", &[("next", next)])).into_response()
+}
+
+/// Lets a request through to its page, or refuses it.
+pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let (began, method) = (Instant::now(), request.method().clone());
+    let endpoint = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let endpoint = endpoint.unwrap_or_else(|| "none".to_owned());
+    // Apart: no future may borrow a request, whose body is not `Sync`.
+    let (mut parts, body) = request.into_parts();
+    let (actor, answer) = match guard.admit(&mut parts).await {
+        Ok(admitted) => {
+            let actor = admitted.as_ref().map(|(actor, _place)| *actor);
+            let answer = next.run(Request::from_parts(parts, body)).await;
+            drop(admitted);
+            (actor, answer)
+        }
+        Err(refused) => (None, refused.into_response()),
+    };
+    let status = answer.status().as_u16();
+    let actor = actor.map_or_else(|| "-".to_owned(), |actor| actor.to_string());
+    let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(%method, endpoint, actor, status, latency_ms, "console");
+    answer
+}
+
+impl Guard {
+    /// A guard that nobody has passed yet.
+    pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
+        Self { accounts, options, in_flight: InFlight::of_requests() }
+    }
+
+    /// Judges a request by its head, and puts beside it the door and whoever asks.
+    async fn admit(&self, parts: &mut Parts) -> Result<Option<(ActorId, Place)>, GuardRefusal> {
+        let door = self.door(parts).ok_or(GuardRefusal::WrongHost)?;
+        let is_safe = matches!(parts.method, Method::GET | Method::HEAD);
+        if !is_safe && !door.is_same_origin(&parts.headers) {
+            return Err(GuardRefusal::OtherOrigin);
+        }
+        let path = parts.uri.path();
+        if path.starts_with(ASSETS) {
+            return Ok(None);
+        }
+        let Some(signed_in) = self.session(parts, &door).await? else {
+            parts.extensions.insert(door);
+            return if is_open(parts.uri.path()) {
+                Ok(None)
+            } else {
+                Err(GuardRefusal::SignIn(back(parts, is_safe)))
+            };
+        };
+        let actor = signed_in.principal.actor;
+        let place = self.in_flight.enter(actor).ok_or(GuardRefusal::TooMany)?;
+        if wants_fresh(parts, is_safe) && !signed_in.is_fresh(signed_in.now) {
+            return Err(GuardRefusal::SignIn(back(parts, is_safe)));
+        }
+        let email = signed_in.person.email.as_ref().map_or("", EmailAddress::as_str).to_owned();
+        let principal = signed_in.principal.clone();
+        parts.extensions.insert(door);
+        parts.extensions.insert(Visitor { principal, email });
+        parts.extensions.insert(CurrentSession(signed_in));
+        Ok(Some((actor, place)))
+    }
+
+    /// The door, where the host is one that the console is served under.
+    fn door(&self, parts: &Parts) -> Option<Door> {
+        let ConsoleOptions { address, audience } = &self.options;
+        let host = once(&parts.headers, &HOST).filter(|host| address.is_host(host))?;
+        let is_https = address.is_https();
+        let scheme = if is_https { "https" } else { "http" };
+        let ClientAddress(client) = *parts.extensions.get()?;
+        Some(Door { origin: format!("{scheme}://{host}"), is_https, audience: *audience, client })
+    }
+
+    async fn session(&self, parts: &Parts, door: &Door) -> Result<Option<SignedIn>, GuardRefusal> {
+        let Some(token) = cookie::session(&parts.headers, door.is_https) else { return Ok(None) };
+        match self.accounts.session(&token, door.client).await {
+            Ok(signed_in) => {
+                let is_admitted = door.audience.admits(signed_in.principal.role);
+                Ok(Some(signed_in).filter(|_signed_in| is_admitted))
+            }
+            Err(SessionError::Ended) => Ok(None),
+            Err(SessionError::Unavailable(error)) => {
+                tracing::warn!(%error, "a session was not looked up");
+                Err(GuardRefusal::Unavailable)
+            }
+        }
+    }
+}
+
+fn is_open(path: &str) -> bool {
+    let is_it = |open: &&str| path == *open || (open.ends_with('/') && path.starts_with(*open));
+    OPEN.iter().any(is_it)
+}
+
+/// True for a form of people, admin keys or webhooks: what changes them, and the address that shows it.
+fn wants_fresh(parts: &Parts, is_safe: bool) -> bool {
+    let first = parts.uri.path().split('/').nth(1).unwrap_or_default();
+    GRAVE.contains(&first) && (!is_safe || is_form(parts))
+}
+
+/// True for the address of a form, which has its request key.
+fn is_form(parts: &Parts) -> bool {
+    let query = Fields::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    query.get(KEY).is_some()
+}
+
+/// Where somebody goes after a sign-in: what they asked for, where that can be asked for.
+fn back(parts: &Parts, is_safe: bool) -> String {
+    if is_safe || is_form(parts) {
+        parts.uri.path_and_query().map_or("/", |address| address.as_str()).to_owned()
+    } else {
+        "/".to_owned()
+    }
+}

@@ -1,0 +1,168 @@
+//! The visitor's own account: the role in use, their sessions, their password.
+//!
+//! Never: a thing of another person. A session that is none of theirs stays, and nobody is told of it.
+
+use axum::extract::{Request as HttpRequest, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use holdfast_accounts::{AccountsError, SignInError, SignedIn, ThingKind};
+use holdfast_domain::SessionId;
+use holdfast_domain::account::{Authority, Session};
+use uuid::Uuid;
+
+use crate::ask::{Id, form};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::door::Door;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind, Form};
+use crate::page::Page;
+use crate::pages::plain::{PlainForm, new_password};
+use crate::pages::sign_in::{refusal, retry_after, shown, waiting};
+use crate::section::{Facts, Table};
+use crate::visitor::CurrentSession;
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    door: Door,
+    CurrentSession(signed_in): CurrentSession,
+) -> Result<Page, Failure> {
+    let sessions = desk.accounts.sessions_of(&signed_in).await?;
+    let person = &signed_in.person;
+    let facts = vec![
+        ("E-mail address", Cell::text(shown(person.email.as_ref()))),
+        ("Name", Cell::some_text(person.name.as_ref().map(|name| name.as_str()))),
+        ("Role in use", Cell::text(signed_in.session.authority.to_string())),
+        ("Signed in", Cell::moment(signed_in.session.signed_in_at)),
+    ];
+    let rows = sessions.iter().map(|session| row(session, &signed_in)).collect();
+    let head = ["Session", "Address", "Last request", "Role in use", ""];
+    let sign_out = Form {
+        action: "/sign-out".to_owned(),
+        fields: Vec::new(),
+        submit: "Sign out".to_owned(),
+        is_grave: false,
+    };
+    Ok(Page::new("Your account")
+        .action(roles(&door, &signed_in).count() > 1, "Use another role", "/account/role")
+        .action(true, "Change the password", "/account/password")
+        .section(Facts::new("", facts))
+        .section(Table::new("Sessions", &head, rows, "There are no sessions."))
+        .section(sign_out))
+}
+
+fn row(session: &Session, signed_in: &SignedIn) -> Vec<Cell> {
+    let id = Uuid::from_bytes(session.id.to_bytes());
+    let end = if session.id == signed_in.session.id {
+        Cell::badge("this one", Tone::Good)
+    } else {
+        Cell::link("End it", format!("/account/sessions/{id}"))
+    };
+    vec![
+        Cell::moment(session.signed_in_at),
+        Cell::text(session.address.as_str()),
+        Cell::moment(session.last_seen_at),
+        Cell::text(session.authority.to_string()),
+        end,
+    ]
+}
+
+/// Roles of the person that may be used here.
+fn roles<'a>(door: &'a Door, signed_in: &'a SignedIn) -> impl Iterator<Item = Authority> + 'a {
+    let roles = signed_in.grants.iter().map(|grant| grant.authority);
+    roles.filter(|authority| door.audience.admits(authority.role))
+}
+
+fn below(title: &str) -> Page {
+    Page::new(title).below("Your account", "/account")
+}
+
+pub(crate) async fn show_role(door: Door, CurrentSession(signed_in): CurrentSession) -> Page {
+    role_sheet(&door, &signed_in).page()
+}
+
+fn role_sheet(door: &Door, signed_in: &SignedIn) -> PlainForm {
+    let choice = |authority: Authority| Choice::new(authority.to_string(), authority.to_string());
+    let choices = roles(door, signed_in).map(choice).collect();
+    let used = signed_in.session.authority.to_string();
+    PlainForm::new(below("Use another role"), "/account/role", "Use it")
+        .field(Field::new("role", "Role", FieldKind::Select(choices)).value(used))
+}
+
+pub(crate) async fn send_role(
+    State(desk): State<Desk>,
+    door: Door,
+    CurrentSession(signed_in): CurrentSession,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let fields = form(&parts.headers, body).await?;
+    let chosen = fields.raw("role");
+    let chosen = roles(&door, &signed_in).find(|authority| authority.to_string() == chosen);
+    let chosen = chosen.ok_or(AccountsError::NotFound(ThingKind::Grant))?;
+    desk.accounts.choose_grant(&signed_in, chosen).await?;
+    Ok(Redirect::to("/account").into_response())
+}
+
+pub(crate) async fn show_password() -> Page {
+    password_sheet().page()
+}
+
+fn password_sheet() -> PlainForm {
+    let page = below("Change the password").intro("Your other sessions end with it.");
+    PlainForm::new(page, "/account/password", "Change it")
+        .field(Field::new("old", "Password until now", FieldKind::Password { is_new: false }))
+        .new_password()
+}
+
+pub(crate) async fn send_password(
+    State(desk): State<Desk>,
+    CurrentSession(signed_in): CurrentSession,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let fields = form(&parts.headers, body).await?;
+    let new = match new_password(&fields) {
+        Ok(new) => new,
+        Err(failure) => return Ok(password_sheet().failed(&fields, failure).into_response()),
+    };
+    let changed = match fields.raw("old").parse() {
+        Ok(old) => desk.accounts.change_password(&signed_in, &old, &new).await,
+        Err(_bad) => Err(SignInError::Wrong),
+    };
+    let Err(error) = changed else { return Ok(Redirect::to("/account").into_response()) };
+    let retry_after = retry_after(&error);
+    let failure = match error {
+        SignInError::Wrong => Failure::field("old", "This is not your password."),
+        error @ (SignInError::Slow { .. } | SignInError::Busy | SignInError::Unavailable(_)) => {
+            refusal(error)
+        }
+    };
+    Ok(waiting(password_sheet().failed(&fields, failure), retry_after))
+}
+
+pub(crate) async fn show_session(
+    State(desk): State<Desk>,
+    CurrentSession(signed_in): CurrentSession,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let sessions = desk.accounts.sessions_of(&signed_in).await?;
+    let found = sessions.into_iter().find(|session| session.id == SessionId::from(id));
+    let session = found.ok_or_else(Failure::not_found)?;
+    let facts = vec![
+        ("Signed in", Cell::moment(session.signed_in_at)),
+        ("Address", Cell::text(session.address.as_str())),
+        ("Last request", Cell::moment(session.last_seen_at)),
+    ];
+    let page = below("End a session").section(Facts::new("", facts));
+    let sheet = PlainForm::new(page, format!("/account/sessions/{id}"), "End this session");
+    Ok(PlainForm { is_grave: true, ..sheet }.page())
+}
+
+pub(crate) async fn send_session(
+    State(desk): State<Desk>,
+    CurrentSession(signed_in): CurrentSession,
+    Id(id): Id,
+) -> Result<Response, Failure> {
+    desk.accounts.end_session(&signed_in, SessionId::from(id)).await?;
+    Ok(Redirect::to("/account").into_response())
+}

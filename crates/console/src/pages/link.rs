@@ -1,0 +1,157 @@
+//! The page of a one-time link: an invitation, a new password, or the first owner.
+//!
+//! Shown as often as somebody looks, a scanner of mail among them, and used by POST alone, once. Whoever has a
+//! password uses it signed in; whoever has none sets one.
+//!
+//! Never: the token in a log, or a session for whoever used a link. They sign in with what they set.
+
+use axum::extract::{Path, Request as HttpRequest, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use holdfast_accounts::{LinkError, LinkView, Name};
+use holdfast_domain::PersonId;
+use holdfast_domain::account::{EmailAddress, LinkPurpose};
+use holdfast_domain::secret::LinkToken;
+use http::StatusCode;
+
+use crate::address::with_query;
+use crate::ask::{Fields, form};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Field, FieldKind};
+use crate::page::Page;
+use crate::pages::plain::{PlainForm, new_password};
+use crate::pages::sign_in::shown;
+use crate::section::{Facts, Notice};
+use crate::visitor::CurrentSession;
+
+const NOT_VALID: &str = "This link is not valid any more: it was used, or replaced, or it is too old. Ask \
+    whoever gave it to you for another one.";
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    session: Option<CurrentSession>,
+    Path(token): Path<String>,
+) -> Result<Page, Failure> {
+    let token = read(&token)?;
+    let view = desk.accounts.look_at_link(&token).await.map_err(refusal)?;
+    if must_sign_in(&view, session.as_ref()) {
+        return Ok(sign_in_first(&token, &view));
+    }
+    Ok(sheet(&token, &view).page())
+}
+
+pub(crate) async fn send(
+    State(desk): State<Desk>,
+    session: Option<CurrentSession>,
+    Path(token): Path<String>,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let token = read(&token)?;
+    let (parts, body) = request.into_parts();
+    let fields = form(&parts.headers, body).await?;
+    let view = desk.accounts.look_at_link(&token).await.map_err(refusal)?;
+    if must_sign_in(&view, session.as_ref()) {
+        return Ok(sign_in_first(&token, &view).into_response());
+    }
+    let signed_in = session.map(|CurrentSession(signed_in)| signed_in.person.id);
+    match accept(&desk, &token, &view, &fields, signed_in).await {
+        Ok(person) if signed_in == Some(person) => Ok(Redirect::to("/account").into_response()),
+        Ok(_person) => Ok(Redirect::to("/sign-in").into_response()),
+        Err(failure) if failure.status == StatusCode::NOT_FOUND => Err(failure),
+        Err(failure) => Ok(sheet(&token, &view).failed(&fields, failure).into_response()),
+    }
+}
+
+fn read(token: &str) -> Result<LinkToken, Failure> {
+    LinkToken::parse(token).ok_or_else(|| refusal(LinkError::NotValid))
+}
+
+/// True where its person has a password, and is not the one who is signed in.
+fn must_sign_in(view: &LinkView, session: Option<&CurrentSession>) -> bool {
+    let email = session.and_then(|CurrentSession(signed_in)| signed_in.person.email.as_ref());
+    view.has_password && (email.is_none() || email != view.email.as_ref())
+}
+
+fn sign_in_first(token: &LinkToken, view: &LinkView) -> Page {
+    let next = address(token);
+    let text = format!(
+        "This link is for {}, who has a password: sign in as that person, then use it.",
+        shown(view.email.as_ref())
+    );
+    let href = with_query("/sign-in", &[("next", Some(&next))]);
+    Page::new(title(view))
+        .status(StatusCode::FORBIDDEN)
+        .section(Notice::new(Tone::Plain, text).link("Sign in", href))
+}
+
+fn address(token: &LinkToken) -> String {
+    format!("/link/{}", token.expose())
+}
+
+const fn title(view: &LinkView) -> &'static str {
+    match view.purpose {
+        LinkPurpose::FirstOwner => "Become the first owner",
+        LinkPurpose::Accept(_) => "Accept an invitation",
+        LinkPurpose::SetPassword => "Set a password",
+    }
+}
+
+fn sheet(token: &LinkToken, view: &LinkView) -> PlainForm {
+    let page = Page::new(title(view));
+    if view.purpose == LinkPurpose::FirstOwner {
+        let page = page.intro("The owner may do everything, and invites everybody else.");
+        return PlainForm::new(page, address(token), "Become the owner")
+            .field(Field::new("email", "E-mail address", FieldKind::Email))
+            .field(Field::optional("name", "Name", FieldKind::Text))
+            .new_password();
+    }
+    let mut rows = vec![("For", Cell::text(shown(view.email.as_ref())))];
+    if let Some(authority) = view.purpose.authority() {
+        rows.push(("Role", Cell::text(authority.to_string())));
+    }
+    rows.push(("Valid until", Cell::moment(view.expires_at)));
+    let page = page.section(Facts::new("", rows));
+    if view.has_password {
+        PlainForm::new(page, address(token), "Accept")
+    } else {
+        PlainForm::new(page, address(token), "Set the password").new_password()
+    }
+}
+
+async fn accept(
+    desk: &Desk,
+    token: &LinkToken,
+    view: &LinkView,
+    fields: &Fields,
+    signed_in: Option<PersonId>,
+) -> Result<PersonId, Failure> {
+    let accounts = &desk.accounts;
+    let accepted = if view.purpose == LinkPurpose::FirstOwner {
+        let email: EmailAddress = fields.want("email")?;
+        let name: Option<Name> = fields.read("name")?;
+        let password = new_password(fields)?;
+        accounts.accept_first_owner(token, &email, name.as_ref(), &password).await
+    } else {
+        let password = if view.has_password { None } else { Some(new_password(fields)?) };
+        accounts.accept_link(token, password.as_ref(), signed_in).await
+    };
+    accepted.map_err(refusal)
+}
+
+fn refusal(error: LinkError) -> Failure {
+    match error {
+        LinkError::NotValid => Failure::new(StatusCode::NOT_FOUND, NOT_VALID),
+        LinkError::SignInFirst => {
+            let message = "Sign in first, as the person whom the link is for.";
+            Failure::new(StatusCode::FORBIDDEN, message)
+        }
+        LinkError::PasswordMissing => Failure::field("password", "Set a password."),
+        LinkError::EmailTaken => Failure::field("email", "Another person has this e-mail address."),
+        LinkError::Busy => {
+            let message = "Many passwords are set at this moment. Try again in a few seconds.";
+            Failure::new(StatusCode::TOO_MANY_REQUESTS, message)
+        }
+        LinkError::Failed(error) => error.into(),
+    }
+}

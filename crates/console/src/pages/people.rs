@@ -1,0 +1,149 @@
+//! People: the list, and one person with their roles and what can be done with them.
+
+pub(crate) mod end;
+pub(crate) mod invite;
+pub(crate) mod link;
+pub(crate) mod role;
+
+use axum::extract::State;
+use holdfast_accounts::Principal;
+use holdfast_domain::PersonId;
+use holdfast_domain::account::{
+    Authority, EmailAddress, PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase,
+};
+use uuid::Uuid;
+
+use crate::ask::{Id, Query};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::Sheet;
+use crate::page::Page;
+use crate::paging;
+use crate::section::{Facts, Notice, Snippet, Table};
+use crate::visitor::Visitor;
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let listed = desk.accounts.people(&visitor.principal, paging::request(&query)?).await?;
+    let next = paging::next("/people", &query, listed.next);
+    let rows = listed.rows.iter().map(row).collect();
+    let head = ["Person", "State", "Roles", "Made"];
+    let empty = "There is nobody. Invite somebody: they get a link, and set a password by it.";
+    Ok(Page::new("People")
+        .action(visitor.may(UseCase::PersonInvite), "Invite somebody", "/people/new")
+        .section(Table::new("People", &head, rows, empty).next(next)))
+}
+
+fn row(record: &PersonRecord) -> Vec<Cell> {
+    let roles: Vec<_> = record.grants.iter().map(|it| it.authority.role.to_string()).collect();
+    vec![
+        Cell::link(called(record), address(record.person.id)),
+        state(record),
+        Cell::text(roles.join(", ")),
+        Cell::moment(record.person.created_at),
+    ]
+}
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let principal = &visitor.principal;
+    let record = desk.accounts.person(principal, PersonId::from(id)).await?;
+    let base = address(record.person.id);
+    let mut facts = vec![
+        ("E-mail address", Cell::some_text(email(&record))),
+        ("Name", Cell::some_text(record.person.name.as_ref().map(|name| name.as_str()))),
+        ("State", state(&record)),
+        ("Made", Cell::moment(record.person.created_at)),
+        ("Ended", Cell::some_moment(record.person.ended_at)),
+        ("Id", Cell::code(id)),
+    ];
+    let now = desk.accounts.clock().await?;
+    if let Some(link) = record.open_link(now) {
+        facts.push(("Link", Cell::text(link.purpose.label())));
+        facts.push(("Link valid until", Cell::moment(link.expires_at)));
+    }
+    let grants = record.grants.iter().map(grant).collect();
+    let table = Table::new("Roles", &["Role", "Wallet", "Given"], grants, "They have no role.");
+    let is_there = record.state() != PersonState::Ended;
+    let may_end = is_there && visitor.may(UseCase::PersonEnd);
+    let may_link = is_there && may_give_link(principal, &record);
+    Ok(Page::new(called(&record))
+        .below("People", "/people")
+        .action(may_link, "Make a new link", format!("{base}/link"))
+        .action(may_end && has_role(&record), "End a role", format!("{base}/end-role"))
+        .action(may_end && principal.reach == Reach::All, "End", format!("{base}/end"))
+        .section(Facts::new("", facts))
+        .section(table))
+}
+
+/// True where the principal has all that the person has. An owner's link comes from the command line.
+fn may_give_link(principal: &Principal, record: &PersonRecord) -> bool {
+    let grantor = principal.authority();
+    let is_within =
+        |it: &PersonGrant| it.authority.role != Role::Owner && grantor.may_grant(it.authority);
+    principal.role.may(UseCase::PersonLink) && record.grants.iter().all(is_within)
+}
+
+fn has_role(record: &PersonRecord) -> bool {
+    offered(record).is_some() || !record.grants.is_empty()
+}
+
+/// Role that an open invitation offers.
+fn offered(record: &PersonRecord) -> Option<Authority> {
+    record.link.as_ref().filter(|link| link.used_at.is_none())?.purpose.authority()
+}
+
+fn grant(grant: &PersonGrant) -> Vec<Cell> {
+    let wallet = match grant.authority.reach {
+        Reach::All => Cell::Nothing,
+        Reach::Wallet(wallet) => Cell::link(wallet.to_string(), format!("/wallets/{wallet}")),
+    };
+    vec![Cell::text(grant.authority.role.to_string()), wallet, Cell::moment(grant.granted_at)]
+}
+
+fn state(record: &PersonRecord) -> Cell {
+    let state = record.state();
+    let tone = match state {
+        PersonState::Pending => Tone::Warning,
+        PersonState::Active => Tone::Good,
+        PersonState::Ended => Tone::Plain,
+    };
+    Cell::badge(state.label(), tone)
+}
+
+fn email(record: &PersonRecord) -> Option<&str> {
+    record.person.email.as_ref().map(EmailAddress::as_str)
+}
+
+/// What a person is called: by their address, or by their id where that is erased or not known yet.
+fn called(record: &PersonRecord) -> String {
+    email(record).map_or_else(|| record.person.id.to_string(), str::to_owned)
+}
+
+fn address(id: PersonId) -> String {
+    format!("/people/{}", Uuid::from_bytes(id.to_bytes()))
+}
+
+/// The person whose form it is.
+async fn person(sheet: &Sheet) -> Result<PersonRecord, Failure> {
+    let id = PersonId::from(sheet.id()?);
+    Ok(sheet.desk.accounts.person(&sheet.visitor.principal, id).await?)
+}
+
+fn below(title: &str, record: &PersonRecord) -> Page {
+    Page::new(title).below("People", "/people").below(called(record), address(record.person.id))
+}
+
+/// The link to hand over, which is told once.
+fn told(sheet: &Sheet, token: &holdfast_domain::secret::LinkToken) -> (Notice, Snippet) {
+    let text = "Hand this link over now: it is shown once, works once, and for 24 hours.";
+    let link = format!("{}/link/{}", sheet.origin, token.expose());
+    (Notice::new(Tone::Warning, text), Snippet::new("Link", link))
+}

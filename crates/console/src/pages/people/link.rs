@@ -1,0 +1,56 @@
+//! The form that makes another one-time link for a person.
+
+use async_trait::async_trait;
+use holdfast_accounts::Request;
+use holdfast_domain::account::{PersonRecord, UseCase};
+
+use crate::ask::Fields;
+use crate::failure::Failure;
+use crate::form::{Applied, FormFrame, FormPage, Sheet};
+use crate::pages::people::{address, below, person, told};
+
+/// The form of one person.
+#[derive(Debug)]
+pub(crate) struct RenewLink {
+    record: PersonRecord,
+}
+
+#[async_trait]
+impl FormPage for RenewLink {
+    const USE_CASE: UseCase = UseCase::PersonLink;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        Ok(Self { record: person(sheet).await? })
+    }
+
+    fn frame(&self) -> FormFrame {
+        let intro = if self.record.has_password {
+            "Their password and all their sessions end at once, and they set another password by the link."
+        } else {
+            "The link before is not valid any more."
+        };
+        FormFrame {
+            page: below("Make a new link", &self.record).intro(intro),
+            fields: Vec::new(),
+            submit: "Make the link".to_owned(),
+            is_grave: self.record.has_password,
+        }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        _fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let (accounts, id) = (&sheet.desk.accounts, self.record.person.id);
+        let made = accounts.renew_link(&sheet.visitor.principal, request, id).await?.thing;
+        Ok(match &made.link {
+            Some(token) => {
+                let (notice, link) = told(sheet, token);
+                Applied::done().section(notice).section(link).telling_once()
+            }
+            None => Applied::done().next(address(id)),
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! Sign-in and sign-out.
+//!
+//! A sign-in begins a new session, whatever the browser showed before: nobody can have a session ready for
+//! somebody else. The session before ends with it, and its role stays in use where it was of the same person.
+//!
+//! Never: a word about which of address and password was wrong, or whether the address is known.
+
+use std::time::Duration;
+
+use axum::extract::{Request as HttpRequest, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use holdfast_accounts::{AccountsError, BegunSession, SignInError, SignedIn};
+use holdfast_domain::account::EmailAddress;
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::request::Parts;
+
+use crate::address::{with_query, within};
+use crate::ask::{Fields, Query, form};
+use crate::console::Desk;
+use crate::cookie;
+use crate::door::Door;
+use crate::failure::Failure;
+use crate::form::{Field, FieldKind};
+use crate::page::Page;
+use crate::pages::plain::PlainForm;
+use crate::visitor::CurrentSession;
+
+const NEXT: &str = "next";
+const WRONG: &str = "The e-mail address or the password is wrong.";
+const NOT_HERE: &str = "Your role is for the holder of a wallet, who does not sign in at this address. Ask \
+    whoever runs the service for the address of the holders' console.";
+
+pub(crate) async fn show(Query(query): Query) -> Page {
+    sheet(next(&query)).page()
+}
+
+/// The form that leads to this address.
+fn sheet(next: &str) -> PlainForm {
+    let next = Some(next).filter(|next| *next != "/");
+    PlainForm::new(Page::new("Sign in"), with_query("/sign-in", &[(NEXT, next)]), "Sign in")
+        .field(Field::new("email", "E-mail address", FieldKind::Email))
+        .field(Field::new("password", "Password", FieldKind::Password { is_new: false }))
+}
+
+/// Address to go to: one of the console's own.
+fn next(query: &Fields) -> &str {
+    query.get(NEXT).and_then(within).unwrap_or("/")
+}
+
+pub(crate) async fn send(
+    State(desk): State<Desk>,
+    door: Door,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let query = Fields::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    let next = next(&query);
+    let fields = form(&parts.headers, body).await?;
+    let begun = match begin(&desk, &door, &parts, &fields).await {
+        Ok(begun) => begun,
+        Err(error) => {
+            let retry_after = retry_after(&error);
+            let page = sheet(next).failed(&fields, refusal(error));
+            return Ok(waiting(page, retry_after));
+        }
+    };
+    let before = parts.extensions.get().map(|CurrentSession(before)| before);
+    if !took_role(&desk, &door, &begun.signed_in, before).await? {
+        desk.accounts.sign_out(&begun.signed_in).await?;
+        let refused = Failure::new(StatusCode::FORBIDDEN, NOT_HERE);
+        return Ok(sheet(next).failed(&fields, refused).into_response());
+    }
+    if let Some(before) = before {
+        desk.accounts.sign_out(before).await?;
+    }
+    let mut answer = Redirect::to(next).into_response();
+    let headers = answer.headers_mut();
+    cookie::begin(headers, door.is_https, &begun.token);
+    let mark = begun.signed_in.person.email.as_ref().map(|email| desk.accounts.device_mark(email));
+    if let Some(Ok(mark)) = mark {
+        cookie::mark(headers, door.is_https, &mark);
+    }
+    Ok(answer)
+}
+
+async fn begin(
+    desk: &Desk,
+    door: &Door,
+    parts: &Parts,
+    fields: &Fields,
+) -> Result<BegunSession, SignInError> {
+    let email = fields.raw("email");
+    // A text that cannot be a password cannot be right.
+    let password = fields.raw("password").parse().map_err(|_bad| SignInError::Wrong)?;
+    let mark = cookie::device(&parts.headers, door.is_https);
+    let is_known = mark.is_some_and(|mark| desk.accounts.is_known_device(email, mark));
+    desk.accounts.sign_in(email, &password, door.client, is_known).await
+}
+
+/// Has the new session use a role that may be used here; false where the person has none. The role of the
+/// session before is taken, where it was theirs.
+async fn took_role(
+    desk: &Desk,
+    door: &Door,
+    begun: &SignedIn,
+    before: Option<&SignedIn>,
+) -> Result<bool, AccountsError> {
+    let admitted =
+        || begun.grants.iter().map(|it| it.authority).filter(|it| door.audience.admits(it.role));
+    let used = before.filter(|before| before.person.id == begun.person.id);
+    let used = used.and_then(|before| admitted().find(|it| *it == before.session.authority));
+    let Some(authority) = used.or_else(|| admitted().min_by_key(|it| it.role)) else {
+        return Ok(false);
+    };
+    if authority != begun.session.authority {
+        desk.accounts.choose_grant(begun, authority).await?;
+    }
+    Ok(true)
+}
+
+pub(crate) async fn sign_out(
+    State(desk): State<Desk>,
+    door: Door,
+    session: Option<CurrentSession>,
+) -> Result<Response, Failure> {
+    if let Some(CurrentSession(signed_in)) = session {
+        desk.accounts.sign_out(&signed_in).await?;
+    }
+    let mut answer = Redirect::to("/sign-in").into_response();
+    cookie::end(answer.headers_mut(), door.is_https);
+    Ok(answer)
+}
+
+/// What is said of a password that was not proven.
+pub(crate) fn refusal(error: SignInError) -> Failure {
+    match error {
+        SignInError::Wrong => Failure::new(StatusCode::UNAUTHORIZED, WRONG),
+        SignInError::Slow { retry_after } => {
+            let seconds = seconds(retry_after);
+            let message =
+                format!("That was wrong too often. Wait {seconds} s, then try once more.");
+            Failure::new(StatusCode::TOO_MANY_REQUESTS, message)
+        }
+        SignInError::Busy => {
+            let message = "Many people sign in at this moment. Try again in a few seconds.";
+            Failure::new(StatusCode::TOO_MANY_REQUESTS, message)
+        }
+        SignInError::Unavailable(error) => {
+            tracing::warn!(%error, "nobody can sign in");
+            let message = "Nobody can sign in at this moment. Try again.";
+            Failure::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    }
+}
+
+/// Time after which another attempt is judged, where there is one to wait for.
+pub(crate) fn retry_after(error: &SignInError) -> Option<Duration> {
+    match error {
+        SignInError::Slow { retry_after } => Some(*retry_after),
+        SignInError::Busy => Some(Duration::from_secs(2)),
+        SignInError::Wrong | SignInError::Unavailable(_) => None,
+    }
+}
+
+/// The page, which says when to come again.
+pub(crate) fn waiting(page: Page, retry_after: Option<Duration>) -> Response {
+    let mut answer = page.into_response();
+    if let Some(retry_after) = retry_after {
+        answer.headers_mut().insert(RETRY_AFTER, seconds(retry_after).into());
+    }
+    answer
+}
+
+/// Whole seconds, the last begun one too.
+fn seconds(time: Duration) -> u64 {
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)).max(1)
+}
+
+/// The address as it is shown to its person.
+pub(crate) fn shown(email: Option<&EmailAddress>) -> &str {
+    email.map_or("", EmailAddress::as_str)
+}

@@ -1,0 +1,4 @@
+//! Tests of the console over a real store.
+
+mod guard;
+mod world;
