@@ -189,7 +189,8 @@ impl Accounts {
         person: PersonId,
     ) -> Result<(), AccountsError> {
         let is_seen_by_all = principal.only_wallet().is_none();
-        if is_seen_by_all || self.book.is_request_bound(principal.actor, request.key).await? {
+        let bound = self.book.request_record(principal.actor, request.key);
+        if is_seen_by_all || bound.await?.is_some() {
             return Ok(());
         }
         self.seen_person(principal, person).await.map(drop)
