@@ -18,11 +18,14 @@
 //! | `shell` | the frame around every page: head, navigation, foot |
 //! | `form` | forms: their request key, their review, what they did |
 //! | `ask`, `address` | what a request asks for, and addresses that lead to more |
+//! | `value` | values of forms that have a bound: amounts, limits, moments |
 //! | `failure` | what could not be done, as a page |
 //! | `asset` | the stylesheet and the script |
 //! | `pages` | one file a page |
 //!
 //! Never in here: SQL, a rule of money, a socket, an admin key, a secret in a log.
+
+#![expect(unused_qualifications, reason = "askama's macro writes every path in full")]
 
 mod address;
 mod ask;
@@ -36,4 +39,7 @@ mod pages;
 mod paging;
 mod section;
 mod shell;
+#[cfg(test)]
+mod tests;
+mod value;
 mod visitor;

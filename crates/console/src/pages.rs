@@ -1,5 +1,8 @@
 //! The pages, one file each: what is read, and which sections it becomes.
 
+mod key;
+mod keys;
+mod postings;
 mod wallet;
 mod wallets;
 
@@ -10,8 +13,36 @@ use crate::console::{Desk, form};
 
 /// The address of every page.
 pub(crate) fn routes() -> Router<Desk> {
+    Router::new().merge(of_wallets()).merge(of_keys())
+}
+
+fn of_wallets() -> Router<Desk> {
     Router::new()
         .route("/wallets", get(wallets::list))
+        .route("/wallets/new", form::<wallet::create::Create>())
         .route("/wallets/{id}", get(wallet::show))
+        .route("/wallets/{id}/statement.csv", get(wallet::statement::file))
+        .route("/wallets/{id}/deposits", get(postings::deposits))
+        .route("/wallets/{id}/adjustments", get(postings::adjustments))
+        .route("/wallets/{id}/refunds", get(postings::refunds))
         .route("/wallets/{id}/deposit", form::<wallet::deposit::Deposit>())
+        .route("/wallets/{id}/adjust", form::<wallet::adjust::Adjust>())
+        .route("/wallets/{id}/edit", form::<wallet::edit::EditWallet>())
+        .route("/wallets/{id}/suspend", form::<wallet::state::SuspendWallet>())
+        .route("/wallets/{id}/resume", form::<wallet::state::ResumeWallet>())
+        .route("/wallets/{id}/close", form::<wallet::state::CloseWallet>())
+        .route("/postings/{id}", get(postings::show))
+        .route("/operations/{id}/refund", form::<postings::refund::Refund>())
+}
+
+fn of_keys() -> Router<Desk> {
+    Router::new()
+        .route("/keys", get(keys::list))
+        .route("/keys/new", form::<key::issue::Issue>())
+        .route("/keys/{id}", get(key::show))
+        .route("/keys/{id}/edit", form::<key::edit::EditKey>())
+        .route("/keys/{id}/suspend", form::<key::state::SuspendKey>())
+        .route("/keys/{id}/resume", form::<key::state::ResumeKey>())
+        .route("/keys/{id}/rotate", form::<key::rotate::Rotate>())
+        .route("/keys/{id}/revoke", form::<key::state::RevokeKey>())
 }

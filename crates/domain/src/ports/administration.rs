@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use super::{Cause, Unavailable};
 use crate::account::{
-    AccountCommand, AccountReceipt, AccountRefusal, ActorId, KnownAdminCredential,
-    RequestRecord, WalletRecord,
+    AccountCommand, AccountReceipt, AccountRefusal, ActorId, KnownAdminCredential, RequestRecord,
+    WalletRecord,
 };
 use crate::audit::{RefusedAttempts, TrailHead};
 use crate::secret::ServerSecret;

@@ -111,7 +111,10 @@ async fn a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone(home: &
     assert!(store.request_record(local, request).await.unwrap().is_none());
     let suspend = command(request, AccountAction::SuspendWallet(wallet));
     store.rehearse(&suspend, &secret()).await.unwrap();
-    assert!(store.request_record(local, request).await.unwrap().is_none(), "a rehearsal binds nothing");
+    assert!(
+        store.request_record(local, request).await.unwrap().is_none(),
+        "a rehearsal binds nothing"
+    );
     administer(store, &suspend).await.unwrap();
     let record = store.request_record(local, request).await.unwrap().unwrap();
     assert_eq!(record.things, [Thing::Wallet(wallet)]);
@@ -119,7 +122,10 @@ async fn a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone(home: &
     assert!(store.request_record(other, request).await.unwrap().is_none());
     let nobodys = command(refused, AccountAction::SuspendWallet(WalletId::from_u128(404)));
     administer(store, &nobodys).await.unwrap_err();
-    assert!(store.request_record(local, refused).await.unwrap().is_none(), "a refusal binds nothing");
+    assert!(
+        store.request_record(local, refused).await.unwrap().is_none(),
+        "a refusal binds nothing"
+    );
 }
 
 on_every_store! {

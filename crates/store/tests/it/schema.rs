@@ -106,7 +106,13 @@ async fn migrations_go_up_and_down_one_by_one() {
     assert_eq!(
         up.iter().map(|step| &*step.name).collect::<Vec<_>>(),
         [
-            "ledger", "administration", "jobs", "usage_hours", "events", "webhooks", "refusals",
+            "ledger",
+            "administration",
+            "jobs",
+            "usage_hours",
+            "events",
+            "webhooks",
+            "refusals",
             "people"
         ]
     );

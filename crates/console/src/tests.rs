@@ -1,0 +1,10 @@
+//! The pages, driven through the console's router over a real database. Never: a template or a section alone; what
+//! counts is what a visitor gets.
+
+mod forms;
+mod issuing;
+mod money;
+mod sight;
+mod statement;
+mod walk;
+pub(crate) mod world;
