@@ -114,6 +114,23 @@ impl Accounts {
         Ok(PostingRecord { posting, wallet })
     }
 
+    /// The posting of this id, with what it says beside its money.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::NotFound`], for one of a wallet that is out of reach too.
+    pub async fn posting_listing(
+        &self,
+        principal: &Principal,
+        id: PostingId,
+    ) -> Result<PostingListing, AccountsError> {
+        principal.authorize(UseCase::PostingRead)?;
+        let missing = || AccountsError::NotFound(ThingKind::Posting);
+        let listing = self.book.posting_listing(id).await?.ok_or_else(missing)?;
+        principal.reach(listing.posting.wallet, ThingKind::Posting)?;
+        Ok(listing)
+    }
+
     /// Postings of one kind, a page at a time.
     ///
     /// # Errors

@@ -30,10 +30,10 @@ pub(crate) fn of_thing(thing: Thing) -> Option<String> {
         Thing::ApiKey(id) => ("keys", id.to_bytes()),
         Thing::Posting(id) => ("postings", id.to_bytes()),
         Thing::Operation(id) => ("operations", id.to_bytes()),
+        Thing::Person(id) => ("people", id.to_bytes()),
         Thing::AdminKey(id) => ("admin-keys", id.to_bytes()),
         Thing::Webhook(id) => ("webhooks", id.to_bytes()),
         Thing::Job(id) => ("jobs", id.to_bytes()),
-        Thing::Person(id) => ("people", id.to_bytes()),
     };
     Some(format!("/{folder}/{}", Uuid::from_bytes(id)))
 }

@@ -57,7 +57,9 @@ impl From<AccountsError> for Failure {
             }
             _ => forbidden.unwrap_or_else(|| problem.message().to_owned()),
         };
-        Self { status, message, field: problem.param().map(str::to_owned) }
+        // Fields of forms are units of a currency, and members of the API micros.
+        let field = problem.param().map(|param| param.strip_suffix("_micros").unwrap_or(param));
+        Self { status, message, field: field.map(str::to_owned) }
     }
 }
 

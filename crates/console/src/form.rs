@@ -300,7 +300,7 @@ fn review(sheet: &Sheet, frame: FormFrame, sent: &Fields, applied: Applied) -> P
 fn sent(sheet: &Sheet, record: &RequestRecord) -> Page {
     let mut rows = vec![("Done", Cell::moment(record.at))];
     for thing in &record.things {
-        let name = thing.to_string();
+        let name = thing.to_string().replace(['_', ':'], " ");
         rows.push((
             "What",
             match of_thing(*thing) {

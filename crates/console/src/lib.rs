@@ -19,6 +19,7 @@
 //! | `shell` | the frame around every page: head, navigation, foot |
 //! | `form` | forms: their request key, their review, what they did |
 //! | `ask`, `address` | what a request asks for, and addresses that lead to more |
+//! | `value` | values of forms that have a bound: amounts, limits, moments |
 //! | `failure` | what could not be done, as a page |
 //! | `asset` | the stylesheet and the script |
 //! | `pages` | one file a page |
@@ -42,9 +43,9 @@ mod pages;
 mod paging;
 mod section;
 mod shell;
-mod visitor;
-
 #[cfg(test)]
 mod tests;
+mod value;
+mod visitor;
 
 pub use crate::console::{Audience, Console, ConsoleOptions};

@@ -1,9 +1,12 @@
 //! The pages, one file each: what is read, and which sections it becomes.
 
 mod account;
+mod key;
+mod keys;
 mod link;
 mod people;
 mod plain;
+mod postings;
 mod sign_in;
 mod wallet;
 mod wallets;
@@ -15,15 +18,41 @@ use crate::console::{Desk, form};
 
 /// The address of every page.
 pub(crate) fn routes() -> Router<Desk> {
-    Router::new()
-        .route("/wallets", get(wallets::list))
-        .route("/wallets/{id}", get(wallet::show))
-        .route("/wallets/{id}/deposit", form::<wallet::deposit::Deposit>())
-        .merge(people_routes())
-        .merge(account_routes())
+    Router::new().merge(of_wallets()).merge(of_keys()).merge(of_people()).merge(of_account())
 }
 
-fn people_routes() -> Router<Desk> {
+fn of_wallets() -> Router<Desk> {
+    Router::new()
+        .route("/wallets", get(wallets::list))
+        .route("/wallets/new", form::<wallet::create::Create>())
+        .route("/wallets/{id}", get(wallet::show))
+        .route("/wallets/{id}/statement.csv", get(wallet::statement::file))
+        .route("/wallets/{id}/deposits", get(postings::deposits))
+        .route("/wallets/{id}/adjustments", get(postings::adjustments))
+        .route("/wallets/{id}/refunds", get(postings::refunds))
+        .route("/wallets/{id}/deposit", form::<wallet::deposit::Deposit>())
+        .route("/wallets/{id}/adjust", form::<wallet::adjust::Adjust>())
+        .route("/wallets/{id}/edit", form::<wallet::edit::EditWallet>())
+        .route("/wallets/{id}/suspend", form::<wallet::state::SuspendWallet>())
+        .route("/wallets/{id}/resume", form::<wallet::state::ResumeWallet>())
+        .route("/wallets/{id}/close", form::<wallet::state::CloseWallet>())
+        .route("/postings/{id}", get(postings::show))
+        .route("/operations/{id}/refund", form::<postings::refund::Refund>())
+}
+
+fn of_keys() -> Router<Desk> {
+    Router::new()
+        .route("/keys", get(keys::list))
+        .route("/keys/new", form::<key::issue::Issue>())
+        .route("/keys/{id}", get(key::show))
+        .route("/keys/{id}/edit", form::<key::edit::EditKey>())
+        .route("/keys/{id}/suspend", form::<key::state::SuspendKey>())
+        .route("/keys/{id}/resume", form::<key::state::ResumeKey>())
+        .route("/keys/{id}/rotate", form::<key::rotate::Rotate>())
+        .route("/keys/{id}/revoke", form::<key::state::RevokeKey>())
+}
+
+fn of_people() -> Router<Desk> {
     Router::new()
         .route("/people", get(people::list))
         .route("/people/new", form::<people::invite::Invite>())
@@ -34,7 +63,7 @@ fn people_routes() -> Router<Desk> {
 }
 
 /// Sign-in, links, and what is the visitor's own.
-fn account_routes() -> Router<Desk> {
+fn of_account() -> Router<Desk> {
     Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::send))
         .route("/sign-out", post(sign_in::sign_out))

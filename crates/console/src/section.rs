@@ -112,7 +112,7 @@ impl Table {
 
     /// True where a column has numbers: its head stands above them.
     fn is_numeric(&self, column: &usize) -> bool {
-        self.rows.first().and_then(|row| row.get(*column)).is_some_and(Cell::is_number)
+        self.rows.iter().filter_map(|row| row.get(*column)).any(Cell::is_number)
     }
 }
 

@@ -1,4 +1,12 @@
-//! Tests of the console over a real store.
+//! The pages, driven through the console's router over a real database. Never: a template or a section
+//! alone; what counts is what a visitor gets.
 
+mod forms;
 mod guard;
-mod world;
+mod issuing;
+mod money;
+mod sight;
+pub(crate) mod site;
+mod statement;
+mod walk;
+pub(crate) mod world;

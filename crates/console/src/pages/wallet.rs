@@ -1,44 +1,160 @@
-//! One wallet: its balance and threshold, and what can be done with it.
+//! One wallet: its balance and threshold, its statement by month, what is held of it and by which operations, its
+//! deposits, its API keys, and what can be done with it.
+//!
+//! Each list is the beginning of one that has a page of its own, with a link to that.
 
+pub(crate) mod adjust;
+pub(crate) mod create;
 pub(crate) mod deposit;
+pub(crate) mod edit;
+pub(crate) mod state;
+pub(crate) mod statement;
 
 use axum::extract::State;
 use holdfast_accounts::Reference;
-use holdfast_domain::account::UseCase;
+use holdfast_domain::Micros;
+use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::listing::{
+    ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
+    PostingList, Scope,
+};
 
-use crate::ask::Id;
-use crate::cell::Cell;
+use crate::ask::{Id, Query};
+use crate::cell::{Cell, Link, Tone};
 use crate::console::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
-use crate::pages::wallets::state;
-use crate::section::Facts;
+use crate::pages::{keys, postings, wallets};
+use crate::section::{Facts, Notice, Table};
+use crate::value::spend_text;
 use crate::visitor::Visitor;
+
+/// Rows of each list on the page.
+const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
 
 pub(crate) async fn show(
     State(desk): State<Desk>,
     visitor: Visitor,
     Id(id): Id,
+    Query(query): Query,
 ) -> Result<Page, Failure> {
     let record = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?;
-    let (wallet, base) = (&record.wallet, format!("/wallets/{id}"));
-    let low = record.low_balance.map_or(Cell::Nothing, |low| Cell::money(low, wallet.currency));
-    let facts = Facts::new(
-        "",
-        vec![
-            ("Available", Cell::money(wallet.available, wallet.currency)),
-            ("Held", Cell::money(wallet.held, wallet.currency)),
-            ("Told as low below", low),
-            ("State", state(&record)),
-            ("External id", Cell::some_text(record.external_id.as_deref())),
-            ("Made", Cell::moment(record.created_at)),
-            ("Id", Cell::code(wallet.id)),
-        ],
-    );
-    let is_open = record.closed_at.is_none();
-    let may_deposit = is_open && visitor.may(UseCase::PostingDeposit);
-    Ok(Page::new(&wallet.name)
+    let mut page = heading(&visitor, &record);
+    if runs_low(&record) {
+        let low = Notice::new(Tone::Warning, "This wallet runs low: it is below its threshold.");
+        page = page.section(low);
+    }
+    page = page.section(facts(&record));
+    if visitor.may(UseCase::StatementRead) {
+        page = page.section(statement::section(&desk, &visitor, &record, &query).await?);
+    }
+    if visitor.may(UseCase::OperationRead) {
+        page = page.section(holds(&desk, &visitor, &record).await?);
+    }
+    if visitor.may(UseCase::PostingRead) {
+        page = page.section(deposits(&desk, &visitor, &record).await?);
+    }
+    if visitor.may(UseCase::ApiKeyRead) {
+        page = page.section(api_keys(&desk, &visitor, &record).await?);
+    }
+    Ok(page)
+}
+
+/// The page of a form about a wallet.
+pub(crate) fn form_page(title: &str, record: &WalletRecord) -> Page {
+    let wallet = &record.wallet;
+    Page::new(format!("{title} {}", wallet.name))
         .below("Wallets", "/wallets")
-        .action(may_deposit, "Deposit", format!("{base}/deposit"))
-        .section(facts))
+        .below(&wallet.name, format!("/wallets/{}", wallet.id))
+}
+
+/// The title, and what can be done.
+fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
+    let (wallet, base) = (&record.wallet, format!("/wallets/{}", record.wallet.id));
+    let may = |use_case| record.closed_at.is_none() && visitor.may(use_case);
+    let is_suspended = wallet.suspended_at.is_some();
+    let (suspend, resume) = (UseCase::WalletSuspend, UseCase::WalletResume);
+    let usage = format!("/usage?wallet={}", wallet.id);
+    Page::new(&wallet.name)
+        .below("Wallets", "/wallets")
+        .action(may(UseCase::PostingDeposit), "Deposit", format!("{base}/deposit"))
+        .action(may(UseCase::PostingAdjust), "Adjust", format!("{base}/adjust"))
+        .action(may(UseCase::ApiKeyIssue), "Issue an API key", keys::issue_address(wallet.id))
+        .action(visitor.may(UseCase::UsageRead), "Usage", usage)
+        .action(may(UseCase::WalletUpdate), "Edit", format!("{base}/edit"))
+        .action(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
+        .action(is_suspended && may(resume), "Resume", format!("{base}/resume"))
+        .action(may(UseCase::WalletClose), "Close", format!("{base}/close"))
+}
+
+/// True below the threshold, judged as events do: on all that the wallet has.
+fn runs_low(record: &WalletRecord) -> bool {
+    let has = record.wallet.available.plus(record.wallet.held).unwrap_or(Micros::MAX);
+    record.closed_at.is_none() && record.low_balance.is_some_and(|low| has < low)
+}
+
+fn facts(record: &WalletRecord) -> Facts {
+    let wallet = &record.wallet;
+    let money = |amount| Cell::money(amount, wallet.currency);
+    let bound = record.key_spend.map(|spend| Cell::text(spend_text(spend, wallet.currency)));
+    let mut rows = vec![
+        ("Available", money(wallet.available)),
+        ("Held", money(wallet.held)),
+        ("State", wallets::state(record)),
+        ("Told as low below", record.low_balance.map_or(Cell::Nothing, money)),
+        ("A key may spend at most", bound.unwrap_or(Cell::Nothing)),
+        ("External id", Cell::some_text(record.external_id.as_deref())),
+        ("Made", Cell::moment(record.created_at)),
+    ];
+    if let Some(closed_at) = record.closed_at {
+        rows.push(("Closed", Cell::moment(closed_at)));
+    } else if let Some(suspended_at) = wallet.suspended_at {
+        rows.push(("Suspended", Cell::moment(suspended_at)));
+    }
+    rows.push(("Id", Cell::code(wallet.id)));
+    Facts::new("", rows)
+}
+
+/// Operations that hold something of it.
+async fn holds(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<Table, Failure> {
+    let wallet = &record.wallet;
+    let filter =
+        OperationFilter { scope: Scope::Running, wallet: Some(wallet.id), ..Default::default() };
+    let listed = desk.accounts.operations(&visitor.principal, filter, LATEST).await?;
+    let row = |OperationListing { operation, api_key_name, .. }: &OperationListing| {
+        let name = api_key_name.clone().unwrap_or_else(|| operation.api_key.to_string());
+        vec![
+            Cell::link(operation.model.as_str(), format!("/operations/{}", operation.id)),
+            Cell::link(name, format!("/keys/{}", operation.api_key)),
+            Cell::money(operation.hold, wallet.currency),
+            Cell::moment(operation.admitted_at),
+        ]
+    };
+    let rows = listed.rows.iter().map(row).collect();
+    let head = ["Operation of", "API key", "Holds", "Since"];
+    let empty = "Nothing runs, so nothing is held.";
+    let all = Link::new("All operations", format!("/operations?wallet={}", wallet.id));
+    Ok(Table::new("Held by what runs", &head, rows, empty).link(all))
+}
+
+async fn deposits(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<Table, Failure> {
+    let wallet = &record.wallet;
+    let filter = PostingFilter { list: PostingList::Deposits, wallet: Some(wallet.id) };
+    let listed = desk.accounts.postings(&visitor.principal, filter, LATEST).await?;
+    let base = format!("/wallets/{}", wallet.id);
+    Ok(postings::table(filter.list, "Latest deposits", &listed.rows, wallet.currency)
+        .link(Link::new("All deposits", format!("{base}/deposits")))
+        .link(Link::new("Adjustments", format!("{base}/adjustments")))
+        .link(Link::new("Refunds", format!("{base}/refunds"))))
+}
+
+async fn api_keys(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<Table, Failure> {
+    let id = record.wallet.id;
+    let filter = ApiKeyFilter { wallet: Some(id), ..Default::default() };
+    let listed = desk.accounts.api_keys(&visitor.principal, filter, LATEST).await?;
+    let now = desk.accounts.clock().await?;
+    let rows = listed.rows.iter().map(|row| keys::row(&row.api_key, now)).collect();
+    let empty = "No API key uses this wallet yet. Issue one.";
+    let all = Link::new("All API keys", format!("/keys?wallet={id}"));
+    Ok(Table::new("API keys", &keys::HEAD, rows, empty).link(all))
 }

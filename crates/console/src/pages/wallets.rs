@@ -1,12 +1,12 @@
 //! Wallets: the list, narrowed by name or balance.
 
 use axum::extract::State;
+use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::listing::WalletFilter;
+use holdfast_domain::listing::{Page as ListPage, WalletFilter};
 
-use crate::address::with_query;
-use crate::ask::Query;
+use crate::ask::{Fields, Query};
 use crate::cell::{Cell, Tone};
 use crate::console::Desk;
 use crate::failure::Failure;
@@ -17,6 +17,7 @@ use crate::section::{Filter, Table};
 use crate::visitor::Visitor;
 
 const BELOW: &str = "available_below";
+const NAME: &str = "name";
 
 pub(crate) async fn list(
     State(desk): State<Desk>,
@@ -25,27 +26,55 @@ pub(crate) async fn list(
 ) -> Result<Page, Failure> {
     let below: Option<Micros> = query.read(BELOW)?;
     let filter = WalletFilter { available_from: None, available_below: below };
-    let listed =
-        desk.accounts.wallets(&visitor.principal, filter, paging::request(&query)?).await?;
+    let listed = match query.read::<Reference>(NAME)? {
+        Some(reference) => named(&desk, &visitor, &reference, filter).await?,
+        None => {
+            let page = paging::request(&query)?;
+            desk.accounts.wallets(&visitor.principal, filter, page).await?
+        }
+    };
     let next = paging::next("/wallets", &query, listed.next);
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Name", "Available", "Held", "State", "Made"];
-    let empty =
-        "There is no such wallet. Make one: what your customers pay in advance is kept there.";
-    let below = Field::optional(BELOW, "Available below", FieldKind::Amount);
-    let below = below.value(query.raw(BELOW));
-    let filter =
-        Filter { action: "/wallets".to_owned(), fields: vec![below], submit: "Narrow".to_owned() };
+    let may_create = visitor.may(UseCase::WalletCreate);
+    let empty = if may_create {
+        "There is no such wallet. Make one: what your customers pay in advance is kept there."
+    } else {
+        "There is no such wallet."
+    };
     Ok(Page::new("Wallets")
-        .action(visitor.may(UseCase::WalletCreate), "Make a wallet", "/wallets/new")
-        .section(filter)
+        .action(may_create, "Make a wallet", "/wallets/new")
+        .section(narrowing(&query))
         .section(Table::new("Wallets", &head, rows, empty).next(next)))
+}
+
+/// The wallet of this name or id alone.
+async fn named(
+    desk: &Desk,
+    visitor: &Visitor,
+    reference: &Reference,
+    filter: WalletFilter,
+) -> Result<ListPage<WalletRecord>, Failure> {
+    let found = match desk.accounts.wallet(&visitor.principal, reference).await {
+        Err(AccountsError::NotFound(_wallet)) => None,
+        found => Some(found?).filter(|record| filter.admits(record.wallet.available)),
+    };
+    Ok(ListPage { rows: found.into_iter().collect(), next: None })
+}
+
+fn narrowing(query: &Fields) -> Filter {
+    let field = |name, label, kind| Field::optional(name, label, kind).value(query.raw(name));
+    let fields = vec![
+        field(NAME, "Name or id", FieldKind::Text),
+        field(BELOW, "Available below", FieldKind::Amount),
+    ];
+    Filter { action: "/wallets".to_owned(), fields, submit: "Narrow".to_owned() }
 }
 
 fn row(record: &WalletRecord) -> Vec<Cell> {
     let wallet = &record.wallet;
     vec![
-        Cell::link(&wallet.name, with_query(&format!("/wallets/{}", wallet.id), &[])),
+        Cell::link(&wallet.name, format!("/wallets/{}", wallet.id)),
         Cell::money(wallet.available, wallet.currency),
         Cell::money(wallet.held, wallet.currency),
         state(record),

@@ -10,7 +10,7 @@ use holdfast_domain::{CommandKey, Currency};
 use uuid::Uuid;
 
 use crate::console::Audience;
-use crate::tests::world::{Call, EMAIL, PASSWORD, World, sign_in};
+use crate::tests::site::{Call, EMAIL, PASSWORD, World, sign_in};
 
 /// A minute and a second that nobody waits for.
 async fn pass_a_minute() {

@@ -1,160 +1,312 @@
-//! A database with the console over it, and requests that vary one thing.
+//! A database with the console over it, visitors of every role, and pages as a browser gets them.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
-use holdfast_accounts::{Accounts, NewInvitation, Principal, Request as AccountRequest};
-use holdfast_admin::{AdminOptions, AdminUrl};
-use holdfast_domain::CommandKey;
-use holdfast_domain::account::{Reach, Role};
-use holdfast_domain::secret::{LinkToken, ServerSecret};
+use axum::Router;
+use axum::body::Body;
+use holdfast_accounts::{
+    Accounts, KeyOrder, NewWallet, PostingOrder, Principal, Reference, Request,
+};
+use holdfast_domain::account::{Authority, PostingDetails, Reach, Role, WalletRecord};
+use holdfast_domain::conduct::{Conduct, Ending};
+use holdfast_domain::credential::{ApiKey, Grant};
+use holdfast_domain::model::Contract;
+use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
+use holdfast_domain::operation::{Claim, Lease};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
+use holdfast_domain::secret::ServerSecret;
+use holdfast_domain::{
+    Administration, ApiKeyId, CommandKey, Currency, Journal, Micros, Nodes, Operation, OperationId,
+    PersonId, Prices, WalletId,
+};
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};
-use holdfast_testkit::NoPause;
-use http::header::{LOCATION, SET_COOKIE};
-use http::{HeaderMap, Request};
-use http_body_util::Full;
+use holdfast_testkit::{NoPause, sample};
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::BodyExt;
 use tempfile::TempDir;
+use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::console::{Audience, Console, ConsoleOptions};
+use crate::console::{Desk, pages};
+use crate::visitor::Visitor;
 
-pub(crate) const EMAIL: &str = "ada@example.com";
-pub(crate) const PASSWORD: &str = "correct horse battery";
+/// One model with a route, whose name no holder may see.
+#[derive(Debug)]
+struct SampleOffers;
+
+/// Name of the route.
+pub(crate) const ROUTE: &str = "upstream/large";
+
+impl Offers for SampleOffers {
+    fn models(&self) -> Vec<ModelOffer> {
+        let route = RouteOffer {
+            name: ROUTE.to_owned(),
+            priority: 0,
+            weight: 1,
+            concurrency: None,
+            in_flight: 2,
+            health: RouteHealth::LastResort,
+            cools_for: Some(Duration::from_millis(1_500)),
+        };
+        let contract = Contract::new(sample::model(), 3, 8_192, 1_024);
+        vec![ModelOffer { contract, routes: vec![route] }]
+    }
+}
 
 /// The console over a database of its own.
 pub(crate) struct World {
     pub(crate) accounts: Accounts,
-    pub(crate) console: Console,
+    pub(crate) store: Store,
+    /// Somebody who may do everything.
+    pub(crate) owner: Visitor,
+    router: Router,
     _folder: TempDir,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(None, Audience::Everyone).await
-    }
-
-    pub(crate) async fn with(url: Option<&str>, audience: Audience) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let database = format!("sqlite://{}/holdfast.db", folder.path().display());
-        let database = DatabaseUrl::parse(&database).unwrap();
-        migrate::up(&database).await.unwrap();
-        let store = Store::open(Options::new(database)).await.unwrap();
+        let url = format!("sqlite://{}/holdfast.db", folder.path().display());
+        let url = DatabaseUrl::parse(&url).unwrap();
+        migrate::up(&url).await.unwrap();
+        let store = Store::open(Options::new(url)).await.unwrap();
         let secrets = vec![ServerSecret::new(&[7; 32]).unwrap()];
-        let accounts = Accounts::new(Arc::new(store), secrets, Arc::new(NoPause));
-        let listens = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
-        let url = url.map(|url| AdminUrl::parse(url).unwrap());
-        let address = AdminOptions::new(listens, url).unwrap();
-        let console = Console::new(accounts.clone(), ConsoleOptions { address, audience });
-        Self { accounts, console, _folder: folder }
+        let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
+            .serving(Arc::new(SampleOffers));
+        let router = pages(Desk { accounts: accounts.clone() });
+        let owner = visitor(Role::Owner, Reach::All);
+        Self { accounts, store, owner, router, _folder: folder }
     }
 
-    /// The same with somebody who is the owner.
-    pub(crate) async fn owned() -> Self {
-        let world = Self::new().await;
-        let token = world.invite(EMAIL, Role::Owner, Reach::All).await;
-        world.accounts.accept_link(&token, Some(&PASSWORD.parse().unwrap()), None).await.unwrap();
-        world
-    }
-
-    pub(crate) async fn invite(&self, email: &str, role: Role, reach: Reach) -> LinkToken {
-        let new = NewInvitation { email: email.parse().unwrap(), name: None, role, reach };
-        let key = CommandKey::from(Uuid::new_v4());
-        let request = AccountRequest::new(key, &[b"test"], None);
-        let told = self.accounts.invite_person(&Principal::local(), &request, &new).await;
-        told.unwrap().thing.link.unwrap()
-    }
-
-    pub(crate) async fn send(&self, call: Call) -> Reply {
-        let mut request = Request::builder().method(call.method).uri(&call.path);
-        for (name, value) in &call.headers {
-            request = request.header(*name, value);
+    /// A new wallet, with this much on it.
+    pub(crate) async fn wallet(&self, name: &str, micros: i64) -> WalletRecord {
+        let new = NewWallet {
+            name: name.parse().unwrap(),
+            currency: Currency::USD,
+            external_id: None,
+            low_balance: None,
+            key_spend: None,
+        };
+        let local = Principal::local();
+        let made = self.accounts.create_wallet(&local, &request(), &new).await.unwrap().thing;
+        if micros > 0 {
+            let details = PostingDetails::default();
+            let order = PostingOrder { amount: Micros::new(micros), details };
+            let id = reference(made.wallet.id);
+            self.accounts.deposit(&local, &request(), &id, order).await.unwrap();
         }
-        let request = request.body(Full::new(Bytes::from(call.body))).unwrap();
-        let answer = self.console.answer(request, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))).await;
-        let (head, body) = answer.into_parts();
-        let text = String::from_utf8(body.to_vec()).unwrap();
-        Reply { status: head.status.as_u16(), headers: head.headers, text }
+        self.record(made.wallet.id).await
     }
 
-    pub(crate) async fn sign_in(&self, email: &str, password: &str) -> Reply {
-        self.send(sign_in(email, password)).await
+    /// A wallet as it stands.
+    pub(crate) async fn record(&self, id: WalletId) -> WalletRecord {
+        self.accounts.wallet(&Principal::local(), &reference(id)).await.unwrap()
     }
 
-    /// Signs the owner in: what their browser shows from then on.
-    pub(crate) async fn cookies(&self) -> String {
-        let reply = self.sign_in(EMAIL, PASSWORD).await;
-        assert_eq!((reply.status, reply.header(LOCATION.as_str())), (303, Some("/")), "{reply:?}");
-        reply.cookies()
-    }
-}
-
-/// A sign-in, as a browser sends it.
-pub(crate) fn sign_in(email: &str, password: &str) -> Call {
-    Call::post("/sign-in", &[("email", email), ("password", password)])
-}
-
-/// A request of a browser.
-#[derive(Debug, Clone)]
-pub(crate) struct Call {
-    method: &'static str,
-    path: String,
-    headers: Vec<(&'static str, String)>,
-    body: String,
-}
-
-impl Call {
-    pub(crate) fn get(path: &str) -> Self {
-        let headers = vec![("host", "localhost:8081".to_owned())];
-        Self { method: "GET", path: path.to_owned(), headers, body: String::new() }
+    /// What is available of a wallet, in micros.
+    pub(crate) async fn available(&self, id: WalletId) -> i64 {
+        self.record(id).await.wallet.available.get()
     }
 
-    pub(crate) fn post(path: &str, fields: &[(&str, &str)]) -> Self {
+    /// A new API key of a wallet.
+    pub(crate) async fn api_key(&self, wallet: WalletId, name: &str) -> ApiKey {
+        let name = Some(name.parse().unwrap());
+        let order = KeyOrder { name, external_id: None, grant: Grant::default() };
+        let (local, id) = (Principal::local(), reference(wallet));
+        let issued = self.accounts.issue_api_keys(&local, &request(), &id, &[order]).await.unwrap();
+        issued.thing[0].api_key.clone()
+    }
+
+    /// An API key as it stands.
+    pub(crate) async fn key(&self, id: ApiKeyId) -> ApiKey {
+        let id = Reference::Id(Uuid::from_bytes(id.to_bytes()));
+        self.accounts.api_key(&Principal::local(), &id, None).await.unwrap().api_key
+    }
+
+    /// An operation that runs, and holds 100 micros.
+    pub(crate) async fn running(&self, key: &ApiKey) -> OperationId {
+        let claim = self.claim(key).await;
+        let conduct = Conduct { journal: &self.store, pause: &NoPause, orphan_grace: None };
+        conduct.claim(&sample::order(&claim)).await.unwrap();
+        OperationId::of(claim.api_key, claim.request_key)
+    }
+
+    /// An operation that was answered and charged, for a prompt of so many tokens.
+    pub(crate) async fn completed(&self, key: &ApiKey, prompt: u64) -> Operation {
+        let claim = self.claim(key).await;
+        let conduct = Conduct { journal: &self.store, pause: &NoPause, orphan_grace: None };
+        let run = async |_operation: Arc<Operation>| {
+            let (metered, result) = (sample::metered(prompt, 10), sample::result("sealed"));
+            (Ending::Finished { metered, result }, Vec::new())
+        };
+        conduct.perform(&sample::order(&claim), run).await.unwrap();
+        let id = OperationId::of(claim.api_key, claim.request_key);
+        self.store.load(id).await.unwrap().operation.unwrap()
+    }
+
+    async fn claim(&self, key: &ApiKey) -> Claim {
+        self.store.pin(&[sample::price()]).await.unwrap();
+        sample::claim()
+            .wallet(key.wallet)
+            .api_key(key.id)
+            .request_key(sample::fresh_request_key())
+            .limits(key.grant.limits)
+            .lease(self.lease().await)
+            .build()
+    }
+
+    /// A live node.
+    async fn lease(&self) -> Lease {
+        let node = sample::node("a");
+        let beat = self.store.heartbeat(&node, sample::LEASE, LeaseMode::Take).await.unwrap();
+        let HeartbeatOutcome::Held { lease, .. } = beat else { panic!("{beat:?}") };
+        lease
+    }
+
+    /// Number of the last row of the trail: each change adds one.
+    pub(crate) async fn changes(&self) -> u64 {
+        self.store.trail_head().await.unwrap().seq
+    }
+
+    pub(crate) async fn get(&self, visitor: &Visitor, path: &str) -> Reply {
+        self.answer(visitor, (Method::GET, path), Body::empty()).await
+    }
+
+    /// Opens a form: its address with the request key that it was given.
+    pub(crate) async fn open(&self, visitor: &Visitor, path: &str) -> String {
+        let reply = self.get(visitor, path).await;
+        assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}: {}", reply.body);
+        reply.location().to_owned()
+    }
+
+    /// Sends a form as a browser does.
+    pub(crate) async fn send(
+        &self,
+        visitor: &Visitor,
+        address: &str,
+        fields: &[(&str, &str)],
+    ) -> Reply {
         let mut body = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in fields {
-            body.append_pair(name, value);
-        }
-        Self { method: "POST", body: body.finish(), ..Self::get(path) }
-            .header("content-type", "application/x-www-form-urlencoded")
-            .header("sec-fetch-site", "same-origin")
+        body.extend_pairs(fields);
+        self.answer(visitor, (Method::POST, address), Body::from(body.finish())).await
     }
 
-    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.retain(|(known, _value)| *known != name);
-        self.headers.push((name, value.to_owned()));
-        self
+    /// Sends a form that was reviewed.
+    pub(crate) async fn confirm(
+        &self,
+        visitor: &Visitor,
+        address: &str,
+        fields: &[(&str, &str)],
+    ) -> Reply {
+        let mut fields = fields.to_vec();
+        fields.push(("confirm", "yes"));
+        self.send(visitor, address, &fields).await
     }
 
-    pub(crate) fn without(mut self, name: &str) -> Self {
-        self.headers.retain(|(known, _value)| *known != name);
-        self
-    }
-
-    pub(crate) fn cookies(self, cookies: &str) -> Self {
-        self.header("cookie", cookies)
+    async fn answer(&self, visitor: &Visitor, (method, path): (Method, &str), body: Body) -> Reply {
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let mut request = request.body(body).unwrap();
+        request.extensions_mut().insert(visitor.clone());
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = answer.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = String::from_utf8(bytes.to_vec()).unwrap();
+        Reply { status: head.status, headers: head.headers, body }
     }
 }
 
+/// Somebody who is signed in.
+pub(crate) fn visitor(role: Role, reach: Reach) -> Visitor {
+    let person = PersonId::from(Uuid::new_v4());
+    let principal = Principal::of_person(person, Authority { role, reach }, None);
+    Visitor { principal, email: format!("{role}@example.com") }
+}
+
+/// Somebody with this role: for all wallets, or as a holder for this one.
+pub(crate) fn visitor_of(role: Role, wallet: WalletId) -> Visitor {
+    let reach = if role.is_holder() { Reach::Wallet(wallet) } else { Reach::All };
+    visitor(role, reach)
+}
+
+/// A request that nobody repeats.
+pub(crate) fn request() -> Request {
+    let reason = Some("a test".parse().unwrap());
+    Request::new(CommandKey::from(Uuid::new_v4()), &[b"test"], reason)
+}
+
+pub(crate) fn reference(wallet: WalletId) -> Reference {
+    Reference::Id(Uuid::from_bytes(wallet.to_bytes()))
+}
+
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    pub(crate) status: u16,
+    pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    pub(crate) text: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().unwrap())
+    #[track_caller]
+    pub(crate) fn is(&self, status: u16) -> &Self {
+        assert_eq!(self.status.as_u16(), status, "{}", self.body);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn has(&self, text: &str) -> &Self {
+        assert!(self.body.contains(text), "{text} is not in {}", self.body);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn has_not(&self, text: &str) -> &Self {
+        assert!(!self.body.contains(text), "{text} is in {}", self.body);
+        self
     }
 
     pub(crate) fn location(&self) -> &str {
-        self.header(LOCATION.as_str()).unwrap_or_else(|| panic!("no location: {self:?}"))
+        self.headers.get(LOCATION).unwrap().to_str().unwrap()
     }
 
-    /// The cookies that it sets, as a browser shows them.
-    pub(crate) fn cookies(&self) -> String {
-        let lines = self.headers.get_all(SET_COOKIE).iter().map(|line| line.to_str().unwrap());
-        let pairs = lines.map(|line| line.split(';').next().unwrap().to_owned());
-        pairs.collect::<Vec<_>>().join("; ")
+    /// Texts of the cells of the table that has this title.
+    pub(crate) fn rows(&self, title: &str) -> Vec<Vec<String>> {
+        let caption = format!("<caption>{title}");
+        let Some(at) = self.body.find(&caption) else { return Vec::new() };
+        let table = self.body[at..].split("</table>").next().unwrap();
+        let body = table.split_once("<tbody>").unwrap().1;
+        let cells = |row: &str| row.split("</td>").map(text).collect::<Vec<_>>();
+        let mut rows: Vec<_> = body.split("<tr>").skip(1).map(cells).collect();
+        // Behind the last cell there is the end of the row.
+        rows.iter_mut().for_each(|row| drop(row.pop()));
+        rows
     }
+
+    /// Addresses of all links.
+    pub(crate) fn links(&self) -> Vec<String> {
+        let behind = self.body.split("<a ").skip(1);
+        let address = |tag: &str| {
+            let behind = tag.split_once("href=\"").unwrap().1;
+            behind.split('"').next().unwrap().replace("&#38;", "&")
+        };
+        behind.map(address).collect()
+    }
+
+    /// Address of the link with this text.
+    pub(crate) fn link(&self, text: &str) -> Option<String> {
+        let end = format!("\">{text}</a>");
+        let (before, _) = self.body.split_once(&end)?;
+        let address = before.rsplit_once("href=\"").unwrap().1;
+        Some(address.replace("&#38;", "&"))
+    }
+}
+
+/// A piece of a page without its markup.
+fn text(html: &str) -> String {
+    let mut pieces = html.split('<');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + piece.split_once('>').map_or("", |(_, text)| text))
 }

@@ -10,7 +10,7 @@ use crate::listing::{
     Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing, WalletFilter,
 };
 use crate::price::PriceVersion;
-use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, PersonId, WalletId};
+use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, PersonId, PostingId, WalletId};
 
 /// Finds and lists what a book has, and who administers it. Each page is read at its own moment.
 #[async_trait]
@@ -55,6 +55,9 @@ pub trait Directory: Send + Sync {
         filter: PostingFilter,
         page: PageRequest,
     ) -> Result<Page<PostingListing>, Unavailable>;
+
+    /// Finds the posting of this id, with what it says beside its money.
+    async fn posting_listing(&self, id: PostingId) -> Result<Option<PostingListing>, Unavailable>;
 
     /// Lists admin keys, in one state or in all.
     async fn admin_keys(

@@ -61,7 +61,9 @@ pub(crate) fn usage(text: &str) -> Result<UsageScope, BadUsageScope> {
 
 /// A text that is no scope of usage reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no scope: write key, for the key's own usage, or wallet, for that of all keys of its wallet")]
+#[error(
+    "no scope: write key, for the key's own usage, or wallet, for that of all keys of its wallet"
+)]
 pub(crate) struct BadUsageScope;
 
 /// A span of time: a whole number and `s`, `m`, `h` or `d`.

@@ -101,7 +101,25 @@ pub(super) async fn postings(
             sparse_page(db, [rows, posting::Entity::find()], Column::Seq, all, request).await?
         }
     };
-    let ids = found.rows.iter().map(|row| row.posting.id.to_bytes().to_vec());
+    Ok(Page { rows: with_details(db, found.rows).await?, next: found.next })
+}
+
+pub(super) async fn posting_listing(
+    db: &ReadTransaction,
+    id: PostingId,
+) -> Result<Option<PostingListing>, ReadError> {
+    let of_id = posting::Entity::find().filter(posting::Column::Id.eq(id.to_bytes().to_vec()));
+    let found: Vec<(i64, PostingRow)> = db.select(of_id.as_query()).await?;
+    let found = found.into_iter().map(|(_, row)| row).collect();
+    Ok(with_details(db, found).await?.pop())
+}
+
+/// Postings with what each says beside its money.
+async fn with_details(
+    db: &ReadTransaction,
+    found: Vec<PostingRow>,
+) -> Result<Vec<PostingListing>, ReadError> {
+    let ids = found.iter().map(|row| row.posting.id.to_bytes().to_vec());
     let theirs =
         posting_details::Entity::find().filter(posting_details::Column::PostingId.is_in(ids));
     let mut details: Vec<DetailsRow> = db.select(theirs.as_query()).await?;
@@ -110,7 +128,7 @@ pub(super) async fn postings(
         let details = own.map(|at| details.swap_remove(at).1).unwrap_or_default();
         PostingListing { posting, details, created_at }
     };
-    Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
+    Ok(found.into_iter().map(listing).collect())
 }
 
 pub(super) async fn admin_keys(

@@ -7,7 +7,9 @@ use holdfast_domain::account::{AdminKey, PersonRecord, Reach, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
-use holdfast_domain::{AdminKeyId, ApiKeyId, Directory, Micros, OperationId, PersonId, WalletId};
+use holdfast_domain::{
+    AdminKeyId, ApiKeyId, Directory, Micros, OperationId, PersonId, PostingId, WalletId,
+};
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
@@ -86,6 +88,10 @@ impl Directory for Store {
     ) -> Result<Page<PostingListing>, Unavailable> {
         self.read_transaction(move |db| Box::pin(administration::postings(db, filter, request)))
             .await
+    }
+
+    async fn posting_listing(&self, id: PostingId) -> Result<Option<PostingListing>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(administration::posting_listing(db, id))).await
     }
 
     async fn admin_keys(

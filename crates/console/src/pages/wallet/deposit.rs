@@ -5,13 +5,11 @@ use holdfast_accounts::{Note, PostingOrder, Reference, Request};
 use holdfast_domain::Micros;
 use holdfast_domain::account::{PostingDetails, UseCase, WalletRecord};
 
-use uuid::Uuid;
-
 use crate::ask::Fields;
 use crate::cell::Cell;
 use crate::failure::Failure;
 use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
-use crate::page::Page;
+use crate::pages::wallet::form_page;
 use crate::section::Facts;
 
 /// The form of one wallet.
@@ -35,9 +33,7 @@ impl FormPage for Deposit {
         let wallet = &self.wallet.wallet;
         let amount = format!("Amount in {}", wallet.currency);
         FormFrame {
-            page: Page::new(format!("Deposit to {}", wallet.name))
-                .below("Wallets", "/wallets")
-                .below(&wallet.name, format!("/wallets/{}", wallet.id)),
+            page: form_page("Deposit to", &self.wallet),
             fields: vec![
                 Field::new("amount", &amount, FieldKind::Amount),
                 Field::optional("note", "Note", FieldKind::Text)
@@ -60,15 +56,18 @@ impl FormPage for Deposit {
             note: note.map(|note| note.as_str().to_owned()),
             ..PostingDetails::default()
         };
-        let id = Reference::Id(Uuid::from_bytes(self.wallet.wallet.id.to_bytes()));
+        let id = Reference::Id(sheet.id()?);
         let order = PostingOrder { amount, details };
         let accounts = &sheet.desk.accounts;
         let made = accounts.deposit(&sheet.visitor.principal, request, &id, order).await?;
         let wallet = &made.thing.wallet.wallet;
+        let afterwards = wallet.available.plus(amount).unwrap_or(Micros::MAX);
         let rows = vec![
             ("To", Cell::text(&wallet.name)),
             ("Amount", Cell::money(amount, wallet.currency)),
-            ("Available afterwards", Cell::money(wallet.available, wallet.currency)),
+            ("Available now", Cell::money(wallet.available, wallet.currency)),
+            ("Available afterwards", Cell::money(afterwards, wallet.currency)),
+            ("Note", Cell::some_text(fields.get("note"))),
         ];
         Ok(Applied::done().section(Facts::new("Deposit", rows)))
     }

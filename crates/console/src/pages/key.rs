@@ -1,0 +1,212 @@
+//! One API key: its limits beside what is used of them, what it used this month, its credentials in force, and what can
+//! be done with it. Never a secret: one is told once, by the form that makes it.
+
+pub(crate) mod edit;
+pub(crate) mod grant;
+pub(crate) mod issue;
+pub(crate) mod rotate;
+pub(crate) mod state;
+mod told;
+
+use axum::extract::State;
+use holdfast_accounts::{ApiKeyRecord, Reference, UsageReport};
+use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::limits::Counter;
+use holdfast_domain::listing::{
+    ApiKeyFilter, LiveCredential, OperationFilter, Order, PAGE_MAX, PageRequest, Period,
+};
+use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_domain::{Micros, Timestamp};
+use uuid::Uuid;
+
+use crate::ask::Id;
+use crate::cell::{Cell, Link, money};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::page::Page;
+use crate::pages::keys;
+use crate::section::{Facts, Table};
+use crate::visitor::Visitor;
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let record = desk.accounts.api_key(&visitor.principal, &Reference::Id(id), None).await?;
+    let key = &record.api_key;
+    let now = record.counters.now;
+    let wallet = wallet_of(&desk, &visitor, key).await?;
+    let mut facts = facts(key, &wallet, now);
+    let mut page = heading(&visitor, key, now);
+    if visitor.may(UseCase::OperationRead) {
+        facts.rows.push(("Last used".to_owned(), last_use(&desk, &visitor, key).await?));
+    }
+    facts.rows.push(("Id".to_owned(), Cell::code(key.id)));
+    page = page.section(facts).section(limits(&record, &wallet));
+    if visitor.may(UseCase::UsageRead) {
+        page = page.section(month(&desk, &visitor, key, now).await?);
+    }
+    Ok(page.section(credentials(&desk, &visitor, key).await?))
+}
+
+/// The wallet that pays for a key.
+async fn wallet_of(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<WalletRecord, Failure> {
+    let id = Reference::Id(Uuid::from_bytes(key.wallet.to_bytes()));
+    Ok(desk.accounts.wallet(&visitor.principal, &id).await?)
+}
+
+/// The page of a form about an API key.
+pub(crate) fn form_page(title: &str, key: &ApiKey) -> Page {
+    Page::new(format!("{title} {}", key.name))
+        .below("API keys", "/keys")
+        .below(&key.name, format!("/keys/{}", key.id))
+}
+
+/// The title, and what can be done.
+fn heading(visitor: &Visitor, key: &ApiKey, now: Timestamp) -> Page {
+    let base = format!("/keys/{}", key.id);
+    let is_revoked = key.revoked_at.is_some();
+    let may = |use_case| !is_revoked && visitor.may(use_case);
+    let is_suspended = key.suspended_at.is_some();
+    let may_rotate = !key.has_ended(now) && may(UseCase::ApiKeyRotate);
+    let (suspend, resume) = (UseCase::ApiKeySuspend, UseCase::ApiKeyResume);
+    Page::new(&key.name)
+        .below("API keys", "/keys")
+        .action(may(UseCase::ApiKeyUpdate), "Edit", format!("{base}/edit"))
+        .action(may_rotate, "Rotate", format!("{base}/rotate"))
+        .action(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
+        .action(is_suspended && may(resume), "Resume", format!("{base}/resume"))
+        .action(may(UseCase::ApiKeyRevoke), "Revoke", format!("{base}/revoke"))
+}
+
+fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
+    let wallet = &wallet.wallet;
+    let mut rows = vec![
+        ("Wallet", Cell::link(&wallet.name, format!("/wallets/{}", wallet.id))),
+        ("State", keys::state(key, now)),
+        ("Models", keys::models(key)),
+        ("Balance of the wallet", Cell::text(key.grant.balance.label())),
+        ("Sees usage of its", Cell::text(key.grant.usage.label())),
+        ("External id", Cell::some_text(key.external_id.as_deref())),
+        ("Ends", Cell::some_moment(key.grant.ends_at)),
+        ("Made", Cell::moment(key.created_at)),
+    ];
+    if let Some(revoked_at) = key.revoked_at {
+        rows.push(("Revoked", Cell::moment(revoked_at)));
+    } else if let Some(suspended_at) = key.suspended_at {
+        rows.push(("Suspended", Cell::moment(suspended_at)));
+    }
+    Facts::new("", rows)
+}
+
+/// Limits beside what is used of them in the windows of now.
+fn limits(record: &ApiKeyRecord, wallet: &WalletRecord) -> Facts {
+    let limits = &record.api_key.grant.limits;
+    let used = |counter| record.counters.counters.used(counter).unwrap_or(0);
+    let counted = |counter, most: Option<u64>| {
+        let Some(most) = most else { return Cell::text("no limit") };
+        let (used, bound) = (used(counter), i64::try_from(most).unwrap_or(i64::MAX));
+        Cell::Meter(share(used, bound), format!("{used} of {most}"))
+    };
+    let currency = wallet.wallet.currency;
+    let (spend_name, spend) = match limits.spend {
+        None => ("Spend", Cell::text("no limit")),
+        Some(spend) => {
+            let counter = spend.window.counter();
+            let spent = Micros::new(used(counter));
+            let text = format!("{} of {}", money(spent, currency), money(spend.micros, currency));
+            (spend_title(counter), Cell::Meter(share(spent.get(), spend.micros.get()), text))
+        }
+    };
+    let rows = vec![
+        (spend_name, spend),
+        ("Requests this minute", counted(Counter::Requests, limits.requests_per_minute)),
+        ("Tokens this minute", counted(Counter::Tokens, limits.tokens_per_minute)),
+        ("At once", counted(Counter::Concurrency, limits.concurrency)),
+    ];
+    Facts::new("Used of its limits", rows)
+}
+
+const fn spend_title(counter: Counter) -> &'static str {
+    match counter {
+        Counter::SpendDay => "Spend today, holds included",
+        Counter::SpendMonth => "Spend this month, holds included",
+        Counter::SpendTotal | Counter::Requests | Counter::Tokens | Counter::Concurrency => {
+            "Spend in all, holds included"
+        }
+    }
+}
+
+/// Share of a bound in percent, which is full at the most.
+fn share(used: i64, bound: i64) -> u8 {
+    let percent = i128::from(used.max(0)) * 100 / i128::from(bound.max(1));
+    u8::try_from(percent.min(100)).unwrap_or(100)
+}
+
+/// The newest operation of a key, by its admission.
+async fn last_use(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Cell, Failure> {
+    let filter = OperationFilter { api_key: Some(key.id), ..Default::default() };
+    let page = PageRequest::first(Order::Newest, 1);
+    let listed = desk.accounts.operations(&visitor.principal, filter, page).await?;
+    Ok(Cell::some_moment(listed.rows.first().map(|row| row.operation.admitted_at)))
+}
+
+/// What finished this month, by model.
+async fn month(
+    desk: &Desk,
+    visitor: &Visitor,
+    key: &ApiKey,
+    now: Timestamp,
+) -> Result<Table, Failure> {
+    let counter = Counter::SpendMonth;
+    let query = UsageQuery {
+        by: Grouping::by(GroupBy::Model),
+        filter: UsageFilter { api_key: Some(key.id), ..UsageFilter::default() },
+        period: Period { from: Some(counter.window(now)), to: counter.window_end(now) },
+        rows_max: None,
+    };
+    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, query).await?;
+    let row = |row: &holdfast_domain::report::UsageRow| {
+        let totals = &row.totals;
+        let mut cells = vec![
+            Cell::text(holdfast_wire::csv::group_name(&row.group)),
+            Cell::count(totals.completed),
+            Cell::count(totals.refused),
+            Cell::count(totals.abandoned),
+            Cell::money(totals.charge, row.currency),
+            Cell::money(totals.refunded, row.currency),
+        ];
+        if shows_costs {
+            cells.push(Cell::money(totals.exposure, row.currency));
+        }
+        cells
+    };
+    let mut head = vec!["Model", "Completed", "Refused", "Abandoned", "Charged", "Refunded"];
+    if shows_costs {
+        head.push("Exposure");
+    }
+    let empty = "Nothing that this key ran has finished this month.";
+    let all = Link::new("Its operations", format!("/operations?api_key={}", key.id));
+    Ok(Table::new("This month", &head, rows.iter().map(row).collect(), empty).link(all))
+}
+
+/// Credentials in force, without what their bearers are checked by.
+async fn credentials(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Table, Failure> {
+    let (name, wallet) = (Some(key.name.clone()), Some(key.wallet));
+    let filter = ApiKeyFilter { name, wallet, state: None };
+    let page = PageRequest::first(Order::Newest, PAGE_MAX);
+    let listed = desk.accounts.api_keys(&visitor.principal, filter, page).await?;
+    let own = listed.rows.into_iter().find(|row| row.api_key.id == key.id);
+    let row = |credential: &LiveCredential| {
+        vec![
+            Cell::code(format!("{}_…", Bearer::prefix(credential.id))),
+            Cell::moment(credential.created_at),
+            Cell::some_moment(credential.ends_at),
+        ]
+    };
+    let rows = own.iter().flat_map(|own| own.credentials.iter()).map(row).collect();
+    let head = ["Begins with", "Made", "Ends"];
+    Ok(Table::new("Credentials in force", &head, rows, "No credential is in force."))
+}

@@ -1,0 +1,134 @@
+//! Fields of what an API key may do: limits, models, end, and what it sees. The forms that issue and edit share them.
+
+use std::collections::BTreeSet;
+
+use holdfast_accounts::Principal;
+use holdfast_domain::account::{Role, WalletRecord};
+use holdfast_domain::credential::{BalanceVisibility, Grant, UsageScope};
+use holdfast_domain::limits::Limits;
+use holdfast_domain::model::PublicModelId;
+
+use crate::ask::Fields;
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind};
+use crate::value::{count, moment, moment_text, spend, spend_text, windows};
+
+const SPEND: [&str; 2] = ["spend", "spend_window"];
+const MODELS: &str = "models";
+const ENDS_AT: &str = "ends_at";
+
+/// Public ids of the models on offer.
+pub(crate) fn offered(desk: &Desk, principal: &Principal) -> Vec<String> {
+    // Who may not read them writes ids.
+    let models = desk.accounts.models(principal).map(|offered| offered.models);
+    let models = models.unwrap_or_default().into_iter();
+    models.map(|offer| offer.contract.model.to_string()).collect()
+}
+
+/// Bound of what this principal grants on a wallet, in words; nothing for whoever has none.
+pub(crate) fn bound(principal: &Principal, record: &WalletRecord) -> Option<String> {
+    if matches!(principal.role, Role::Owner | Role::HolderAdmin) {
+        return None;
+    }
+    let currency = record.wallet.currency;
+    Some(record.key_spend.map_or_else(
+        || "This wallet has no bound for keys of your role: an owner sets one first.".to_owned(),
+        |most| format!("At most {}.", spend_text(most, currency)),
+    ))
+}
+
+/// The fields with what a grant has.
+pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -> Vec<Field> {
+    let limits = &grant.limits;
+    let [name, window] = SPEND;
+    let amount = limits.spend.map(|spend| spend.micros.to_string());
+    let number = |name, label, value: Option<u64>| {
+        let value = value.map(|value| value.to_string());
+        Field::optional(name, label, FieldKind::Number).value(value.unwrap_or_default())
+    };
+    let choice = |value: &str, label: &str| Choice::new(value, label);
+    let usage = vec![
+        choice(UsageScope::Key.label(), "its own"),
+        choice(UsageScope::Wallet.label(), "the whole wallet's"),
+    ];
+    let balance = vec![
+        choice(BalanceVisibility::Shown.label(), "shown to it"),
+        choice(BalanceVisibility::Hidden.label(), "hidden from it"),
+    ];
+    vec![
+        Field::optional(name, "Spend limit", FieldKind::Amount)
+            .value(amount.unwrap_or_default())
+            .hint(bound.unwrap_or_else(|| "Without one the whole wallet may be spent.".to_owned())),
+        Field::new(window, "Within", windows())
+            .value(limits.spend.map_or("month", |spend| spend.window.label())),
+        number("requests_per_minute", "Requests a minute", limits.requests_per_minute),
+        number("tokens_per_minute", "Tokens a minute", limits.tokens_per_minute),
+        number("concurrency", "Operations at once", limits.concurrency),
+        models(grant, offered),
+        Field::optional(ENDS_AT, "Ends (UTC)", FieldKind::Moment).value(moment_text(grant.ends_at)),
+        Field::new("usage", "Usage that it sees", FieldKind::Select(usage))
+            .value(grant.usage.label()),
+        Field::new("balance", "Balance of the wallet", FieldKind::Select(balance))
+            .value(grant.balance.label()),
+    ]
+}
+
+/// Models to choose from, those that are granted and not on offer among them; lines to write where there are none.
+fn models(grant: &Grant, offered: &[String]) -> Field {
+    let granted = grant.models.iter().flatten().map(|model| model.as_str().to_owned());
+    let granted: BTreeSet<_> = granted.collect();
+    let known: BTreeSet<_> = granted.iter().chain(offered).collect();
+    let kind = if known.is_empty() {
+        FieldKind::Area
+    } else {
+        let choices = known.into_iter().map(|model| Choice::new(model.as_str(), model.as_str()));
+        FieldKind::Checks(choices.collect())
+    };
+    let hint = match kind {
+        FieldKind::Checks(_) => "None of them: all models.",
+        _ => "Ids of models, one a line. Nothing: all models.",
+    };
+    let value = granted.into_iter().collect::<Vec<_>>().join("\n");
+    Field::optional(MODELS, "Models", kind).value(value).hint(hint)
+}
+
+/// Reads the fields.
+pub(crate) fn read(fields: &Fields) -> Result<Grant, Failure> {
+    let limits = Limits {
+        requests_per_minute: count(fields, "requests_per_minute")?,
+        tokens_per_minute: count(fields, "tokens_per_minute")?,
+        concurrency: count(fields, "concurrency")?,
+        spend: spend(fields, SPEND)?,
+    };
+    let chosen = |name: &str, label: &str| fields.get(name) == Some(label);
+    let usage = UsageScope::ALL.into_iter().find(|usage| chosen("usage", usage.label()));
+    let balance = BalanceVisibility::ALL.into_iter();
+    let balance = balance.into_iter().find(|balance| chosen("balance", balance.label()));
+    let missing = |name| Failure::field(name, "Choose one of these.");
+    Ok(Grant {
+        limits,
+        models: read_models(fields)?,
+        balance: balance.ok_or_else(|| missing("balance"))?,
+        usage: usage.ok_or_else(|| missing("usage"))?,
+        ends_at: moment(fields, ENDS_AT)?,
+    })
+}
+
+/// True where the end is another one than a form that was opened on `grant` shows.
+pub(crate) fn moves_end(fields: &Fields, grant: &Grant) -> bool {
+    fields.get(ENDS_AT).unwrap_or_default() != moment_text(grant.ends_at)
+}
+
+fn read_models(fields: &Fields) -> Result<Option<BTreeSet<PublicModelId>>, Failure> {
+    let texts = fields.all(MODELS).flat_map(str::split_whitespace);
+    let read = |text: &str| {
+        let bad = || {
+            let message = format!("{text} is no id of a model: write publisher/name.");
+            Failure::field(MODELS, message)
+        };
+        PublicModelId::try_from(text).map_err(|_bad| bad())
+    };
+    let models: BTreeSet<_> = texts.map(read).collect::<Result<_, _>>()?;
+    Ok(Some(models).filter(|models| !models.is_empty()))
+}

@@ -1,0 +1,84 @@
+//! The form that issues an API key. Its secret is told in the answer to the form, once.
+
+use async_trait::async_trait;
+use holdfast_accounts::{ExternalId, KeyOrder, Name, Reference, Request};
+use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::credential::Grant;
+use uuid::Uuid;
+
+use crate::ask::Fields;
+use crate::failure::Failure;
+use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::page::Page;
+use crate::pages::key::grant;
+use crate::pages::key::told::told;
+
+const WALLET: &str = "wallet";
+
+/// The form, of one wallet where its address names one.
+#[derive(Debug)]
+pub(crate) struct Issue {
+    wallet: Option<WalletRecord>,
+    offered: Vec<String>,
+    bound: Option<String>,
+    is_own: bool,
+}
+
+#[async_trait]
+impl FormPage for Issue {
+    const USE_CASE: UseCase = UseCase::ApiKeyIssue;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        let (desk, principal) = (&sheet.desk, &sheet.visitor.principal);
+        let own =
+            principal.only_wallet().map(|own| Reference::Id(Uuid::from_bytes(own.to_bytes())));
+        let asked = sheet.query.read::<Reference>(WALLET)?;
+        let wallet = match asked.or(own) {
+            Some(reference) => Some(desk.accounts.wallet(principal, &reference).await?),
+            None => None,
+        };
+        let bound = wallet.as_ref().and_then(|wallet| grant::bound(principal, wallet));
+        let is_own = principal.role.is_holder();
+        Ok(Self { wallet, offered: grant::offered(desk, principal), bound, is_own })
+    }
+
+    fn frame(&self) -> FormFrame {
+        let mut page = Page::new("Issue an API key").below("API keys", "/keys");
+        let wallet = match &self.wallet {
+            Some(record) => {
+                let (id, name) = (record.wallet.id.to_string(), &record.wallet.name);
+                page = page.intro(format!("Its wallet is {name}, in {}.", record.wallet.currency));
+                Field::hidden_value(WALLET, &id)
+            }
+            None => Field::new(WALLET, "Wallet: name or id", FieldKind::Text),
+        };
+        let mut fields = vec![
+            wallet,
+            Field::optional("name", "Name", FieldKind::Text)
+                .hint("Unique within the wallet; one is made up where it is missing."),
+            Field::optional("external_id", "External id", FieldKind::Text),
+        ];
+        fields.extend(grant::fields(&Grant::default(), &self.offered, self.bound.clone()));
+        if !self.is_own {
+            let reason = Field::new("reason", "Reason", FieldKind::Text);
+            fields.push(reason.hint("The wallet's holder sees that the key was issued."));
+        }
+        FormFrame { page, fields, submit: "Issue the key".to_owned(), is_grave: false }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let wallet: Reference = fields.want(WALLET)?;
+        let name: Option<Name> = fields.read("name")?;
+        let external_id: Option<ExternalId> = fields.read("external_id")?;
+        let order = KeyOrder { name, external_id, grant: grant::read(fields)? };
+        let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
+        let issued = accounts.issue_api_keys(principal, request, &wallet, &[order]).await?;
+        let issued = issued.thing.first().ok_or_else(Failure::not_found)?;
+        Ok(told(issued, &self.offered))
+    }
+}

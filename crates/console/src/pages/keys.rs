@@ -1,0 +1,172 @@
+//! API keys: the list, narrowed by wallet, name or state.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use axum::extract::State;
+use holdfast_accounts::{AccountsError, Name, Reference};
+use holdfast_domain::account::UseCase;
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
+use holdfast_domain::{Timestamp, WalletId};
+use uuid::Uuid;
+
+use crate::ask::{Fields, Query};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind};
+use crate::page::Page;
+use crate::paging;
+use crate::section::{Filter, Table};
+use crate::visitor::Visitor;
+
+const WALLET: &str = "wallet";
+const NAME: &str = "name";
+const STATE: &str = "state";
+
+/// Head of a list of API keys of one wallet.
+pub(crate) const HEAD: [&str; 5] = ["Name", "State", "Models", "Ends", "Made"];
+
+/// States to choose from, as addresses and people name them.
+const STATES: [(&str, &str, ApiKeyState); 4] = [
+    ("in_force", "in force", ApiKeyState::InForce),
+    ("suspended", "suspended", ApiKeyState::Suspended),
+    ("ended", "ended", ApiKeyState::Ended),
+    ("revoked", "revoked", ApiKeyState::Revoked),
+];
+
+/// Address of the form that issues a key of a wallet.
+pub(crate) fn issue_address(wallet: WalletId) -> String {
+    format!("/keys/new?wallet={wallet}")
+}
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let name: Option<Name> = query.read(NAME)?;
+    let wallet = wallet(&desk, &visitor, &query).await?;
+    let rows = match wallet {
+        // There is no such wallet, so none of its keys either.
+        Some(None) => None,
+        found => {
+            let filter = ApiKeyFilter {
+                name: name.map(|name| name.as_str().to_owned()),
+                wallet: found.flatten(),
+                state: state_of(&query)?,
+            };
+            let page = paging::request(&query)?;
+            Some(desk.accounts.api_keys(&visitor.principal, filter, page).await?)
+        }
+    };
+    let (rows, next) = rows.map_or_else(Default::default, |page| (page.rows, page.next));
+    let table = table(&desk, &visitor, &rows).await?.next(paging::next("/keys", &query, next));
+    let new = wallet.flatten().map_or_else(|| "/keys/new".to_owned(), issue_address);
+    Ok(Page::new("API keys")
+        .action(visitor.may(UseCase::ApiKeyIssue), "Issue an API key", new)
+        .section(narrowing(&visitor, &query))
+        .section(table))
+}
+
+/// The wallet that the list is of, where it is of one: `Some(None)` where there is no such wallet.
+async fn wallet(
+    desk: &Desk,
+    visitor: &Visitor,
+    query: &Fields,
+) -> Result<Option<Option<WalletId>>, Failure> {
+    let Some(reference) = query.read::<Reference>(WALLET)? else { return Ok(None) };
+    match desk.accounts.wallet(&visitor.principal, &reference).await {
+        Err(AccountsError::NotFound(_wallet)) => Ok(Some(None)),
+        found => Ok(Some(Some(found?.wallet.id))),
+    }
+}
+
+fn state_of(query: &Fields) -> Result<Option<ApiKeyState>, Failure> {
+    let Some(label) = query.get(STATE) else { return Ok(None) };
+    let found = STATES.iter().find(|(known, ..)| *known == label);
+    let bad = || Failure::field(STATE, "Choose one of the states.");
+    found.map(|(_, _, state)| Some(*state)).ok_or_else(bad)
+}
+
+fn narrowing(visitor: &Visitor, query: &Fields) -> Filter {
+    let mut states = vec![Choice::new("", "any")];
+    states.extend(STATES.iter().map(|(value, label, _)| Choice::new(*value, *label)));
+    let field = |name, label, kind| Field::optional(name, label, kind).value(query.raw(name));
+    let mut fields = vec![
+        field(NAME, "Name", FieldKind::Text),
+        field(STATE, "State", FieldKind::Select(states)),
+    ];
+    if visitor.principal.only_wallet().is_none() {
+        fields.insert(0, field(WALLET, "Wallet: name or id", FieldKind::Text));
+    }
+    Filter { action: "/keys".to_owned(), fields, submit: "Narrow".to_owned() }
+}
+
+/// The rows, with the wallet of each for whoever sees more than one.
+async fn table(desk: &Desk, visitor: &Visitor, keys: &[ApiKeyListing]) -> Result<Table, Failure> {
+    let now = desk.accounts.clock().await?;
+    let empty = if visitor.may(UseCase::ApiKeyIssue) {
+        "There is no such API key. Issue one: programs show it to use a wallet."
+    } else {
+        "There is no such API key."
+    };
+    if visitor.principal.only_wallet().is_some() {
+        let rows = keys.iter().map(|key| row(&key.api_key, now)).collect();
+        return Ok(Table::new("API keys", &HEAD, rows, empty));
+    }
+    let mut names = BTreeMap::new();
+    for key in keys {
+        let id = key.api_key.wallet;
+        if let Entry::Vacant(vacant) = names.entry(id) {
+            let id = Reference::Id(Uuid::from_bytes(id.to_bytes()));
+            let found = desk.accounts.wallet(&visitor.principal, &id).await?;
+            vacant.insert(found.wallet.name);
+        }
+    }
+    let with_wallet = |key: &ApiKeyListing| {
+        let id = key.api_key.wallet;
+        let name = names.get(&id).cloned().unwrap_or_else(|| id.to_string());
+        let mut cells = row(&key.api_key, now);
+        cells.insert(1, Cell::link(name, format!("/wallets/{id}")));
+        cells
+    };
+    let [name, rest @ ..] = HEAD;
+    let head: Vec<_> = [name, "Wallet"].into_iter().chain(rest).collect();
+    Ok(Table::new("API keys", &head, keys.iter().map(with_wallet).collect(), empty))
+}
+
+/// Cells of an API key under [`HEAD`].
+pub(crate) fn row(key: &ApiKey, now: Timestamp) -> Vec<Cell> {
+    vec![
+        Cell::link(&key.name, format!("/keys/{}", key.id)),
+        state(key, now),
+        models(key),
+        Cell::some_moment(key.grant.ends_at),
+        Cell::moment(key.created_at),
+    ]
+}
+
+/// Models that a key may use.
+pub(crate) fn models(key: &ApiKey) -> Cell {
+    let names = key
+        .grant
+        .models
+        .as_ref()
+        .map(|models| models.iter().map(|model| model.as_str()).collect::<Vec<_>>().join(", "));
+    Cell::text(names.unwrap_or_else(|| "all".to_owned()))
+}
+
+/// State of an API key.
+pub(crate) fn state(key: &ApiKey, now: Timestamp) -> Cell {
+    if key.revoked_at.is_some() {
+        Cell::badge("revoked", Tone::Plain)
+    } else if key.has_ended(now) {
+        Cell::badge("ended", Tone::Plain)
+    } else if key.suspended_at.is_some() {
+        Cell::badge("suspended", Tone::Bad)
+    } else {
+        Cell::badge("in force", Tone::Good)
+    }
+}

@@ -1,0 +1,158 @@
+//! Postings: one with all that it says beside its money, and those of a wallet by their kind.
+
+pub(crate) mod refund;
+
+use axum::extract::State;
+use holdfast_accounts::Reference;
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::listing::{PostingFilter, PostingList, PostingListing};
+use holdfast_domain::{Currency, PostingId};
+use uuid::Uuid;
+
+use crate::ask::{Fields, Id, Query};
+use crate::cell::Cell;
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::page::Page;
+use crate::paging;
+use crate::section::{Facts, Table};
+use crate::visitor::Visitor;
+
+/// One posting.
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let principal = &visitor.principal;
+    let listing = desk.accounts.posting_listing(principal, PostingId::from(id)).await?;
+    let PostingListing { posting, details, created_at } = &listing;
+    let id = Reference::Id(Uuid::from_bytes(posting.wallet.to_bytes()));
+    let wallet = desk.accounts.wallet(principal, &id).await?.wallet;
+    let address = format!("/wallets/{}", wallet.id);
+    let mut rows = vec![
+        ("Wallet", Cell::link(&wallet.name, &address)),
+        ("Amount", Cell::money(posting.amount, wallet.currency)),
+        ("Made", Cell::moment(*created_at)),
+    ];
+    if let PostingKind::Refund(operation) = posting.kind {
+        let page = format!("/operations/{operation}");
+        rows.push(("Of the operation", Cell::link(operation.to_string(), page)));
+    }
+    rows.push(("Reason", reason(&listing)));
+    rows.push(("Note", Cell::some_text(details.note.as_deref())));
+    if let Some(reference) = &details.reference {
+        rows.push(("Came through", Cell::text(&reference.source)));
+        rows.push(("Reference there", Cell::code(&reference.external_reference)));
+    }
+    rows.push(("Id", Cell::code(posting.id)));
+    Ok(Page::new(title(&posting.kind))
+        .below("Wallets", "/wallets")
+        .below(&wallet.name, address)
+        .section(Facts::new("", rows)))
+}
+
+/// Deposits of a wallet.
+pub(crate) async fn deposits(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    list((&desk, &visitor), id, &query, PostingList::Deposits).await
+}
+
+/// Adjustments of a wallet.
+pub(crate) async fn adjustments(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    list((&desk, &visitor), id, &query, PostingList::Adjustments).await
+}
+
+/// Refunds to a wallet.
+pub(crate) async fn refunds(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    list((&desk, &visitor), id, &query, PostingList::Refunds).await
+}
+
+async fn list(
+    (desk, visitor): (&Desk, &Visitor),
+    id: Uuid,
+    query: &Fields,
+    list: PostingList,
+) -> Result<Page, Failure> {
+    let wallet = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?.wallet;
+    let filter = PostingFilter { list, wallet: Some(wallet.id) };
+    let listed =
+        desk.accounts.postings(&visitor.principal, filter, paging::request(query)?).await?;
+    let next = paging::next(&format!("/wallets/{id}/{}", names(list)), query, listed.next);
+    let title = match list {
+        PostingList::Deposits => "Deposits",
+        PostingList::Adjustments => "Adjustments",
+        PostingList::Refunds => "Refunds",
+    };
+    Ok(Page::new(format!("{title} of {}", wallet.name))
+        .below("Wallets", "/wallets")
+        .below(&wallet.name, format!("/wallets/{id}"))
+        .section(table(list, title, &listed.rows, wallet.currency).next(next)))
+}
+
+const fn names(list: PostingList) -> &'static str {
+    match list {
+        PostingList::Deposits => "deposits",
+        PostingList::Adjustments => "adjustments",
+        PostingList::Refunds => "refunds",
+    }
+}
+
+/// Postings of one wallet as rows.
+pub(crate) fn table(
+    list: PostingList,
+    title: &str,
+    rows: &[PostingListing],
+    currency: Currency,
+) -> Table {
+    let row = |listing: &PostingListing| {
+        let PostingListing { posting, details, created_at } = listing;
+        let reference = details.reference.as_ref();
+        let reference = reference.map(|it| format!("{} {}", it.source, it.external_reference));
+        vec![
+            Cell::link(posting.kind.label(), format!("/postings/{}", posting.id)),
+            Cell::money(posting.amount, currency),
+            Cell::moment(*created_at),
+            reason(listing),
+            Cell::some_text(details.note.as_deref()),
+            Cell::some_text(reference.as_deref()),
+        ]
+    };
+    let empty = match list {
+        PostingList::Deposits => "There is no deposit. Nothing runs on a wallet without funds.",
+        PostingList::Adjustments => "Nothing was adjusted.",
+        PostingList::Refunds => "Nothing was refunded.",
+    };
+    let head = ["What", "Amount", "Made", "Reason", "Note", "Reference"];
+    Table::new(title, &head, rows.iter().map(row).collect(), empty)
+}
+
+/// Reason of a posting: an adjustment's own is part of it.
+fn reason(PostingListing { posting, details, .. }: &PostingListing) -> Cell {
+    match &posting.kind {
+        PostingKind::Adjustment(reason) => Cell::text(reason),
+        PostingKind::Deposit | PostingKind::Refund(_) => Cell::some_text(details.reason.as_deref()),
+    }
+}
+
+const fn title(kind: &PostingKind) -> &'static str {
+    match kind {
+        PostingKind::Deposit => "Deposit",
+        PostingKind::Refund(_) => "Refund",
+        PostingKind::Adjustment(_) => "Adjustment",
+    }
+}

@@ -1,0 +1,75 @@
+//! The form that makes a wallet, and the fields that it shares with the one that edits it.
+
+use async_trait::async_trait;
+use holdfast_accounts::{ExternalId, NewWallet, Request};
+use holdfast_domain::account::UseCase;
+
+use crate::ask::Fields;
+use crate::failure::Failure;
+use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::page::Page;
+use crate::value::{spend, threshold, windows};
+
+/// Names of the two fields of a bound on what keys spend.
+pub(crate) const KEY_SPEND: [&str; 2] = ["key_spend", "key_spend_window"];
+
+/// The form.
+#[derive(Debug)]
+pub(crate) struct Create;
+
+#[async_trait]
+impl FormPage for Create {
+    const USE_CASE: UseCase = UseCase::WalletCreate;
+
+    async fn open(_sheet: &Sheet) -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    fn frame(&self) -> FormFrame {
+        let [name, external_id, low_balance, key_spend, window] = fields();
+        let currency = Field::new("currency", "Currency", FieldKind::Text);
+        let currency = currency.value("USD").hint("Three capital letters. It stays for ever.");
+        FormFrame {
+            page: Page::new("Make a wallet").below("Wallets", "/wallets"),
+            fields: vec![name, currency, external_id, low_balance, key_spend, window],
+            submit: "Make the wallet".to_owned(),
+            is_grave: false,
+        }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let external_id: Option<ExternalId> = fields.read("external_id")?;
+        let new = NewWallet {
+            name: fields.want("name")?,
+            currency: fields.want("currency")?,
+            external_id,
+            low_balance: threshold(fields, "low_balance")?,
+            key_spend: spend(fields, KEY_SPEND)?,
+        };
+        let made =
+            sheet.desk.accounts.create_wallet(&sheet.visitor.principal, request, &new).await?;
+        Ok(Applied::done().next(format!("/wallets/{}", made.thing.wallet.id)))
+    }
+}
+
+/// Name, external id, threshold, and bound on what keys spend.
+pub(crate) fn fields() -> [Field; 5] {
+    let [key_spend, window] = KEY_SPEND;
+    [
+        Field::new("name", "Name", FieldKind::Text).hint("Your customer's, unique."),
+        Field::optional("external_id", "External id", FieldKind::Text)
+            .hint("Id that your own system has for the customer, unique."),
+        Field::optional("low_balance", "Told as low below", FieldKind::Amount)
+            .hint("An event tells it once the wallet has less. 0 tells that it is empty."),
+        Field::optional(key_spend, "A key may spend at most", FieldKind::Amount).hint(
+            "Bound of keys that are issued by others than an owner or the holder's administrator. \
+             Without one they issue none.",
+        ),
+        Field::new(window, "Within", windows()).value("month"),
+    ]
+}

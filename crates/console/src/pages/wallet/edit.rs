@@ -1,0 +1,68 @@
+//! The form that edits a wallet. It carries the number of edits that it was opened at: what somebody else changed
+//! since is not overwritten.
+
+use async_trait::async_trait;
+use holdfast_accounts::{Edit, ExternalId, Name, Reference, Request};
+use holdfast_domain::account::{UseCase, WalletPatch, WalletRecord};
+
+use crate::ask::Fields;
+use crate::failure::Failure;
+use crate::form::{Applied, Field, FormFrame, FormPage, Sheet};
+use crate::pages::wallet::create::{KEY_SPEND, fields as wallet_fields};
+use crate::pages::wallet::form_page;
+use crate::value::{spend, threshold};
+
+/// The form of one wallet.
+#[derive(Debug)]
+pub(crate) struct EditWallet {
+    wallet: WalletRecord,
+}
+
+#[async_trait]
+impl FormPage for EditWallet {
+    const USE_CASE: UseCase = UseCase::WalletUpdate;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        let id = Reference::Id(sheet.id()?);
+        let wallet = sheet.desk.accounts.wallet(&sheet.visitor.principal, &id).await?;
+        Ok(Self { wallet })
+    }
+
+    fn frame(&self) -> FormFrame {
+        let record = &self.wallet;
+        let [name, external_id, low_balance, key_spend, window] = wallet_fields();
+        let amount = |amount: Option<_>| amount.map(|amount| format!("{amount}"));
+        let spend = record.key_spend;
+        let fields = vec![
+            name.value(&record.wallet.name),
+            external_id.value(record.external_id.clone().unwrap_or_default()),
+            low_balance.value(amount(record.low_balance).unwrap_or_default()),
+            key_spend.value(amount(spend.map(|spend| spend.micros)).unwrap_or_default()),
+            window.value(spend.map_or("month", |spend| spend.window.label())),
+            Field::hidden_value("edited", &record.edited.to_string()),
+        ];
+        let page = form_page("Edit", record);
+        FormFrame { page, fields, submit: "Save".to_owned(), is_grave: false }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let name: Name = fields.want("name")?;
+        let external_id: Option<ExternalId> = fields.read("external_id")?;
+        let patch = WalletPatch {
+            name: Some(name.as_str().to_owned()),
+            external_id: Some(external_id.map(|id| id.as_str().to_owned())),
+            low_balance: Some(threshold(fields, "low_balance")?),
+            key_spend: Some(spend(fields, KEY_SPEND)?),
+        };
+        let edit = Edit { patch, expected: Some(fields.want("edited")?) };
+        let id = Reference::Id(sheet.id()?);
+        let accounts = &sheet.desk.accounts;
+        accounts.edit_wallet(&sheet.visitor.principal, request, &id, edit).await?;
+        Ok(Applied::done().next(format!("/wallets/{}", self.wallet.wallet.id)))
+    }
+}

@@ -1,0 +1,133 @@
+//! The forms that suspend, resume and close a wallet. Closing is for good: it is shown before it is done.
+
+use async_trait::async_trait;
+use holdfast_accounts::{Reference, Request};
+use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
+
+use crate::ask::Fields;
+use crate::cell::{Cell, Tone};
+use crate::failure::Failure;
+use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::pages::wallet::form_page;
+use crate::section::{Facts, Notice};
+
+/// The form that stops new runs.
+#[derive(Debug)]
+pub(crate) struct SuspendWallet(WalletRecord);
+
+/// The form that lets new runs in.
+#[derive(Debug)]
+pub(crate) struct ResumeWallet(WalletRecord);
+
+/// The form that closes an empty wallet for good.
+#[derive(Debug)]
+pub(crate) struct CloseWallet {
+    wallet: WalletRecord,
+    /// API keys in force; as many as a page has, where there are more.
+    keys: usize,
+}
+
+async fn read(sheet: &Sheet) -> Result<WalletRecord, Failure> {
+    let id = Reference::Id(sheet.id()?);
+    Ok(sheet.desk.accounts.wallet(&sheet.visitor.principal, &id).await?)
+}
+
+#[async_trait]
+impl FormPage for SuspendWallet {
+    const USE_CASE: UseCase = UseCase::WalletSuspend;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        read(sheet).await.map(Self)
+    }
+
+    fn frame(&self) -> FormFrame {
+        let page = form_page("Suspend", &self.0)
+            .intro("Nothing new runs on the wallet until it is resumed. What runs finishes.");
+        let fields = vec![Field::new("reason", "Reason", FieldKind::Text)];
+        FormFrame { page, fields, submit: "Suspend the wallet".to_owned(), is_grave: true }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        _fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let id = Reference::Id(sheet.id()?);
+        let accounts = &sheet.desk.accounts;
+        accounts.suspend_wallet(&sheet.visitor.principal, request, &id).await?;
+        Ok(Applied::done().next(format!("/wallets/{}", self.0.wallet.id)))
+    }
+}
+
+#[async_trait]
+impl FormPage for ResumeWallet {
+    const USE_CASE: UseCase = UseCase::WalletResume;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        read(sheet).await.map(Self)
+    }
+
+    fn frame(&self) -> FormFrame {
+        let page = form_page("Resume", &self.0).intro("New runs are let in again.");
+        let fields = vec![Field::optional("reason", "Reason", FieldKind::Text)];
+        FormFrame { page, fields, submit: "Resume the wallet".to_owned(), is_grave: false }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        _fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let id = Reference::Id(sheet.id()?);
+        let accounts = &sheet.desk.accounts;
+        accounts.resume_wallet(&sheet.visitor.principal, request, &id).await?;
+        Ok(Applied::done().next(format!("/wallets/{}", self.0.wallet.id)))
+    }
+}
+
+#[async_trait]
+impl FormPage for CloseWallet {
+    const USE_CASE: UseCase = UseCase::WalletClose;
+    const IS_REVIEWED: bool = true;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        let wallet = read(sheet).await?;
+        let state = Some(ApiKeyState::InForce);
+        let filter = ApiKeyFilter { wallet: Some(wallet.wallet.id), state, name: None };
+        let page = PageRequest::first(Order::Newest, PAGE_MAX);
+        let keys = sheet.desk.accounts.api_keys(&sheet.visitor.principal, filter, page).await?;
+        Ok(Self { wallet, keys: keys.rows.len() })
+    }
+
+    fn frame(&self) -> FormFrame {
+        let page = form_page("Close", &self.wallet).intro(
+            "For good: a closed wallet takes no money and no key, and its API keys are revoked. \
+             Only an empty wallet is closed.",
+        );
+        let fields = vec![Field::optional("reason", "Reason", FieldKind::Text)];
+        FormFrame { page, fields, submit: "Close the wallet".to_owned(), is_grave: true }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        _fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        let id = Reference::Id(sheet.id()?);
+        let accounts = &sheet.desk.accounts;
+        accounts.close_wallet(&sheet.visitor.principal, request, &id).await?;
+        let wallet = &self.wallet.wallet;
+        let rows = vec![
+            ("Wallet", Cell::text(&wallet.name)),
+            ("Available", Cell::money(wallet.available, wallet.currency)),
+            ("Held", Cell::money(wallet.held, wallet.currency)),
+            ("API keys that are revoked", Cell::count(self.keys)),
+        ];
+        let warning = Notice::new(Tone::Warning, "Nobody can open it again.");
+        Ok(Applied::done().section(Facts::new("Closing", rows)).section(warning))
+    }
+}

@@ -1,0 +1,192 @@
+//! A wallet's statement by the month: what it had, what moved, what it has then; and the same as a file.
+//!
+//! The newest entries come first, a page at a time, and those of a page stand oldest first, between the balances before
+//! and after them. The file has all of the month, up to a bound that it names.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use holdfast_accounts::{Reference, StatementPage};
+use holdfast_domain::account::WalletRecord;
+use holdfast_domain::ledger::{Account, PostingKind};
+use holdfast_domain::limits::Counter;
+use holdfast_domain::listing::{Order, PageRequest, Period};
+use holdfast_domain::ports::LedgerSource;
+use holdfast_domain::report::{StatementBalance, StatementEntry};
+use holdfast_domain::{Currency, Micros, Timestamp};
+use holdfast_wire::{api, csv};
+use http::HeaderValue;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use uuid::Uuid;
+
+use crate::ask::{Fields, Id, Query};
+use crate::cell::{Cell, Link};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::paging;
+use crate::section::Table;
+use crate::visitor::Visitor;
+
+const MONTH: &str = "month";
+/// Most entries of a file.
+const FILE_ENTRIES: u32 = 20_000;
+
+/// A month in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Month {
+    start: Timestamp,
+    end: Timestamp,
+}
+
+impl Month {
+    /// The month that a moment falls into.
+    fn of(at: Timestamp) -> Self {
+        let counter = Counter::SpendMonth;
+        Self { start: counter.window(at), end: counter.window_end(at).unwrap_or(at) }
+    }
+
+    /// The month that a query asks for, or the one of now.
+    fn asked(query: &Fields, now: Timestamp) -> Result<Self, Failure> {
+        let Some(text) = query.get(MONTH) else { return Ok(Self::of(now)) };
+        let first = api::moment(&format!("{text}-01")).filter(|_| text.len() == "2026-11".len());
+        let bad = || Failure::field(MONTH, "Write a month like 2026-11.");
+        first.map(Self::of).ok_or_else(bad)
+    }
+
+    fn before(self) -> Self {
+        Self::of(Timestamp::from_micros(self.start.as_micros().saturating_sub(1)))
+    }
+
+    fn text(self) -> String {
+        api::rfc3339(self.start).get(..7).unwrap_or_default().to_owned()
+    }
+
+    const fn period(self) -> Period {
+        Period { from: Some(self.start), to: Some(self.end) }
+    }
+}
+
+/// A page of the statement of the month that the query asks for.
+pub(crate) async fn section(
+    desk: &Desk,
+    visitor: &Visitor,
+    record: &WalletRecord,
+    query: &Fields,
+) -> Result<Table, Failure> {
+    let id = Uuid::from_bytes(record.wallet.id.to_bytes());
+    let now = desk.accounts.clock().await?;
+    let month = Month::asked(query, now)?;
+    let (reference, page) = (Reference::Id(id), paging::request(query)?);
+    let read = desk.accounts.statement(&visitor.principal, &reference, month.period(), page);
+    let StatementPage { statement, next, .. } = read.await?;
+    let currency = record.wallet.currency;
+    let mut rows = vec![balance("Balance before", statement.opening, currency)];
+    rows.extend(statement.entries.iter().map(|entry| row(entry, currency)));
+    rows.push(balance("Balance after", statement.closing, currency));
+    let head = ["Moment", "What", "To available", "To held", "Available", "Held", "Reason"];
+    let base = format!("/wallets/{id}");
+    let title = format!("Statement of {}", month.text());
+    let mut table = Table::new(&title, &head, rows, "");
+    // With the month, so that it stays the same one at midnight.
+    let of_month = Fields::parse(format!("{MONTH}={}", month.text()).as_bytes());
+    if let Some(earlier) = paging::next(&base, &of_month, next) {
+        table = table.link(Link::new("Earlier entries", earlier));
+    }
+    let of = |month: Month| format!("{base}?month={}", month.text());
+    table = table.link(Link::new("Month before", of(month.before())));
+    if month.end <= now {
+        table = table.link(Link::new("Month after", of(Month::of(month.end))));
+    }
+    let file = format!("{base}/statement.csv?month={}", month.text());
+    Ok(table.link(Link::new("The month as a CSV file", file)))
+}
+
+/// The statement of a month as a file.
+pub(crate) async fn file(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+    Query(query): Query,
+) -> Result<Response, Failure> {
+    let month = Month::asked(&query, desk.accounts.clock().await?)?;
+    let page = PageRequest::first(Order::Newest, FILE_ENTRIES);
+    let (reference, period) = (Reference::Id(id), month.period());
+    let read = desk.accounts.statement(&visitor.principal, &reference, period, page).await?;
+    let text = csv::statement(&read.statement, period, read.wallet.wallet.currency);
+    let name = format!("attachment; filename=\"statement-{}.csv\"", month.text());
+    let mut answer = text.into_response();
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let name = HeaderValue::try_from(name).ok();
+    headers.insert(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
+    Ok(answer)
+}
+
+fn balance(name: &str, balance: StatementBalance, currency: Currency) -> Vec<Cell> {
+    let nothing = || Cell::text("");
+    vec![
+        nothing(),
+        Cell::text(name),
+        nothing(),
+        nothing(),
+        Cell::money(balance.available, currency),
+        Cell::money(balance.held, currency),
+        nothing(),
+    ]
+}
+
+fn row(entry: &StatementEntry, currency: Currency) -> Vec<Cell> {
+    let StatementEntry { transfer, posted, after } = entry;
+    let change = |account: Account| {
+        if transfer.credit == account {
+            transfer.amount
+        } else if transfer.debit == account {
+            transfer.amount.negated()
+        } else {
+            Micros::ZERO
+        }
+    };
+    let moved = |account| match change(account) {
+        Micros::ZERO => Cell::Nothing,
+        amount => Cell::money(amount, currency),
+    };
+    let page = match transfer.source {
+        LedgerSource::Operation(id, _generation) => format!("/operations/{id}"),
+        LedgerSource::Posting(id) => format!("/postings/{id}"),
+    };
+    let reason = match posted {
+        Some(PostingKind::Adjustment(reason)) => Cell::text(reason),
+        Some(PostingKind::Refund(operation)) => {
+            Cell::link("of an operation", format!("/operations/{operation}"))
+        }
+        Some(PostingKind::Deposit) | None => Cell::text(""),
+    };
+    vec![
+        Cell::moment(transfer.at),
+        Cell::link(transfer.kind, page),
+        moved(Account::Available),
+        moved(Account::Held),
+        Cell::money(after.available, currency),
+        Cell::money(after.held, currency),
+        reason,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_follow_one_another_over_the_year() {
+        let asked = |text: &str| {
+            let query = Fields::parse(format!("month={text}").as_bytes());
+            Month::asked(&query, Timestamp::from_micros(0))
+        };
+        let january = asked("2027-01").unwrap();
+        assert_eq!(january.before().text(), "2026-12");
+        assert_eq!(Month::of(january.end).text(), "2027-02");
+        assert_eq!(asked("").unwrap().text(), "1970-01");
+        for bad in ["2027", "2027-13", "01-2027", "2027-1", "next"] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
+    }
+}
