@@ -18,6 +18,7 @@
 //! | `shell` | the frame around every page: head, navigation, foot |
 //! | `form` | forms: their request key, their review, what they did |
 //! | `ask`, `address` | what a request asks for, and addresses that lead to more |
+//! | `moment` | moments as forms write them |
 //! | `failure` | what could not be done, as a page |
 //! | `asset` | the stylesheet and the script |
 //! | `pages` | one file a page |
@@ -31,6 +32,7 @@ mod cell;
 mod console;
 mod failure;
 mod form;
+mod moment;
 mod page;
 mod pages;
 mod paging;
