@@ -122,7 +122,7 @@ pub(crate) fn money(amount: Micros, currency: Currency) -> String {
 }
 
 /// A decimal number with its thousands grouped.
-fn grouped(number: &str) -> String {
+pub(crate) fn grouped(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut grouped = String::with_capacity(number.len() + whole.len() / 3 + 1);

@@ -20,6 +20,7 @@
 //! | `form` | forms: their request key, their review, what they did |
 //! | `ask`, `address` | what a request asks for, and addresses that lead to more |
 //! | `value` | values of forms that have a bound: amounts, limits, moments |
+//! | `moment` | moments as forms write them |
 //! | `failure` | what could not be done, as a page |
 //! | `asset` | the stylesheet and the script |
 //! | `pages` | one file a page |
@@ -38,6 +39,7 @@ mod door;
 mod failure;
 mod form;
 mod guard;
+mod moment;
 mod page;
 mod pages;
 mod paging;

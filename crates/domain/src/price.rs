@@ -46,17 +46,19 @@ impl UnitPrices {
         MeterKind::ALL.iter().zip(self.0).find_map(|(k, r)| (*k == kind).then_some(r)).unwrap_or(0)
     }
 
+    /// Exact cost of so many units of a kind, in millionths of a micro: what is rounded is their sum.
+    #[must_use]
+    pub fn millionths(&self, kind: MeterKind, count: u64) -> u128 {
+        let units = if kind.per_million() { 1 } else { MILLION };
+        u128::from(count).saturating_mul(u128::from(self.rate(kind))).saturating_mul(units)
+    }
+
     /// Σ meters × price, rounded up once to a whole micro; [`Micros::MAX`] where it does not fit.
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
         // At most nine products of 2^60 × 2^40 × 2^20: all of them fit into 128 bits.
-        let millionths = meters.iter().fold(0_u128, |sum, (kind, count)| {
-            // Everything in millionths of a micro, so that the one division below rounds the whole
-            // sum.
-            let units = if kind.per_million() { 1 } else { MILLION };
-            let cost = u128::from(count).saturating_mul(u128::from(self.rate(kind)));
-            sum.saturating_add(cost.saturating_mul(units))
-        });
+        let lines = meters.iter().map(|(kind, count)| self.millionths(kind, count));
+        let millionths = lines.fold(0_u128, u128::saturating_add);
         Micros::saturating_from(millionths.div_ceil(MILLION))
     }
 
@@ -142,14 +144,19 @@ impl Tariff {
             .map(move |((_, rates), end)| (rates, end.min(tokens)))
     }
 
+    /// Rates that these meters are paid by: those of the last tier that their prompt is above.
+    #[must_use]
+    pub fn applied(&self, meters: &Meters) -> &UnitPrices {
+        let prompt = meters.prompt_tokens();
+        let tier = self.tiers.iter().rfind(|tier| tier.above_prompt_tokens < prompt);
+        tier.map_or(&self.rates, |tier| &tier.rates)
+    }
+
     /// Σ meters × the rates of the tier that their prompt has, rounded up once to a whole micro;
     /// [`Micros::MAX`] where it does not fit.
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
-        let prompt = meters.prompt_tokens();
-        // From the highest threshold down: the first that the prompt passes is its tier.
-        let tier = self.tiers.iter().rfind(|tier| tier.above_prompt_tokens < prompt);
-        tier.map_or(&self.rates, |tier| &tier.rates).cost(meters)
+        self.applied(meters).cost(meters)
     }
 }
 

@@ -35,8 +35,6 @@ pub(crate) enum FieldKind {
     Area,
     /// A moment in UTC, as `YYYY-MM-DDTHH:MM`.
     Moment,
-    /// A day.
-    Day,
     /// One of these.
     Select(Vec<Choice>),
     /// Any of these; its value has those that are chosen, each on a line.
@@ -61,7 +59,6 @@ impl FieldKind {
                 r#"type="password" autocomplete="new-password" minlength="12" maxlength="256""#
             }
             Self::Moment => r#"type="datetime-local""#,
-            Self::Day => r#"type="date""#,
             Self::Text | Self::Area | Self::Select(_) | Self::Checks(_) | Self::Hidden => {
                 r#"type="text" autocomplete="off""#
             }

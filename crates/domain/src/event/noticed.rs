@@ -48,7 +48,8 @@ impl LowBalance {
 
     /// True where these amounts are below the threshold. No balance is below zero: there the threshold
     /// of zero says *empty*.
-    fn is_low(&self, [available, held]: [Micros; 2]) -> bool {
+    #[must_use]
+    pub fn is_low(&self, [available, held]: [Micros; 2]) -> bool {
         let sum = available.plus(held).unwrap_or(Micros::MAX);
         sum < self.threshold.max(Micros::new(1))
     }

@@ -1,0 +1,107 @@
+//! Admin keys: who may administer by a key. A key that has ended stays listed, since the trail names it.
+
+pub(crate) mod change;
+pub(crate) mod issue;
+
+use axum::extract::State;
+use holdfast_domain::account::{AdminKey, Reach, UseCase};
+use holdfast_domain::listing::AdminKeyState;
+use holdfast_domain::{AdminKeyId, Timestamp};
+
+use crate::address::with_query;
+use crate::ask::{Id, Query};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind};
+use crate::page::Page;
+use crate::pages::reference::short;
+use crate::paging;
+use crate::section::{Facts, Filter, Table};
+use crate::visitor::Visitor;
+
+const STATE: &str = "state";
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let state = match query.get(STATE) {
+        Some("in_force") => Some(AdminKeyState::InForce),
+        Some("ended") => Some(AdminKeyState::Ended),
+        Some(_) | None => None,
+    };
+    let request = paging::request(&query)?;
+    let listed = desk.accounts.admin_keys(&visitor.principal, state, request).await?;
+    let now = desk.accounts.clock().await?;
+    let next = paging::next("/admin-keys", &query, listed.next);
+    let rows = listed.rows.iter().map(|key| row(key, now)).collect();
+    let head = ["Name", "Role", "Wallet", "State", "Ends", "Made"];
+    let empty = "There is no admin key. Issue one for a program that administers Holdfast.";
+    let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
+    let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
+    let field = Field::optional(STATE, "State", FieldKind::Select(states)).value(query.raw(STATE));
+    let (action, submit) = ("/admin-keys".to_owned(), "Narrow".to_owned());
+    Ok(Page::new("Admin keys")
+        .action(visitor.may(UseCase::AdminKeyIssue), "Issue an admin key", "/admin-keys/new")
+        .section(Filter { action, fields: vec![field], submit })
+        .section(Table::new("Newest first", &head, rows, empty).next(next)))
+}
+
+fn row(key: &AdminKey, now: Timestamp) -> Vec<Cell> {
+    vec![
+        Cell::link(&key.name, format!("/admin-keys/{}", key.id)),
+        Cell::text(key.role.label()),
+        reach(key),
+        state(key, now),
+        Cell::some_moment(key.ends_at),
+        Cell::moment(key.created_at),
+    ]
+}
+
+fn reach(key: &AdminKey) -> Cell {
+    match key.reach {
+        Reach::All => Cell::text("all"),
+        Reach::Wallet(id) => Cell::link(short(id), format!("/wallets/{id}")),
+    }
+}
+
+fn state(key: &AdminKey, now: Timestamp) -> Cell {
+    match (key.revoked_at, key.has_ended(now)) {
+        (Some(_), _) => Cell::badge("revoked", Tone::Plain),
+        (None, true) => Cell::badge("ended", Tone::Plain),
+        (None, false) => Cell::badge("in force", Tone::Good),
+    }
+}
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let key = desk.accounts.admin_key(&visitor.principal, AdminKeyId::from(id)).await?;
+    let now = desk.accounts.clock().await?;
+    let is_in_force = !key.has_ended(now);
+    let base = format!("/admin-keys/{id}");
+    let may_rotate = visitor.may(UseCase::AdminKeyRotate) && is_in_force;
+    let may_revoke = visitor.may(UseCase::AdminKeyRevoke) && is_in_force;
+    let actor = format!("admin_key:{id}");
+    let did = with_query("/trail", &[("actor", Some(&actor))]);
+    let rows = vec![
+        ("State", state(&key, now)),
+        ("Role", Cell::text(key.role.label())),
+        ("Wallet", reach(&key)),
+        ("Ends", Cell::some_moment(key.ends_at)),
+        ("Made", Cell::moment(key.created_at)),
+        ("Made by", Cell::code(key.created_by)),
+        ("Revoked", Cell::some_moment(key.revoked_at)),
+        ("Id", Cell::code(key.id)),
+    ];
+    Ok(Page::new(&key.name)
+        .below("Admin keys", "/admin-keys")
+        .action(may_rotate, "Rotate", format!("{base}/rotate"))
+        .action(may_revoke, "Revoke", format!("{base}/revoke"))
+        .action(visitor.may(UseCase::AuditRead), "What it did", did)
+        .section(Facts::new("", rows)))
+}

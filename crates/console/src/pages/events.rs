@@ -1,0 +1,79 @@
+//! Events: what happened, newest first, and one of them as its webhooks are sent it.
+
+use axum::extract::State;
+use holdfast_domain::EventId;
+use holdfast_domain::event::{EventFilter, EventKind, EventRecord};
+use serde_json::Value;
+
+use crate::ask::{Fields, Id, Query};
+use crate::cell::Cell;
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind};
+use crate::page::Page;
+use crate::pages::reference::{self, short, wallet_field};
+use crate::paging;
+use crate::section::{Facts, Filter, Snippet, Table};
+use crate::visitor::Visitor;
+
+const KIND: &str = "kind";
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let wallet = reference::wallet(&desk, &visitor, &query).await?;
+    let bad = || Failure::field(KIND, "There is no such kind of events.");
+    let kind = query.get(KIND).map(|label| EventKind::from_label(label).ok_or_else(bad));
+    let filter = EventFilter { wallet, kind: kind.transpose()? };
+    let request = paging::request(&query)?;
+    let listed = desk.accounts.events(&visitor.principal, filter, request).await?;
+    let next = paging::next("/events", &query, listed.next);
+    let rows = listed.rows.iter().map(row).collect();
+    let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the console wants them.";
+    let table = Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty);
+    Ok(Page::new("Events").section(narrow(&visitor, &query)).section(table.next(next)))
+}
+
+fn narrow(visitor: &Visitor, query: &Fields) -> Filter {
+    let mut kinds = vec![Choice::new("", "All")];
+    kinds.extend(EventKind::ALL.iter().map(|kind| Choice::new(kind.label(), kind.label())));
+    let kinds = Field::optional(KIND, "Kind", FieldKind::Select(kinds)).value(query.raw(KIND));
+    let fields = std::iter::once(kinds).chain(wallet_field(visitor, query)).collect();
+    Filter { action: "/events".to_owned(), fields, submit: "Narrow".to_owned() }
+}
+
+fn row(event: &EventRecord) -> Vec<Cell> {
+    let kind = Cell::link(event.kind.label(), format!("/events/{}", event.id));
+    vec![kind, Cell::moment(event.created_at), wallet(event)]
+}
+
+fn wallet(event: &EventRecord) -> Cell {
+    let link = |id| Cell::link(short(id), format!("/wallets/{id}"));
+    event.wallet.map_or(Cell::Nothing, link)
+}
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let event = desk.accounts.event(&visitor.principal, EventId::from(id)).await?;
+    let rows = vec![
+        ("Kind", Cell::text(event.kind.label())),
+        ("When", Cell::moment(event.created_at)),
+        ("Wallet", wallet(&event)),
+        ("Id", Cell::code(event.id)),
+    ];
+    let data = serde_json::from_str::<Value>(&event.data);
+    let data = data.and_then(|data| serde_json::to_string_pretty(&data));
+    let data = data.unwrap_or_else(|error| {
+        tracing::error!(%error, event.id = %event.id, "the data of an event cannot be read");
+        String::new()
+    });
+    Ok(Page::new(event.kind.label())
+        .below("Events", "/events")
+        .section(Facts::new("", rows))
+        .section(Snippet::new("What it says", data)))
+}

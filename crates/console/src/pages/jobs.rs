@@ -1,0 +1,121 @@
+//! Jobs: work that takes longer than a request. A verification says whether the book is well once it is whole.
+
+pub(crate) mod start;
+
+use axum::extract::State;
+use holdfast_domain::JobId;
+use holdfast_domain::account::UseCase;
+use holdfast_domain::job::{Job, JobState};
+use serde_json::Value;
+
+use crate::ask::{Id, Query};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::page::Page;
+use crate::paging;
+use crate::section::{Facts, Table};
+use crate::visitor::Visitor;
+
+/// Head of a table of jobs.
+pub(crate) const HEAD: [&str; 5] = ["Job", "State", "Done", "Result", "Ended"];
+/// Mismatches of a page; the command line prints all.
+const MISMATCHES: usize = 50;
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let listed = desk.accounts.jobs(&visitor.principal, paging::request(&query)?).await?;
+    let rows = listed.rows.iter().map(row).collect();
+    let empty = "No job was started yet. A verification adds all rows of the book up, and says whether they agree.";
+    let next = paging::next("/jobs", &query, listed.next);
+    Ok(Page::new("Jobs")
+        .action(visitor.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
+        .section(Table::new("Jobs", &HEAD, rows, empty).next(next)))
+}
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let job = desk.accounts.job(&visitor.principal, JobId::from(id)).await?;
+    let report = report(&job);
+    let count = |name: &str| {
+        let count = report.get(name).and_then(Value::as_u64);
+        count.map_or(Cell::Nothing, Cell::count)
+    };
+    let node = job.lease.as_ref().map(|lease| lease.owner.name.as_str());
+    let since = job.since.map(|head| head.to_string());
+    let rows = vec![
+        ("State", state(&job)),
+        ("Result", result(&job)),
+        ("Done", done(&job)),
+        ("Wallets", count("wallets")),
+        ("Operations", count("operations")),
+        ("Transfers", count("transfers")),
+        ("Started by", Cell::some_text(node)),
+        ("Asked", Cell::moment(job.created_at)),
+        ("Began", Cell::some_moment(job.started_at)),
+        ("Ended", Cell::some_moment(job.finished_at)),
+        ("Trail since", since.map_or(Cell::Nothing, Cell::code)),
+        ("Id", Cell::code(job.id)),
+    ];
+    let page = Page::new("Verification").below("Jobs", "/jobs").section(Facts::new("", rows));
+    let mismatches = report.get("mismatches").and_then(Value::as_array);
+    let Some(mismatches) = mismatches.filter(|all| !all.is_empty()) else { return Ok(page) };
+    let text = |row: &Value, name: &str| Cell::some_text(row.get(name).and_then(Value::as_str));
+    let rows = mismatches.iter().take(MISMATCHES);
+    let rows = rows.map(|row| vec![text(row, "subject"), text(row, "id"), text(row, "sentence")]);
+    Ok(page.section(Table::new("Mismatches", &["Of", "Id", "What"], rows.collect(), "")))
+}
+
+/// Row of a list.
+pub(crate) fn row(job: &Job) -> Vec<Cell> {
+    let name = Cell::link("verification", format!("/jobs/{}", job.id));
+    vec![name, state(job), done(job), result(job), Cell::some_moment(job.finished_at)]
+}
+
+fn state(job: &Job) -> Cell {
+    let tone = match job.state {
+        JobState::Queued | JobState::Running => Tone::Plain,
+        JobState::Done => Tone::Good,
+        JobState::Failed => Tone::Bad,
+    };
+    Cell::badge(job.state.label(), tone)
+}
+
+fn done(job: &Job) -> Cell {
+    let (done, of) = (job.step.done, job.step.of);
+    let share = done.saturating_mul(100).checked_div(of).map(|share| share.min(100));
+    let share = share.and_then(|share| u8::try_from(share).ok());
+    share.map_or(Cell::Nothing, |share| Cell::Meter(share, format!("{done} of {of}")))
+}
+
+/// Whether the book is well: said once all of it was read.
+fn result(job: &Job) -> Cell {
+    let report = report(job);
+    let mismatches = report.get("mismatches").and_then(Value::as_array).map(Vec::len);
+    let unlisted = report.get("unlisted").and_then(Value::as_u64).unwrap_or(0);
+    match (job.state, mismatches) {
+        (JobState::Done, Some(0)) if unlisted == 0 => Cell::badge("the book is well", Tone::Good),
+        (JobState::Done, Some(_)) => Cell::badge("it has mismatches", Tone::Bad),
+        (JobState::Done | JobState::Queued | JobState::Running | JobState::Failed, _) => {
+            Cell::Nothing
+        }
+    }
+}
+
+/// The report of a job, as its node wrote it.
+fn report(job: &Job) -> Value {
+    let report = job.step.report.as_deref().map(serde_json::from_str::<Value>);
+    report
+        .transpose()
+        .unwrap_or_else(|error| {
+            tracing::error!(%error, job.id = %job.id, "the report of a job cannot be read");
+            None
+        })
+        .unwrap_or_default()
+}

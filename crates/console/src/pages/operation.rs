@@ -1,0 +1,167 @@
+//! One operation: what it is, what happened when, why it cost what it cost, and what a retry would get.
+//!
+//! Holders see neither routes nor nodes, and only those who see costs see what it cost the operator.
+
+pub(crate) mod ending;
+mod price_lines;
+mod retry;
+
+use axum::extract::State;
+use holdfast_accounts::OperationRecord;
+use holdfast_domain::OperationId;
+use holdfast_domain::account::UseCase;
+use holdfast_domain::operation::{Attempt, Phase, Situation};
+
+use crate::ask::Id;
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::page::Page;
+use crate::pages::operations::state;
+use crate::pages::reference::short;
+use crate::section::{Facts, Notice, Section, Table};
+use crate::visitor::Visitor;
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+) -> Result<Page, Failure> {
+    let record = desk.accounts.operation(&visitor.principal, OperationId::from(id)).await?;
+    let operation = &record.operation;
+    let base = format!("/operations/{id}");
+    let is_running = matches!(operation.phase, Phase::Leased);
+    let is_stuck = record.situation == Situation::Stale;
+    let is_charged = matches!(&operation.phase, Phase::Completed { usage, .. }
+        if usage.charge > record.refunded);
+    let may_cancel = visitor.may(UseCase::OperationCancel) && is_running;
+    let may_reconcile = visitor.may(UseCase::OperationReconcile) && is_stuck;
+    let may_refund = visitor.may(UseCase::PostingRefund) && is_charged;
+    let page = Page::new(format!("Operation {}", short(operation.id)))
+        .below("Operations", "/operations")
+        .action(may_refund, "Refund", format!("{base}/refund"))
+        .action(may_cancel, "Cancel", format!("{base}/cancel"))
+        .action(may_reconcile, "Reconcile", format!("{base}/reconcile"))
+        .section(facts(&record, &visitor))
+        .section(timeline(&record, &visitor));
+    let page = price(&record).into_iter().fold(page, Page::section);
+    Ok(page.section(retry::notice(operation, record.situation)))
+}
+
+fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
+    let operation = &record.operation;
+    let currency = operation.price.currency;
+    let money = |amount| Cell::money(amount, currency);
+    let charge = operation.phase.charge();
+    let usage = operation.phase.usage();
+    let mut rows = vec![
+        ("State", state(operation, record.situation)),
+        ("Charge", charge.map_or(Cell::Nothing, money)),
+        ("Refunded", money(record.refunded)),
+        ("Hold", money(operation.hold)),
+        ("Model", Cell::text(operation.model.as_str())),
+        ("Wallet", Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet))),
+        ("API key", Cell::link(short(operation.api_key), format!("/keys/{}", operation.api_key))),
+        ("Began", Cell::moment(operation.created_at)),
+        ("Ended", Cell::some_moment(operation.phase.finished_at())),
+    ];
+    if let Some(usage) = usage {
+        rows.push(("Meters", Cell::text(usage.metered.source.label())));
+    }
+    if visitor.principal.sees_costs() {
+        let cost = usage.and_then(|usage| usage.metered.provider_cost);
+        rows.push(("Cost to you", cost.map_or_else(|| Cell::text("not known"), money)));
+    }
+    if visitor.principal.sees_routes() {
+        rows.push(("Node", Cell::text(operation.owner.node.name.as_str())));
+    }
+    rows.extend([
+        ("Price version", Cell::code(&operation.price.id)),
+        ("Request key", Cell::code(operation.request_key)),
+        ("Id", Cell::code(operation.id)),
+    ]);
+    Facts::new("", rows)
+}
+
+/// What happened, in the order in which it did. Attempts have no moments of their own.
+fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
+    let operation = &record.operation;
+    let currency = operation.price.currency;
+    let shows_routes = visitor.principal.sees_routes();
+    let event = |at: Option<_>, what: String| {
+        let mut row = vec![Cell::some_moment(at), Cell::text(what)];
+        if shows_routes {
+            row.extend([Cell::Nothing, Cell::Nothing, Cell::Nothing, Cell::Nothing]);
+        }
+        row
+    };
+    let held = crate::cell::money(operation.hold, currency);
+    let mut rows = Vec::new();
+    if operation.generation > 1 {
+        rows.push(event(Some(operation.created_at), "began for the first time".to_owned()));
+    }
+    let admitted = format!("admitted as run {}, with {held} held", operation.generation);
+    rows.push(event(Some(operation.admitted_at), admitted));
+    if shows_routes {
+        rows.extend(operation.attempts.iter().map(attempt));
+    }
+    if operation.cancel_asked {
+        rows.push(event(None, "asked to end".to_owned()));
+    }
+    let ended = match &operation.phase {
+        Phase::Leased => None,
+        Phase::Recorded(_) => Some("answered, and not settled yet".to_owned()),
+        Phase::Open => Some("proven not to have run; the hold was released".to_owned()),
+        Phase::Completed { usage, .. } => {
+            Some(format!("settled for {}", crate::cell::money(usage.charge, currency)))
+        }
+        Phase::Refused { .. } => Some("refused by the provider; nothing was charged".to_owned()),
+        Phase::Abandoned { .. } => {
+            Some("ended without a known outcome; nothing was charged".to_owned())
+        }
+    };
+    rows.extend(ended.map(|what| event(operation.phase.finished_at(), what)));
+    let head: &[&str] = if shows_routes {
+        &["When", "What", "Route", "Proof", "Took", "May be billed"]
+    } else {
+        &["When", "What"]
+    };
+    Table::new("What happened", head, rows, "Nothing has happened yet.")
+}
+
+fn attempt(attempt: &Attempt) -> Vec<Cell> {
+    let proof = match &attempt.reason {
+        Some(reason) => format!("{}: {reason}", attempt.class),
+        None => attempt.class.to_string(),
+    };
+    let billed = if attempt.may_be_billed {
+        Cell::badge("yes", Tone::Warning)
+    } else {
+        Cell::badge("no", Tone::Plain)
+    };
+    vec![
+        Cell::Nothing,
+        Cell::text("attempt"),
+        Cell::text(attempt.route.as_ref()),
+        Cell::text(proof),
+        Cell::Number(format!("{} ms", attempt.latency.as_millis())),
+        billed,
+    ]
+}
+
+/// Why it cost what it cost.
+fn price(record: &OperationRecord) -> Vec<Section> {
+    let operation = &record.operation;
+    let why = match &operation.phase {
+        Phase::Recorded(usage) | Phase::Completed { usage, .. } => {
+            return vec![price_lines::table(&operation.price, usage).into()];
+        }
+        Phase::Leased => "It runs: what it costs is known when its meters are.",
+        Phase::Open => "It costs nothing, because it is proven that it did not run.",
+        Phase::Refused { .. } => "It costs nothing, because the provider refused it.",
+        Phase::Abandoned { .. } => {
+            "It costs its caller nothing, because nobody knows whether it ran."
+        }
+    };
+    vec![Notice::new(Tone::Plain, why).into()]
+}

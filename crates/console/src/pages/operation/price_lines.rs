@@ -1,0 +1,93 @@
+//! Why an operation cost what it cost: its meters by its price, line by line, to the last digit.
+//!
+//! Lines are exact, in millionths of a micro; their sum is rounded up once, to a whole micro. So the lines of a
+//! table add up to its charge, whatever the prices are. What the hold did not cover is not charged.
+
+use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::price::PriceVersion;
+use holdfast_domain::{Currency, Micros};
+
+use crate::cell::{Cell, grouped, money};
+use crate::section::Table;
+
+/// Millionths of a micro in one unit of a currency.
+const UNIT: u128 = 1_000_000_000_000;
+
+/// The lines, their sum, and how it becomes the charge.
+pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
+    let currency = price.currency;
+    let meters = &usage.metered.meters;
+    let rates = price.tariff.applied(meters);
+    let mut rows = Vec::new();
+    let mut sum = 0_u128;
+    for (kind, count) in meters.iter().filter(|(_, count)| *count > 0) {
+        let line = rates.millionths(kind, count);
+        sum = sum.saturating_add(line);
+        let rate = Micros::saturating_from(u128::from(rates.rate(kind)));
+        let per = if kind.per_million() { "for a million" } else { "each" };
+        rows.push(vec![
+            Cell::text(kind.label().replace('_', " ")),
+            Cell::count(count),
+            Cell::Number(format!("{} {per}", money(rate, currency))),
+            Cell::Number(exact(sum_text(line), currency)),
+        ]);
+    }
+    let total = |what: &str, amount: String| {
+        vec![Cell::text(what), Cell::Nothing, Cell::Nothing, Cell::Number(amount)]
+    };
+    let cost = price.tariff.cost(meters);
+    rows.push(total("Sum of the lines", exact(sum_text(sum), currency)));
+    rows.push(total("Rounded up once, to a millionth", money(cost, currency)));
+    if usage.shortfall > Micros::ZERO {
+        let beyond = money(usage.shortfall.negated(), currency);
+        rows.push(total("Beyond its hold: not charged", beyond));
+    }
+    rows.push(total("Charge", money(usage.charge, currency)));
+    let head = ["Meter", "Units", "Price", "Amount"];
+    let title = match tier(price, usage) {
+        Some(above) => {
+            format!("Why it cost what it cost: prices of prompts above {above} tokens")
+        }
+        None => "Why it cost what it cost".to_owned(),
+    };
+    Table::new(&title, &head, rows, "")
+}
+
+/// Threshold of the tier that applied, where one did.
+fn tier(price: &PriceVersion, usage: &UsageRecord) -> Option<u64> {
+    let meters = &usage.metered.meters;
+    let applied = price.tariff.applied(meters);
+    let tiers = price.tariff.tiers().iter();
+    let prompt = meters.prompt_tokens();
+    let mut above = tiers.filter(|tier| tier.above_prompt_tokens < prompt);
+    above.rfind(|tier| &tier.rates == applied).map(|tier| tier.above_prompt_tokens)
+}
+
+/// Millionths of a micro in decimal units: at least two digits behind the dot, and none that says nothing.
+fn sum_text(millionths: u128) -> String {
+    let (units, fraction) = (millionths / UNIT, millionths % UNIT);
+    let fraction = format!("{fraction:012}");
+    let (cents, rest) = fraction.split_at(2);
+    format!("{units}.{cents}{}", rest.trim_end_matches('0'))
+}
+
+fn exact(amount: String, currency: Currency) -> String {
+    format!("{} {currency}", grouped(&amount))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_written_to_its_last_digit() {
+        for (millionths, text) in [
+            (0, "0.00"),
+            (1, "0.000000000001"),
+            (1_500_000, "0.0000015"),
+            (12 * UNIT + UNIT / 4, "12.25"),
+        ] {
+            assert_eq!(sum_text(millionths), text);
+        }
+    }
+}

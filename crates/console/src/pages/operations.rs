@@ -1,0 +1,183 @@
+//! Operations: found by their id or by the caller's keys, and listed by what an index leads to.
+//!
+//! A filter by time, model or status reads a bounded window of rows: such a page may be empty and lead on.
+//! Never: a request or an answer of a caller.
+
+use axum::extract::State;
+use holdfast_accounts::{AccountsError, OperationRecord, Reference};
+use holdfast_domain::listing::{OperationFilter, OperationListing, Page as Listed, Period, Scope};
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, situation};
+use holdfast_domain::{OperationId, RequestKey};
+use uuid::Uuid;
+
+use crate::ask::{Fields, Query};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind};
+use crate::page::Page;
+use crate::pages::reference::{self, api_key_field, short, wallet_field};
+use crate::section::{Filter, Table};
+use crate::visitor::Visitor;
+use crate::{moment, paging};
+
+const ID: &str = "id";
+const REQUEST_KEY: &str = "request_key";
+const SCOPE: &str = "scope";
+const STATUS: &str = "status";
+const MODEL: &str = "model";
+const FROM: &str = "from";
+const TO: &str = "to";
+
+/// Head of a table of operations.
+pub(crate) const HEAD: [&str; 7] =
+    ["Operation", "Began", "State", "Model", "Charge", "API key", "Wallet"];
+
+const EMPTY: &str = "There is no such operation on this page. An operation begins when a caller sends a request: widen \
+                     the filters, or look at the next page.";
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let page = Page::new("Operations").section(filter(&visitor, &query));
+    let found = match asked_id(&desk, &visitor, &query).await? {
+        Some(id) => match desk.accounts.operation(&visitor.principal, id).await {
+            Ok(record) => Some(vec![found_row(&record)]),
+            Err(AccountsError::NotFound(_)) => Some(Vec::new()),
+            Err(error) => return Err(error.into()),
+        },
+        None => None,
+    };
+    if let Some(rows) = found {
+        return Ok(page.section(Table::new("Found", &HEAD, rows, EMPTY)));
+    }
+    let filter = read_filter(&desk, &visitor, &query).await?;
+    let request = paging::request(&query)?;
+    let Listed { rows, next } =
+        desk.accounts.operations(&visitor.principal, filter, request).await?;
+    let next = paging::next("/operations", &query, next);
+    let rows = rows.iter().map(row).collect();
+    Ok(page.section(Table::new("Newest first", &HEAD, rows, EMPTY).next(next)))
+}
+
+/// The operation that the query names: by its id, or by an API key and its request key.
+async fn asked_id(
+    desk: &Desk,
+    visitor: &Visitor,
+    query: &Fields,
+) -> Result<Option<OperationId>, Failure> {
+    if let Some(id) = query.read::<OperationId>(ID)? {
+        return Ok(Some(id));
+    }
+    let Some(request_key) = query.read::<RequestKey>(REQUEST_KEY)? else { return Ok(None) };
+    let wallet = reference::wallet(desk, visitor, query).await?;
+    let missing = || {
+        let message = "A request key is one of an API key: name that key too.";
+        Failure::field(reference::API_KEY, message)
+    };
+    let api_key = reference::api_key(desk, visitor, query, wallet).await?.ok_or_else(missing)?;
+    let api_key = Reference::Id(Uuid::from_bytes(api_key.to_bytes()));
+    let id = desk.accounts.operation_id(&visitor.principal, &api_key, wallet, request_key).await?;
+    Ok(Some(id))
+}
+
+async fn read_filter(
+    desk: &Desk,
+    visitor: &Visitor,
+    query: &Fields,
+) -> Result<OperationFilter, Failure> {
+    let wallet = reference::wallet(desk, visitor, query).await?;
+    let scope = match query.get(SCOPE) {
+        Some("running") => Scope::Running,
+        Some("stuck") => Scope::Stale,
+        Some(_) | None => Scope::All,
+    };
+    let status = query.get(STATUS);
+    let known = |label: &str| OperationStatus::ALL.into_iter().find(|it| it.label() == label);
+    let status = status
+        .map(|label| known(label).ok_or_else(|| Failure::field(STATUS, "There is no such state.")));
+    Ok(OperationFilter {
+        scope,
+        wallet,
+        api_key: reference::api_key(desk, visitor, query, wallet).await?,
+        created: Period { from: moment::read(query, FROM)?, to: moment::read(query, TO)? },
+        model: read_model(query)?,
+        status: status.transpose()?,
+        ..OperationFilter::default()
+    })
+}
+
+/// The model that a filter names.
+pub(crate) fn read_model(query: &Fields) -> Result<Option<PublicModelId>, Failure> {
+    let bad = |_bad| Failure::field(MODEL, "A model is publisher/name, like acme/large.");
+    query.get(MODEL).map(PublicModelId::try_from).transpose().map_err(bad)
+}
+
+fn filter(visitor: &Visitor, query: &Fields) -> Filter {
+    let scopes = [("", "All"), ("running", "Running"), ("stuck", "Stuck")];
+    let scopes = scopes.map(|(value, label)| Choice::new(value, label)).to_vec();
+    let any = std::iter::once(Choice::new("", "Any"));
+    let states = OperationStatus::ALL.map(|status| Choice::new(status.label(), status.label()));
+    let held = |field: Field| {
+        let value = query.raw(field.name).to_owned();
+        field.value(value)
+    };
+    let mut fields = vec![
+        held(Field::optional(ID, "Operation id", FieldKind::Text)),
+        api_key_field(query),
+        held(Field::optional(REQUEST_KEY, "Request key", FieldKind::Text)),
+    ];
+    fields.extend(wallet_field(visitor, query));
+    fields.extend([
+        held(Field::optional(SCOPE, "Which", FieldKind::Select(scopes))),
+        held(Field::optional(STATUS, "Status", FieldKind::Select(any.chain(states).collect()))),
+        held(Field::optional(MODEL, "Model", FieldKind::Text)),
+        held(Field::optional(FROM, "Began from (UTC)", FieldKind::Moment)),
+        held(Field::optional(TO, "Before (UTC)", FieldKind::Moment)),
+    ]);
+    Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }
+}
+
+/// Row of a list.
+pub(crate) fn row(listing: &OperationListing) -> Vec<Cell> {
+    let situation = situation(&listing.operation, listing.lease.as_ref(), listing.now);
+    cells(&listing.operation, situation, listing.api_key_name.as_deref())
+}
+
+fn found_row(record: &OperationRecord) -> Vec<Cell> {
+    cells(&record.operation, record.situation, None)
+}
+
+fn cells(operation: &Operation, situation: Situation, api_key: Option<&str>) -> Vec<Cell> {
+    let currency = operation.price.currency;
+    let charge = operation.phase.charge();
+    let api_key = api_key.map_or_else(|| short(operation.api_key), str::to_owned);
+    vec![
+        Cell::link(short(operation.id), format!("/operations/{}", operation.id)),
+        Cell::moment(operation.created_at),
+        state(operation, situation),
+        Cell::text(operation.model.as_str()),
+        charge.map_or(Cell::Nothing, |charge| Cell::money(charge, currency)),
+        Cell::link(api_key, format!("/keys/{}", operation.api_key)),
+        Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet)),
+    ]
+}
+
+/// State of an operation, in one word.
+pub(crate) fn state(operation: &Operation, situation: Situation) -> Cell {
+    match (&operation.phase, situation) {
+        (Phase::Completed { .. }, _) => Cell::badge("completed", Tone::Good),
+        (Phase::Refused { .. }, _) => Cell::badge("refused", Tone::Warning),
+        (Phase::Abandoned { .. }, _) => Cell::badge("abandoned", Tone::Bad),
+        (Phase::Open, _) => Cell::badge("not started", Tone::Plain),
+        (Phase::Recorded(_), _) | (Phase::Leased, Situation::Stale) => {
+            Cell::badge("stuck", Tone::Bad)
+        }
+        (Phase::Leased, Situation::InProgress | Situation::NotStarted | Situation::Completed) => {
+            Cell::badge("running", Tone::Plain)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Today: what is held, earned and lost now, and what wants a look. For the holder of a wallet: that wallet.
+//!
+//! Each number is one query, or a walk whose end is told, and leads to the rows behind it. A part that the role has
+//! no use case for is left out.
+
+mod holder;
+mod watch;
+
+use axum::extract::State;
+use holdfast_accounts::UsageReport;
+use holdfast_domain::account::UseCase;
+use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Period, Scope};
+use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_domain::{Currency, Micros, Timestamp};
+
+use crate::address::with_query;
+use crate::cell::{Cell, money};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::moment::{day_of, written};
+use crate::page::Page;
+use crate::section::Facts;
+use crate::visitor::Visitor;
+
+/// Rows of a page of a walk, and pages of one: a number that has more behind it says so.
+const WALK_ROWS: u32 = 200;
+const WALK_PAGES: usize = 25;
+
+pub(crate) async fn show(State(desk): State<Desk>, visitor: Visitor) -> Result<Page, Failure> {
+    if let Some(wallet) = visitor.principal.only_wallet() {
+        return holder::page(&desk, &visitor, wallet).await;
+    }
+    let today = day_of(desk.accounts.clock().await?);
+    let may_verify = visitor.may(UseCase::JobCreate);
+    let page = Page::new("Today")
+        .action(may_verify, "Verify the book", "/jobs/new")
+        .section(money_facts(&desk, &visitor, today).await?);
+    watch::sections(&desk, &visitor)
+        .await
+        .map(|sections| sections.into_iter().fold(page, Page::section))
+}
+
+async fn money_facts(desk: &Desk, visitor: &Visitor, today: Timestamp) -> Result<Facts, Failure> {
+    let mut rows: Vec<(String, Cell)> = Vec::new();
+    if visitor.may(UseCase::OperationRead) {
+        let Held { sums, is_whole } = held(desk, visitor).await?;
+        let name = if is_whole { "Held now" } else { "Held now, at least" };
+        let href = "/operations?scope=running";
+        for (currency, sum) in or_nothing(sums) {
+            rows.push((name.to_owned(), Cell::link(amount(sum, currency), href)));
+        }
+    }
+    if visitor.may(UseCase::UsageRead) {
+        rows.extend(earned(desk, visitor, today).await?);
+    }
+    Ok(Facts { title: String::new(), rows })
+}
+
+/// What holds add up to, by currency.
+struct Held {
+    sums: Vec<(Currency, Micros)>,
+    is_whole: bool,
+}
+
+/// Adds up the holds of what runs.
+async fn held(desk: &Desk, visitor: &Visitor) -> Result<Held, Failure> {
+    let mut sums = Vec::new();
+    let mut after = None;
+    for _page in 0..WALK_PAGES {
+        let filter = OperationFilter { scope: Scope::Running, ..OperationFilter::default() };
+        let request = PageRequest { order: Order::Newest, after, limit: WALK_ROWS };
+        let page = desk.accounts.operations(&visitor.principal, filter, request).await?;
+        let running = page.rows.iter().map(|row| &row.operation);
+        for operation in running.filter(|operation| operation.phase.holds()) {
+            add(&mut sums, operation.price.currency, operation.hold);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(Held { sums, is_whole: true });
+        }
+    }
+    Ok(Held { sums, is_whole: false })
+}
+
+fn add(sums: &mut Vec<(Currency, Micros)>, currency: Currency, amount: Micros) {
+    match sums.iter_mut().find(|(known, _)| *known == currency) {
+        Some((_, sum)) => *sum = sum.plus(amount).unwrap_or(Micros::MAX),
+        None => sums.push((currency, amount)),
+    }
+}
+
+/// What was charged today, and what was lost to refused operations and unknown outcomes at most.
+async fn earned(
+    desk: &Desk,
+    visitor: &Visitor,
+    today: Timestamp,
+) -> Result<Vec<(String, Cell)>, Failure> {
+    let period = Period { from: Some(today), to: None };
+    let by = Grouping::by(GroupBy::Day);
+    let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
+    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, query).await?;
+    let from = written(today);
+    let href = with_query("/usage", &[("first", Some("hour")), ("from", Some(&from))]);
+    let (mut charges, mut exposures) = (Vec::new(), Vec::new());
+    let mut unknown = 0_u64;
+    for row in &rows {
+        add(&mut charges, row.currency, row.totals.charge);
+        add(&mut exposures, row.currency, row.totals.exposure);
+        unknown = unknown.saturating_add(row.totals.abandoned);
+    }
+    let mut facts = Vec::new();
+    for (currency, sum) in or_nothing(charges) {
+        facts.push(("Earned today".to_owned(), Cell::link(amount(sum, currency), &href)));
+    }
+    for (currency, sum) in or_nothing(exposures).into_iter().filter(|_| shows_costs) {
+        let name = "Lost today at most".to_owned();
+        facts.push((name, Cell::link(amount(sum, currency), &href)));
+    }
+    let lost = [("status", Some("abandoned")), ("from", Some(from.as_str()))];
+    let lost = with_query("/operations", &lost);
+    facts.push(("Unknown outcomes today".to_owned(), Cell::link(unknown.to_string(), lost)));
+    Ok(facts)
+}
+
+/// The sums, or one of nothing, whose currency is not known.
+fn or_nothing(sums: Vec<(Currency, Micros)>) -> Vec<(Option<Currency>, Micros)> {
+    if sums.is_empty() {
+        return vec![(None, Micros::ZERO)];
+    }
+    sums.into_iter().map(|(currency, sum)| (Some(currency), sum)).collect()
+}
+
+fn amount(sum: Micros, currency: Option<Currency>) -> String {
+    currency.map_or_else(|| sum.to_string(), |currency| money(sum, currency))
+}

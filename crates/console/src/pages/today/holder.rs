@@ -1,0 +1,99 @@
+//! What the holder of a wallet sees first: that wallet, and how to use it. Nothing of any other.
+
+use holdfast_domain::WalletId;
+use holdfast_domain::account::UseCase;
+use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest};
+
+use super::earned;
+use crate::cell::{Cell, Link, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::moment::day_of;
+use crate::page::Page;
+use crate::pages::operations;
+use crate::pages::reference::to_wallet;
+use crate::section::{Facts, Snippet, Table};
+use crate::visitor::Visitor;
+
+/// Rows of a list on this page; the rest is a click away.
+const SHOWN: u32 = 10;
+
+pub(super) async fn page(
+    desk: &Desk,
+    visitor: &Visitor,
+    wallet: WalletId,
+) -> Result<Page, Failure> {
+    let record = desk.accounts.wallet(&visitor.principal, &to_wallet(wallet)).await?;
+    let (held, href) = (&record.wallet, format!("/wallets/{wallet}"));
+    let money = |amount| crate::cell::money(amount, held.currency);
+    let mut rows = vec![
+        ("Available".to_owned(), Cell::link(money(held.available), &href)),
+        ("Held".to_owned(), Cell::link(money(held.held), "/operations?scope=running")),
+    ];
+    if visitor.may(UseCase::UsageRead) {
+        let today = day_of(desk.accounts.clock().await?);
+        for (name, cell) in earned(desk, visitor, today).await? {
+            let name = if name == "Earned today" { "Charged today".to_owned() } else { name };
+            rows.push((name, cell));
+        }
+    }
+    let may_issue = visitor.may(UseCase::ApiKeyIssue);
+    let mut page = Page::new(&held.name)
+        .action(true, "The wallet", href)
+        .section(Facts { title: String::new(), rows });
+    if visitor.may(UseCase::ApiKeyRead) {
+        page = page.section(keys(desk, visitor, may_issue).await?);
+    }
+    if visitor.may(UseCase::OperationRead) {
+        page = page.section(recent(desk, visitor).await?);
+    }
+    Ok(page.section(example(desk, visitor)?))
+}
+
+async fn keys(desk: &Desk, visitor: &Visitor, may_issue: bool) -> Result<Table, Failure> {
+    let request = PageRequest::first(Order::Newest, SHOWN);
+    let filter = ApiKeyFilter::default();
+    let page = desk.accounts.api_keys(&visitor.principal, filter, request).await?;
+    let row = |ApiKeyListing { api_key, .. }: &ApiKeyListing| {
+        let state = match (api_key.revoked_at, api_key.suspended_at) {
+            (Some(_), _) => Cell::badge("revoked", Tone::Plain),
+            (None, Some(_)) => Cell::badge("suspended", Tone::Bad),
+            (None, None) => Cell::badge("in force", Tone::Good),
+        };
+        let end = Cell::some_moment(api_key.grant.ends_at);
+        vec![Cell::link(&api_key.name, format!("/keys/{}", api_key.id)), state, end]
+    };
+    let rows = page.rows.iter().map(row).collect();
+    let empty = if may_issue {
+        "There is no API key yet. Issue one: your programs send it with each request."
+    } else {
+        "There is no API key yet. Ask your administrator for one."
+    };
+    let table = Table::new("API keys", &["Name", "State", "Ends"], rows, empty);
+    Ok(table.link(Link::new("All API keys", "/keys")))
+}
+
+async fn recent(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+    let request = PageRequest::first(Order::Newest, SHOWN);
+    let filter = OperationFilter::default();
+    let page = desk.accounts.operations(&visitor.principal, filter, request).await?;
+    let rows = page.rows.iter().map(operations::row).collect();
+    let empty = "Nothing was asked yet. Send the request below.";
+    let table = Table::new("Latest operations", &operations::HEAD, rows, empty);
+    Ok(table.link(Link::new("All operations", "/operations")))
+}
+
+/// A request to copy: the address and the key are the reader's to fill in.
+fn example(desk: &Desk, visitor: &Visitor) -> Result<Snippet, Failure> {
+    let offered = desk.accounts.models(&visitor.principal)?;
+    let model = offered.models.first().map(|model| model.contract.model.to_string());
+    let model = model.unwrap_or_else(|| "MODEL".to_owned());
+    let text = format!(
+        "curl \"$HOLDFAST_URL/v1/chat/completions\" \\\n  \
+         -H \"Authorization: Bearer $HOLDFAST_KEY\" \\\n  \
+         -H \"Idempotency-Key: $(uuidgen)\" \\\n  \
+         -H \"Content-Type: application/json\" \\\n  \
+         -d '{{\"model\": \"{model}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'"
+    );
+    Ok(Snippet::new("A first request", text))
+}

@@ -1,0 +1,146 @@
+//! What wants a look: stuck operations, routes that cool down, wallets that run low, nodes, the last verification.
+
+use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::event::LowBalance;
+use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
+use holdfast_domain::offer::RouteHealth;
+
+use super::{WALK_PAGES, WALK_ROWS};
+use crate::cell::{Cell, Link, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::pages::{jobs, models, operations};
+use crate::section::{Section, Table};
+use crate::visitor::Visitor;
+
+/// Rows of a list on this page; the rest is a click away.
+const SHOWN: u32 = 10;
+const SHOWN_LOW: usize = 20;
+
+pub(super) async fn sections(desk: &Desk, visitor: &Visitor) -> Result<Vec<Section>, Failure> {
+    let mut sections: Vec<Section> = Vec::new();
+    if visitor.may(UseCase::OperationRead) {
+        sections.push(stuck(desk, visitor).await?.into());
+    }
+    if visitor.may(UseCase::ModelRead) && visitor.principal.sees_routes() {
+        sections.push(cooling(desk, visitor)?.into());
+    }
+    if visitor.may(UseCase::WalletRead) {
+        sections.push(low(desk, visitor).await?.into());
+    }
+    if visitor.may(UseCase::NodeRead) {
+        sections.push(nodes(desk, visitor).await?.into());
+    }
+    if visitor.may(UseCase::JobRead) {
+        sections.push(last_job(desk, visitor).await?.into());
+    }
+    Ok(sections)
+}
+
+async fn stuck(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+    let filter = OperationFilter { scope: Scope::Stale, ..OperationFilter::default() };
+    let request = PageRequest::first(Order::Newest, SHOWN);
+    let page = desk.accounts.operations(&visitor.principal, filter, request).await?;
+    let rows = page.rows.iter().map(operations::row).collect();
+    let table = Table::new("Stuck operations", &operations::HEAD, rows, "None is stuck.");
+    Ok(match page.next {
+        Some(_) => table.link(Link::new("All stuck operations", "/operations?scope=stuck")),
+        None => table,
+    })
+}
+
+fn cooling(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+    let offered = desk.accounts.models(&visitor.principal)?;
+    let mut rows = Vec::new();
+    for model in &offered.models {
+        let unwell = model
+            .routes
+            .iter()
+            .filter(|it| it.cools_for.is_some() || it.health != RouteHealth::Well);
+        rows.extend(unwell.map(|route| models::route_row(model, route)));
+    }
+    let empty = "Every route is well, as far as this node has seen.";
+    let link = Link::new("All routes", "/models");
+    Ok(Table::new("Routes that cool down", &models::ROUTE_HEAD, rows, empty).link(link))
+}
+
+/// Wallets below their own thresholds: no index leads to them, so this is a walk with an end.
+async fn low(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+    let (mut rows, mut after, mut seen) = (Vec::new(), None, 0_usize);
+    let mut is_whole = false;
+    for _page in 0..WALK_PAGES {
+        let request = PageRequest { order: Order::Newest, after, limit: WALK_ROWS };
+        let filter = WalletFilter::default();
+        let page = desk.accounts.wallets(&visitor.principal, filter, request).await?;
+        seen = seen.saturating_add(page.rows.len());
+        rows.extend(page.rows.iter().filter_map(low_row));
+        after = page.next;
+        is_whole = after.is_none();
+        if is_whole || rows.len() > SHOWN_LOW {
+            break;
+        }
+    }
+    let is_cut = rows.len() > SHOWN_LOW;
+    rows.truncate(SHOWN_LOW);
+    let title = match (is_whole, is_cut) {
+        (_, true) => format!("Wallets that run low, the newest {SHOWN_LOW}"),
+        (true, false) => "Wallets that run low".to_owned(),
+        (false, false) => format!("Wallets that run low, among the newest {seen}"),
+    };
+    let head = ["Wallet", "Available", "Held", "Threshold"];
+    Ok(Table::new(&title, &head, rows, "No wallet is below its threshold."))
+}
+
+fn low_row(record: &WalletRecord) -> Option<Vec<Cell>> {
+    let wallet = &record.wallet;
+    let threshold = record.low_balance.filter(|_| record.closed_at.is_none())?;
+    let (available, held) = (wallet.available, wallet.held);
+    let balance = LowBalance { wallet: wallet.id, available, held, threshold };
+    balance.is_low([available, held]).then(|| {
+        vec![
+            Cell::link(&wallet.name, format!("/wallets/{}", wallet.id)),
+            Cell::money(available, wallet.currency),
+            Cell::money(held, wallet.currency),
+            Cell::money(threshold, wallet.currency),
+        ]
+    })
+}
+
+async fn nodes(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+    let nodes = desk.accounts.nodes(&visitor.principal).await?;
+    let row = |node: &holdfast_domain::listing::NodeListing| {
+        let state = if node.is_alive() {
+            Cell::badge("alive", Tone::Good)
+        } else {
+            Cell::badge("gone", Tone::Bad)
+        };
+        let settings = match node.settings_differ(&nodes) {
+            Some(true) => Cell::badge("differ from others", Tone::Warning),
+            Some(false) => Cell::badge("as all others", Tone::Good),
+            None => Cell::Nothing,
+        };
+        vec![
+            Cell::text(node.lease.node.name.as_str()),
+            state,
+            Cell::some_text(node.address.as_deref()),
+            settings,
+            Cell::moment(node.lease.ends_at),
+        ]
+    };
+    let rows = nodes.iter().map(row).collect();
+    let head = ["Node", "State", "Address", "Settings", "Lease until"];
+    let empty = "No node serves: start one with holdfast serve.";
+    Ok(Table::new("Nodes", &head, rows, empty))
+}
+
+async fn last_job(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+    let request = PageRequest::first(Order::Newest, 1);
+    let page = desk.accounts.jobs(&visitor.principal, request).await?;
+    let rows = page.rows.iter().map(jobs::row).collect();
+    let empty = "The book was never verified. A verification adds all rows up, and says whether they agree.";
+    let mut table = Table::new("Last verification", &jobs::HEAD, rows, empty);
+    if visitor.may(UseCase::JobCreate) {
+        table = table.link(Link::new("Start one", "/jobs/new"));
+    }
+    Ok(table.link(Link::new("All jobs", "/jobs")))
+}

@@ -1,0 +1,150 @@
+//! The trail: who did what to what, when and why, newest first.
+//!
+//! A row shows names and texts before and after, as they stand in the trail: never a secret.
+
+use axum::extract::State;
+use holdfast_domain::account::{ActorId, FieldChange, Thing, UseCase};
+use holdfast_domain::listing::{TrailFilter, TrailListing};
+
+use crate::address::of_thing;
+use crate::ask::{Fields, Query};
+use crate::cell::Cell;
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind};
+use crate::page::Page;
+use crate::pages::reference::short;
+use crate::paging;
+use crate::section::{Filter, Snippet, Table};
+use crate::visitor::Visitor;
+
+const THING: &str = "thing";
+const ACTOR: &str = "actor";
+const USE_CASE: &str = "use_case";
+/// Rows of a page: each may be long.
+const ROWS: u32 = 25;
+/// Most characters of all changes of a row: the API has them whole.
+const CHARS: usize = 400;
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let filter = read_filter(&query)?;
+    let is_whole = filter == TrailFilter::default();
+    let request = paging::request(&query)?;
+    let is_first = request.after.is_none();
+    let request = holdfast_domain::listing::PageRequest { limit: ROWS, ..request };
+    let listed = desk.accounts.trail(&visitor.principal, filter, request).await?;
+    let next = paging::next("/trail", &query, listed.next);
+    let rows = listed.rows.iter().map(|listing| row(listing, &visitor)).collect();
+    let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
+    let empty = "Nothing in the trail is like this.";
+    let mut page = Page::new("Trail")
+        .section(narrow(&query))
+        .section(Table::new("Newest first", &head, rows, empty).next(next));
+    let newest = listed.rows.first().filter(|_| is_whole && is_first);
+    if let Some(newest) = newest {
+        let head = newest.row.head().to_string();
+        page = page.section(Snippet::new("Head of the trail: keep it elsewhere", head));
+    }
+    Ok(page)
+}
+
+fn read_filter(query: &Fields) -> Result<TrailFilter, Failure> {
+    let bad_thing = || {
+        let message =
+            "A thing is its kind and its id, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11.";
+        Failure::field(THING, message)
+    };
+    let bad_use_case = || Failure::field(USE_CASE, "There is no such use case.");
+    let thing = query.get(THING).map(|text| Thing::parse(text).ok_or_else(bad_thing));
+    let use_case = query.get(USE_CASE);
+    let use_case = use_case.map(|label| UseCase::from_label(label).ok_or_else(bad_use_case));
+    let actor: Option<ActorId> = query.read(ACTOR)?;
+    Ok(TrailFilter { thing: thing.transpose()?, actor, use_case: use_case.transpose()? })
+}
+
+fn narrow(query: &Fields) -> Filter {
+    let mut use_cases = vec![Choice::new("", "Anything")];
+    let changes = UseCase::ALL.iter().filter(|it| !it.label().ends_with(".read"));
+    use_cases.extend(changes.map(|it| Choice::new(it.label(), it.label())));
+    let held = |field: Field| {
+        let value = query.raw(field.name).to_owned();
+        field.value(value)
+    };
+    let fields = vec![
+        held(Field::optional(USE_CASE, "Did", FieldKind::Select(use_cases))),
+        held(Field::optional(THING, "To (kind:id)", FieldKind::Text)),
+        held(Field::optional(ACTOR, "Who (kind:id)", FieldKind::Text)),
+    ];
+    Filter { action: "/trail".to_owned(), fields, submit: "Narrow".to_owned() }
+}
+
+fn row(TrailListing { row, address }: &TrailListing, visitor: &Visitor) -> Vec<Cell> {
+    let changes = row.changes.iter().map(change).collect::<Vec<_>>().join("; ");
+    let changes = match changes.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{}…", changes.get(..end).unwrap_or_default()),
+        None => changes,
+    };
+    vec![
+        Cell::count(row.seq),
+        Cell::moment(row.at),
+        actor(row.actor, address.as_deref(), visitor),
+        Cell::text(row.use_case.label()),
+        thing(row.thing, visitor),
+        Cell::some_text(Some(changes.as_str()).filter(|text| !text.is_empty())),
+        Cell::some_text(row.reason.as_deref()),
+    ]
+}
+
+fn change(FieldChange { field, before, after }: &FieldChange) -> String {
+    match (before, after) {
+        (Some(before), Some(after)) => format!("{field}: {before} → {after}"),
+        (None, Some(after)) => format!("{field}: {after}"),
+        (Some(before), None) => format!("{field}: {before} → nothing"),
+        (None, None) => field.clone(),
+    }
+}
+
+/// Whoever did it, with a link where the visitor may follow it.
+fn actor(actor: ActorId, address: Option<&str>, visitor: &Visitor) -> Cell {
+    let (kind, id) = match actor {
+        ActorId::Local => ("command line", None),
+        ActorId::AdminKey(id) => ("admin key", Some(Thing::AdminKey(id))),
+        ActorId::Person(id) => ("person", Some(Thing::Person(id))),
+    };
+    let from = address.map(|address| format!(" from {address}")).unwrap_or_default();
+    match id {
+        None => Cell::text(format!("{kind}{from}")),
+        Some(it) => {
+            let name = format!("{kind} {}{from}", short(uuid::Uuid::from_bytes(it.id())));
+            linked(name, it, visitor)
+        }
+    }
+}
+
+fn thing(thing: Thing, visitor: &Visitor) -> Cell {
+    let name =
+        format!("{} {}", thing.kind().replace('_', " "), short(uuid::Uuid::from_bytes(thing.id())));
+    linked(name, thing, visitor)
+}
+
+/// A name with a link to the thing's page, where the visitor may read it.
+fn linked(name: String, thing: Thing, visitor: &Visitor) -> Cell {
+    let use_case = match thing {
+        Thing::Wallet(_) => UseCase::WalletRead,
+        Thing::ApiKey(_) => UseCase::ApiKeyRead,
+        Thing::Posting(_) => UseCase::PostingRead,
+        Thing::Operation(_) => UseCase::OperationRead,
+        Thing::AdminKey(_) => UseCase::AdminKeyRead,
+        Thing::Person(_) => UseCase::PersonRead,
+        Thing::Webhook(_) => UseCase::WebhookRead,
+        Thing::Job(_) => UseCase::JobRead,
+    };
+    match of_thing(thing).filter(|_| visitor.may(use_case)) {
+        Some(href) => Cell::link(name, href),
+        None => Cell::text(name),
+    }
+}

@@ -1,0 +1,181 @@
+//! Usage: what finished in a period, summed by one or two dimensions, as a chart, a table and a file.
+//!
+//! A cost that is not known is said to be so, and is never zero. Who sees no costs has no column of them.
+//! A table shows a part of the rows at a time; its sums are always those of all rows.
+
+mod view;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use holdfast_accounts::UsageReport;
+use holdfast_domain::listing::{PageCursor, Period};
+use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_wire::csv::{self, CostColumns};
+use http::HeaderValue;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+
+use self::view::{charts, sums, table};
+use crate::address::with_query;
+use crate::ask::{Fields, Query};
+use crate::cell::Link;
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::form::{Choice, Field, FieldKind};
+use crate::page::Page;
+use crate::pages::operations::read_model;
+use crate::pages::reference::{self, api_key_field, wallet_field};
+use crate::section::Filter;
+use crate::visitor::Visitor;
+use crate::{moment, paging};
+
+const FIRST: &str = "first";
+const SECOND: &str = "second";
+const MODEL: &str = "model";
+const ROUTE: &str = "route";
+const FROM: &str = "from";
+const TO: &str = "to";
+/// Rows of a page.
+const ROWS: usize = 50;
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let by = grouping(&query)?;
+    let UsageReport { rows, shows_costs } = report(&desk, &visitor, &query, by).await?;
+    let passed = paging::request(&query)?.after.map_or(0, |PageCursor(rows)| rows);
+    let passed = usize::try_from(passed).unwrap_or(0).min(rows.len());
+    let shown: Vec<_> = rows.iter().skip(passed).take(ROWS).collect();
+    let end = passed + shown.len();
+    let next = i64::try_from(end).ok().filter(|_| end < rows.len()).map(PageCursor);
+    let mut page = Page::new("Usage").section(filter(&visitor, &query)?);
+    if !rows.is_empty() {
+        page = charts(&rows).into_iter().fold(page, Page::section);
+        page = page.section(sums(&rows, shows_costs)?);
+    }
+    let title = if rows.len() > ROWS {
+        format!("Rows {} to {end} of {}", passed + 1, rows.len())
+    } else {
+        "By group".to_owned()
+    };
+    let mut table = table(&title, by, &shown, (&query, shows_costs));
+    table = table.next(paging::next("/usage", &query, next));
+    if !rows.is_empty() {
+        table = table.link(Link::new("All rows as CSV", file(&query)));
+    }
+    Ok(page.section(table))
+}
+
+/// The same report as a file.
+pub(crate) async fn download(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Response, Failure> {
+    let by = grouping(&query)?;
+    let UsageReport { rows, shows_costs } = report(&desk, &visitor, &query, by).await?;
+    let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
+    let mut answer = csv::usage(by, &rows, costs).into_response();
+    let headers = answer.headers_mut();
+    let csv_type = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
+    headers.insert(CONTENT_TYPE, csv_type);
+    let disposition = HeaderValue::from_static("attachment; filename=\"usage.csv\"");
+    headers.insert(CONTENT_DISPOSITION, disposition);
+    Ok(answer)
+}
+
+async fn report(
+    desk: &Desk,
+    visitor: &Visitor,
+    query: &Fields,
+    by: Grouping,
+) -> Result<UsageReport, Failure> {
+    let wallet = reference::wallet(desk, visitor, query).await?;
+    let filter = UsageFilter {
+        wallet,
+        api_key: reference::api_key(desk, visitor, query, wallet).await?,
+        model: read_model(query)?.map(|id| id.to_string()),
+        route: query.get(ROUTE).map(str::to_owned),
+    };
+    let period = Period { from: moment::read(query, FROM)?, to: moment::read(query, TO)? };
+    let asked = UsageQuery { by, filter, period, rows_max: None };
+    Ok(desk.accounts.usage(&visitor.principal, asked).await?)
+}
+
+fn grouping(query: &Fields) -> Result<Grouping, Failure> {
+    let read = |name: &str| {
+        let bad = || Failure::field(name, "There is no such dimension.");
+        query.get(name).map(|text| dimension(text).ok_or_else(bad)).transpose()
+    };
+    let first = read(FIRST)?.unwrap_or(GroupBy::Day);
+    match read(SECOND)? {
+        None => Ok(Grouping::by(first)),
+        Some(second) => Grouping::by_both(first, second)
+            .ok_or_else(|| Failure::field(SECOND, "The two dimensions must differ.")),
+    }
+}
+
+fn dimension(text: &str) -> Option<GroupBy> {
+    GroupBy::ALL.into_iter().find(|by| name(*by) == text)
+}
+
+const fn name(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Hour => "hour",
+        GroupBy::Day => "day",
+        GroupBy::Month => "month",
+        GroupBy::Model => "model",
+        GroupBy::ApiKey => "api_key",
+        GroupBy::Wallet => "wallet",
+        GroupBy::Route => "route",
+    }
+}
+
+/// What people call a dimension.
+const fn label(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Hour => "Hour",
+        GroupBy::Day => "Day",
+        GroupBy::Month => "Month",
+        GroupBy::Model => "Model",
+        GroupBy::ApiKey => "API key",
+        GroupBy::Wallet => "Wallet",
+        GroupBy::Route => "Route",
+    }
+}
+
+fn filter(visitor: &Visitor, query: &Fields) -> Result<Filter, Failure> {
+    let seen = GroupBy::ALL.into_iter().filter(|by| match by {
+        GroupBy::Route => visitor.principal.sees_routes(),
+        GroupBy::Wallet => visitor.principal.only_wallet().is_none(),
+        GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::ApiKey => true,
+    });
+    let choices: Vec<_> = seen.map(|by| Choice::new(name(by), label(by))).collect();
+    let mut second = vec![Choice::new("", "Nothing else")];
+    second.extend(choices.iter().cloned());
+    let held = |field: Field| {
+        let value = query.raw(field.name).to_owned();
+        field.value(value)
+    };
+    let first = grouping(query)?.keys().next().map_or("", name);
+    let mut fields = vec![
+        Field::new(FIRST, "By", FieldKind::Select(choices)).value(first),
+        held(Field::optional(SECOND, "And by", FieldKind::Select(second))),
+    ];
+    fields.extend(wallet_field(visitor, query));
+    fields.extend([api_key_field(query), held(Field::optional(MODEL, "Model", FieldKind::Text))]);
+    if visitor.principal.sees_routes() {
+        fields.push(held(Field::optional(ROUTE, "Route", FieldKind::Text)));
+    }
+    fields.extend([
+        held(Field::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
+        held(Field::optional(TO, "Before (UTC)", FieldKind::Moment)),
+    ]);
+    Ok(Filter { action: "/usage".to_owned(), fields, submit: "Sum up".to_owned() })
+}
+
+fn file(query: &Fields) -> String {
+    let params: Vec<_> = query.iter().map(|(name, value)| (name, Some(value))).collect();
+    with_query("/usage.csv", &params)
+}

@@ -1,0 +1,88 @@
+//! One webhook: where it goes, what it is told, and its deliveries.
+
+pub(crate) mod change;
+pub(crate) mod create;
+pub(crate) mod resend;
+
+use axum::extract::State;
+use holdfast_domain::WebhookId;
+use holdfast_domain::account::UseCase;
+use holdfast_domain::webhook::{DeliveryRecord, DeliveryState};
+
+use crate::ask::{Id, Query};
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::page::Page;
+use crate::pages::webhooks::{kinds, origin, state, wallet};
+use crate::paging;
+use crate::section::{Facts, Table};
+use crate::visitor::Visitor;
+
+pub(crate) async fn show(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Id(id): Id,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let (webhook, base) = (WebhookId::from(id), format!("/webhooks/{id}"));
+    let record = desk.accounts.webhook(&visitor.principal, webhook).await?;
+    let request = paging::request(&query)?;
+    let deliveries = desk.accounts.deliveries(&visitor.principal, webhook, request).await?;
+    let is_active = record.disabled.is_none();
+    let url =
+        if visitor.may(UseCase::WebhookUpdate) { record.url.0.clone() } else { origin(&record) };
+    let rows = vec![
+        ("State", state(&record)),
+        ("Address", Cell::code(url)),
+        ("Wallet", wallet(&record, &visitor)),
+        ("Kinds", Cell::text(kinds(&record))),
+        ("Description", Cell::some_text(record.description.as_deref())),
+        ("Secret rotated", Cell::some_moment(record.secret.generations.rotated_at)),
+        ("Made", Cell::moment(record.created_at)),
+        ("Made by", Cell::code(record.created_by)),
+        ("Id", Cell::code(record.id)),
+    ];
+    let next = paging::next(&base, &query, deliveries.next);
+    let may_resend = visitor.may(UseCase::WebhookResend) && is_active;
+    let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
+    let head = ["Event", "State", "Tries", "Last answer", "Made", "Next or ended", "Again"];
+    let empty = "Nothing was delivered yet. Send a test to see that it arrives.";
+    let may = |use_case, is_now: bool| visitor.may(use_case) && is_now;
+    Ok(Page::new(format!("Webhook to {}", origin(&record)))
+        .below("Webhooks", "/webhooks")
+        .action(may(UseCase::WebhookTest, is_active), "Send a test", format!("{base}/test"))
+        .action(may(UseCase::WebhookRotate, true), "Rotate the secret", format!("{base}/rotate"))
+        .action(may(UseCase::WebhookDisable, is_active), "Disable", format!("{base}/disable"))
+        .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
+        .section(Facts::new("", rows))
+        .section(Table::new("Deliveries", &head, rows_of, empty).next(next)))
+}
+
+fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> {
+    let tone = match record.state {
+        DeliveryState::Pending => Tone::Plain,
+        DeliveryState::Delivered => Tone::Good,
+        DeliveryState::Dead => Tone::Bad,
+    };
+    let result = record.last_result.as_deref().map(|result| result.replace('_', " "));
+    let result = match (result, record.last_status) {
+        (Some(result), Some(status)) => Cell::text(format!("{result} ({status})")),
+        (Some(result), None) => Cell::text(result),
+        (None, _) => Cell::Nothing,
+    };
+    let again = if may_resend {
+        Cell::link("Send again", format!("{base}/deliveries/{}/resend", record.event))
+    } else {
+        Cell::Nothing
+    };
+    vec![
+        Cell::link(record.kind.as_ref(), format!("/events/{}", record.event)),
+        Cell::badge(record.state.label(), tone),
+        Cell::count(record.tries),
+        result,
+        Cell::moment(record.created_at),
+        Cell::some_moment(record.next_at.or(record.finished_at)),
+        again,
+    ]
+}

@@ -1,0 +1,146 @@
+//! The forms that a webhook's page leads to: a test, another secret, disable, enable.
+//!
+//! They differ in what they say and call.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use async_trait::async_trait;
+use holdfast_accounts::Request;
+use holdfast_domain::WebhookId;
+use holdfast_domain::account::{UseCase, WebhookRecord};
+
+use super::create::told;
+use crate::ask::Fields;
+use crate::failure::Failure;
+use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::page::Page;
+use crate::pages::webhooks::origin;
+
+/// A change of a webhook: its words, and its use case.
+#[async_trait]
+pub(crate) trait WebhookChange: Send + Sync + 'static {
+    const USE_CASE: UseCase;
+    const TITLE: &'static str;
+    const INTRO: &'static str;
+    const IS_GRAVE: bool = false;
+
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure>;
+}
+
+/// The form of a change.
+pub(crate) struct ChangeForm<C> {
+    record: WebhookRecord,
+    change: PhantomData<C>,
+}
+
+impl<C> fmt::Debug for ChangeForm<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChangeForm({})", self.record.id)
+    }
+}
+
+#[async_trait]
+impl<C: WebhookChange> FormPage for ChangeForm<C> {
+    const USE_CASE: UseCase = C::USE_CASE;
+
+    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
+        let id = WebhookId::from(sheet.id()?);
+        let record = sheet.desk.accounts.webhook(&sheet.visitor.principal, id).await?;
+        Ok(Self { record, change: PhantomData })
+    }
+
+    fn frame(&self) -> FormFrame {
+        let href = format!("/webhooks/{}", self.record.id);
+        FormFrame {
+            page: Page::new(C::TITLE)
+                .below("Webhooks", "/webhooks")
+                .below(origin(&self.record), href)
+                .intro(C::INTRO),
+            fields: vec![Field::optional("reason", "Reason", FieldKind::Text)],
+            submit: C::TITLE.to_owned(),
+            is_grave: C::IS_GRAVE,
+        }
+    }
+
+    async fn apply(
+        &self,
+        sheet: &Sheet,
+        _fields: &Fields,
+        request: &Request,
+    ) -> Result<Applied, Failure> {
+        C::make(sheet, request, self.record.id).await
+    }
+}
+
+fn back(id: WebhookId) -> Applied {
+    Applied::done().next(format!("/webhooks/{id}"))
+}
+
+/// A delivery of nothing, to see whether it arrives.
+#[derive(Debug)]
+pub(crate) struct Test;
+
+#[async_trait]
+impl WebhookChange for Test {
+    const USE_CASE: UseCase = UseCase::WebhookTest;
+    const TITLE: &'static str = "Send a test";
+    const INTRO: &'static str =
+        "It is sent an event of the kind webhook.test, at most six a minute.";
+
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+        sheet.desk.accounts.test_webhook(&sheet.visitor.principal, request, id).await?;
+        Ok(back(id))
+    }
+}
+
+/// Another secret.
+#[derive(Debug)]
+pub(crate) struct Rotation;
+
+#[async_trait]
+impl WebhookChange for Rotation {
+    const USE_CASE: UseCase = UseCase::WebhookRotate;
+    const TITLE: &'static str = "Rotate the secret";
+    const INTRO: &'static str = "It gets a new secret, which is told once. Both sign for a day.";
+
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+        let accounts = &sheet.desk.accounts;
+        let rotated = accounts.rotate_webhook(&sheet.visitor.principal, request, id).await?;
+        Ok(told(&rotated.thing))
+    }
+}
+
+/// An end of deliveries.
+#[derive(Debug)]
+pub(crate) struct Disabling;
+
+#[async_trait]
+impl WebhookChange for Disabling {
+    const USE_CASE: UseCase = UseCase::WebhookDisable;
+    const TITLE: &'static str = "Disable the webhook";
+    const INTRO: &'static str = "It is told nothing any more, until it is enabled again.";
+    const IS_GRAVE: bool = true;
+
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+        sheet.desk.accounts.disable_webhook(&sheet.visitor.principal, request, id).await?;
+        Ok(back(id))
+    }
+}
+
+/// Deliveries from now on.
+#[derive(Debug)]
+pub(crate) struct Enabling;
+
+#[async_trait]
+impl WebhookChange for Enabling {
+    const USE_CASE: UseCase = UseCase::WebhookEnable;
+    const TITLE: &'static str = "Enable the webhook";
+    const INTRO: &'static str =
+        "It is told what happens from now on; what happened meanwhile can be sent again.";
+
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+        sheet.desk.accounts.enable_webhook(&sheet.visitor.principal, request, id).await?;
+        Ok(back(id))
+    }
+}

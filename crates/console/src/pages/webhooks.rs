@@ -1,0 +1,78 @@
+//! Webhooks: who is told what happens, of one wallet or of all that is the operator's.
+//!
+//! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
+
+use axum::extract::State;
+use holdfast_domain::account::{UseCase, WebhookRecord};
+use holdfast_domain::webhook::Origin;
+
+use crate::ask::Query;
+use crate::cell::{Cell, Tone};
+use crate::console::Desk;
+use crate::failure::Failure;
+use crate::page::Page;
+use crate::pages::reference::{self, short, wallet_field};
+use crate::paging;
+use crate::section::{Filter, Table};
+use crate::visitor::Visitor;
+
+pub(crate) async fn list(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    Query(query): Query,
+) -> Result<Page, Failure> {
+    let wallet = reference::wallet(&desk, &visitor, &query).await?;
+    let request = paging::request(&query)?;
+    let listed = desk.accounts.webhooks(&visitor.principal, wallet, request).await?;
+    let next = paging::next("/webhooks", &query, listed.next);
+    let rows = listed.rows.iter().map(|record| row(record, &visitor)).collect();
+    let head = ["To", "State", "Wallet", "Kinds", "Made"];
+    let empty = "Nobody is told what happens. Make a webhook: your own system is told then.";
+    let may_make = visitor.may(UseCase::WebhookCreate);
+    let mut page = Page::new("Webhooks").action(may_make, "Make a webhook", "/webhooks/new");
+    if let Some(field) = wallet_field(&visitor, &query) {
+        let (action, submit) = ("/webhooks".to_owned(), "Narrow".to_owned());
+        page = page.section(Filter { action, fields: vec![field], submit });
+    }
+    Ok(page.section(Table::new("Newest first", &head, rows, empty).next(next)))
+}
+
+fn row(record: &WebhookRecord, visitor: &Visitor) -> Vec<Cell> {
+    vec![
+        Cell::link(origin(record), format!("/webhooks/{}", record.id)),
+        state(record),
+        wallet(record, visitor),
+        Cell::text(kinds(record)),
+        Cell::moment(record.created_at),
+    ]
+}
+
+pub(crate) fn origin(record: &WebhookRecord) -> String {
+    Origin::of_url(&record.url).map(|origin| origin.to_string()).unwrap_or_default()
+}
+
+pub(crate) fn state(record: &WebhookRecord) -> Cell {
+    match &record.disabled {
+        Some((_at, reason)) => {
+            let reason = reason.label().replace('_', " ");
+            Cell::badge(format!("disabled: {reason}"), Tone::Bad)
+        }
+        None => Cell::badge("active", Tone::Good),
+    }
+}
+
+pub(crate) fn wallet(record: &WebhookRecord, visitor: &Visitor) -> Cell {
+    match record.wallet {
+        Some(id) => Cell::link(short(id), format!("/wallets/{id}")),
+        None if visitor.principal.only_wallet().is_none() => Cell::text("all"),
+        None => Cell::Nothing,
+    }
+}
+
+/// The kinds of events that it is told.
+pub(crate) fn kinds(record: &WebhookRecord) -> String {
+    match &record.kinds {
+        None => "all".to_owned(),
+        Some(kinds) => kinds.iter().map(|kind| kind.label()).collect::<Vec<_>>().join(", "),
+    }
+}
