@@ -55,17 +55,19 @@ pub enum LinkError {
 impl From<AccountsError> for LinkError {
     fn from(error: AccountsError) -> Self {
         use AccountRefusal as Refusal;
-        match error {
-            AccountsError::Refused(Refusal::SignInFirst) => Self::SignInFirst,
-            AccountsError::Refused(Refusal::PasswordMissing) => Self::PasswordMissing,
-            AccountsError::Refused(Refusal::EmailTaken) => Self::EmailTaken,
-            AccountsError::Refused(
-                Refusal::NoLink
-                | Refusal::NoPerson
-                | Refusal::PersonEnded
-                | Refusal::RequestKeyConflict,
-            ) => Self::NotValid,
-            error => Self::Failed(error),
+        let AccountsError::Refused(refusal) = &error else { return Self::Failed(error) };
+        let is_gone =
+            [Refusal::NoLink, Refusal::NoPerson, Refusal::PersonEnded, Refusal::RequestKeyConflict];
+        if is_gone.contains(refusal) {
+            Self::NotValid
+        } else if *refusal == Refusal::SignInFirst {
+            Self::SignInFirst
+        } else if *refusal == Refusal::PasswordMissing {
+            Self::PasswordMissing
+        } else if *refusal == Refusal::EmailTaken {
+            Self::EmailTaken
+        } else {
+            Self::Failed(error)
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::error::Error;
 
 use holdfast_accounts::{AccountsError, AuthenticationError};
+use holdfast_domain::PostingId;
 use holdfast_domain::account::AccountRefusal;
 use holdfast_domain::ledger::{Posting, PostingKind};
 
@@ -53,24 +54,8 @@ impl From<AccountRefusal> for Problem {
         };
         match refusal {
             Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
-            Refusal::PostingConflict(known) => Self::told(
-                Code::IdempotencyKeyConflict,
-                format!(
-                    "The Idempotency-Key {} is {} already. Send this one with a new key.",
-                    known.id,
-                    described(&known)
-                ),
-            ),
-            Refusal::ExternalReferenceConflict(posting) => Self {
-                param: Some("external_reference".into()),
-                ..Self::told(
-                    Code::ExternalReferenceConflict,
-                    format!(
-                        "This payment is booked already, as deposit {posting} of another amount or to \
-                         another wallet. Look at that one before you send anything again."
-                    ),
-                )
-            },
+            Refusal::PostingConflict(known) => posting_conflict(&known),
+            Refusal::ExternalReferenceConflict(posting) => reference_conflict(posting),
             Refusal::NoWallet
             | Refusal::NoApiKey
             | Refusal::NoOperation
@@ -126,6 +111,24 @@ impl From<AccountRefusal> for Problem {
             | Refusal::PasswordChanged
             | Refusal::OwnerExists => Self::told(Code::InvalidValue, told),
         }
+    }
+}
+
+fn posting_conflict(known: &Posting) -> Problem {
+    let (id, what) = (known.id, described(known));
+    let message =
+        format!("The Idempotency-Key {id} is {what} already. Send this one with a new key.");
+    Problem::told(Code::IdempotencyKeyConflict, message)
+}
+
+fn reference_conflict(posting: PostingId) -> Problem {
+    let message = format!(
+        "This payment is booked already, as deposit {posting} of another amount or to another wallet. \
+         Look at that one before you send anything again."
+    );
+    Problem {
+        param: Some("external_reference".into()),
+        ..Problem::told(Code::ExternalReferenceConflict, message)
     }
 }
 

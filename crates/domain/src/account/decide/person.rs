@@ -230,12 +230,11 @@ fn taken(
     let id = record.person.id;
     let mut writes = vec![PersonWrite::UseLink(id, now)];
     let mut changes = vec![FieldChange::set("link_used", link.id)];
-    if let Some(authority) = link.purpose.authority() {
-        if !record.grants.iter().any(|grant| grant.authority == authority) {
-            let grant = PersonGrant { authority, granted_at: now, granted_by: link.created_by };
-            writes.push(PersonWrite::InsertGrant(id, grant));
-            changes.push(FieldChange::set("grant", authority));
-        }
+    let has = |authority| record.grants.iter().any(|grant| grant.authority == authority);
+    if let Some(authority) = link.purpose.authority().filter(|given| !has(*given)) {
+        let grant = PersonGrant { authority, granted_at: now, granted_by: link.created_by };
+        writes.push(PersonWrite::InsertGrant(id, grant));
+        changes.push(FieldChange::set("grant", authority));
     }
     if let Some(password) = password {
         writes.push(PersonWrite::PutPassword(id, password.clone(), now));
