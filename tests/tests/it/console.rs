@@ -33,8 +33,10 @@ fn get(gateway: &Gateway, path: &str, cookie: &str) -> Answer {
 
 /// The session that an answer sets.
 fn session(answer: &Answer) -> String {
-    let line = answer.header("set-cookie").unwrap_or_else(|| panic!("no cookie: {answer:?}"));
-    assert!(line.starts_with("holdfast=") && line.contains("HttpOnly"), "{line}");
+    let cookies = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
+    let mut lines = cookies.map(|(_, line)| line.as_str());
+    let line = lines.find(|line| line.starts_with("holdfast=")).expect("a session");
+    assert!(line.contains("HttpOnly"), "{line}");
     line.split(';').next().unwrap().to_owned()
 }
 
