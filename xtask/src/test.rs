@@ -37,6 +37,7 @@ const CRATES: &[(&str, &str)] = &[
     ("domain", "holdfast-domain"),
     ("accounts", "holdfast-accounts"),
     ("admin", "holdfast-admin"),
+    ("console", "holdfast-console"),
     ("failpoint", "holdfast-failpoint"),
     ("testkit", "holdfast-testkit"),
     ("wire", "holdfast-wire"),

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use holdfast_domain::price::PriceVersionId;
@@ -29,9 +30,11 @@ use crate::process::{
 use crate::provider::{self, ProviderKind};
 use crate::role::{self, RolesConfig};
 use crate::stamp::FileStamp;
+use crate::value::Secret;
 
 pub(crate) const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
 const LISTEN_VARIABLE: &str = "HOLDFAST_LISTEN";
+const ADMIN_LISTEN_VARIABLE: &str = "HOLDFAST_ADMIN_LISTEN";
 const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
 /// Step at which a build with failpoints stops for ever; other builds do not look at it.
 const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
@@ -94,7 +97,8 @@ pub fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
 /// A [`BadConfig`] with everything that is wrong.
 pub fn load_for(file: Option<&Path>, uses: SecretUse) -> Result<Config, BadConfig> {
     let Some(file) = file else {
-        return parse("embedded default", EMBEDDED, &environment::process, uses);
+        let config = parse("embedded default", EMBEDDED, &environment::process, uses)?;
+        return Ok(Config { admin: Some(embedded_admin(&environment::process)), ..config });
     };
     // Before the text: a file that is written in between then has another stamp at the next look,
     // and is read again. The other way round, that change would go unnoticed.
@@ -145,7 +149,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let server_table = root.table("server");
     let mut server = process::server(&server_table);
     let admin_table = root.table("admin");
-    let admin = admin_table.is_present().then(|| process::admin(&admin_table));
+    let mut admin = admin_table.is_present().then(|| process::admin(&admin_table));
     let node_table = root.table("node");
     let node = listening(document, &node_table);
     let database_table = root.table("database");
@@ -164,7 +168,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let providers = provider::all(&root.table("providers"), &proxies);
     let (models, price_places) = model::all(root, &providers, &limits);
     root.refuse_unknown();
-    override_listen(document, environment, &mut server);
+    override_listen(document, environment, &mut server, admin.iter_mut().flatten().next());
     process::keep_apart([
         Some(("server.listen", server.listen, &server_table)),
         admin.iter().flatten().map(|it| ("admin.listen", it.listen, &admin_table)).next(),
@@ -228,12 +232,34 @@ fn whole<T>(table: Option<Option<T>>) -> Option<Option<T>> {
     table.map_or(Some(None), |read| read.map(Some))
 }
 
-/// The address to listen on, where the environment has one.
+/// The operator's listener of the embedded default, where the console is. Nobody knows its token.
+fn embedded_admin(environment: Environment<'_>) -> AdminConfig {
+    let given = environment::overriding(environment, ADMIN_LISTEN_VARIABLE);
+    // What is no address was a mistake of the reading before.
+    let listen = given.and_then(|listen| process::parse_listen(&listen).ok());
+    AdminConfig {
+        listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081))),
+        token: Secret::new(""),
+        url: None,
+        proxies: Vec::new(),
+    }
+}
+
+/// The addresses to listen on, where the environment has some.
 fn override_listen(
     document: &Document<'_>,
     environment: Environment<'_>,
     server: &mut ServerConfig,
+    admin: Option<&mut AdminConfig>,
 ) {
+    if let Some(listen) = environment::overriding(environment, ADMIN_LISTEN_VARIABLE) {
+        match (process::parse_listen(&listen), admin) {
+            (Ok(listen), Some(admin)) => admin.listen = listen,
+            // Nothing to move; the embedded default's comes later.
+            (Ok(_), None) => {}
+            (Err(error), _) => document.mistake_in_variable(ADMIN_LISTEN_VARIABLE, error),
+        }
+    }
     if let Some(listen) = environment::overriding(environment, LISTEN_VARIABLE) {
         match process::parse_listen(&listen) {
             Ok(listen) => server.listen = listen,

@@ -57,6 +57,7 @@ pub struct ServerConfig {
 #[derive(Debug, PartialEq, Eq)]
 pub struct AdminConfig {
     pub listen: SocketAddr,
+    /// Bearer token of the metrics; an empty one lets nobody in.
     pub token: Secret,
     /// Address that people type. Unset: loopback names with the listener's port.
     pub url: Option<AdminUrl>,

@@ -85,8 +85,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let secrets = database::secrets(&config, &store, lost).await?;
     start::pin_prices(&config, &store).await?;
     if config.file.is_none() {
-        let issued = start::first_key(&store, &secrets).await?;
-        greeting::greet(&config, public, issued.as_deref())?;
+        greeting::first_start(&config, &store, &secrets, (public, admin)).await?;
     }
     // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
     let serving = start::serving(&config, None)?;
@@ -301,13 +300,22 @@ struct Addresses {
 
 impl Listeners {
     fn bind(config: &Config) -> anyhow::Result<Self> {
-        let admin = config.admin.as_ref().map(|admin| bind("admin.listen", admin.listen));
+        // First: the others are for fewer.
+        let public = bind("server.listen", config.server.listen)?;
         let node = config.node.as_ref().map(|node| bind("node.listen", node.listen));
-        Ok(Self {
-            public: bind("server.listen", config.server.listen)?,
-            admin: admin.transpose()?,
-            node: node.transpose()?,
-        })
+        Ok(Self { public, admin: Self::bind_admin(config)?, node: node.transpose()? })
+    }
+
+    /// The embedded default serves without its console where the address is taken, and its greeting says so.
+    fn bind_admin(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+        let Some(admin) = &config.admin else { return Ok(None) };
+        match bind("admin.listen", admin.listen) {
+            Err(error) if config.file.is_none() => {
+                tracing::debug!(error = format!("{error:#}"), "the console is not served");
+                Ok(None)
+            }
+            bound => bound.map(Some),
+        }
     }
 
     fn addresses(&self) -> anyhow::Result<Addresses> {
@@ -322,7 +330,11 @@ impl Listeners {
 
 fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     listen(address).with_context(|| {
-        let variable = if option == "server.listen" { ", or HOLDFAST_LISTEN," } else { "" };
+        let variable = match option {
+            "server.listen" => ", or HOLDFAST_LISTEN,",
+            "admin.listen" => ", or HOLDFAST_ADMIN_LISTEN,",
+            _ => "",
+        };
         format!("cannot listen on {address}: set {option}{variable} to an address that is free")
     })
 }

@@ -1,16 +1,18 @@
-//! The operator's listener: metrics behind a token and the API of administration, apart from the public API.
+//! The operator's listener: metrics behind a token, the API of administration and the console, apart from the
+//! public API.
 //!
 //! ```text
 //! /healthz, /readyz ─▶ everybody
-//! /admin/…          ─▶ the handler that was given, where one was; it has keys of its own
-//! all else          ─▶ the token, then /metrics
+//! /admin/…          ─▶ the API's handler, where one was given; it has keys of its own
+//! /metrics          ─▶ the token
+//! all else          ─▶ the console's handler, where one was given; else as /metrics
 //! ```
 //!
 //! Probes are answered first and to everybody, then the token is judged, and only then path and method: whoever
-//! has no token learns nothing of what is here. Its limits are fixed, so that no mistake in the configuration
+//! has no token learns nothing of what is here. Neither handler is given the token. Its limits are fixed, so that no mistake in the configuration
 //! can shut the operator out. No API key is valid here, and the token is valid nowhere else.
 //!
-//! The handler gets the request with its body unread, and the client's address behind the proxies that are
+//! A handler gets the request with its body unread, and the client's address behind the proxies that are
 //! believed. This crate knows nothing of what it answers: no router, no role, no use case. What it owes the
 //! caller whatever the handler does is here: a head of 16 KiB, an answer after a panic, `x-request-id`.
 
@@ -44,15 +46,17 @@ use crate::{Network, Options, headers};
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
-/// Answers a request of the API of administration; the address is its client's.
+/// Answers a request of the API of administration, or of the console; the address is its client's.
 pub type AdminHandler =
     Arc<dyn Fn(Request<Incoming>, IpAddr) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
 
-/// The API of administration as this listener has it.
+/// The API of administration and the console as this listener has them.
 #[derive(Clone)]
 pub struct Administration {
     /// Handler of everything below `/admin/`.
-    pub handler: AdminHandler,
+    pub api: AdminHandler,
+    /// Handler of everything else, but for `/metrics` and the probes.
+    pub console: AdminHandler,
     /// Proxies whose `X-Forwarded-For` says who their clients are.
     pub proxies: Arc<[Network]>,
 }
@@ -73,7 +77,7 @@ pub struct Admin {
     /// Engine behind `GET /healthz` and `GET /readyz`. Probes are heard here however busy the
     /// public listener is.
     pub engine: Arc<Engine>,
-    /// The API of administration, where it may be served here.
+    /// The API of administration and the console, where they may be served here.
     pub administration: Option<Administration>,
 }
 
@@ -83,6 +87,7 @@ impl std::fmt::Debug for Admin {
     }
 }
 
+const METRICS: &str = "/metrics";
 const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bearer <token>` with the `admin.token` of the \
      configuration.";
 const ONLY_METRICS: &str = "There is nothing here but GET /metrics, /healthz and /readyz.";
@@ -128,16 +133,16 @@ async fn answer(admin: &Admin, request: Request<Incoming>, client: Client) -> Ht
         return answer;
     }
     if let Some(administration) = &admin.administration
-        && is_administration(request.uri().path())
+        && let Some(handler) = administration.handler(request.uri().path())
     {
-        return administration.answer(request, client.address).await;
+        return administration.answer(handler, request, client.address).await;
     }
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {
         return problem(&Problem { message: NO_TOKEN.into(), ..Problem::new(Code::InvalidApiKey) });
     }
     // After the token: without it, nobody learns which paths there are.
-    if request.uri().path() != "/metrics" {
+    if request.uri().path() != METRICS {
         return problem(&Problem { message: ONLY_METRICS.into(), ..Problem::new(Code::NotFound) });
     }
     if request.method() != Method::GET {
@@ -154,7 +159,20 @@ fn is_administration(path: &str) -> bool {
 }
 
 impl Administration {
-    async fn answer(&self, request: Request<Incoming>, address: IpAddr) -> HttpResponse {
+    /// Handler of a path; the metrics have none.
+    fn handler(&self, path: &str) -> Option<&AdminHandler> {
+        if is_administration(path) {
+            return Some(&self.api);
+        }
+        (path != METRICS).then_some(&self.console)
+    }
+
+    async fn answer(
+        &self,
+        handler: &AdminHandler,
+        request: Request<Incoming>,
+        address: IpAddr,
+    ) -> HttpResponse {
         let id = Uuid::new_v4();
         let head = headers::head_bytes(request.uri(), request.headers());
         if head > LIMITS.header_bytes {
@@ -162,7 +180,7 @@ impl Administration {
         }
         let client = peers::client_beyond(&self.proxies, address, request.headers());
         // Safe to assert: a handler shares nothing that a panic could leave half changed.
-        let told = AssertUnwindSafe((self.handler)(request, client)).catch_unwind().await;
+        let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
         let answer = match told {
             Ok(answer) => answer.map(ResponseBody::from),
             Err(_panic) => {

@@ -23,6 +23,7 @@ mod cli;
 mod clients;
 mod compose;
 mod configuration;
+mod console;
 mod costs;
 mod coverage;
 mod crash;

@@ -27,7 +27,9 @@ const DOORS: &[(&[&str], &[&str])] = &[
     (&["argon2"], &["holdfast-accounts"]),
     (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
     (&["serde"], &["holdfast", "holdfast-admin", "holdfast-wire"]),
-    (&["axum", "tower", "utoipa", "utoipa-axum"], &["holdfast-admin"]),
+    (&["axum", "tower"], &["holdfast-admin", "holdfast-console"]),
+    (&["utoipa", "utoipa-axum"], &["holdfast-admin"]),
+    (&["askama"], &["holdfast-console"]),
 ];
 
 /// Not even its tests may: the wire would freeze the domain.
@@ -87,6 +89,9 @@ mod tests {
     #[test]
     fn only_administration_has_a_router_and_it_has_no_socket() {
         check_pair("holdfast-admin", "axum", DependencyKind::Shipped, false);
+        check_pair("holdfast-console", "axum", DependencyKind::Shipped, false);
+        check_pair("holdfast-console", "hyper", DependencyKind::Shipped, true);
+        check_pair("holdfast-admin", "askama", DependencyKind::Shipped, true);
         check_pair("holdfast-http", "axum", DependencyKind::Shipped, true);
         check_pair("holdfast-admin", "hyper", DependencyKind::Shipped, true);
     }

@@ -19,6 +19,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
     ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-wire"]),
+    // A door as the API is, and no client of it: their words for what fails are the same.
+    (
+        "holdfast-console",
+        &["holdfast-accounts", "holdfast-admin", "holdfast-domain", "holdfast-wire"],
+    ),
     (
         "holdfast-config",
         &[
@@ -38,6 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-accounts",
             "holdfast-admin",
             "holdfast-config",
+            "holdfast-console",
             "holdfast-domain",
             "holdfast-engine",
             "holdfast-http",

@@ -1,6 +1,6 @@
-//! The API of administration, put on the operator's listener.
+//! The API of administration and the console, put on the operator's listener.
 //!
-//! It is served where its keys cannot cross a network in plain text: on loopback, or behind a proxy
+//! They are served where keys and passwords cannot cross a network in plain text: on loopback, or behind a proxy
 //! with TLS that `admin.url` names. Elsewhere the listener has metrics and probes only, and the log
 //! says why: an upgrade opens nothing on an address that was meant for a scraper.
 
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use holdfast_accounts::Accounts;
 use holdfast_admin::{AdminApi, AdminOptions};
 use holdfast_config::Config;
+use holdfast_console::{Audience, Console, ConsoleOptions};
 use holdfast_domain::offer::{ModelOffer, Offers};
 use holdfast_engine::Engine;
 use holdfast_http::Administration;
@@ -24,7 +25,8 @@ impl Offers for EngineOffers {
     }
 }
 
-/// The API over these use cases, for a listener at this address; `None` where it may not be served.
+/// The API and the console over these use cases, for a listener at this address; `None` where they may not
+/// be served.
 pub(super) fn administration(
     config: &Config,
     accounts: Accounts,
@@ -39,11 +41,19 @@ pub(super) fn administration(
         );
         return None;
     };
+    // Without a file there is one listener for everybody, on this machine alone.
+    let audience = if config.file.is_none() { Audience::Everyone } else { Audience::Operators };
+    let console = ConsoleOptions { address: options.clone(), audience };
+    let console = Console::new(accounts.clone(), console);
     let api = AdminApi::new(accounts, options);
     Some(Administration {
-        handler: Arc::new(move |request, client| {
+        api: Arc::new(move |request, client| {
             let api = api.clone();
             Box::pin(async move { api.answer(request, client).await })
+        }),
+        console: Arc::new(move |request, client| {
+            let console = console.clone();
+            Box::pin(async move { console.answer(request, client).await })
         }),
         proxies: settings.proxies.as_slice().into(),
     })

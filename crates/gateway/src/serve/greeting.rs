@@ -1,25 +1,73 @@
-//! Greeting of the embedded default: the place of its data, its first API key, and a line to try
-//! it.
+//! Greeting of the embedded default: the place of its data, its console, its first API key, and a line
+//! to try it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use anyhow::Context;
+use holdfast_admin::AdminOptions;
+use holdfast_engine::Secrets;
+use holdfast_store::Store;
 use uuid::Uuid;
 
 use super::say;
-use super::start::DEFAULT_NAME;
+use super::start::{DEFAULT_NAME, first_key};
+use crate::accounts;
 use crate::failure::CommandFailure;
 use holdfast_config::Config;
 
+/// Makes what a first start makes, and greets. The second address is the operator's listener, where
+/// there is one.
+pub(super) async fn first_start(
+    config: &Config,
+    store: &Store,
+    secrets: &Secrets,
+    (public, admin): (SocketAddr, Option<SocketAddr>),
+) -> Result<(), CommandFailure> {
+    let issued = first_key(store, secrets).await?;
+    let console = console(config, store, secrets, admin).await?;
+    greet(config, public, &console, issued.as_deref())
+}
+
+/// What is said of the console: where it is, and while nobody owns it, the one-time link to do so.
+async fn console(
+    config: &Config,
+    store: &Store,
+    secrets: &Secrets,
+    admin: Option<SocketAddr>,
+) -> anyhow::Result<Vec<String>> {
+    let Some(address) = admin else {
+        let taken = config.admin.as_ref().map(|admin| admin.listen.to_string());
+        return Ok(vec![format!(
+            "console: none, as {} is taken: set HOLDFAST_ADMIN_LISTEN to an address that is free",
+            taken.unwrap_or_default()
+        )]);
+    };
+    if AdminOptions::new(address, None).is_none() {
+        return Ok(vec![format!("console: none, as {address} is not on this machine alone")]);
+    }
+    let base = format!("http://{address}");
+    let mut said = vec![format!("console: {base}/")];
+    let link = accounts::over(store, secrets).first_owner_link().await;
+    if let Some(token) = link.context("no link for the first owner was made")? {
+        said.push(format!("first owner, once and within an hour: {base}/link/{}", token.expose()));
+    }
+    Ok(said)
+}
+
 /// `issued`: the API key that was made with an empty database.
-pub(super) fn greet(
+fn greet(
     config: &Config,
     address: SocketAddr,
+    console: &[String],
     issued: Option<&str>,
 ) -> Result<(), CommandFailure> {
     say("no configuration file: holdfast runs on what is built in, and reaches nobody")?;
     let data = config.database.file().map(|file| file.display().to_string());
     say(&format!("data: {}", data.unwrap_or_else(|| config.database.to_string())))?;
     say(&format!("what it serves: http://{}/docs", reachable(address)))?;
+    for line in console {
+        say(line)?;
+    }
     let Some(key) = issued else {
         return say(&format!("another API key: holdfast key issue --wallet {DEFAULT_NAME}"));
     };
