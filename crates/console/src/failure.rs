@@ -55,6 +55,10 @@ impl From<AccountsError> for Failure {
             Code::IdempotencyKeyConflict => {
                 "This form was sent before with other values. Open a new form.".to_owned()
             }
+            Code::EditConflict => {
+                "Somebody else has edited it since. Open the form again: it has what stands now."
+                    .to_owned()
+            }
             _ => forbidden.unwrap_or_else(|| problem.message().to_owned()),
         };
         // Fields of forms are units of a currency, and members of the API micros.

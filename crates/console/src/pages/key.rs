@@ -88,7 +88,7 @@ fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
         ("State", keys::state(key, now)),
         ("Models", keys::models(key)),
         ("Balance of the wallet", Cell::text(key.grant.balance.label())),
-        ("Sees usage of its", Cell::text(key.grant.usage.label())),
+        ("Usage that it sees", Cell::text(key.grant.usage.label())),
         ("External id", Cell::some_text(key.external_id.as_deref())),
         ("Ends", Cell::some_moment(key.grant.ends_at)),
         ("Made", Cell::moment(key.created_at)),

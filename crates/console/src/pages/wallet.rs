@@ -101,7 +101,7 @@ fn facts(record: &WalletRecord) -> Facts {
         ("Available", money(wallet.available)),
         ("Held", money(wallet.held)),
         ("State", wallets::state(record)),
-        ("Told as low below", record.low_balance.map_or(Cell::Nothing, money)),
+        ("Runs low below", record.low_balance.map_or(Cell::Nothing, money)),
         ("A key may spend at most", bound.unwrap_or(Cell::Nothing)),
         ("External id", Cell::some_text(record.external_id.as_deref())),
         ("Made", Cell::moment(record.created_at)),

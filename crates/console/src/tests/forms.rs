@@ -63,7 +63,7 @@ async fn closing_is_shown_first_and_only_an_empty_wallet_is_closed() {
     world.api_key(empty.wallet.id, "prod").await;
     let path = format!("/wallets/{}/close", full.wallet.id);
     let address = world.open(&world.owner, &path).await;
-    world.send(&world.owner, &address, &[]).await.is(422).has("0.001 available");
+    world.send(&world.owner, &address, &[]).await.is(409).has("0.001 available");
     let path = format!("/wallets/{}/close", empty.wallet.id);
     let address = world.open(&world.owner, &path).await;
     let review = world.send(&world.owner, &address, &[("reason", "gone")]).await;
@@ -146,7 +146,7 @@ async fn an_edit_of_what_has_changed_meanwhile_changes_nothing() {
     let late = [("name", "late"), ("key_spend_window", "month"), ("edited", "0")];
     let reply = world.send(&world.owner, &address, &late).await;
     assert!(reply.status.is_client_error());
-    reply.has("value=\"late\"");
+    reply.has("value=\"late\"").has("Open the form again");
     assert_eq!(world.record(wallet.wallet.id).await.wallet.name, "other");
 }
 

@@ -79,15 +79,11 @@ fn models(grant: &Grant, offered: &[String]) -> Field {
     let granted = grant.models.iter().flatten().map(|model| model.as_str().to_owned());
     let granted: BTreeSet<_> = granted.collect();
     let known: BTreeSet<_> = granted.iter().chain(offered).collect();
-    let kind = if known.is_empty() {
-        FieldKind::Area
+    let (kind, hint) = if known.is_empty() {
+        (FieldKind::Area, "Ids of models, one a line. Nothing: all models.")
     } else {
         let choices = known.into_iter().map(|model| Choice::new(model.as_str(), model.as_str()));
-        FieldKind::Checks(choices.collect())
-    };
-    let hint = match kind {
-        FieldKind::Checks(_) => "None of them: all models.",
-        _ => "Ids of models, one a line. Nothing: all models.",
+        (FieldKind::Checks(choices.collect()), "None of them: all models.")
     };
     let value = granted.into_iter().collect::<Vec<_>>().join("\n");
     Field::optional(MODELS, "Models", kind).value(value).hint(hint)

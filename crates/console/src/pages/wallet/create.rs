@@ -64,7 +64,7 @@ pub(crate) fn fields() -> [Field; 5] {
         Field::new("name", "Name", FieldKind::Text).hint("Your customer's, unique."),
         Field::optional("external_id", "External id", FieldKind::Text)
             .hint("Id that your own system has for the customer, unique."),
-        Field::optional("low_balance", "Told as low below", FieldKind::Amount)
+        Field::optional("low_balance", "Runs low below", FieldKind::Amount)
             .hint("An event tells it once the wallet has less. 0 tells that it is empty."),
         Field::optional(key_spend, "A key may spend at most", FieldKind::Amount).hint(
             "Bound of keys that are issued by others than an owner or the holder's administrator. \
