@@ -39,3 +39,6 @@ mod paging;
 mod section;
 mod shell;
 mod visitor;
+
+#[cfg(test)]
+mod tests;

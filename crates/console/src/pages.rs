@@ -6,7 +6,7 @@ mod jobs;
 mod models;
 mod operation;
 mod operations;
-mod reference;
+pub(crate) mod reference;
 mod today;
 mod trail;
 mod usage;
