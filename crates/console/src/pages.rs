@@ -13,7 +13,7 @@ mod operations;
 mod people;
 mod plain;
 mod postings;
-mod reference;
+pub(crate) mod reference;
 mod sign_in;
 mod today;
 mod trail;

@@ -31,7 +31,8 @@ pub(crate) async fn list(
     let listed = desk.accounts.events(&visitor.principal, filter, request).await?;
     let next = paging::next("/events", &query, listed.next);
     let rows = listed.rows.iter().map(row).collect();
-    let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the console wants them.";
+    let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the \
+        console wants them.";
     let table = Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty);
     Ok(Page::new("Events").section(narrow(&visitor, &query)).section(table.next(next)))
 }

@@ -29,7 +29,8 @@ pub(crate) async fn list(
 ) -> Result<Page, Failure> {
     let listed = desk.accounts.jobs(&visitor.principal, paging::request(&query)?).await?;
     let rows = listed.rows.iter().map(row).collect();
-    let empty = "No job was started yet. A verification adds all rows of the book up, and says whether they agree.";
+    let empty = "No job was started yet. A verification adds all rows of the book up, and says \
+        whether they agree.";
     let next = paging::next("/jobs", &query, listed.next);
     Ok(Page::new("Jobs")
         .action(visitor.may(UseCase::JobCreate), "Verify the book", "/jobs/new")

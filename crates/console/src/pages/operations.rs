@@ -34,7 +34,8 @@ const TO: &str = "to";
 pub(crate) const HEAD: [&str; 7] =
     ["Operation", "Began", "State", "Model", "Charge", "API key", "Wallet"];
 
-const EMPTY: &str = "There is no such operation on this page. An operation begins when a caller sends a request: widen \
+const EMPTY: &str = "There is no such operation on this page. An operation begins when a caller \
+    sends a request: widen \
                      the filters, or look at the next page.";
 
 pub(crate) async fn list(

@@ -46,7 +46,8 @@ impl FormPage for Cancellation {
     }
 
     fn frame(&self) -> FormFrame {
-        let intro = "It is asked to end. What it has used until then is charged; if it has ended, it stays as it is.";
+        let intro = "It is asked to end. What it has used until then is charged; if it has ended, \
+            it stays as it is.";
         FormFrame {
             page: page(&self.record, "Cancel").intro(intro),
             fields: vec![
@@ -78,7 +79,8 @@ impl FormPage for Reconciliation {
     }
 
     fn frame(&self) -> FormFrame {
-        let intro = "It is ended if its owner is gone, and settled if its answer was recorded. If it runs, it stays as \
+        let intro = "It is ended if its owner is gone, and settled if its answer was recorded. If \
+            it runs, it stays as \
                      it is.";
         FormFrame {
             page: page(&self.record, "Reconcile").intro(intro),

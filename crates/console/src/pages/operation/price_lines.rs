@@ -33,7 +33,7 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
         ]);
     }
     let total = |what: &str, amount: String| {
-        vec![Cell::text(what), Cell::Nothing, Cell::Nothing, Cell::Number(amount)]
+        vec![Cell::text(what), Cell::text(""), Cell::text(""), Cell::Number(amount)]
     };
     let cost = price.tariff.cost(meters);
     rows.push(total("Sum of the lines", exact(sum_text(sum), currency)));

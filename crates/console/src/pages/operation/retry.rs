@@ -12,26 +12,33 @@ pub(crate) fn notice(operation: &Operation, situation: Situation) -> Notice {
             "A retry with the same key runs it anew: it is proven that it did not run before."
         }
         (Phase::Leased, Situation::Stale) => {
-            "A retry with the same key first ends what its lost owner left, and then gets what came of it."
+            "A retry with the same key first ends what its lost owner left, and then gets what \
+                came of it."
         }
         (Phase::Leased, Situation::InProgress | Situation::NotStarted | Situation::Completed) => {
-            "A retry with the same key joins it and waits for its answer; after ten minutes it gets 409 \
+            "A retry with the same key joins it and waits for its answer; after ten minutes it \
+                gets 409 \
              operation_in_progress. It never runs twice."
         }
         (Phase::Recorded(_), _) => {
-            "A retry with the same key settles it and gets the answer, or 503 storage_unavailable where that \
+            "A retry with the same key settles it and gets the answer, or 503 storage_unavailable \
+                where that \
              fails once more. Nothing is lost."
         }
         (Phase::Completed { .. }, _) => {
-            "A retry with the same key gets the same answer, byte for byte, and is charged nothing. Once the \
-             answer is no longer kept it gets 410 with the charge and the meters; it never runs again."
+            "A retry with the same key gets the same answer, byte for byte, and is charged \
+                nothing. Once the \
+             answer is no longer kept it gets 410 with the charge and the meters; it never runs \
+                 again."
         }
         (Phase::Refused { .. }, _) => {
-            "A retry with the same key gets the same refusal, and is charged nothing. Send it under a new key \
+            "A retry with the same key gets the same refusal, and is charged nothing. Send it \
+                under a new key \
              to run it again."
         }
         (Phase::Abandoned { .. }, _) => {
-            "A retry with the same key gets the same error, and is charged nothing. Send it under a new key to \
+            "A retry with the same key gets the same error, and is charged nothing. Send it under \
+                a new key to \
              run it again."
         }
     };

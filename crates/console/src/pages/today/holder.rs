@@ -4,6 +4,8 @@ use holdfast_domain::WalletId;
 use holdfast_domain::account::UseCase;
 use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest};
 
+use uuid::Uuid;
+
 use super::earned;
 use crate::cell::{Cell, Link, Tone};
 use crate::console::Desk;
@@ -88,12 +90,15 @@ fn example(desk: &Desk, visitor: &Visitor) -> Result<Snippet, Failure> {
     let offered = desk.accounts.models(&visitor.principal)?;
     let model = offered.models.first().map(|model| model.contract.model.to_string());
     let model = model.unwrap_or_else(|| "MODEL".to_owned());
+    // A caller's own, and fresh: the same request sent again is answered again, and charged once.
+    let key = Uuid::new_v4();
     let text = format!(
         "curl \"$HOLDFAST_URL/v1/chat/completions\" \\\n  \
          -H \"Authorization: Bearer $HOLDFAST_KEY\" \\\n  \
-         -H \"Idempotency-Key: $(uuidgen)\" \\\n  \
+         -H \"Idempotency-Key: {key}\" \\\n  \
          -H \"Content-Type: application/json\" \\\n  \
-         -d '{{\"model\": \"{model}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'"
+         -d '{{\"model\": \"{model}\", \"messages\": [{{\"role\": \"user\", \"content\": \
+             \"Hello\"}}]}}'"
     );
     Ok(Snippet::new("A first request", text))
 }

@@ -137,7 +137,8 @@ async fn last_job(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
     let request = PageRequest::first(Order::Newest, 1);
     let page = desk.accounts.jobs(&visitor.principal, request).await?;
     let rows = page.rows.iter().map(jobs::row).collect();
-    let empty = "The book was never verified. A verification adds all rows up, and says whether they agree.";
+    let empty = "The book was never verified. A verification adds all rows up, and says whether \
+        they agree.";
     let mut table = Table::new("Last verification", &jobs::HEAD, rows, empty);
     if visitor.may(UseCase::JobCreate) {
         table = table.link(Link::new("Start one", "/jobs/new"));

@@ -17,9 +17,10 @@ use crate::section::{Chart, Table};
 /// Most bars of a chart.
 const BARS: usize = 62;
 
-/// A chart of charges by the first dimension, for each currency.
+/// A chart of charges by the first dimension, for each currency; one bar alone would say nothing.
 pub(super) fn charts(rows: &[UsageRow]) -> Vec<Chart> {
-    currencies(rows).into_iter().map(|currency| chart(rows, currency)).collect()
+    let charts = currencies(rows).into_iter().map(|currency| chart(rows, currency));
+    charts.filter(|chart| chart.bars.len() > 1).collect()
 }
 
 fn chart(rows: &[UsageRow], currency: Currency) -> Chart {
@@ -83,7 +84,8 @@ pub(super) fn table(
         line.extend(cells(&row.totals, row.currency, shows_costs));
         line
     };
-    let empty = "Nothing finished in this period. Widen it, or send a request: it is counted when it has ended.";
+    let empty = "Nothing finished in this period. Widen it, or send a request: it is counted when \
+        it has ended.";
     Table::new(title, &head, rows.iter().map(line).collect(), empty)
 }
 

@@ -86,7 +86,8 @@ impl FormPage for Creation {
 pub(super) fn told(told: &ToldWebhook) -> Applied {
     let id = told.record.id;
     let Some(secret) = &told.secret else { return Applied::done() };
-    let text = "This is told once. Your receiver checks by it that a delivery is ours; rotate it for another one.";
+    let text = "This is told once. Your receiver checks by it that a delivery is ours; rotate it \
+        for another one.";
     let rows = vec![("Webhook", Cell::link(id.to_string(), format!("/webhooks/{id}")))];
     Applied::done()
         .section(Notice::new(Tone::Warning, text))

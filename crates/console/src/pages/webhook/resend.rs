@@ -37,7 +37,10 @@ impl FormPage for Resend {
             page: Page::new("Send the delivery again")
                 .below("Webhooks", "/webhooks")
                 .below(origin(&self.record), format!("/webhooks/{}", self.record.id))
-                .intro("The same event is sent once more, under the same id, by which a receiver knows it."),
+                .intro(
+                    "The same event is sent once more, under the same id, by which a receiver \
+                    knows it.",
+                ),
             fields: Vec::new(),
             submit: "Send it again".to_owned(),
             is_grave: false,

@@ -1,0 +1,230 @@
+//! What a visitor sees: never more than their role and their wallet, nothing unescaped, and no page too large.
+
+use std::fs;
+use std::path::Path;
+
+use holdfast_accounts::{NewAdminKey, NewWebhook, Principal};
+use holdfast_domain::WalletId;
+use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::conduct::Ending;
+use holdfast_domain::event::EventFilter;
+use holdfast_domain::job::JobKind;
+use holdfast_domain::listing::{Order, PageRequest};
+use holdfast_domain::private::Private;
+use holdfast_testkit::sample;
+
+use crate::pages::reference::to_wallet;
+use crate::tests::book::{OpsWorld, book, owner, request, visitor};
+
+const LISTS: [&str; 10] = [
+    "/",
+    "/operations",
+    "/usage",
+    "/models",
+    "/events",
+    "/webhooks",
+    "/trail",
+    "/jobs",
+    "/admin-keys",
+    "/usage?first=hour&second=api_key",
+];
+/// A name that is markup, as long as a name may be.
+const MARKUP: &str = "<b>\"&'</b><script>alert(1)</script><img src=x onerror=alert(1)>";
+
+async fn webhook(world: &OpsWorld, wallet: Option<WalletId>, description: &str) -> String {
+    let new = NewWebhook {
+        wallet: wallet.map(to_wallet),
+        url: Private("https://hooks.example.com/in".to_owned()),
+        kinds: None,
+        description: Some(description.parse().unwrap()),
+    };
+    let made = world.accounts.create_webhook(&Principal::local(), &request(), &new).await.unwrap();
+    format!("/webhooks/{}", made.thing.record.id)
+}
+
+#[tokio::test]
+async fn a_holder_sees_one_wallet_and_no_route() {
+    let world = OpsWorld::new().await;
+    let (own, other) = (world.wallet("acme", 5_000).await, world.wallet("globex", 5_000).await);
+    let [own_key, other_key] =
+        [world.api_key(own, "acme-key").await, world.api_key(other, "globex-key").await];
+    let price = sample::price();
+    let mine = world.ended((own, own_key), &price, sample::finished(20, 10)).await;
+    let theirs = world.ended((other, other_key), &price, sample::finished(20, 10)).await;
+    let hook = webhook(&world, Some(other), "theirs").await;
+    webhook(&world, None, "the operator's").await;
+    let page = PageRequest::first(Order::Newest, 50);
+    let filter = EventFilter { wallet: Some(other), kind: None };
+    let events = world.accounts.events(&Principal::local(), filter, page).await.unwrap();
+    let event = format!("/events/{}", events.rows[0].id);
+    for role in Role::ALL.into_iter().filter(|role| role.is_holder()) {
+        let holder = visitor(role, Reach::Wallet(own));
+        for path in [format!("/operations/{}", theirs.id), event.clone()] {
+            assert_eq!(world.get(&holder, &path).await.status, 404, "{role} {path}");
+        }
+        let hook = world.get(&holder, &hook).await.status;
+        assert_eq!(hook, if role == Role::HolderAdmin { 404 } else { 403 }, "{role}");
+        let shown = format!("/operations/{}", mine.id);
+        let own_page = world.page(&holder, &shown).await;
+        assert!(own_page.contains("Why it cost what it cost"), "{role}");
+        for path in LISTS.into_iter().chain([shown.as_str()]) {
+            let html = world.get(&holder, path).await.html;
+            for hidden in [
+                "globex",
+                "upstream/large",
+                "sim/sample",
+                "node-a",
+                "Cost to you",
+                "Margin",
+                "theirs",
+            ] {
+                assert!(!html.contains(hidden), "{role} sees {hidden} on {path}: {html}");
+            }
+            assert!(!html.contains(&theirs.id.to_string()), "{role} {path}");
+        }
+        let routes = world.get(&holder, "/usage?first=route").await.status;
+        assert!((400..500).contains(&routes), "{role}: {routes}");
+        let found = world.page(&holder, &format!("/operations?id={}", theirs.id)).await;
+        assert!(found.contains("There is no such operation"), "{role}");
+        let named = world.get(&holder, &format!("/usage?wallet={other}")).await.status;
+        assert_eq!(named, 422, "it does not exist for {role}");
+    }
+}
+
+#[tokio::test]
+async fn support_sees_routes_and_no_costs() {
+    let world = OpsWorld::new().await;
+    let wallet = world.wallet("acme", 5_000).await;
+    let api_key = world.api_key(wallet, "key").await;
+    let operation =
+        world.ended((wallet, api_key), &sample::price(), sample::finished(20, 10)).await;
+    let support = visitor(Role::Support, Reach::All);
+    let shown = world.page(&support, &format!("/operations/{}", operation.id)).await;
+    assert!(shown.contains("sim/sample") && !shown.contains("Cost to you"), "{shown}");
+    let usage = world.page(&support, "/usage").await;
+    assert!(!usage.contains("Margin") && !usage.contains("Exposure"), "{usage}");
+    let file = world.get(&support, "/usage.csv").await.html;
+    assert!(!file.contains("provider_cost_micros"), "{file}");
+}
+
+#[tokio::test]
+async fn navigation_and_actions_lead_to_what_the_role_may_see() {
+    let world = OpsWorld::new().await;
+    let wallet = world.wallet("acme", 5_000).await;
+    for role in Role::ALL {
+        let reach = if role.is_holder() { Reach::Wallet(wallet) } else { Reach::All };
+        let visitor = visitor(role, reach);
+        let html = world.page(&visitor, "/").await;
+        for path in LISTS {
+            let is_linked = html.contains(&format!("<li><a href=\"{path}\""));
+            let status = world.get(&visitor, path).await.status;
+            let is_listed = !path.contains('?');
+            assert_eq!(status, if is_linked || !is_listed { 200 } else { 403 }, "{role} {path}");
+        }
+        for form in ["/jobs/new", "/webhooks/new", "/admin-keys/new"] {
+            let list = world.get(&visitor, form.trim_end_matches("/new")).await.html;
+            let status = world.get(&visitor, form).await.status;
+            let is_linked = list.contains(&format!("href=\"{form}\""));
+            assert_eq!(status, if is_linked { 303 } else { 403 }, "{role} {form}");
+        }
+    }
+}
+
+/// Everything that has a name, named so, and the paths of what shows it.
+async fn named(world: &OpsWorld, name: &str) -> Vec<String> {
+    let wallet = world.wallet(name, 500).await;
+    let api_key = world.api_key(wallet, name).await;
+    let price = sample::price();
+    let operation = world.ended((wallet, api_key), &price, sample::finished(20, 10)).await;
+    let local = Principal::local();
+    let new = NewAdminKey {
+        name: name.parse().unwrap(),
+        role: Role::Auditor,
+        reach: Reach::All,
+        ends_at: None,
+    };
+    let issued = world.accounts.issue_admin_key(&local, &request(), &new).await.unwrap();
+    let hook = webhook(world, Some(wallet), name).await;
+    let job = world.accounts.start_job(&local, &request(), JobKind::Verification, None).await;
+    let page = PageRequest::first(Order::Newest, 1);
+    let events = world.accounts.events(&local, EventFilter::default(), page).await.unwrap();
+    let mut paths: Vec<_> = LISTS.into_iter().map(str::to_owned).collect();
+    paths.extend([
+        format!("/operations/{}", operation.id),
+        format!("/operations/{}/cancel?key=5d0c7c4e-6a55-4c1c-9d0f-3f0b1f3d7a11", operation.id),
+        format!("/admin-keys/{}", issued.thing.id),
+        format!("{hook}/test?key=5d0c7c4e-6a55-4c1c-9d0f-3f0b1f3d7a12"),
+        hook,
+        format!("/jobs/{}", job.unwrap().thing.id),
+        format!("/events/{}", events.rows[0].id),
+        "/usage?first=wallet&second=api_key".to_owned(),
+        "/webhooks/new?key=5d0c7c4e-6a55-4c1c-9d0f-3f0b1f3d7a13".to_owned(),
+        "/admin-keys/new?key=5d0c7c4e-6a55-4c1c-9d0f-3f0b1f3d7a14".to_owned(),
+        "/jobs/new?key=5d0c7c4e-6a55-4c1c-9d0f-3f0b1f3d7a15".to_owned(),
+    ]);
+    paths
+}
+
+#[tokio::test]
+async fn markup_in_a_name_or_a_filter_is_text() {
+    let world = OpsWorld::new().await;
+    let mut seen = 0;
+    for path in named(&world, MARKUP).await {
+        let html = world.page(&owner(), &path).await;
+        assert!(!html.contains("<b>") && !html.contains("<script>alert"), "{path}: {html}");
+        assert!(!html.contains("<img"), "{path}");
+        seen += usize::from(html.contains("&#60;b&#62;"));
+    }
+    assert!(seen >= 6, "the name stands on {seen} pages");
+    for path in ["/operations?model=%22%3E%3Cb%3E", "/trail?thing=%3Cb%3E", "/usage?from=%3Cb%3E"] {
+        let html = world.get(&owner(), path).await.html;
+        assert!(!html.contains("<b>"), "{path}: {html}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_of_fifty_kilobytes_at_most() {
+    let world = OpsWorld::new().await;
+    let book = book(&world, 7, 130, 60).await;
+    for number in 0..60 {
+        let name = format!("{number:03}-{}", "n".repeat(60));
+        let wallet = world.wallet(&name, 10).await;
+        world.api_key(wallet, &name).await;
+    }
+    let mut paths = named(&world, "a name").await;
+    paths.extend(book.operations.iter().take(5).map(|it| format!("/operations/{}", it.id)));
+    for path in paths {
+        let html = world.page(&owner(), &path).await;
+        assert!(html.len() <= 50 << 10, "{path} is of {} bytes", html.len());
+    }
+}
+
+/// Pages as files, to be looked at in a browser: `target/console/*.html` with the stylesheet beside them.
+#[tokio::test]
+async fn every_page_can_be_looked_at() {
+    let world = OpsWorld::new().await;
+    let book = book(&world, 11, 70, 5).await;
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/console");
+    fs::create_dir_all(&target).unwrap();
+    fs::write(target.join("style.css"), include_str!("../../assets/style.css")).unwrap();
+    let owned = (book.wallets[0], book.api_keys[0]);
+    let price = sample::tiered("2026-03-01T00:00:00Z", 1_234_567);
+    let costly = world.ended(owned, &price, sample::finished(60, 40)).await;
+    let lost = world.ended(owned, &price, Ending::Unknown).await;
+    let mut paths = named(&world, "Initech").await;
+    paths.push(format!("/operations/{}", costly.id));
+    paths.push(format!("/operations/{}", lost.id));
+    let holder = visitor(Role::HolderAdmin, Reach::Wallet(book.wallets[0]));
+    for (number, path) in paths.iter().enumerate() {
+        for (who, visitor) in [("owner", &owner()), ("holder", &holder)] {
+            let reply = world.get(visitor, path).await;
+            if reply.status != 200 {
+                assert_eq!(who, "holder", "{path}");
+                continue;
+            }
+            let name = path.split(['?', '/']).find(|part| !part.is_empty()).unwrap_or("today");
+            let html = reply.html.replace("/assets/style.css", "style.css");
+            fs::write(target.join(format!("{who}-{number:02}-{name}.html")), html).unwrap();
+        }
+    }
+}
