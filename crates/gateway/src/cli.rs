@@ -381,8 +381,10 @@ mod tests {
         }
         let told = TABLE.iter().flat_map(|door| door.commands);
         assert_eq!(told.map(|words| (*words).to_owned()).collect::<BTreeSet<_>>(), found);
-        let without: Vec<_> = TABLE.iter().filter(|door| door.commands.is_empty()).collect();
-        assert!(without.is_empty(), "{without:?}");
+        let without = TABLE.iter().filter(|door| door.commands.is_empty());
+        let without: Vec<_> = without.map(|door| door.use_case.label()).collect();
+        // What people do themselves, in a browser.
+        assert_eq!(without, ["person.accept", "person.password"]);
     }
 
     #[test]
