@@ -18,6 +18,18 @@ pub(crate) struct Failure {
     pub(crate) field: Option<String>,
 }
 
+const NOT_FOUND: &str = "There is no such page, or none that you may see.";
+
+/// Words of pages, for errors whose words are for whoever sends requests.
+const WORDS: &[(Code, &str)] = &[
+    (Code::NotFound, NOT_FOUND),
+    (Code::IdempotencyKeyConflict, "This form was sent before with other values. Open a new form."),
+    (
+        Code::EditConflict,
+        "Somebody else has edited it since. Open the form again: it has what stands now.",
+    ),
+];
+
 impl Failure {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), field: None }
@@ -30,8 +42,7 @@ impl Failure {
     }
 
     pub(crate) fn not_found() -> Self {
-        let message = "There is no such page, or none that you may see.";
-        Self::new(StatusCode::NOT_FOUND, message)
+        Self::new(StatusCode::NOT_FOUND, NOT_FOUND)
     }
 
     pub(crate) fn not_signed_in() -> Self {
@@ -41,25 +52,19 @@ impl Failure {
 
 impl From<AccountsError> for Failure {
     fn from(error: AccountsError) -> Self {
-        let forbidden = match &error {
-            AccountsError::Forbidden { use_case, role } => Some(format!(
-                "Your role {role} may not do {use_case}. Ask an owner for a role that has it."
-            )),
-            _ => None,
+        let forbidden = if let AccountsError::Forbidden { use_case, role } = &error {
+            let message = "Ask an owner for a role that has it.";
+            Some(format!("Your role {role} may not do {use_case}. {message}"))
+        } else {
+            None
         };
         let problem = Problem::from(error);
         let status = StatusCode::from_u16(problem.code().status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let message = match problem.code() {
-            Code::NotFound => Self::not_found().message,
-            Code::IdempotencyKeyConflict => {
-                "This form was sent before with other values. Open a new form.".to_owned()
-            }
-            Code::EditConflict => {
-                "Somebody else has edited it since. Open the form again: it has what stands now."
-                    .to_owned()
-            }
-            _ => forbidden.unwrap_or_else(|| problem.message().to_owned()),
+        let of_pages = WORDS.iter().find(|(code, _)| *code == problem.code());
+        let message = match of_pages {
+            Some((_, message)) => (*message).to_owned(),
+            None => forbidden.unwrap_or_else(|| problem.message().to_owned()),
         };
         // Fields of forms are units of a currency, and members of the API micros.
         let field = problem.param().map(|param| param.strip_suffix("_micros").unwrap_or(param));

@@ -27,7 +27,11 @@
 //!
 //! Never in here: SQL, a rule of money, a socket, an admin key, a secret in a log.
 
-#![expect(unused_qualifications, reason = "askama's macro writes every path in full")]
+#![expect(
+    unused_qualifications,
+    clippy::let_underscore_must_use,
+    reason = "askama's macro writes every path in full, and drops what a template does not use"
+)]
 
 mod address;
 mod ask;

@@ -35,7 +35,7 @@ fn get(gateway: &Gateway, path: &str, cookie: &str) -> Answer {
 fn session(answer: &Answer) -> String {
     let cookies = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
     let mut lines = cookies.map(|(_, line)| line.as_str());
-    let line = lines.find(|line| line.starts_with("holdfast=")).expect("a session");
+    let line = lines.find(|line| line.starts_with("holdfast=")).unwrap();
     assert!(line.contains("HttpOnly"), "{line}");
     line.split(';').next().unwrap().to_owned()
 }

@@ -108,10 +108,12 @@ impl Field {
 
     /// The same with what was sent; a password is written anew each time.
     pub(crate) fn holding(self, sent: &Fields) -> Self {
-        let value = match &self.kind {
-            FieldKind::Password { .. } => String::new(),
-            FieldKind::Checks(_) => sent.all(self.name).collect::<Vec<_>>().join("\n"),
-            _ => sent.raw(self.name).to_owned(),
+        let value = if matches!(self.kind, FieldKind::Password { .. }) {
+            String::new()
+        } else if self.is_checks() {
+            sent.all(self.name).collect::<Vec<_>>().join("\n")
+        } else {
+            sent.raw(self.name).to_owned()
         };
         Self { value, ..self }
     }
@@ -126,10 +128,16 @@ impl Field {
         Self::new(name, "", FieldKind::Hidden).value(value)
     }
 
+    /// True where its value has a line for each choice.
+    const fn is_checks(&self) -> bool {
+        matches!(self.kind, FieldKind::Checks(_))
+    }
+
     fn is_chosen(&self, choice: &Choice) -> bool {
-        match self.kind {
-            FieldKind::Checks(_) => self.value.lines().any(|line| line == choice.value),
-            _ => self.value == choice.value,
+        if self.is_checks() {
+            self.value.lines().any(|line| line == choice.value)
+        } else {
+            self.value == choice.value
         }
     }
 
