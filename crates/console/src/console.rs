@@ -1,5 +1,5 @@
-//! The console as one service: the router of its pages, the guard before them, the seam to whatever has the
-//! socket, and what every handler has at hand.
+//! The console as one service: the router of its pages, the guard before them, and the seam to whatever has
+//! the socket.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -7,18 +7,16 @@ use std::net::IpAddr;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, get};
+use axum::routing::get;
 use bytes::Bytes;
 use holdfast_accounts::Accounts;
-use holdfast_admin::AdminOptions;
-use holdfast_domain::account::Role;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
+use crate::desk::{ConsoleOptions, Desk};
 use crate::door::ClientAddress;
 use crate::failure::Failure;
-use crate::form::{FormPage, send, show};
 use crate::guard::{self, Guard};
 use crate::{asset, pages, shell};
 
@@ -26,34 +24,6 @@ use crate::{asset, pages, shell};
 #[derive(Debug, Clone)]
 pub struct Console {
     router: Router,
-}
-
-/// Options of the console.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsoleOptions {
-    /// Where it is served, and under which name.
-    pub address: AdminOptions,
-    /// Whoever may sign in there.
-    pub audience: Audience,
-}
-
-/// Roles that may sign in at a listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
-    /// All.
-    Everyone,
-    /// Those of whoever runs the service; holders of wallets have no business at this listener.
-    Operators,
-}
-
-impl Audience {
-    /// True where the role may be used here.
-    pub(crate) const fn admits(self, role: Role) -> bool {
-        match self {
-            Self::Everyone => true,
-            Self::Operators => !role.is_holder(),
-        }
-    }
 }
 
 impl Console {
@@ -93,12 +63,6 @@ impl Console {
     }
 }
 
-/// What every handler has at hand.
-#[derive(Debug, Clone)]
-pub(crate) struct Desk {
-    pub(crate) accounts: Accounts,
-}
-
 /// The pages of a signed-in visitor, who is beside each request already.
 pub(crate) fn pages(desk: Desk) -> Router {
     pages::routes()
@@ -107,9 +71,4 @@ pub(crate) fn pages(desk: Desk) -> Router {
         .fallback(async || Failure::not_found())
         .layer(from_fn(shell::render))
         .with_state(desk)
-}
-
-/// Both methods of a form.
-pub(crate) fn form<F: FormPage>() -> MethodRouter<Desk> {
-    get(show::<F>).post(send::<F>)
 }

@@ -12,7 +12,7 @@ use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
-use crate::console::Audience;
+use crate::desk::Audience;
 use crate::failure::Failure;
 
 /// Where a browser says that a request comes from.

@@ -1,13 +1,8 @@
 //! Failures as pages: what could not be done, in the words that every door has for it, and what to do now.
 
-use axum::response::{IntoResponse, Response};
 use holdfast_accounts::AccountsError;
 use holdfast_admin::{Code, Problem};
 use http::StatusCode;
-
-use crate::cell::Tone;
-use crate::page::Page;
-use crate::section::Notice;
 
 /// A request that is answered by a failure.
 #[derive(Debug, Clone)]
@@ -69,13 +64,5 @@ impl From<AccountsError> for Failure {
         // Fields of forms are units of a currency, and members of the API micros.
         let field = problem.param().map(|param| param.strip_suffix("_micros").unwrap_or(param));
         Self { status, message, field: field.map(str::to_owned) }
-    }
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("Failed");
-        let notice = Notice::new(Tone::Bad, self.message).link("To the first page", "/");
-        Page::new(title).status(self.status).section(notice).into_response()
     }
 }

@@ -17,45 +17,32 @@
 //!
 //! Never: a change without a request key, or under a key that the form's address does not name.
 
-mod field;
-
-use askama::Template;
 use async_trait::async_trait;
 use axum::RequestExt;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{MethodRouter, get};
 use holdfast_accounts::{Reason, Request};
 use holdfast_domain::CommandKey;
 use holdfast_domain::account::{RequestRecord, UseCase};
 use http::StatusCode;
 use uuid::Uuid;
 
-pub(crate) use self::field::{Choice, Field, FieldKind};
 use crate::address::{of_thing, with_query};
 use crate::ask::{Fields, Query, form};
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::door::Door;
 use crate::failure::Failure;
+use crate::field::Field;
 use crate::page::Page;
-use crate::section::{Facts, Notice, Section};
+use crate::section::{Facts, Form, Notice, Section};
 use crate::visitor::Visitor;
 
 /// Name of the parameter that carries the request key.
 pub(crate) const KEY: &str = "key";
 /// Name of the field that the second sending of a reviewed form has.
 const CONFIRM: &str = "confirm";
-
-/// A form as it stands on a page.
-#[derive(Debug, Clone, Template)]
-#[template(path = "form.html")]
-pub(crate) struct Form {
-    pub(crate) action: String,
-    pub(crate) fields: Vec<Field>,
-    pub(crate) submit: String,
-    /// True for what cannot be taken back.
-    pub(crate) is_grave: bool,
-}
 
 /// What a form asks for: its page without the form, and its fields.
 #[derive(Debug, Clone)]
@@ -68,7 +55,7 @@ pub(crate) struct FormFrame {
 
 /// What a form did, or would do.
 #[derive(Debug, Clone)]
-pub(crate) struct Applied {
+pub(crate) struct FormOutcome {
     /// Facts of the change: shown in a review, and beside a secret.
     pub(crate) sections: Vec<Section>,
     /// Page to go to; unset: the form's own, which says what it did.
@@ -77,7 +64,7 @@ pub(crate) struct Applied {
     pub(crate) is_told_once: bool,
 }
 
-impl Applied {
+impl FormOutcome {
     /// A change without anything to show beside its things.
     pub(crate) const fn done() -> Self {
         Self { sections: Vec::new(), next: None, is_told_once: false }
@@ -142,11 +129,16 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure>;
+    ) -> Result<FormOutcome, Failure>;
+}
+
+/// Both methods of a form.
+pub(crate) fn methods<F: FormPage>() -> MethodRouter<Desk> {
+    get(show::<F>).post(send::<F>)
 }
 
 /// Shows a form, or what it did.
-pub(crate) async fn show<F: FormPage>(
+async fn show<F: FormPage>(
     State(desk): State<Desk>,
     visitor: Visitor,
     request: HttpRequest,
@@ -166,7 +158,7 @@ pub(crate) async fn show<F: FormPage>(
 }
 
 /// Takes a form that was sent.
-pub(crate) async fn send<F: FormPage>(
+async fn send<F: FormPage>(
     State(desk): State<Desk>,
     visitor: Visitor,
     request: HttpRequest,
@@ -286,7 +278,7 @@ fn address(sheet: &Sheet) -> String {
 }
 
 /// What the form will do, and the button that does it.
-fn review(sheet: &Sheet, frame: FormFrame, sent: &Fields, applied: Applied) -> Page {
+fn review(sheet: &Sheet, frame: FormFrame, sent: &Fields, applied: FormOutcome) -> Page {
     let FormFrame { page, fields, submit, is_grave } = frame;
     let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(Field::hidden).collect();
     hidden.push(Field::hidden_value(CONFIRM, "yes"));

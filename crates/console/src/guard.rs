@@ -26,8 +26,8 @@ use http::{Method, StatusCode};
 
 use crate::address::with_query;
 use crate::ask::Fields;
-use crate::console::ConsoleOptions;
 use crate::cookie;
+use crate::desk::ConsoleOptions;
 use crate::door::{ClientAddress, Door, once};
 use crate::failure::Failure;
 use crate::form::KEY;

@@ -17,6 +17,8 @@
 //! | `visitor` | whoever looks, and what they may see |
 //! | `page`, `section`, `cell` | what a page is made of |
 //! | `shell` | the frame around every page: head, navigation, foot |
+//! | `desk` | what every handler has at hand |
+//! | `field` | fields of forms and filters |
 //! | `form` | forms: their request key, their review, what they did |
 //! | `ask`, `address` | what a request asks for, and addresses that lead to more |
 //! | `value` | values of forms that have a bound: amounts, limits, moments |
@@ -39,8 +41,10 @@ mod asset;
 mod cell;
 mod console;
 mod cookie;
+mod desk;
 mod door;
 mod failure;
+mod field;
 mod form;
 mod guard;
 mod moment;
@@ -54,4 +58,5 @@ mod tests;
 mod value;
 mod visitor;
 
-pub use crate::console::{Audience, Console, ConsoleOptions};
+pub use crate::console::Console;
+pub use crate::desk::{Audience, ConsoleOptions};

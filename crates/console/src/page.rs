@@ -3,8 +3,9 @@
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use crate::cell::Link;
-use crate::section::Section;
+use crate::cell::{Link, Tone};
+use crate::failure::Failure;
+use crate::section::{Notice, Section};
 
 /// A page on its way to the shell.
 #[derive(Debug, Clone)]
@@ -66,5 +67,13 @@ impl IntoResponse for Page {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Failed");
+        let notice = Notice::new(Tone::Bad, self.message).link("To the first page", "/");
+        Page::new(title).status(self.status).section(notice).into_response()
     }
 }

@@ -28,7 +28,8 @@ use axum::routing::{get, post};
 
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::webhook::change::{ChangeForm, Disabling, Enabling, Rotation, Test};
-use crate::console::{Desk, form};
+use crate::desk::Desk;
+use crate::form::methods;
 
 /// The address of every page.
 pub(crate) fn routes() -> Router<Desk> {
@@ -44,42 +45,42 @@ pub(crate) fn routes() -> Router<Desk> {
 fn of_wallets() -> Router<Desk> {
     Router::new()
         .route("/wallets", get(wallets::list))
-        .route("/wallets/new", form::<wallet::create::Create>())
+        .route("/wallets/new", methods::<wallet::create::Create>())
         .route("/wallets/{id}", get(wallet::show))
         .route("/wallets/{id}/statement.csv", get(wallet::statement::file))
         .route("/wallets/{id}/deposits", get(postings::deposits))
         .route("/wallets/{id}/adjustments", get(postings::adjustments))
         .route("/wallets/{id}/refunds", get(postings::refunds))
-        .route("/wallets/{id}/deposit", form::<wallet::deposit::Deposit>())
-        .route("/wallets/{id}/adjust", form::<wallet::adjust::Adjust>())
-        .route("/wallets/{id}/edit", form::<wallet::edit::EditWallet>())
-        .route("/wallets/{id}/suspend", form::<wallet::state::SuspendWallet>())
-        .route("/wallets/{id}/resume", form::<wallet::state::ResumeWallet>())
-        .route("/wallets/{id}/close", form::<wallet::state::CloseWallet>())
+        .route("/wallets/{id}/deposit", methods::<wallet::deposit::Deposit>())
+        .route("/wallets/{id}/adjust", methods::<wallet::adjust::Adjust>())
+        .route("/wallets/{id}/edit", methods::<wallet::edit::EditWallet>())
+        .route("/wallets/{id}/suspend", methods::<wallet::state::SuspendWallet>())
+        .route("/wallets/{id}/resume", methods::<wallet::state::ResumeWallet>())
+        .route("/wallets/{id}/close", methods::<wallet::state::CloseWallet>())
         .route("/postings/{id}", get(postings::show))
-        .route("/operations/{id}/refund", form::<postings::refund::Refund>())
+        .route("/operations/{id}/refund", methods::<postings::refund::Refund>())
 }
 
 fn of_keys() -> Router<Desk> {
     Router::new()
         .route("/keys", get(keys::list))
-        .route("/keys/new", form::<key::issue::Issue>())
+        .route("/keys/new", methods::<key::issue::Issue>())
         .route("/keys/{id}", get(key::show))
-        .route("/keys/{id}/edit", form::<key::edit::EditKey>())
-        .route("/keys/{id}/suspend", form::<key::state::SuspendKey>())
-        .route("/keys/{id}/resume", form::<key::state::ResumeKey>())
-        .route("/keys/{id}/rotate", form::<key::rotate::Rotate>())
-        .route("/keys/{id}/revoke", form::<key::state::RevokeKey>())
+        .route("/keys/{id}/edit", methods::<key::edit::EditKey>())
+        .route("/keys/{id}/suspend", methods::<key::state::SuspendKey>())
+        .route("/keys/{id}/resume", methods::<key::state::ResumeKey>())
+        .route("/keys/{id}/rotate", methods::<key::rotate::Rotate>())
+        .route("/keys/{id}/revoke", methods::<key::state::RevokeKey>())
 }
 
 fn of_people() -> Router<Desk> {
     Router::new()
         .route("/people", get(people::list))
-        .route("/people/new", form::<people::invite::Invite>())
+        .route("/people/new", methods::<people::invite::Invite>())
         .route("/people/{id}", get(people::show))
-        .route("/people/{id}/link", form::<people::link::RenewLink>())
-        .route("/people/{id}/end", form::<people::end::EndPerson>())
-        .route("/people/{id}/end-role", form::<people::role::EndRole>())
+        .route("/people/{id}/link", methods::<people::link::RenewLink>())
+        .route("/people/{id}/end", methods::<people::end::EndPerson>())
+        .route("/people/{id}/end-role", methods::<people::role::EndRole>())
 }
 
 /// Sign-in, links, and what is the visitor's own.
@@ -100,13 +101,13 @@ fn what_runs() -> Router<Desk> {
         .route("/", get(today::show))
         .route("/operations", get(operations::list))
         .route("/operations/{id}", get(operation::show))
-        .route("/operations/{id}/cancel", form::<Cancellation>())
-        .route("/operations/{id}/reconcile", form::<Reconciliation>())
+        .route("/operations/{id}/cancel", methods::<Cancellation>())
+        .route("/operations/{id}/reconcile", methods::<Reconciliation>())
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))
         .route("/models", get(models::list))
         .route("/jobs", get(jobs::list))
-        .route("/jobs/new", form::<jobs::start::Start>())
+        .route("/jobs/new", methods::<jobs::start::Start>())
         .route("/jobs/{id}", get(jobs::show))
 }
 
@@ -116,17 +117,17 @@ fn who_is_told() -> Router<Desk> {
         .route("/events", get(events::list))
         .route("/events/{id}", get(events::show))
         .route("/webhooks", get(webhooks::list))
-        .route("/webhooks/new", form::<webhook::create::Creation>())
+        .route("/webhooks/new", methods::<webhook::create::Creation>())
         .route("/webhooks/{id}", get(webhook::show))
-        .route("/webhooks/{id}/test", form::<ChangeForm<Test>>())
-        .route("/webhooks/{id}/rotate", form::<ChangeForm<Rotation>>())
-        .route("/webhooks/{id}/disable", form::<ChangeForm<Disabling>>())
-        .route("/webhooks/{id}/enable", form::<ChangeForm<Enabling>>())
-        .route("/webhooks/{id}/deliveries/{event}/resend", form::<webhook::resend::Resend>())
+        .route("/webhooks/{id}/test", methods::<ChangeForm<Test>>())
+        .route("/webhooks/{id}/rotate", methods::<ChangeForm<Rotation>>())
+        .route("/webhooks/{id}/disable", methods::<ChangeForm<Disabling>>())
+        .route("/webhooks/{id}/enable", methods::<ChangeForm<Enabling>>())
+        .route("/webhooks/{id}/deliveries/{event}/resend", methods::<webhook::resend::Resend>())
         .route("/trail", get(trail::list))
         .route("/admin-keys", get(admin_keys::list))
-        .route("/admin-keys/new", form::<admin_keys::issue::Issue>())
+        .route("/admin-keys/new", methods::<admin_keys::issue::Issue>())
         .route("/admin-keys/{id}", get(admin_keys::show))
-        .route("/admin-keys/{id}/rotate", form::<admin_keys::change::Rotation>())
-        .route("/admin-keys/{id}/revoke", form::<admin_keys::change::Revocation>())
+        .route("/admin-keys/{id}/rotate", methods::<admin_keys::change::Rotation>())
+        .route("/admin-keys/{id}/revoke", methods::<admin_keys::change::Revocation>())
 }

@@ -6,7 +6,7 @@
 //! | [`Table`] | rows, with a link to the next page and what to do where there are none |
 //! | [`Chart`] | bars, beside the table that has the same numbers |
 //! | [`Filter`] | a form that narrows a list: its query is the address of what it shows |
-//! | [`Form`](crate::form::Form) | a form that changes something |
+//! | [`Form`] | a form that changes something |
 //! | [`Notice`] | a sentence that must be read |
 //! | [`Snippet`] | text to copy: a secret that is told once, a command, an example |
 
@@ -15,7 +15,7 @@ use std::fmt;
 use askama::Template;
 
 use crate::cell::{Cell, Link, Tone};
-use crate::form::{Field, Form};
+use crate::field::Field;
 
 /// Section of a page.
 #[derive(Debug, Clone)]
@@ -177,6 +177,17 @@ pub(crate) struct Filter {
     pub(crate) action: String,
     pub(crate) fields: Vec<Field>,
     pub(crate) submit: String,
+}
+
+/// A form as it stands on a page.
+#[derive(Debug, Clone, Template)]
+#[template(path = "form.html")]
+pub(crate) struct Form {
+    pub(crate) action: String,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) submit: String,
+    /// True for what cannot be taken back.
+    pub(crate) is_grave: bool,
 }
 
 /// A sentence that must be read.

@@ -10,7 +10,7 @@ use holdfast_wire::api;
 use crate::ask::Fields;
 use crate::cell::money;
 use crate::failure::Failure;
-use crate::form::{Choice, FieldKind};
+use crate::field::{Choice, FieldKind};
 
 /// Largest limit and amount, as the API has it.
 const COUNT_MAX: u64 = 1_000_000_000_000_000;

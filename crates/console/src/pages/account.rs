@@ -11,13 +11,14 @@ use uuid::Uuid;
 
 use crate::ask::{Id, form};
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::door::Door;
 use crate::failure::Failure;
-use crate::form::{Choice, Field, FieldKind, Form};
+use crate::field::{Choice, Field, FieldKind};
 use crate::page::Page;
 use crate::pages::plain::{PlainForm, new_password};
 use crate::pages::sign_in::{refusal, retry_after, shown, waiting};
+use crate::section::Form;
 use crate::section::{Facts, Table};
 use crate::visitor::CurrentSession;
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::ask::{Fields, Id, Query};
 use crate::cell::Cell;
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::form::{Choice, Field, FieldKind};
+use crate::field::{Choice, Field, FieldKind};
 use crate::page::Page;
 use crate::pages::reference::{self, short, wallet_field};
 use crate::paging;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::ask::{Id, Query};
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::paging;

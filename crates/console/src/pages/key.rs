@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::ask::Id;
 use crate::cell::{Cell, Link, money};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::keys;

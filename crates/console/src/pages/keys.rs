@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use crate::ask::{Fields, Query};
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::form::{Choice, Field, FieldKind};
+use crate::field::{Choice, Field, FieldKind};
 use crate::page::Page;
 use crate::paging;
 use crate::section::{Filter, Table};

@@ -12,7 +12,7 @@ use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::section::Table;

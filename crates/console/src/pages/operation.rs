@@ -14,7 +14,7 @@ use holdfast_domain::operation::{Attempt, Phase, Situation};
 
 use crate::ask::Id;
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::operations::state;

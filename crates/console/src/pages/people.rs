@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::ask::{Id, Query};
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::form::Sheet;
 use crate::page::Page;

@@ -4,8 +4,9 @@
 use crate::ask::Fields;
 use crate::cell::Tone;
 use crate::failure::Failure;
-use crate::form::{Field, FieldKind, Form};
+use crate::field::{Field, FieldKind};
 use crate::page::Page;
+use crate::section::Form;
 use crate::section::Notice;
 use holdfast_accounts::Password;
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::ask::{Fields, Id, Query};
 use crate::cell::Cell;
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::paging;

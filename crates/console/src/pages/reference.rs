@@ -7,9 +7,9 @@ use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
 use crate::ask::Fields;
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::form::{Field, FieldKind};
+use crate::field::{Field, FieldKind};
 use crate::visitor::Visitor;
 
 pub(crate) const WALLET: &str = "wallet";

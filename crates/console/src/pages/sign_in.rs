@@ -17,11 +17,11 @@ use http::request::Parts;
 
 use crate::address::{with_query, within};
 use crate::ask::{Fields, Query, form};
-use crate::console::Desk;
 use crate::cookie;
+use crate::desk::Desk;
 use crate::door::Door;
 use crate::failure::Failure;
-use crate::form::{Field, FieldKind};
+use crate::field::{Field, FieldKind};
 use crate::page::Page;
 use crate::pages::plain::PlainForm;
 use crate::visitor::CurrentSession;

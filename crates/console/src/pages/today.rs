@@ -15,7 +15,7 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::address::with_query;
 use crate::cell::{Cell, money};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::moment::{day_of, written};
 use crate::page::Page;
@@ -43,7 +43,7 @@ pub(crate) async fn show(State(desk): State<Desk>, visitor: Visitor) -> Result<P
 async fn money_facts(desk: &Desk, visitor: &Visitor, today: Timestamp) -> Result<Facts, Failure> {
     let mut rows: Vec<(String, Cell)> = Vec::new();
     if visitor.may(UseCase::OperationRead) {
-        let Held { sums, is_whole } = held(desk, visitor).await?;
+        let HeldFunds { sums, is_whole } = held(desk, visitor).await?;
         let name = if is_whole { "Held now" } else { "Held now, at least" };
         let href = "/operations?scope=running";
         for (currency, sum) in or_nothing(sums) {
@@ -57,13 +57,13 @@ async fn money_facts(desk: &Desk, visitor: &Visitor, today: Timestamp) -> Result
 }
 
 /// What holds add up to, by currency.
-struct Held {
+struct HeldFunds {
     sums: Vec<(Currency, Micros)>,
     is_whole: bool,
 }
 
 /// Adds up the holds of what runs.
-async fn held(desk: &Desk, visitor: &Visitor) -> Result<Held, Failure> {
+async fn held(desk: &Desk, visitor: &Visitor) -> Result<HeldFunds, Failure> {
     let mut sums = Vec::new();
     let mut after = None;
     for _page in 0..WALK_PAGES {
@@ -76,10 +76,10 @@ async fn held(desk: &Desk, visitor: &Visitor) -> Result<Held, Failure> {
         }
         after = page.next;
         if after.is_none() {
-            return Ok(Held { sums, is_whole: true });
+            return Ok(HeldFunds { sums, is_whole: true });
         }
     }
-    Ok(Held { sums, is_whole: false })
+    Ok(HeldFunds { sums, is_whole: false })
 }
 
 fn add(sums: &mut Vec<(Currency, Micros)>, currency: Currency, amount: Micros) {

@@ -21,7 +21,7 @@ use holdfast_domain::listing::{
 
 use crate::ask::{Id, Query};
 use crate::cell::{Cell, Link, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::{keys, postings, wallets};

@@ -8,9 +8,9 @@ use holdfast_domain::listing::{Page as ListPage, WalletFilter};
 
 use crate::ask::{Fields, Query};
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::form::{Field, FieldKind};
+use crate::field::{Field, FieldKind};
 use crate::page::Page;
 use crate::paging;
 use crate::section::{Filter, Table};

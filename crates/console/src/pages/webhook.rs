@@ -11,7 +11,7 @@ use holdfast_domain::webhook::{DeliveryRecord, DeliveryState};
 
 use crate::ask::{Id, Query};
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::webhooks::{kinds, origin, state, wallet};

@@ -8,7 +8,7 @@ use holdfast_domain::webhook::Origin;
 
 use crate::ask::Query;
 use crate::cell::{Cell, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::reference::{self, short, wallet_field};

@@ -9,7 +9,7 @@ use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{CommandKey, Currency};
 use uuid::Uuid;
 
-use crate::console::Audience;
+use crate::desk::Audience;
 use crate::tests::site::{Call, EMAIL, PASSWORD, World, sign_in};
 
 /// A minute and a second that nobody waits for.
@@ -71,7 +71,7 @@ async fn a_form_of_another_origin_is_refused() {
         signing_in.header("sec-fetch-site", "cross-site").header("origin", "http://localhost:8081"),
         bare.clone().header("origin", "http://evil.example"),
         bare.clone().header("origin", "https://localhost:8081"),
-        bare.clone().header("origin", "http://127.0.0.1:8081"),
+        bare.clone().header("origin", "http://[::1]:8081"),
         bare.clone().header("origin", "null"),
     ] {
         let reply = world.send(refused).await;

@@ -17,7 +17,8 @@ use http_body_util::Full;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::console::{Audience, Console, ConsoleOptions};
+use crate::console::Console;
+use crate::desk::{Audience, ConsoleOptions};
 
 pub(crate) const EMAIL: &str = "ada@example.com";
 pub(crate) const PASSWORD: &str = "correct horse battery";

@@ -29,7 +29,8 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::console::{Desk, pages};
+use crate::console::pages;
+use crate::desk::Desk;
 use crate::visitor::Visitor;
 
 /// One model with a route, whose name no holder may see.

@@ -10,7 +10,8 @@ use holdfast_domain::account::{AdminKey, UseCase};
 use super::issue::told;
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Choice, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Choice, Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 
 const GRACE: &str = "grace_seconds";
@@ -66,7 +67,7 @@ impl FormPage for Rotation {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         // A choice of the form, and not any number.
         let seconds: u32 = fields.want(GRACE)?;
         let grace = Duration::from_secs(u64::from(seconds));
@@ -100,9 +101,9 @@ impl FormPage for Revocation {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.key.id);
         accounts.revoke_admin_key(&sheet.visitor.principal, request, id).await?;
-        Ok(Applied::done().next(format!("/admin-keys/{id}")))
+        Ok(FormOutcome::done().next(format!("/admin-keys/{id}")))
     }
 }

@@ -7,7 +7,8 @@ use holdfast_domain::account::{Reach, Role, UseCase};
 use crate::ask::Fields;
 use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::form::{Applied, Choice, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Choice, Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::moment;
 use crate::page::Page;
 use crate::pages::reference::{self, WALLET};
@@ -54,7 +55,7 @@ impl FormPage for Issue {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let role: String = fields.want(ROLE)?;
         let bad = || Failure::field(ROLE, "There is no such role.");
         let role = Role::from_label(&role).ok_or_else(bad)?;
@@ -79,12 +80,12 @@ impl FormPage for Issue {
 }
 
 /// The page that tells a secret, or the key's own where it was told before.
-pub(super) fn told(issued: IssuedAdminKey) -> Applied {
+pub(super) fn told(issued: IssuedAdminKey) -> FormOutcome {
     let href = format!("/admin-keys/{}", issued.id);
-    let Some(bearer) = issued.bearer else { return Applied::done() };
+    let Some(bearer) = issued.bearer else { return FormOutcome::done() };
     let text = "This is told once. Keep it where your secrets are: nobody can show it again.";
     let rows = vec![("Admin key", Cell::link(issued.id.to_string(), href))];
-    Applied::done()
+    FormOutcome::done()
         .section(Notice::new(Tone::Warning, text))
         .section(Snippet::new("Secret", bearer.expose()))
         .section(Facts::new("", rows))

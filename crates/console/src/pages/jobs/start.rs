@@ -8,7 +8,8 @@ use holdfast_domain::job::JobKind;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 
 /// The form.
@@ -42,10 +43,10 @@ impl FormPage for Start {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let since: Option<TrailHead> = fields.read("since")?;
         let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
         let started = accounts.start_job(principal, request, JobKind::Verification, since).await?;
-        Ok(Applied::done().next(format!("/jobs/{}", started.thing.id)))
+        Ok(FormOutcome::done().next(format!("/jobs/{}", started.thing.id)))
     }
 }

@@ -8,7 +8,8 @@ use holdfast_domain::credential::ApiKey;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::key::{form_page, grant, wallet_of};
 
 /// The form of one API key.
@@ -50,7 +51,7 @@ impl FormPage for EditKey {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let name: Name = fields.want("name")?;
         let external_id: Option<ExternalId> = fields.read("external_id")?;
         let grant = grant::read(fields)?;
@@ -71,6 +72,6 @@ impl FormPage for EditKey {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.edit_api_key(&sheet.visitor.principal, request, &id, edit).await?;
-        Ok(Applied::done().next(format!("/keys/{}", self.key.id)))
+        Ok(FormOutcome::done().next(format!("/keys/{}", self.key.id)))
     }
 }

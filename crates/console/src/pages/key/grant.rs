@@ -9,9 +9,9 @@ use holdfast_domain::limits::Limits;
 use holdfast_domain::model::PublicModelId;
 
 use crate::ask::Fields;
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::form::{Choice, Field, FieldKind};
+use crate::field::{Choice, Field, FieldKind};
 use crate::value::{count, moment, moment_text, spend, spend_text, windows};
 
 const SPEND: [&str; 2] = ["spend", "spend_window"];

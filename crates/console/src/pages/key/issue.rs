@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::key::grant;
 use crate::pages::key::told::told;
@@ -71,7 +72,7 @@ impl FormPage for Issue {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let wallet: Reference = fields.want(WALLET)?;
         let name: Option<Name> = fields.read("name")?;
         let external_id: Option<ExternalId> = fields.read("external_id")?;

@@ -9,7 +9,8 @@ use holdfast_domain::credential::ApiKey;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Choice, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Choice, Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::key::told::told;
 use crate::pages::key::{form_page, grant};
 
@@ -61,7 +62,7 @@ impl FormPage for Rotate {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let seconds: u64 = fields.want(GRACE)?;
         if !GRACES.iter().any(|(span, _)| *span == seconds) {
             return Err(Failure::field(GRACE, "Choose one of these."));

@@ -7,7 +7,8 @@ use holdfast_domain::credential::ApiKey;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::key::form_page;
 
 /// The form that stops new runs.
@@ -27,8 +28,8 @@ async fn read(sheet: &Sheet) -> Result<ApiKey, Failure> {
     Ok(sheet.desk.accounts.api_key(&sheet.visitor.principal, &id, None).await?.api_key)
 }
 
-fn done(key: &ApiKey) -> Applied {
-    Applied::done().next(format!("/keys/{}", key.id))
+fn done(key: &ApiKey) -> FormOutcome {
+    FormOutcome::done().next(format!("/keys/{}", key.id))
 }
 
 #[async_trait]
@@ -51,7 +52,7 @@ impl FormPage for SuspendKey {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.suspend_api_key(&sheet.visitor.principal, request, &id).await?;
@@ -78,7 +79,7 @@ impl FormPage for ResumeKey {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.resume_api_key(&sheet.visitor.principal, request, &id).await?;
@@ -108,7 +109,7 @@ impl FormPage for RevokeKey {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.revoke_api_key(&sheet.visitor.principal, request, &id).await?;

@@ -5,7 +5,7 @@ use holdfast_accounts::IssuedApiKey;
 use holdfast_domain::credential::{ApiKey, Bearer};
 
 use crate::cell::{Cell, Tone};
-use crate::form::Applied;
+use crate::form::FormOutcome;
 use crate::section::{Facts, Notice, Snippet};
 
 /// Stands where the console knows no address of the gateway.
@@ -14,7 +14,7 @@ const GATEWAY: &str = "https://YOUR-GATEWAY/v1";
 const MODEL: &str = "publisher/model";
 
 /// Answer of a form that made a credential: told once, or that it was told.
-pub(crate) fn told(issued: &IssuedApiKey, offered: &[String]) -> Applied {
+pub(crate) fn told(issued: &IssuedApiKey, offered: &[String]) -> FormOutcome {
     let key = &issued.api_key;
     let page = format!("/keys/{}", key.id);
     let Some(bearer) = &issued.bearer else {
@@ -22,12 +22,12 @@ pub(crate) fn told(issued: &IssuedApiKey, offered: &[String]) -> Applied {
                     was lost, rotate the key for another one.";
         let notice = Notice::new(Tone::Warning, text).link("Rotate", format!("{page}/rotate"));
         let notice = notice.link("To the API key", page);
-        return Applied::done().section(notice).telling_once();
+        return FormOutcome::done().section(notice).telling_once();
     };
     let text = "Copy the key now: it is shown on this page alone, and nobody can be told it later.";
     let notice = Notice::new(Tone::Warning, text).link("To the API key", page);
     let mut applied =
-        Applied::done().section(notice).section(Snippet::new("API key", bearer.expose()));
+        FormOutcome::done().section(notice).section(Snippet::new("API key", bearer.expose()));
     if let Some(end) = issued.others_end_at {
         let rows = vec![("Other credentials end by", Cell::moment(end))];
         applied = applied.section(Facts::new("", rows));
@@ -39,7 +39,7 @@ pub(crate) fn told(issued: &IssuedApiKey, offered: &[String]) -> Applied {
         ("Python (pip install openai)", python(&model)),
         ("Node (npm install openai, in a file that ends in .mjs)", node(&model)),
     ];
-    let add = |applied: Applied, (title, text): (&str, String)| {
+    let add = |applied: FormOutcome, (title, text): (&str, String)| {
         applied.section(Snippet::new(title, text))
     };
     snippets.into_iter().fold(applied, add).telling_once()

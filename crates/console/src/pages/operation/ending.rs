@@ -9,7 +9,8 @@ use holdfast_domain::account::UseCase;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::reference::short;
 
@@ -63,10 +64,10 @@ impl FormPage for Cancellation {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.operation.id);
         accounts.cancel_operation(&sheet.visitor.principal, request, id).await?;
-        Ok(Applied::done().next(format!("/operations/{id}")))
+        Ok(FormOutcome::done().next(format!("/operations/{id}")))
     }
 }
 
@@ -95,9 +96,9 @@ impl FormPage for Reconciliation {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.operation.id);
         accounts.reconcile_operation(&sheet.visitor.principal, request, id).await?;
-        Ok(Applied::done().next(format!("/operations/{id}")))
+        Ok(FormOutcome::done().next(format!("/operations/{id}")))
     }
 }

@@ -6,7 +6,8 @@ use holdfast_domain::account::{PersonRecord, UseCase};
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Choice, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Choice, Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::people::{address, below, person};
 
 /// The form of one person.
@@ -42,10 +43,10 @@ impl FormPage for EndPerson {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.person.id);
         let is_erased = fields.get("erase").is_some();
         accounts.end_person(&sheet.visitor.principal, request, id, is_erased).await?;
-        Ok(Applied::done().next(address(id)))
+        Ok(FormOutcome::done().next(address(id)))
     }
 }

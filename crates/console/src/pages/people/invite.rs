@@ -6,7 +6,8 @@ use holdfast_domain::account::{Authority, EmailAddress, Reach, Role, UseCase};
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Choice, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Choice, Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::people::{address, told};
 
@@ -59,7 +60,7 @@ impl FormPage for Invite {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let email: EmailAddress = fields.want("email")?;
         let name: Option<Name> = fields.read("name")?;
         let role = fields.get("role").and_then(Role::from_label);
@@ -84,9 +85,9 @@ impl FormPage for Invite {
         Ok(match &made.link {
             Some(token) => {
                 let (notice, link) = told(sheet, token);
-                Applied::done().section(notice).section(link).telling_once()
+                FormOutcome::done().section(notice).section(link).telling_once()
             }
-            None => Applied::done().next(address(made.person)),
+            None => FormOutcome::done().next(address(made.person)),
         })
     }
 }

@@ -6,7 +6,7 @@ use holdfast_domain::account::{PersonRecord, UseCase};
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, FormFrame, FormPage, Sheet};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::people::{address, below, person, told};
 
 /// The form of one person.
@@ -42,15 +42,15 @@ impl FormPage for RenewLink {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.person.id);
         let made = accounts.renew_link(&sheet.visitor.principal, request, id).await?.thing;
         Ok(match &made.link {
             Some(token) => {
                 let (notice, link) = told(sheet, token);
-                Applied::done().section(notice).section(link).telling_once()
+                FormOutcome::done().section(notice).section(link).telling_once()
             }
-            None => Applied::done().next(address(id)),
+            None => FormOutcome::done().next(address(id)),
         })
     }
 }

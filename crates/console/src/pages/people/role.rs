@@ -6,7 +6,8 @@ use holdfast_domain::account::{Authority, PersonRecord, UseCase};
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Choice, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Choice, Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::people::{below, offered, person};
 
 /// The form of one person.
@@ -48,13 +49,13 @@ impl FormPage for EndRole {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let chosen = fields.raw("role");
         let role = self.roles().find(|role| role.to_string() == chosen);
         let role = role.ok_or_else(|| Failure::field("role", "Choose a role."))?;
         let (accounts, id) = (&sheet.desk.accounts, self.record.person.id);
         accounts.end_grant(&sheet.visitor.principal, request, id, role).await?;
         // A holder's administrator may see nobody there any more.
-        Ok(Applied::done().next("/people"))
+        Ok(FormOutcome::done().next("/people"))
     }
 }

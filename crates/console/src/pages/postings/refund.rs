@@ -8,7 +8,8 @@ use holdfast_domain::{Currency, Micros, OperationId};
 use crate::ask::Fields;
 use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::section::Facts;
 
@@ -79,7 +80,7 @@ impl FormPage for Refund {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let amount: Micros = fields.want("amount")?;
         let note: Option<Note> = fields.read("note")?;
         let details = PostingDetails {
@@ -101,6 +102,6 @@ impl FormPage for Refund {
             ("Reason", Cell::some_text(fields.get("reason"))),
             ("Note", Cell::some_text(fields.get("note"))),
         ];
-        Ok(Applied::done().section(Facts::new("Refund", rows)))
+        Ok(FormOutcome::done().section(Facts::new("Refund", rows)))
     }
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::earned;
 use crate::cell::{Cell, Link, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::moment::day_of;
 use crate::page::Page;

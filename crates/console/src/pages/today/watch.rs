@@ -7,7 +7,7 @@ use holdfast_domain::offer::RouteHealth;
 
 use super::{WALK_PAGES, WALK_ROWS};
 use crate::cell::{Cell, Link, Tone};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::pages::{jobs, models, operations};
 use crate::section::{Section, Table};

@@ -8,7 +8,8 @@ use holdfast_domain::account::{PostingDetails, UseCase, WalletRecord};
 use crate::ask::Fields;
 use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::form_page;
 use crate::section::Facts;
 
@@ -53,7 +54,7 @@ impl FormPage for Adjust {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let amount: Micros = fields.want("amount")?;
         let note: Option<Note> = fields.read("note")?;
         let note = note.map(|note| note.as_str().to_owned());
@@ -71,6 +72,6 @@ impl FormPage for Adjust {
             ("Available afterwards", Cell::money(afterwards, wallet.currency)),
             ("Reason", Cell::some_text(fields.get("reason"))),
         ];
-        Ok(Applied::done().section(Facts::new("Adjustment", rows)))
+        Ok(FormOutcome::done().section(Facts::new("Adjustment", rows)))
     }
 }

@@ -6,7 +6,8 @@ use holdfast_domain::account::UseCase;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::value::{spend, threshold, windows};
 
@@ -42,7 +43,7 @@ impl FormPage for Create {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let external_id: Option<ExternalId> = fields.read("external_id")?;
         let new = NewWallet {
             name: fields.want("name")?,
@@ -53,7 +54,7 @@ impl FormPage for Create {
         };
         let made =
             sheet.desk.accounts.create_wallet(&sheet.visitor.principal, request, &new).await?;
-        Ok(Applied::done().next(format!("/wallets/{}", made.thing.wallet.id)))
+        Ok(FormOutcome::done().next(format!("/wallets/{}", made.thing.wallet.id)))
     }
 }
 

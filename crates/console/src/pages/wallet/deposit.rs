@@ -8,7 +8,8 @@ use holdfast_domain::account::{PostingDetails, UseCase, WalletRecord};
 use crate::ask::Fields;
 use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::form_page;
 use crate::section::Facts;
 
@@ -49,7 +50,7 @@ impl FormPage for Deposit {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let amount: Micros = fields.want("amount")?;
         let note: Option<Note> = fields.read("note")?;
         let details = PostingDetails {
@@ -69,6 +70,6 @@ impl FormPage for Deposit {
             ("Available afterwards", Cell::money(afterwards, wallet.currency)),
             ("Note", Cell::some_text(fields.get("note"))),
         ];
-        Ok(Applied::done().section(Facts::new("Deposit", rows)))
+        Ok(FormOutcome::done().section(Facts::new("Deposit", rows)))
     }
 }

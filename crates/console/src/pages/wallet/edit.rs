@@ -7,7 +7,8 @@ use holdfast_domain::account::{UseCase, WalletPatch, WalletRecord};
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FormFrame, FormPage, Sheet};
+use crate::field::Field;
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::create::{KEY_SPEND, fields as wallet_fields};
 use crate::pages::wallet::form_page;
 use crate::value::{spend, threshold};
@@ -50,7 +51,7 @@ impl FormPage for EditWallet {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let name: Name = fields.want("name")?;
         let external_id: Option<ExternalId> = fields.read("external_id")?;
         let patch = WalletPatch {
@@ -63,6 +64,6 @@ impl FormPage for EditWallet {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.edit_wallet(&sheet.visitor.principal, request, &id, edit).await?;
-        Ok(Applied::done().next(format!("/wallets/{}", self.wallet.wallet.id)))
+        Ok(FormOutcome::done().next(format!("/wallets/{}", self.wallet.wallet.id)))
     }
 }

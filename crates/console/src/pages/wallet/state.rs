@@ -8,7 +8,8 @@ use holdfast_domain::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageR
 use crate::ask::Fields;
 use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::form_page;
 use crate::section::{Facts, Notice};
 
@@ -53,11 +54,11 @@ impl FormPage for SuspendWallet {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.suspend_wallet(&sheet.visitor.principal, request, &id).await?;
-        Ok(Applied::done().next(format!("/wallets/{}", self.0.wallet.id)))
+        Ok(FormOutcome::done().next(format!("/wallets/{}", self.0.wallet.id)))
     }
 }
 
@@ -80,11 +81,11 @@ impl FormPage for ResumeWallet {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.resume_wallet(&sheet.visitor.principal, request, &id).await?;
-        Ok(Applied::done().next(format!("/wallets/{}", self.0.wallet.id)))
+        Ok(FormOutcome::done().next(format!("/wallets/{}", self.0.wallet.id)))
     }
 }
 
@@ -116,7 +117,7 @@ impl FormPage for CloseWallet {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         accounts.close_wallet(&sheet.visitor.principal, request, &id).await?;
@@ -128,6 +129,6 @@ impl FormPage for CloseWallet {
             ("API keys that are revoked", Cell::count(self.keys)),
         ];
         let warning = Notice::new(Tone::Warning, "Nobody can open it again.");
-        Ok(Applied::done().section(Facts::new("Closing", rows)).section(warning))
+        Ok(FormOutcome::done().section(Facts::new("Closing", rows)).section(warning))
     }
 }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::ask::{Fields, Id, Query};
 use crate::cell::{Cell, Link};
-use crate::console::Desk;
+use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::paging;
 use crate::section::Table;

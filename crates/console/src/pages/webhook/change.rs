@@ -13,7 +13,8 @@ use holdfast_domain::account::{UseCase, WebhookRecord};
 use super::create::told;
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::webhooks::origin;
 
@@ -25,7 +26,7 @@ pub(crate) trait WebhookChange: Send + Sync + 'static {
     const INTRO: &'static str;
     const IS_GRAVE: bool = false;
 
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure>;
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure>;
 }
 
 /// The form of a change.
@@ -68,13 +69,13 @@ impl<C: WebhookChange> FormPage for ChangeForm<C> {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         C::make(sheet, request, self.record.id).await
     }
 }
 
-fn back(id: WebhookId) -> Applied {
-    Applied::done().next(format!("/webhooks/{id}"))
+fn back(id: WebhookId) -> FormOutcome {
+    FormOutcome::done().next(format!("/webhooks/{id}"))
 }
 
 /// A delivery of nothing, to see whether it arrives.
@@ -88,7 +89,7 @@ impl WebhookChange for Test {
     const INTRO: &'static str =
         "It is sent an event of the kind webhook.test, at most six a minute.";
 
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
         sheet.desk.accounts.test_webhook(&sheet.visitor.principal, request, id).await?;
         Ok(back(id))
     }
@@ -104,7 +105,7 @@ impl WebhookChange for Rotation {
     const TITLE: &'static str = "Rotate the secret";
     const INTRO: &'static str = "It gets a new secret, which is told once. Both sign for a day.";
 
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
         let accounts = &sheet.desk.accounts;
         let rotated = accounts.rotate_webhook(&sheet.visitor.principal, request, id).await?;
         Ok(told(&rotated.thing))
@@ -122,7 +123,7 @@ impl WebhookChange for Disabling {
     const INTRO: &'static str = "It is told nothing any more, until it is enabled again.";
     const IS_GRAVE: bool = true;
 
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
         sheet.desk.accounts.disable_webhook(&sheet.visitor.principal, request, id).await?;
         Ok(back(id))
     }
@@ -139,7 +140,7 @@ impl WebhookChange for Enabling {
     const INTRO: &'static str =
         "It is told what happens from now on; what happened meanwhile can be sent again.";
 
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<Applied, Failure> {
+    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
         sheet.desk.accounts.enable_webhook(&sheet.visitor.principal, request, id).await?;
         Ok(back(id))
     }

@@ -11,7 +11,8 @@ use holdfast_domain::private::Private;
 use crate::ask::Fields;
 use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::form::{Applied, Choice, Field, FieldKind, FormFrame, FormPage, Sheet};
+use crate::field::{Choice, Field, FieldKind};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::reference::{self, WALLET, to_wallet};
 use crate::section::{Facts, Notice, Snippet};
@@ -60,7 +61,7 @@ impl FormPage for Creation {
         sheet: &Sheet,
         fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let bad = || Failure::field(KINDS, "There is no such kind of events.");
         let kinds = fields.all(KINDS).map(|label| EventKind::from_label(label).ok_or_else(bad));
         let kinds = kinds.collect::<Result<BTreeSet<_>, _>>()?;
@@ -83,13 +84,13 @@ impl FormPage for Creation {
 }
 
 /// The page that tells a secret, or the form's own where it was told before.
-pub(super) fn told(told: &ToldWebhook) -> Applied {
+pub(super) fn told(told: &ToldWebhook) -> FormOutcome {
     let id = told.record.id;
-    let Some(secret) = &told.secret else { return Applied::done() };
+    let Some(secret) = &told.secret else { return FormOutcome::done() };
     let text = "This is told once. Your receiver checks by it that a delivery is ours; rotate it \
         for another one.";
     let rows = vec![("Webhook", Cell::link(id.to_string(), format!("/webhooks/{id}")))];
-    Applied::done()
+    FormOutcome::done()
         .section(Notice::new(Tone::Warning, text))
         .section(Snippet::new("Secret", secret.expose()))
         .section(Facts::new("", rows))

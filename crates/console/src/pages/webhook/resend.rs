@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::ask::Fields;
 use crate::failure::Failure;
-use crate::form::{Applied, FormFrame, FormPage, Sheet};
+use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::webhooks::origin;
 
@@ -52,9 +52,9 @@ impl FormPage for Resend {
         sheet: &Sheet,
         _fields: &Fields,
         request: &Request,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<FormOutcome, Failure> {
         let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
         accounts.resend_delivery(principal, request, self.record.id, self.event).await?;
-        Ok(Applied::done().next(format!("/webhooks/{}", self.record.id)))
+        Ok(FormOutcome::done().next(format!("/webhooks/{}", self.record.id)))
     }
 }
