@@ -31,8 +31,8 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test [suite]...     build and run the suites, all of them unless some are named:
-                      domain, accounts, admin, failpoint, testkit, wire, store, engine, providers,
-                      webhooks, http, config, gateway, xtask, tests, bench, examples, doc
+                      domain, accounts, admin, console, failpoint, testkit, wire, store, engine,
+                      providers, webhooks, http, config, gateway, xtask, tests, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, clippy, doc, deny, advisories, machete
   ci                  test, then lint
