@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The console is a door to the use cases and nothing more: it calls them and not the API, and decides
-//! nothing. A handler makes a [`page::Page`] of sections; each kind of section has one template, and no page
+//! nothing. A handler makes a `page::Page` of sections; each kind of section has one template, and no page
 //! has markup of its own. Every page works without JavaScript: a control is a link or a form.
 //!
 //! | file | what it has |

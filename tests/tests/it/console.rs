@@ -1,6 +1,6 @@
 //! The console of the embedded default in a browser's words: from the printed link to a signed-in page.
 
-use holdfast_tests::{Answer, Gateway, Request, Site};
+use holdfast_tests::{Answer, Gateway, Request, Site, database};
 
 use crate::embedded;
 
@@ -73,6 +73,35 @@ fn the_printed_link_makes_the_first_owner_who_signs_in_and_out() {
     for secret in [token, secret, PASSWORD, EMAIL] {
         assert!(!said.contains(secret), "{secret} is in the log");
     }
+    gateway.stop();
+}
+
+#[test]
+fn sqlite_forms_that_make_ways_in_want_a_sign_in_of_the_last_quarter_of_an_hour() {
+    let (site, gateway) = start();
+    let link = gateway.printed_after("first owner, once and within an hour: ");
+    let path = link.strip_prefix(&gateway.printed_after("console: ")).unwrap().to_owned();
+    let form = "email=ada%40example.com&password=correct+horse+battery&again=correct+horse+battery";
+    assert_eq!(post(&gateway, &format!("/{path}"), form, "").status, 303);
+    let form = "email=ada%40example.com&password=correct+horse+battery";
+    let cookie = session(&post(&gateway, "/sign-in", form, ""));
+    let shown = |path: &str| get(&gateway, path, &cookie);
+    let ways_in = ["/people/new", "/admin-keys/new", "/webhooks/new"];
+    let is_asked = |answer: &Answer| {
+        answer.header("location").is_some_and(|address| address.starts_with("/sign-in?"))
+    };
+    for path in ways_in {
+        assert!(!is_asked(&shown(path)), "{path} is shown to whoever has just signed in");
+    }
+    let older = "UPDATE sessions SET signed_in_at = signed_in_at - 900000000";
+    drop(database::execute(&site.database(), older));
+    for path in ways_in {
+        let asked = shown(path);
+        assert!(asked.status == 303 && is_asked(&asked), "{path}: {asked:?}");
+        let sent = post(&gateway, path, "", &cookie);
+        assert!(is_asked(&sent), "{path}: {sent:?}");
+    }
+    assert_eq!(shown("/wallets").status, 200, "all else goes on");
     gateway.stop();
 }
 
