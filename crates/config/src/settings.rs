@@ -37,6 +37,7 @@ impl Config {
             stamp: _,
             server,
             admin: _,
+            console: _,
             node: _,
             database: _,
             limits,
@@ -50,7 +51,7 @@ impl Config {
             models,
             price_places: _,
         } = self;
-        let ServerConfig { listen: _, node: _, secrets: _, drain, trusted_proxies } = server;
+        let ServerConfig { listen: _, url: _, node: _, secrets: _, drain, trusted_proxies } = server;
         let mut text = String::new();
         add(&mut text, "server", &(drain, trusted_proxies));
         add(&mut text, "limits", limits);
