@@ -14,6 +14,7 @@ mod answers;
 mod beside;
 mod between_turns;
 mod bodies;
+mod browser;
 mod books;
 mod canary;
 mod cancel;
