@@ -50,7 +50,7 @@ export async function reachable(page, world, name) {
     const note = (event) => window.stops.push(event.target.matches("a.skip") ? "skip" : event.target.type ?? "");
     document.addEventListener("focusin", note);
     const stops = "a[href], button, input:not([type=hidden]), select, textarea, [tabindex]";
-    const form = document.querySelector("main form:not([action='/sign-out'])");
+    const form = document.querySelector("main form.change:not([action='/sign-out'])");
     const within = [...document.querySelectorAll("main *")].filter((it) => it.matches(stops));
     const last = form ? within.indexOf(form.querySelector("button[type=submit]")) : 0;
     // A field for a moment has a stop for each of its parts.
@@ -61,6 +61,6 @@ export async function reachable(page, world, name) {
   for (let stop = 0; stop < way; stop += 1) await page.keyboard.press("Tab");
   const stops = await page.evaluate(() => window.stops);
   if (stops[0] !== "skip") world.found.push(`${name}: the first stop is not the way past the navigation`);
-  const hasForm = await page.locator("main form:not([action='/sign-out'])").count();
+  const hasForm = await page.locator("main form.change:not([action='/sign-out'])").count();
   if (hasForm && !stops.includes("submit")) world.found.push(`${name}: its button is not reached by the keyboard`);
 }

@@ -24,6 +24,8 @@ use crate::webhooks_delivered::allowing;
 
 /// Time for one run of the suite.
 const RUN_MAX: Duration = Duration::from_secs(280);
+/// Time for a test of the matrix, all of whose runs are on one gateway.
+const MATRIX_MAX: Duration = Duration::from_secs(3_600);
 const EMAIL: &str = "ada@example.com";
 const PASSWORD: &str = "correct horse battery";
 /// Kinds of pages to which the first page leads an owner, by so many links as it takes.
@@ -110,22 +112,18 @@ fn invited(site: &Site, email: &str, role: &[&str]) -> String {
 
 impl World {
     fn on_a_file() -> Self {
-        Self::of(|config| config, None)
+        Self::of(|config| config)
     }
 
     fn on_a_server() -> Self {
         let database = Database::make();
-        let configured = database.configure(Config::default());
-        drop(configured);
-        let placed = |config| database.configure(config);
-        let mut world = Self::of(placed, None);
-        world._database = Some(database);
-        world
+        let world = Self::of(|config| database.configure(config));
+        Self { _database: Some(database), ..world }
     }
 
-    fn of(place: impl Fn(Config) -> Config, database: Option<Database>) -> Self {
+    fn of(place: impl Fn(Config) -> Config) -> Self {
         let receiver = Receiver::answering(204);
-        let site = Site::empty_for(RUN_MAX).with_env("HOLDFAST_CONFIG", "holdfast.toml");
+        let site = Site::empty_for(MATRIX_MAX).with_env("HOLDFAST_CONFIG", "holdfast.toml");
         site.configure(&place(allowing(Config::simulated(), &[&receiver])));
         drop(site.cli(&["migrate", "up"]).ok());
         let wallet = ["wallet", "create", "Acme Robotics", "--currency", "USD"];
@@ -134,14 +132,15 @@ impl World {
         let rich = site.another_key(&wallet, "production");
         let poor = ["wallet", "create", "Borealis", "--currency", "USD", "--low-balance", "1"];
         let poor = site.json(&poor)["id"].as_str().unwrap().to_owned();
-        let poor = site.key_with(&poor, &["--name", "small budget", "--spend-limit", "0.000001/month"]);
+        let poor =
+            site.key_with(&poor, &["--name", "small budget", "--spend-limit", "0.000001/month"]);
         let gateway = site.serve();
         for number in 0..4 {
             let body = sim(&format!("{number} times hello, and a little more to say"));
             let key = holdfast_tests::request_key();
             assert_eq!(gateway.complete(&rich, &key, &body).status, 200);
         }
-        Self { site, gateway, receiver, rich, poor, _database: database }
+        Self { site, gateway, receiver, rich, poor, _database: None }
     }
 
     fn run(&self, world: &Value) {
@@ -155,13 +154,12 @@ impl World {
         run(&self.site, &self.gateway, &told);
     }
 
-    /// The owner does all tasks, with a script or without.
-    fn tasks(&self, is_first: bool, script: bool, looks: bool) {
-        let link = if is_first { invited(&self.site, EMAIL, &["owner"]) } else { String::new() };
-        let entry = if is_first { "accept" } else { "sign-in" };
+    /// A new owner does all tasks, with a script or without.
+    fn tasks(&self, script: bool, looks: bool) {
+        let link = invited(&self.site, EMAIL, &["owner"]);
         let site = if script { "tasks" } else { "tasks-without-script" };
         self.run(&json!({
-            "parts": [entry, "tasks"], "link": link, "who": "an owner", "script": script,
+            "parts": ["accept", "tasks"], "link": link, "who": "an owner", "script": script,
             "looks": looks, "site": site,
         }));
         let path = if script { "/with" } else { "/without" };
@@ -175,14 +173,14 @@ impl World {
 #[test]
 fn browser_people_do_their_tasks_with_a_script() {
     let world = World::on_a_file();
-    world.tasks(true, true, false);
+    world.tasks(true, false);
     drop(world.site.verify());
 }
 
 #[test]
 fn browser_people_do_their_tasks_without_a_script() {
     let world = World::on_a_file();
-    world.tasks(true, false, false);
+    world.tasks(false, false);
     drop(world.site.verify());
 }
 
@@ -210,4 +208,57 @@ fn browser_every_page_of_the_owner_is_sound() {
         "parts": ["accept", "walk"], "link": link, "who": "an owner", "looks": true,
         "site": "owner", "kinds": KINDS,
     }));
+}
+
+/// Everybody who runs the service walks over all of their pages, with a script and without.
+fn walk_as_operators(world: &World, folder: &str) {
+    for role in ["owner", "operator", "finance", "support", "auditor"] {
+        let email = format!("{role}@example.com");
+        let link = invited(&world.site, &email, &[role]);
+        for (script, part) in [(true, "accept"), (false, "sign-in")] {
+            world.run(&json!({
+                "parts": [part, "walk"], "link": link, "who": role, "email": email,
+                "script": script, "looks": script, "site": format!("{folder}/{role}"),
+            }));
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: cargo xtask console"]
+fn browser_matrix_operators_on_a_file() {
+    let world = World::on_a_file();
+    world.tasks(true, true);
+    walk_as_operators(&world, "file");
+    drop(world.site.verify());
+}
+
+#[test]
+#[ignore = "takes minutes: cargo xtask console"]
+fn browser_matrix_operators_on_a_server() {
+    let world = World::on_a_server();
+    world.tasks(false, true);
+    walk_as_operators(&world, "server");
+    drop(world.site.verify());
+}
+
+#[test]
+#[ignore = "takes minutes: cargo xtask console"]
+fn browser_matrix_holders() {
+    let site = Site::empty_for(MATRIX_MAX).with_env("HOLDFAST_LISTEN", "127.0.0.1:0");
+    let site = site.with_env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
+    let gateway = embedded::start(&site);
+    let base = gateway.printed_after("console: ");
+    for role in ["holder_admin", "holder_developer", "holder_viewer"] {
+        let email = format!("{role}@example.com");
+        let link = invited(&site, &email, &[role, "--wallet", "default"]);
+        for (script, part) in [(true, "accept"), (false, "sign-in")] {
+            let world = json!({
+                "parts": [part, "walk"], "base": base, "link": link, "who": role, "email": email,
+                "script": script, "looks": script, "site": format!("holders/{role}"),
+            });
+            run(&site, &gateway, &world);
+        }
+    }
+    gateway.stop();
 }
