@@ -4,6 +4,7 @@
 
 mod bench;
 mod chaos;
+mod console;
 mod docs;
 mod fuzz;
 mod gateway;
@@ -32,11 +33,14 @@ usage: cargo xtask <command>
 
   test [suite]...     build and run the suites, all of them unless some are named:
                       domain, accounts, admin, console, failpoint, testkit, wire, store, engine,
-                      providers, webhooks, http, config, gateway, xtask, tests, bench, examples, doc
+                      providers, webhooks, http, config, gateway, xtask, tests, browser, bench, examples,
+                      doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, clippy, doc, deny, advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
+  console             walk over the console in a browser as every role, on a file and on a server,
+                      and time its pages over a million operations
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|matrix|racers] [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file (which
@@ -99,6 +103,7 @@ fn run() -> Result<bool> {
             let linted = lint::run(&workspace, &[])?;
             Ok(tested && linted)
         }
+        (Some("console"), []) => console::run(&workspace),
         (Some("docs"), []) => docs::run(&workspace),
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)

@@ -15,6 +15,7 @@ mod beside;
 mod between_turns;
 mod bodies;
 mod books;
+mod browser;
 mod canary;
 mod cancel;
 mod capacity;
