@@ -61,7 +61,7 @@ fn nothing_is_said_of_origins_unless_some_are_listed() {
 
 #[test]
 fn a_preflight_is_answered_before_anything_else_and_counts_for_nothing() {
-    let site = Site::configured(&listed());
+    let (site, _account) = Site::funded(&listed());
     let gateway = site.serve();
     for path in ["/v1/chat/completions", "/v1/operations/x/cancel", "/nothing"] {
         let answer = ask(gateway.address(), &preflight(path, PAGE));
@@ -134,7 +134,7 @@ fn every_answer_has_the_origin_refusals_too() {
 
 #[test]
 fn a_reload_takes_other_origins() {
-    let site = Site::configured(&listed());
+    let (site, _account) = Site::funded(&listed());
     let gateway = site.serve();
     let asked = |origin| {
         let answer = ask(gateway.address(), &preflight("/v1/models", origin));

@@ -35,6 +35,7 @@ mod drain;
 mod embedded;
 mod exposure;
 mod grants;
+mod helpers;
 mod hostile;
 mod hostile_bodies;
 mod hostile_fields;
