@@ -77,6 +77,7 @@ impl Config {
             ),
             ("limits.retry_wait", limits.retry_wait != others.retry_wait),
             ("routes", self.routes != other.routes),
+            ("server.cors_origins", self.server.cors_origins != other.server.cors_origins),
             ("retention.results", self.retention.results != other.retention.results),
             ("webhooks.allow", self.webhooks.allow != other.webhooks.allow),
             ("retention.events", self.retention.events != other.retention.events),
@@ -98,6 +99,7 @@ impl Config {
         self.limits = kept;
         self.routes = other.routes;
         self.retention = other.retention;
+        self.server.cors_origins = other.server.cors_origins;
         self.webhooks = other.webhooks;
         self.log.level = other.log.level;
         self.providers = other.providers;

@@ -20,7 +20,7 @@ use holdfast_domain::event::UNLISTED_KEPT;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::webhook::Origin;
 use holdfast_engine::CoolDown;
-use holdfast_http::Network;
+use holdfast_http::{AllowedOrigin, Network};
 use holdfast_store::DatabaseUrl;
 
 use crate::document::{Field, Table};
@@ -53,6 +53,8 @@ pub struct ServerConfig {
     pub drain: Duration,
     /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
     pub trusted_proxies: Vec<Network>,
+    /// Origins of pages in browsers that may call; none where CORS is off.
+    pub cors_origins: Vec<AllowedOrigin>,
 }
 
 /// `[admin]`
@@ -167,6 +169,10 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
         secrets,
         drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
         trusted_proxies: networks(table, "trusted_proxies"),
+        cors_origins: table
+            .field("cors_origins")
+            .and_then(|field| field.each(|item| item.parse(AllowedOrigin::parse)))
+            .unwrap_or_default(),
     };
     table.refuse_unknown();
     server

@@ -9,6 +9,7 @@ mod admin;
 mod body;
 mod chat;
 mod connection;
+mod cors;
 mod description;
 mod error;
 mod guarded_bytes;
@@ -38,6 +39,7 @@ use std::time::Duration;
 pub use crate::admin::{
     Admin, AdminHandler, Administration, HandlerBody, HoldersPages, Metrics, serve_admin, serve_holders,
 };
+pub use crate::cors::{AllowedOrigin, BadOrigin};
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};

@@ -30,6 +30,7 @@ use uuid::Uuid;
 use crate::Options;
 use crate::body::BodyBudget;
 use crate::connection::{accept, connection, finish};
+use crate::cors::Cors;
 use crate::description::Description;
 use crate::live_options::{HttpConfig, LiveOptions};
 use crate::local::{self, LocalBody};
@@ -116,7 +117,7 @@ pub async fn serve(listener: TcpListener, PublicApi(service): PublicApi, shutdow
             });
         } else if let Some(place) = places.take_to_refuse(address) {
             connections.spawn(async move {
-                let answer = |request, _client| answer_beyond_limit(&service.engine, request);
+                let answer = |request, _client| answer_beyond_limit(&service, request);
                 let options = Options { header_time: options.header_time.min(REFUSED), ..options };
                 connection(accepted, &options, &shutdown, answer).await;
                 drop(place);
@@ -176,12 +177,19 @@ impl ConnectionSlots {
 }
 
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
-async fn answer_beyond_limit(engine: &Engine, request: http::Request<Incoming>) -> HttpResponse {
-    let probe = match route(request.method(), request.uri().path()) {
-        Ok(route) => answer_probe(engine, route).await,
-        Err(_) => None,
+async fn answer_beyond_limit(service: &Service, request: http::Request<Incoming>) -> HttpResponse {
+    let (head, _body) = request.into_parts();
+    let cors = service.live.read(|config| Cors::of(&config.origins, &head.headers));
+    let mut answer = match (cors.preflight(&head), route(&head.method, head.uri.path())) {
+        (Some(answer), _) => answer,
+        (None, route) => {
+            let probe = match route {
+                Ok(route) => answer_probe(&service.engine, route).await,
+                Err(_) => None,
+            };
+            cors.put(probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded))))
+        }
     };
-    let mut answer = probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded)));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
 }
