@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+pub(crate) use self::runner::Runner;
 use self::{
     clients::{Client, Clients},
-    runner::Runner,
     tally::TestTally,
 };
 use crate::{

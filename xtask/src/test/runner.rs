@@ -68,6 +68,25 @@ impl Runner {
         env: &[(&str, PathBuf)],
         skip: &[String],
     ) -> Result<TestTally> {
+        let mut command = self.command(package);
+        command.arg("--").args(skip.iter().flat_map(|pattern| ["--skip", pattern]));
+        command.envs(env.iter().map(|(name, value)| (name, value)));
+        self.count(&mut command)
+    }
+
+    /// Runs the tests of one crate whose names contain `name`.
+    pub(crate) fn run_named(
+        &self,
+        package: &str,
+        env: &[(&str, PathBuf)],
+        name: &str,
+    ) -> Result<TestTally> {
+        let mut command = self.command(package);
+        command.args(["--", name]).envs(env.iter().map(|(name, value)| (name, value)));
+        self.count(&mut command)
+    }
+
+    fn command(&self, package: &str) -> Command {
         let mut command = shell::cargo(&self.root);
         match self.kind {
             RunnerKind::Nextest => {
@@ -82,9 +101,7 @@ impl Runner {
                 command.args(["test", "--tests", "--no-fail-fast", "--package", package]);
             }
         }
-        command.arg("--").args(skip.iter().flat_map(|pattern| ["--skip", pattern]));
-        command.envs(env.iter().map(|(name, value)| (name, value)));
-        self.count(&mut command)
+        command
     }
 
     fn count(&self, command: &mut Command) -> Result<TestTally> {
