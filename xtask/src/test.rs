@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+pub(crate) use self::runner::Runner;
 use self::{
     browser::Browser,
     clients::{Client, Clients},
-    runner::Runner,
     tally::TestTally,
 };
 use crate::{
