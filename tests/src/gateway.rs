@@ -15,6 +15,7 @@ use crate::{Account, Answer, PATIENCE, Request, watchdog};
 
 const LISTENS: &str = "holdfast listens on http://";
 const ADMIN_LISTENS: &str = "holdfast admin listens on http://";
+const CONSOLE_LISTENS: &str = "holdfast console listens on http://";
 const NODE_LISTENS: &str = "holdfast node listens on http://";
 
 /// A process that serves. Dropping it kills it.
@@ -114,6 +115,12 @@ impl Gateway {
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.address_after(ADMIN_LISTENS)
+    }
+
+    /// Where holders have their pages.
+    #[must_use]
+    pub fn console_address(&self) -> SocketAddr {
+        self.address_after(CONSOLE_LISTENS)
     }
 
     /// Where it listens for other nodes.

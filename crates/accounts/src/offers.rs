@@ -20,6 +20,8 @@ pub struct OfferedModels {
     pub models: Vec<ModelOffer>,
     /// False where the principal may not see routes.
     pub shows_routes: bool,
+    /// False where the principal may not see what a run costs the operator.
+    pub shows_costs: bool,
 }
 
 impl Accounts {
@@ -35,7 +37,12 @@ impl Accounts {
         if !shows_routes {
             models.iter_mut().for_each(|model| model.routes.clear());
         }
-        Ok(OfferedModels { models, shows_routes })
+        let shows_costs = principal.sees_costs();
+        if !shows_costs {
+            let routes = models.iter_mut().flat_map(|model| &mut model.routes);
+            routes.for_each(|route| route.cost = None);
+        }
+        Ok(OfferedModels { models, shows_routes, shows_costs })
     }
 
     /// Price versions, the newest of each model and currency first.

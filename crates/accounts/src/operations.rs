@@ -3,11 +3,13 @@
 //! A cancellation and a reconciliation are transitions of the operation, judged by its own rules.
 //! The trail's row is committed first, as asked: what came of it is the operation's to say.
 
-use holdfast_domain::account::{AccountAction, UseCase};
+use std::collections::BTreeMap;
+
+use holdfast_domain::account::{AccountAction, Reach, UseCase};
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::listing::{OperationFilter, OperationListing, Page, PageRequest};
 use holdfast_domain::operation::{Operation, Situation, situation};
-use holdfast_domain::{Micros, OperationId, RequestKey, Snapshot, WalletId};
+use holdfast_domain::{Currency, Micros, OperationId, RequestKey, Snapshot, WalletId};
 
 use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request, ThingKind};
 
@@ -59,6 +61,25 @@ impl Accounts {
         principal.authorize(UseCase::OperationRead)?;
         let api_key = self.reachable_api_key(principal, api_key, wallet).await?;
         Ok(OperationId::of(api_key.id, request_key))
+    }
+
+    /// Sums of what running operations hold, by currency. For whoever sees all wallets.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn held(
+        &self,
+        principal: &Principal,
+    ) -> Result<BTreeMap<Currency, Micros>, AccountsError> {
+        principal.authorize(UseCase::OperationRead)?;
+        match principal.reach {
+            Reach::All => Ok(self.book.held().await?),
+            Reach::Wallet(_) => Err(AccountsError::Forbidden {
+                use_case: UseCase::OperationRead,
+                role: principal.role,
+            }),
+        }
     }
 
     /// Operations, a page at a time.

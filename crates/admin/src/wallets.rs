@@ -223,7 +223,7 @@ pub(crate) async fn list(
     let list = ListId::new("wallets", &(&query.name, bounds));
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [available_from, available_below] = bounds.map(|bound| bound.map(Micros::new));
-    let filter = WalletFilter { available_from, available_below };
+    let filter = WalletFilter { available_from, available_below, runs_low: false };
     let Some(name) = query.name else {
         let page = gate.accounts.wallets(&principal, filter, page).await?;
         return Ok(Answer::of(list.list(page)));

@@ -1,4 +1,4 @@
-//! What a request asks for: its query, the id in its path, the fields of a form. Read strictly, and refused as a page.
+//! Parts of a request: its query, the id in its path, the fields of a form. Read strictly, and refused as a page.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -21,9 +21,9 @@ const FORM_TIME: Duration = Duration::from_secs(10);
 
 /// Names and values, of a query or of a form, as they were sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Fields(Vec<(String, String)>);
+pub(crate) struct SentFields(Vec<(String, String)>);
 
-impl Fields {
+impl SentFields {
     pub(crate) fn parse(text: &[u8]) -> Self {
         Self(form_urlencoded::parse(text).into_owned().collect())
     }
@@ -72,13 +72,13 @@ impl Fields {
 
 /// The query of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Query(pub(crate) Fields);
+pub(crate) struct Query(pub(crate) SentFields);
 
 impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
-        Ok(Self(Fields::parse(parts.uri.query().unwrap_or_default().as_bytes())))
+        Ok(Self(SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes())))
     }
 }
 
@@ -98,7 +98,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 }
 
 /// Reads the fields of a form.
-pub(crate) async fn form(headers: &HeaderMap, body: axum::body::Body) -> Result<Fields, Failure> {
+pub(crate) async fn form(
+    headers: &HeaderMap,
+    body: axum::body::Body,
+) -> Result<SentFields, Failure> {
     let essence =
         headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()?.split(';').next());
     let is_form = essence.is_some_and(|essence| {
@@ -121,7 +124,7 @@ pub(crate) async fn form(headers: &HeaderMap, body: axum::body::Body) -> Result<
             return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, message));
         }
     };
-    Ok(Fields::parse(&bytes))
+    Ok(SentFields::parse(&bytes))
 }
 
 #[cfg(test)]
@@ -130,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_field_is_read_or_says_what_to_write() {
-        let fields = Fields::parse(b"a=+7+&b=&c=x&c=y");
+        let fields = SentFields::parse(b"a=+7+&b=&c=x&c=y");
         assert_eq!(fields.read::<u8>("a").unwrap(), Some(7));
         assert_eq!(fields.read::<u8>("b").unwrap(), None);
         assert_eq!(fields.all("c").collect::<Vec<_>>(), ["x", "y"]);

@@ -42,7 +42,7 @@ impl Link {
     }
 }
 
-/// What a badge or a notice says before it is read.
+/// Tone of a badge or a notice, seen before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// As it should be.

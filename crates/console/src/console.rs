@@ -22,7 +22,7 @@ use crate::desk::{ConsoleOptions, Desk};
 use crate::door::ClientAddress;
 use crate::failure::Failure;
 use crate::guard::{self, Guard};
-use crate::shell::Frame;
+use crate::shell::ShellState;
 use crate::{asset, pages, shell};
 
 /// Body of an answer.
@@ -50,7 +50,7 @@ impl Console {
     #[must_use]
     pub fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
         let desk = Desk::new(accounts, options);
-        let frame = Frame::new(&desk);
+        let frame = ShellState::new(&desk);
         let guard = Guard::new(&desk);
         let router = pages(desk)
             .layer(from_fn_with_state(guard, guard::pass))
@@ -90,7 +90,7 @@ impl Console {
 
 /// The pages of a signed-in visitor, who is beside each request already.
 pub(crate) fn pages(desk: Desk) -> Router {
-    let frame = Frame::new(&desk);
+    let frame = ShellState::new(&desk);
     pages::routes(&desk.options)
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))

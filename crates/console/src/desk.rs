@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::relay::ApiRelay;
 use crate::visitor::Visitor;
 
-/// What every handler has at hand.
+/// Things that every handler has at hand.
 #[derive(Debug, Clone)]
 pub(crate) struct Desk {
     pub(crate) accounts: Accounts,
@@ -40,11 +40,11 @@ impl Desk {
 /// Options of the console.
 #[derive(Debug, Clone)]
 pub struct ConsoleOptions {
-    /// Where it is served, and under which name.
+    /// Address of its listener, and the name that it has there.
     pub address: AdminOptions,
-    /// Whoever may sign in there.
+    /// Roles that may sign in there.
     pub audience: Audience,
-    /// Where the public API begins for callers, with its `/v1`.
+    /// Base URL of the public API, with its `/v1`.
     pub base_url: String,
     /// Way to the public API for the playground; unset: there is none.
     pub playground: Option<Arc<dyn ApiRelay>>,
@@ -55,9 +55,9 @@ pub struct ConsoleOptions {
 pub enum Audience {
     /// All.
     Everyone,
-    /// Those of whoever runs the service; holders of wallets have no business at this listener.
+    /// Roles of whoever runs the service; holders of wallets have no business at this listener.
     Operators,
-    /// Those of holders of wallets, at a listener of their own.
+    /// Roles of holders of wallets, at a listener of their own.
     Holders,
 }
 

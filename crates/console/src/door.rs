@@ -16,7 +16,7 @@ use crate::cookie::CookieJar;
 use crate::desk::Audience;
 use crate::failure::Failure;
 
-/// Where a browser says that a request comes from.
+/// Header by which a browser says where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Network address of the client, behind whatever proxies are believed.
@@ -25,7 +25,7 @@ pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 /// The door of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Door {
+pub(crate) struct Doorway {
     /// Scheme and host, as the browser has them: links that are given to others begin with it.
     pub(crate) origin: String,
     pub(crate) is_https: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Door {
     pub(crate) client: IpAddr,
 }
 
-impl Door {
+impl Doorway {
     /// Names and attributes of the cookies here.
     pub(crate) const fn jar(&self) -> CookieJar {
         CookieJar { is_https: self.is_https, audience: self.audience }
@@ -49,7 +49,7 @@ impl Door {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Door {
+impl<S: Sync> FromRequestParts<S> for Doorway {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {

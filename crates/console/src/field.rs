@@ -2,12 +2,12 @@
 
 use askama::Template;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 
 /// Field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(path = "field.html")]
-pub(crate) struct Field {
+pub(crate) struct FormField {
     pub(crate) name: &'static str,
     pub(crate) label: String,
     pub(crate) kind: FieldKind,
@@ -37,11 +37,11 @@ pub(crate) enum FieldKind {
     Area,
     /// A moment in UTC, as `YYYY-MM-DDTHH:MM`.
     Moment,
-    /// One of these.
+    /// A choice of one.
     Select(Vec<Choice>),
     /// Any of these; its value has those that are chosen, each on a line.
     Checks(Vec<Choice>),
-    /// Nothing to see.
+    /// A value that nobody sees.
     Hidden,
 }
 
@@ -82,7 +82,7 @@ impl Choice {
     }
 }
 
-impl Field {
+impl FormField {
     /// A field that must be filled in.
     pub(crate) fn new(name: &'static str, label: &str, kind: FieldKind) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Field {
     }
 
     /// The same with what was sent; a password or another secret is written anew each time.
-    pub(crate) fn holding(self, sent: &Fields) -> Self {
+    pub(crate) fn holding(self, sent: &SentFields) -> Self {
         let value = if matches!(self.kind, FieldKind::Password { .. } | FieldKind::Secret) {
             String::new()
         } else if self.is_checks() {

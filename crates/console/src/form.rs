@@ -29,12 +29,12 @@ use http::StatusCode;
 use uuid::Uuid;
 
 use crate::address::{of_thing, with_query};
-use crate::ask::{Fields, Query, form};
+use crate::ask::{Query, SentFields, form};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
-use crate::door::Door;
+use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::Field;
+use crate::field::FormField;
 use crate::page::Page;
 use crate::section::{Facts, Form, Notice, Section};
 use crate::visitor::Visitor;
@@ -44,16 +44,16 @@ pub(crate) const KEY: &str = "key";
 /// Name of the field that the second sending of a reviewed form has.
 const CONFIRM: &str = "confirm";
 
-/// What a form asks for: its page without the form, and its fields.
+/// Frame of a form: its page without the form, and its fields.
 #[derive(Debug, Clone)]
 pub(crate) struct FormFrame {
     pub(crate) page: Page,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FormField>,
     pub(crate) submit: String,
     pub(crate) is_grave: bool,
 }
 
-/// What a form did, or would do.
+/// Outcome of a form: done, or rehearsed.
 #[derive(Debug, Clone)]
 pub(crate) struct FormOutcome {
     /// Facts of the change: shown in a review, and beside a secret.
@@ -88,7 +88,7 @@ impl FormOutcome {
     }
 }
 
-/// Whoever has opened a form, and where.
+/// An opened form: its visitor, and its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Sheet {
     pub(crate) desk: Desk,
@@ -97,7 +97,7 @@ pub(crate) struct Sheet {
     pub(crate) path: String,
     /// The id in its path, where it has one.
     pub(crate) id: Option<Uuid>,
-    pub(crate) query: Fields,
+    pub(crate) query: SentFields,
     /// Beginning of the links that are given to others.
     pub(crate) origin: String,
 }
@@ -127,7 +127,7 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure>;
 }
@@ -206,7 +206,7 @@ async fn sheet<F: FormPage>(
     let id = request.extract_parts::<crate::ask::Id>().await.ok().map(|crate::ask::Id(id)| id);
     let Query(query) = request.extract_parts().await?;
     let path = request.uri().path().to_owned();
-    let origin = request.extensions().get().map(|door: &Door| door.origin.clone());
+    let origin = request.extensions().get().map(|door: &Doorway| door.origin.clone());
     let origin = origin.unwrap_or_default();
     Ok((Sheet { desk, visitor, path, id, query, origin }, request))
 }
@@ -238,7 +238,7 @@ fn key_text(key: CommandKey) -> String {
 }
 
 /// The request of a change: bound to the form's path and to all fields but the confirmation.
-fn change(sheet: &Sheet, key: CommandKey, fields: &Fields) -> Result<Request, Failure> {
+fn change(sheet: &Sheet, key: CommandKey, fields: &SentFields) -> Result<Request, Failure> {
     let reason: Option<Reason> = fields.read("reason")?;
     let mut told: Vec<_> = fields.iter().filter(|(name, _)| *name != CONFIRM).collect();
     told.sort_unstable();
@@ -250,12 +250,17 @@ fn change(sheet: &Sheet, key: CommandKey, fields: &Fields) -> Result<Request, Fa
 }
 
 /// The fields with what was written into them.
-fn kept(fields: &[Field], sent: &Fields) -> Vec<Field> {
+fn kept(fields: &[FormField], sent: &SentFields) -> Vec<FormField> {
     fields.iter().map(|field| field.clone().holding(sent)).collect()
 }
 
 /// The page of a form, perhaps with what is wrong with what was written.
-fn page(sheet: &Sheet, frame: FormFrame, mut fields: Vec<Field>, failed: Option<Failure>) -> Page {
+fn page(
+    sheet: &Sheet,
+    frame: FormFrame,
+    mut fields: Vec<FormField>,
+    failed: Option<Failure>,
+) -> Page {
     let FormFrame { mut page, submit, is_grave, .. } = frame;
     if let Some(failure) = failed {
         page.refused = failure.refused;
@@ -279,18 +284,18 @@ fn address(sheet: &Sheet) -> String {
     with_query(&sheet.path, &params)
 }
 
-/// What the form will do, and the button that does it.
-fn review(sheet: &Sheet, frame: FormFrame, sent: &Fields, applied: FormOutcome) -> Page {
+/// A review: the outcome of a rehearsal, and the button that makes it real.
+fn review(sheet: &Sheet, frame: FormFrame, sent: &SentFields, applied: FormOutcome) -> Page {
     let FormFrame { page, fields, submit, is_grave } = frame;
-    let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(Field::hidden).collect();
-    hidden.push(Field::hidden_value(CONFIRM, "yes"));
+    let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(FormField::hidden).collect();
+    hidden.push(FormField::hidden_value(CONFIRM, "yes"));
     let page =
         page.section(Notice::new(Tone::Plain, "Look at it once more: nothing has been done yet."));
     let page = applied.sections.into_iter().fold(page, Page::section);
     page.section(Form { action: address(sheet), fields: hidden, submit, is_grave })
 }
 
-/// What a form did whose request key is bound.
+/// The page of a form whose request key is bound.
 fn sent(sheet: &Sheet, record: &RequestRecord) -> Page {
     let mut rows = vec![("Done", Cell::moment(record.at))];
     for thing in &record.things {

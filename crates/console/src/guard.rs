@@ -26,10 +26,10 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 
 use crate::address::with_query;
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cookie;
 use crate::desk::{ConsoleOptions, Desk};
-use crate::door::{ClientAddress, Door, once};
+use crate::door::{ClientAddress, Doorway, once};
 use crate::failure::Failure;
 use crate::form::KEY;
 use crate::page::RefusedUseCase;
@@ -164,16 +164,25 @@ impl Guard {
     }
 
     /// The door, where the host is one that the console is served under.
-    fn door(&self, parts: &Parts) -> Option<Door> {
+    fn door(&self, parts: &Parts) -> Option<Doorway> {
         let ConsoleOptions { address, audience, .. } = &*self.options;
         let host = once(&parts.headers, &HOST).filter(|host| address.is_host(host))?;
         let is_https = address.is_https();
         let scheme = if is_https { "https" } else { "http" };
         let ClientAddress(client) = *parts.extensions.get()?;
-        Some(Door { origin: format!("{scheme}://{host}"), is_https, audience: *audience, client })
+        Some(Doorway {
+            origin: format!("{scheme}://{host}"),
+            is_https,
+            audience: *audience,
+            client,
+        })
     }
 
-    async fn session(&self, parts: &Parts, door: &Door) -> Result<Option<SignedIn>, GuardRefusal> {
+    async fn session(
+        &self,
+        parts: &Parts,
+        door: &Doorway,
+    ) -> Result<Option<SignedIn>, GuardRefusal> {
         let Some(token) = cookie::session(&parts.headers, door.jar()) else { return Ok(None) };
         match self.accounts.session(&token, door.client).await {
             Ok(signed_in) => {
@@ -202,11 +211,11 @@ fn wants_fresh(parts: &Parts, is_safe: bool) -> bool {
 
 /// True for the address of a form, which has its request key.
 fn is_form(parts: &Parts) -> bool {
-    let query = Fields::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    let query = SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
     query.get(KEY).is_some()
 }
 
-/// Where somebody goes after a sign-in: what they asked for, where that can be asked for.
+/// Address after a sign-in: the one that was asked for, if a browser can ask for it.
 fn back(parts: &Parts, is_safe: bool) -> String {
     if is_safe || is_form(parts) {
         parts.uri.path_and_query().map_or("/", |address| address.as_str()).to_owned()

@@ -5,14 +5,14 @@
 use holdfast_domain::Timestamp;
 use holdfast_wire::api::{moment, rfc3339};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
 
 /// Reads a moment, where there is one: a day, a minute of one, or a moment of RFC 3339.
-pub(crate) fn read(fields: &Fields, name: &str) -> Result<Option<Timestamp>, Failure> {
+pub(crate) fn read(fields: &SentFields, name: &str) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = fields.get(name) else { return Ok(None) };
     let spelled = match text.len() {
         16 => format!("{text}:00Z"),
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_moment_reads_what_it_wrote() {
-        let fields = Fields::parse(b"a=2026-11-01T09:30&b=2026-11-01&c=soon");
+        let fields = SentFields::parse(b"a=2026-11-01T09:30&b=2026-11-01&c=soon");
         let at = read(&fields, "a").unwrap().unwrap();
         assert_eq!(written(at), "2026-11-01T09:30");
         assert_eq!(read(&fields, "b").unwrap(), Some(day_of(at)));

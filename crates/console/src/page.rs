@@ -17,7 +17,7 @@ pub(crate) struct Page {
     pub(crate) intro: String,
     /// Pages that this one is within.
     pub(crate) crumbs: Vec<Link>,
-    /// What can be done from here.
+    /// Links to forms of this thing.
     pub(crate) actions: Vec<Link>,
     pub(crate) sections: Vec<Section>,
     /// Use case that was refused to the visitor.

@@ -28,7 +28,7 @@ use axum::Router;
 use axum::routing::{get, post};
 
 use self::operation::ending::{Cancellation, Reconciliation};
-use self::webhook::change::{ChangeForm, Disabling, Enabling, Rotation, Test};
+use self::webhook::change::{ChangeForm, Disabling, Enabling, SecretRotation, Test};
 use crate::desk::{Audience, ConsoleOptions, Desk};
 use crate::form::methods;
 
@@ -50,7 +50,7 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
     routes
 }
 
-/// What no holder may do or see: it is not there at a listener that is theirs alone.
+/// Pages and forms that no holder's role has: they are not there at a listener of holders alone.
 fn of_operators() -> Router<Desk> {
     Router::new()
         .route("/wallets/new", methods::<wallet::create::Create>())
@@ -70,9 +70,9 @@ fn of_operators() -> Router<Desk> {
         .route("/jobs/{id}", get(jobs::show))
         .route("/trail", get(trail::list))
         .route("/admin-keys", get(admin_keys::list))
-        .route("/admin-keys/new", methods::<admin_keys::issue::Issue>())
+        .route("/admin-keys/new", methods::<admin_keys::issue::IssueAdminKey>())
         .route("/admin-keys/{id}", get(admin_keys::show))
-        .route("/admin-keys/{id}/rotate", methods::<admin_keys::change::Rotation>())
+        .route("/admin-keys/{id}/rotate", methods::<admin_keys::change::AdminKeyRotation>())
         .route("/admin-keys/{id}/revoke", methods::<admin_keys::change::Revocation>())
 }
 
@@ -97,7 +97,7 @@ fn of_wallets() -> Router<Desk> {
 fn of_keys() -> Router<Desk> {
     Router::new()
         .route("/keys", get(keys::list))
-        .route("/keys/new", methods::<key::issue::Issue>())
+        .route("/keys/new", methods::<key::issue::IssueKey>())
         .route("/keys/{id}", get(key::show))
         .route("/keys/{id}/edit", methods::<key::edit::EditKey>())
         .route("/keys/{id}/rotate", methods::<key::rotate::Rotate>())
@@ -126,7 +126,7 @@ fn of_account() -> Router<Desk> {
         .route("/account/sessions/{id}", get(account::show_session).post(account::send_session))
 }
 
-/// What runs, and what came of it.
+/// Operations, usage, models and jobs.
 fn what_runs() -> Router<Desk> {
     Router::new()
         .route("/", get(today::show))
@@ -137,7 +137,7 @@ fn what_runs() -> Router<Desk> {
         .route("/models", get(models::list))
 }
 
-/// Who is told what happened, and who may administer.
+/// Events, webhooks, the trail and admin keys.
 fn who_is_told() -> Router<Desk> {
     Router::new()
         .route("/events", get(events::list))
@@ -145,8 +145,9 @@ fn who_is_told() -> Router<Desk> {
         .route("/webhooks", get(webhooks::list))
         .route("/webhooks/new", methods::<webhook::create::Creation>())
         .route("/webhooks/{id}", get(webhook::show))
+        .route("/webhooks/{id}/edit", methods::<webhook::edit::EditWebhook>())
         .route("/webhooks/{id}/test", methods::<ChangeForm<Test>>())
-        .route("/webhooks/{id}/rotate", methods::<ChangeForm<Rotation>>())
+        .route("/webhooks/{id}/rotate", methods::<ChangeForm<SecretRotation>>())
         .route("/webhooks/{id}/disable", methods::<ChangeForm<Disabling>>())
         .route("/webhooks/{id}/enable", methods::<ChangeForm<Enabling>>())
         .route("/webhooks/{id}/deliveries/{event}/resend", methods::<webhook::resend::Resend>())

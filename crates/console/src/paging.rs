@@ -3,7 +3,7 @@
 use holdfast_domain::listing::{Order, PageCursor, PageRequest};
 
 use crate::address::with_query;
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
 
 /// Rows on a page.
@@ -11,13 +11,13 @@ const ROWS: u32 = 50;
 const AFTER: &str = "after";
 
 /// The page that a query asks for.
-pub(crate) fn request(query: &Fields) -> Result<PageRequest, Failure> {
+pub(crate) fn request(query: &SentFields) -> Result<PageRequest, Failure> {
     let after = query.read(AFTER)?.map(PageCursor);
     Ok(PageRequest { order: Order::Newest, after, limit: ROWS })
 }
 
 /// Address of the next page under the same filters, where there is one.
-pub(crate) fn next(path: &str, query: &Fields, next: Option<PageCursor>) -> Option<String> {
+pub(crate) fn next(path: &str, query: &SentFields, next: Option<PageCursor>) -> Option<String> {
     let PageCursor(after) = next?;
     let after = after.to_string();
     let mut params: Vec<_> = query

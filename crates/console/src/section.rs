@@ -15,7 +15,7 @@ use std::fmt;
 use askama::Template;
 
 use crate::cell::{Cell, Link, Tone};
-use crate::field::Field;
+use crate::field::FormField;
 
 /// Section of a page.
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ impl Bar {
 #[template(path = "filter.html")]
 pub(crate) struct Filter {
     pub(crate) action: String,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FormField>,
     pub(crate) submit: String,
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct Filter {
 #[template(path = "form.html")]
 pub(crate) struct Form {
     pub(crate) action: String,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FormField>,
     pub(crate) submit: String,
     /// True for what cannot be taken back.
     pub(crate) is_grave: bool,

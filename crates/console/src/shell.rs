@@ -20,7 +20,7 @@ use crate::desk::Desk;
 use crate::page::Page;
 use crate::visitor::Visitor;
 
-/// What a page may load, and who may frame it: nobody.
+/// Policy of pages: they load their own things, and nobody frames them.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -44,13 +44,13 @@ const NAVIGATION: &[(&str, &str, UseCase)] = &[
     ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
 ];
 
-/// What the navigation depends on beside the visitor.
+/// Part of the navigation that does not depend on the visitor.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
+pub(crate) struct ShellState {
     has_playground: bool,
 }
 
-impl Frame {
+impl ShellState {
     pub(crate) fn new(desk: &Desk) -> Self {
         Self { has_playground: desk.options.playground.is_some() }
     }
@@ -66,7 +66,7 @@ struct Shell<'a> {
 
 /// Renders the page of an answer, and puts on the headers that every answer has.
 pub(crate) async fn render(
-    State(frame): State<Frame>,
+    State(frame): State<ShellState>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -75,8 +75,11 @@ pub(crate) async fn render(
     let mut answer = next.run(request).await;
     if let Some(page) = answer.extensions_mut().remove::<Page>() {
         let navigation = visitor.as_ref().map(|visitor| navigation(frame, visitor, &path));
-        let shell =
-            Shell { page: &page, navigation: navigation.unwrap_or_default(), visitor: visitor.as_ref() };
+        let shell = Shell {
+            page: &page,
+            navigation: navigation.unwrap_or_default(),
+            visitor: visitor.as_ref(),
+        };
         answer = rendered(&shell, answer);
     }
     let headers = answer.headers_mut();
@@ -107,7 +110,7 @@ fn rendered(shell: &Shell<'_>, answer: Response) -> Response {
 }
 
 /// Links to what the visitor may see, and which of them the page is within.
-fn navigation(frame: Frame, visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
+fn navigation(frame: ShellState, visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
     let is_there = |href: &str| href != PLAYGROUND || frame.has_playground;
     let seen = NAVIGATION.iter();
     let seen = seen.filter(|(_, href, use_case)| is_there(href) && visitor.may(*use_case));

@@ -8,6 +8,7 @@ mod guard;
 mod issuing;
 mod money;
 mod numbers;
+mod playground;
 mod reach;
 mod sight;
 pub(crate) mod site;

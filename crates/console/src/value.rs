@@ -7,7 +7,7 @@ use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::money;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind};
@@ -16,7 +16,7 @@ use crate::field::{Choice, FieldKind};
 const COUNT_MAX: u64 = 1_000_000_000_000_000;
 
 /// A limit that is counted: at least one, or nothing would ever run.
-pub(crate) fn count(fields: &Fields, name: &str) -> Result<Option<u64>, Failure> {
+pub(crate) fn count(fields: &SentFields, name: &str) -> Result<Option<u64>, Failure> {
     let bad = || {
         let message = format!("Write a whole number from 1 to {COUNT_MAX}, or nothing.");
         Failure::field(name, message)
@@ -27,7 +27,7 @@ pub(crate) fn count(fields: &Fields, name: &str) -> Result<Option<u64>, Failure>
 }
 
 /// An amount that is nothing or more.
-pub(crate) fn threshold(fields: &Fields, name: &str) -> Result<Option<Micros>, Failure> {
+pub(crate) fn threshold(fields: &SentFields, name: &str) -> Result<Option<Micros>, Failure> {
     let amount: Option<Micros> = fields.read(name)?;
     let bad = || Failure::field(name, "Write an amount of 0 or more, or nothing.");
     let is_sound = amount.is_none_or(|amount| is_within(amount, 0));
@@ -36,7 +36,7 @@ pub(crate) fn threshold(fields: &Fields, name: &str) -> Result<Option<Micros>, F
 
 /// A bound on spend: an amount and its window. Without an amount there is no bound.
 pub(crate) fn spend(
-    fields: &Fields,
+    fields: &SentFields,
     [name, window]: [&str; 2],
 ) -> Result<Option<SpendLimit>, Failure> {
     let Some(micros) = fields.read::<Micros>(name)? else { return Ok(None) };
@@ -75,7 +75,7 @@ pub(crate) fn spend_text(spend: SpendLimit, currency: Currency) -> String {
 }
 
 /// A moment in UTC, as a field for moments sends it.
-pub(crate) fn moment(fields: &Fields, name: &str) -> Result<Option<Timestamp>, Failure> {
+pub(crate) fn moment(fields: &SentFields, name: &str) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = fields.get(name) else { return Ok(None) };
     // Browsers leave the seconds out where they are zero.
     let seconds = if text.len() == "2027-01-31T09:30".len() { ":00" } else { "" };
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_cannot_stand_is_said_beside_its_field() {
-        let fields = Fields::parse(b"a=0&b=-1&c=1.0000001&d=tomorrow&e=7&w=year&z=0");
+        let fields = SentFields::parse(b"a=0&b=-1&c=1.0000001&d=tomorrow&e=7&w=year&z=0");
         for wrong in [
             count(&fields, "a").map(drop),
             count(&fields, "c").map(drop),
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_moment_reads_what_it_wrote() {
-        let fields = Fields::parse(b"a=2027-01-31T09:30&b=2027-01-31T09:30:00");
+        let fields = SentFields::parse(b"a=2027-01-31T09:30&b=2027-01-31T09:30:00");
         let read = moment(&fields, "a").unwrap();
         assert_eq!(read, moment(&fields, "b").unwrap());
         assert_eq!(moment_text(read), "2027-01-31T09:30");

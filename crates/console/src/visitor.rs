@@ -1,4 +1,4 @@
-//! Whoever looks: their principal, and what the pages say of them.
+//! The visitor of a page: their principal, and what the pages say of them.
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
 use holdfast_accounts::{Principal, SignedIn};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[derive(Debug, Clone)]
 pub(crate) struct Visitor {
     pub(crate) principal: Principal,
-    /// Their e-mail address.
+    /// E-mail address of the person.
     pub(crate) email: String,
 }
 

@@ -104,6 +104,8 @@ pub struct WalletFilter {
     pub available_from: Option<Micros>,
     /// First amount that is more than what is available.
     pub available_below: Option<Micros>,
+    /// True for those alone that are below their own threshold, and open.
+    pub runs_low: bool,
 }
 
 impl WalletFilter {

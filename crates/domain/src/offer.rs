@@ -4,9 +4,11 @@
 //! None of it is in a book. Never in here: a key, an address or an account of a provider.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::Contract;
+use crate::price::ProviderCost;
 
 /// Model that a process serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct RouteOffer {
     pub in_flight: u32,
     /// State of its circuit breaker.
     pub health: RouteHealth,
+    /// Cost of a run there to the operator, where that is configured.
+    pub cost: Option<Arc<ProviderCost>>,
     /// Rest of its cool-down, where it has one.
     pub cools_for: Option<Duration>,
 }

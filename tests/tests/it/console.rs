@@ -1,6 +1,10 @@
-//! The console of the embedded default in a browser's words: from the printed link to a signed-in page.
+//! The console in a browser's words: the embedded default's from the printed link to a signed-in page, the
+//! holders' own listener, the playground.
 
-use holdfast_tests::{Answer, Gateway, Request, Site, database};
+use std::net::SocketAddr;
+
+use holdfast_tests::config::{ADMIN_TOKEN, SIM};
+use holdfast_tests::{Account, Answer, Config, Gateway, Request, Site, database};
 
 use crate::embedded;
 
@@ -13,31 +17,53 @@ fn start() -> (Site, Gateway) {
     (site, gateway)
 }
 
-/// Sends a request as a page of the console would.
-fn send(gateway: &Gateway, request: &Request) -> Answer {
-    let admin = gateway.admin_address();
-    request.clone().host(&admin.to_string()).send(admin)
+/// Sends a request as a page at this listener would.
+fn send_to(listener: SocketAddr, request: &Request) -> Answer {
+    request.clone().host(&listener.to_string()).send(listener)
 }
 
-fn post(gateway: &Gateway, path: &str, form: &str, cookie: &str) -> Answer {
+fn post_to(listener: SocketAddr, path: &str, form: &str, cookie: &str) -> Answer {
     let request = Request::post(path, form)
         .header("Content-Type", "application/x-www-form-urlencoded")
         .header("Sec-Fetch-Site", "same-origin")
         .header("Cookie", cookie);
-    send(gateway, &request)
+    send_to(listener, &request)
+}
+
+fn post(gateway: &Gateway, path: &str, form: &str, cookie: &str) -> Answer {
+    post_to(gateway.admin_address(), path, form, cookie)
+}
+
+fn get_from(listener: SocketAddr, path: &str, cookie: &str) -> Answer {
+    send_to(listener, &Request::get(path).header("Cookie", cookie))
 }
 
 fn get(gateway: &Gateway, path: &str, cookie: &str) -> Answer {
-    send(gateway, &Request::get(path).header("Cookie", cookie))
+    get_from(gateway.admin_address(), path, cookie)
+}
+
+/// The session of this name that an answer sets.
+fn session_named(name: &str, answer: &Answer) -> String {
+    let cookies = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
+    let mut lines = cookies.map(|(_, line)| line.as_str());
+    let line = lines.find(|line| line.starts_with(&format!("{name}="))).unwrap();
+    assert!(line.contains("HttpOnly"), "{line}");
+    line.split(';').next().unwrap().to_owned()
 }
 
 /// The session that an answer sets.
 fn session(answer: &Answer) -> String {
-    let cookies = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
-    let mut lines = cookies.map(|(_, line)| line.as_str());
-    let line = lines.find(|line| line.starts_with("holdfast=")).unwrap();
-    assert!(line.contains("HttpOnly"), "{line}");
-    line.split(';').next().unwrap().to_owned()
+    session_named("holdfast", answer)
+}
+
+/// Signs the first owner of the embedded default in, and tells their cookie.
+fn owner(gateway: &Gateway) -> String {
+    let link = gateway.printed_after("first owner, once and within an hour: ");
+    let path = link.strip_prefix(&gateway.printed_after("console: ")).unwrap().to_owned();
+    let form = "email=ada%40example.com&password=correct+horse+battery&again=correct+horse+battery";
+    assert_eq!(post(gateway, &format!("/{path}"), form, "").status, 303);
+    let form = "email=ada%40example.com&password=correct+horse+battery";
+    session(&post(gateway, "/sign-in", form, ""))
 }
 
 #[test]
@@ -79,12 +105,7 @@ fn the_printed_link_makes_the_first_owner_who_signs_in_and_out() {
 #[test]
 fn sqlite_forms_that_make_ways_in_want_a_sign_in_of_the_last_quarter_of_an_hour() {
     let (site, gateway) = start();
-    let link = gateway.printed_after("first owner, once and within an hour: ");
-    let path = link.strip_prefix(&gateway.printed_after("console: ")).unwrap().to_owned();
-    let form = "email=ada%40example.com&password=correct+horse+battery&again=correct+horse+battery";
-    assert_eq!(post(&gateway, &format!("/{path}"), form, "").status, 303);
-    let form = "email=ada%40example.com&password=correct+horse+battery";
-    let cookie = session(&post(&gateway, "/sign-in", form, ""));
+    let cookie = owner(&gateway);
     let shown = |path: &str| get(&gateway, path, &cookie);
     let key = "key=7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
     let ways_in = ["people", "admin-keys", "webhooks"].map(|folder| format!("/{folder}/new?{key}"));
@@ -116,4 +137,193 @@ fn where_its_port_is_taken_the_gateway_serves_without_a_console() {
     assert_eq!(gateway.send(&Request::get("/readyz")).status, 200);
     gateway.stop();
     first.stop();
+}
+
+/// Invites somebody from beside the database, who takes the role by a password at this listener.
+fn join(site: &Site, listener: SocketAddr, email: &str, role: &[&str]) {
+    let invited = site.json(&[&["person", "invite", email, "--role"], role].concat());
+    let link = invited["url"].as_str().unwrap().to_owned();
+    let path = &link[link.find("/link/").unwrap()..];
+    let form = "password=correct+horse+battery&again=correct+horse+battery";
+    assert_eq!(post_to(listener, path, form, "").status, 303, "{email}");
+}
+
+fn sign_in_at(listener: SocketAddr, email: &str) -> Answer {
+    let email = email.replace('@', "%40");
+    post_to(listener, "/sign-in", &format!("email={email}&password=correct+horse+battery"), "")
+}
+
+#[test]
+fn holders_have_a_listener_of_their_own() {
+    let config = Config::simulated().set("console", "listen", "\"127.0.0.1:0\"");
+    let (site, _account) = Site::funded(&config);
+    let gateway = site.serve();
+    let (admin, console) = (gateway.admin_address(), gateway.console_address());
+    join(&site, console, "ada@example.com", &["holder_admin", "--wallet", "main"]);
+    join(&site, admin, "bob@example.com", &["owner"]);
+
+    let signed_in = sign_in_at(console, "ada@example.com");
+    let cookie = session_named("holdfast-holder", &signed_in);
+    let page = get_from(console, "/", &cookie);
+    assert!(page.status == 200 && page.text().contains("10.00 USD"), "{page:?}");
+    assert!(page.text().contains(&gateway.base_url()), "its snippets have the address of the API");
+    for path in ["/keys", "/operations", "/usage", "/models", "/people", "/webhooks", "/account"] {
+        assert_eq!(get_from(console, path, &cookie).status, 200, "{path}");
+    }
+    for path in [
+        "/jobs",
+        "/trail",
+        "/admin-keys",
+        "/admin-keys/new",
+        "/wallets/new",
+        "/admin/v1/wallets",
+        "/admin/openapi.json",
+        "/metrics",
+        "/playground",
+    ] {
+        let mut answers = vec![get_from(console, path, &cookie)];
+        answers.push(send_to(
+            console,
+            &Request::get(path).bearer(ADMIN_TOKEN).header("Cookie", &cookie),
+        ));
+        assert!(answers.iter().all(|it| it.status == 404), "{path} {answers:?}");
+    }
+    assert_eq!(send_to(console, &Request::get("/healthz")).status, 200);
+    let elsewhere = Request::get("/").host("evil.example").send(console);
+    assert_eq!(elsewhere.status, 421);
+
+    let there = sign_in_at(admin, "ada@example.com");
+    assert!(there.status == 403 && there.text().contains("holders&#39; console"), "{there:?}");
+    let here = sign_in_at(console, "bob@example.com");
+    assert!(here.status == 403 && here.text().contains("Only holders of wallets"), "{here:?}");
+    let operator = session(&sign_in_at(admin, "bob@example.com"));
+    for (listener, cookie) in [(admin, &cookie), (console, &operator)] {
+        assert_eq!(get_from(listener, "/", cookie).status, 303, "a session is of its listener");
+    }
+    let renamed = operator.replace("holdfast=", "holdfast-holder=");
+    assert_eq!(get_from(console, "/", &renamed).status, 303, "and of its role");
+    let invited = site.json(&["person", "invite", "cleo@example.com", "--role", "support"]);
+    let link = invited["url"].as_str().unwrap();
+    let link = get_from(console, &link[link.find("/link/").unwrap()..], "");
+    assert_eq!(link.status, 404, "an operator's link is none here");
+    gateway.stop();
+}
+
+#[test]
+fn somebody_with_both_kinds_of_roles_is_a_holder_at_the_holders_listener() {
+    let config = Config::simulated().set("console", "listen", "\"127.0.0.1:0\"").set(
+        "console",
+        "url",
+        "\"http://localhost:1\"",
+    );
+    let (site, _account) = Site::funded(&config);
+    let gateway = site.serve();
+    let admin = gateway.admin_address();
+    join(&site, admin, "ada@example.com", &["owner"]);
+    let role = ["holder_viewer", "--wallet", "main"];
+    let invite = ["person", "invite", "ada@example.com", "--role"];
+    let invited = site.json(&[&invite[..], &role].concat());
+    let link = invited["url"].as_str().unwrap().to_owned();
+    assert!(link.starts_with("http://localhost:1/link/"), "{link}");
+    let cookie = session(&sign_in_at(admin, "ada@example.com"));
+    let path = link.strip_prefix("http://localhost:1").unwrap();
+    assert_eq!(post(&gateway, path, "", &cookie).status, 303);
+
+    // The URL names the host that is answered, whatever the socket is.
+    let console = gateway.console_address();
+    let ask = |request: Request| request.host("localhost:1").send(console);
+    let form = "email=ada%40example.com&password=correct+horse+battery";
+    let signed_in = ask(Request::post("/sign-in", form)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .header("Origin", "http://localhost:1"));
+    let cookie = session_named("holdfast-holder", &signed_in);
+    let page = ask(Request::get("/").header("Cookie", &cookie));
+    assert!(page.text().contains("holder_viewer") && !page.text().contains("Admin keys"));
+    let account = ask(Request::get("/account/role").header("Cookie", &cookie));
+    assert!(!account.text().contains("owner"), "{}", account.text());
+    gateway.stop();
+}
+
+/// A form of the playground.
+fn playground(account: &Account, request_key: &str, message: &str) -> String {
+    format!("api_key={}&model={SIM}&message={message}&request_key={request_key}", account.key)
+}
+
+#[test]
+fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
+    let (site, gateway) = start();
+    let cookie = owner(&gateway);
+    let account = site.another_key("default", "mine");
+    let page = get(&gateway, "/playground", &cookie);
+    assert!(page.status == 200 && page.text().contains("holdfast/sim-1"), "{page:?}");
+    assert_eq!(get(&gateway, "/playground", "").status, 303, "it is for who is signed in");
+
+    let key = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+    let form = playground(&account, key, "hello");
+    let first = post(&gateway, "/playground", &form, &cookie);
+    assert!(first.status == 200 && first.text().contains("You said: hello"), "{first:?}");
+    assert!(first.text().contains("<dd><code>false</code></dd>"), "{}", first.text());
+    let charged = site.balance(&account);
+    let second = post(&gateway, "/playground", &form, &cookie);
+    assert!(second.text().contains("Nothing ran") && second.text().contains("You said: hello"));
+    assert!(second.text().contains("Why it cost what it cost"), "{}", second.text());
+    assert_eq!(site.balance(&account), charged);
+    assert!(charged.0 < 10_000_000);
+
+    let streamed = post(&gateway, "/playground/stream", &form, &cookie);
+    assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
+    assert_eq!(streamed.header("idempotent-replayed"), Some("true"));
+    assert!(streamed.text().ends_with("data: [DONE]\n\n"), "{streamed:?}");
+    let outcome = post(&gateway, "/playground/operation", &form, &cookie).json();
+    assert_eq!(outcome["status"], "completed");
+    assert!(outcome["charge"].as_str().unwrap().ends_with(" USD"), "{outcome}");
+    let why = get(&gateway, outcome["href"].as_str().unwrap(), &cookie);
+    assert!(why.text().contains("Why it cost what it cost"));
+
+    let broken =
+        playground(&account, "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c12", "%5B%5Bsim%3A+break%5D%5D");
+    let broken = post(&gateway, "/playground/stream", &broken, &cookie);
+    assert!(broken.text().contains("\"error\""), "{broken:?}");
+    let other = post(&gateway, "/playground", &form.replace("hello", "bye"), &cookie);
+    assert!(other.text().contains("idempotency_key_conflict"), "{}", other.text());
+    let secret = account.key.rsplit('_').next().unwrap();
+    for text in [first.text(), second.text(), other.text(), &gateway.said(), &site.logs()] {
+        assert!(!text.contains(secret), "the API key is told again");
+    }
+    gateway.stop();
+}
+
+#[test]
+fn a_second_tab_joins_the_stream_of_the_playground() {
+    let (site, gateway) = start();
+    let cookie = owner(&gateway);
+    let account = site.another_key("default", "mine");
+    let message = "one+two+three+four%0A%5B%5Bsim%3A+pace+150ms%5D%5D";
+    let form = playground(&account, "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c13", message);
+    let admin = gateway.admin_address();
+    let request = Request::post("/playground/stream", form)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .header("Sec-Fetch-Site", "same-origin")
+        .header("Cookie", &cookie)
+        .host(&admin.to_string());
+    let mut tab = request.begin(admin);
+    // It has begun once the first bytes of the answer are there.
+    let begun = tab.read(1);
+    assert!(!begun.is_empty());
+    let joined = request.send(admin);
+    assert_eq!(joined.header("idempotent-replayed"), Some("true"));
+    let content = |text: &str| -> String {
+        let events = text.split("\n\n").filter_map(|event| event.strip_prefix("data: {"));
+        let events = events.map(|event| serde_json::from_str(&format!("{{{event}")).unwrap());
+        events
+            .map(|event: serde_json::Value| {
+                event["choices"][0]["delta"]["content"].as_str().unwrap_or_default().to_owned()
+            })
+            .collect()
+    };
+    assert_eq!(content(joined.text()), "You said: one two three four\n");
+    let rest = tab.rest();
+    assert!(rest.contains("[DONE]"), "{rest}");
+    assert_eq!(site.verify()["ok"], true);
+    gateway.stop();
 }

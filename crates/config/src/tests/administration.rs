@@ -53,6 +53,36 @@ fn administration_has_an_address_that_keeps_its_keys_from_the_network() {
 }
 
 #[test]
+fn holders_have_a_listener_that_keeps_their_passwords_from_the_network() {
+    let table = |lines: &str| format!("[console]\n{lines}\n{LEAST}");
+    let none = good(LEAST).console;
+    assert!(none.holders.is_none() && !none.playground);
+    let console = good(&table("playground = true")).console;
+    assert!(console.holders.is_none() && console.playground, "it is no listener's alone");
+    let https =
+        "listen = \"10.0.0.1:1\"\nurl = \"https://Wallet.example.com\"\nproxies = [\"10.0.0.2\"]";
+    let holders = good(&table(https)).console.holders.unwrap();
+    assert_eq!(holders.origin(holders.listen), "https://wallet.example.com");
+    assert_eq!(holders.proxies.len(), 1);
+    let local = good(&table("listen = \"127.0.0.1:7\"")).console.holders.unwrap();
+    assert_eq!(local.origin(local.listen), "http://127.0.0.1:7");
+    for (lines, said) in [
+        ("listen = \"10.0.0.1:1\"", "plain text"),
+        ("listen = \"10.0.0.1:1\"\nurl = \"http://a\"", "plain text"),
+        ("listen = \"10.0.0.1:1\"\nurl = \"a\"", "scheme and host"),
+        ("listen = \"here\"", "IP:PORT"),
+        ("url = \"https://a\"", "which is not set"),
+        ("playground = \"yes\"", "true or false"),
+        ("listen = \"127.0.0.1:8080\"", "write another port"),
+        ("token = \"x\"", "unknown key"),
+    ] {
+        let found = mistakes(&table(lines));
+        assert_eq!(found.len(), 1, "{lines}: {found:?}");
+        assert!(found[0].contains(said), "{found:?}");
+    }
+}
+
+#[test]
 fn receivers_of_webhooks_are_listed_by_their_origin() {
     let allowing = |list: &str| format!("[webhooks]\nallow = [{list}]\n{LEAST}");
     let listed = good(&allowing(r#""http://127.0.0.1:9000", "https://Hooks.Internal/""#));

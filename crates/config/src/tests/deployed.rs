@@ -43,7 +43,10 @@ fn what_is_left_out_of_the_deployed_file_is_good_as_well() {
             line.remove(0);
         }
     }
-    let node = good(&asked.join("\n")).node.unwrap();
+    let whole = good(&asked.join("\n"));
+    let holders = whole.console.holders.unwrap();
+    assert!(holders.url.is_some() && whole.server.url.is_some() && !whole.console.playground);
+    let node = whole.node.unwrap();
     assert_eq!(node.listen.port(), node.advertise.unwrap().port());
 }
 

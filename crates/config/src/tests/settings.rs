@@ -28,6 +28,8 @@ fn what_is_a_nodes_own_is_not_in_the_digest() {
         "[log]\nlevel = \"debug\"\nformat = \"json\"",
         "[database]\nurl = \"sqlite://elsewhere/holdfast.db\"",
         "[admin]\nlisten = \"127.0.0.1:3\"\ntoken = \"${HOLDFAST_ADMIN_TOKEN}\"",
+        "[console]\nlisten = \"127.0.0.1:4\"\nplayground = true",
+        "[server]\nurl = \"https://api.example.com\"",
         "[limits]\nconnections = 1_024\nidle_time = \"60s\"",
     ] {
         let differs = digest(&file(own, KEY)) != whole;

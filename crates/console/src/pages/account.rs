@@ -12,9 +12,9 @@ use uuid::Uuid;
 use crate::ask::{Id, form};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
-use crate::door::Door;
+use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::plain::{PlainForm, new_password};
 use crate::pages::sign_in::{refusal, retry_after, shown, waiting};
@@ -24,7 +24,7 @@ use crate::visitor::CurrentSession;
 
 pub(crate) async fn show(
     State(desk): State<Desk>,
-    door: Door,
+    door: Doorway,
     CurrentSession(signed_in): CurrentSession,
 ) -> Result<Page, Failure> {
     let sessions = desk.accounts.sessions_of(&signed_in).await?;
@@ -68,7 +68,7 @@ fn row(session: &Session, signed_in: &SignedIn) -> Vec<Cell> {
 }
 
 /// Roles of the person that may be used here.
-fn roles<'a>(door: &'a Door, signed_in: &'a SignedIn) -> impl Iterator<Item = Authority> + 'a {
+fn roles<'a>(door: &'a Doorway, signed_in: &'a SignedIn) -> impl Iterator<Item = Authority> + 'a {
     let roles = signed_in.grants.iter().map(|grant| grant.authority);
     roles.filter(|authority| door.audience.admits(authority.role))
 }
@@ -77,21 +77,21 @@ fn below(title: &str) -> Page {
     Page::new(title).below("Your account", "/account")
 }
 
-pub(crate) async fn show_role(door: Door, CurrentSession(signed_in): CurrentSession) -> Page {
+pub(crate) async fn show_role(door: Doorway, CurrentSession(signed_in): CurrentSession) -> Page {
     role_sheet(&door, &signed_in).page()
 }
 
-fn role_sheet(door: &Door, signed_in: &SignedIn) -> PlainForm {
+fn role_sheet(door: &Doorway, signed_in: &SignedIn) -> PlainForm {
     let choice = |authority: Authority| Choice::new(authority.to_string(), authority.to_string());
     let choices = roles(door, signed_in).map(choice).collect();
     let used = signed_in.session.authority.to_string();
     PlainForm::new(below("Use another role"), "/account/role", "Use it")
-        .field(Field::new("role", "Role", FieldKind::Select(choices)).value(used))
+        .field(FormField::new("role", "Role", FieldKind::Select(choices)).value(used))
 }
 
 pub(crate) async fn send_role(
     State(desk): State<Desk>,
-    door: Door,
+    door: Doorway,
     CurrentSession(signed_in): CurrentSession,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
@@ -111,7 +111,7 @@ pub(crate) async fn show_password() -> Page {
 fn password_sheet() -> PlainForm {
     let page = below("Change the password").intro("Your other sessions end with it.");
     PlainForm::new(page, "/account/password", "Change it")
-        .field(Field::new("old", "Password until now", FieldKind::Password { is_new: false }))
+        .field(FormField::new("old", "Password until now", FieldKind::Password { is_new: false }))
         .new_password()
 }
 

@@ -13,7 +13,7 @@ use crate::ask::{Id, Query};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::short;
 use crate::paging;
@@ -41,7 +41,8 @@ pub(crate) async fn list(
     let empty = "There is no admin key. Issue one for a program that administers Holdfast.";
     let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
     let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
-    let field = Field::optional(STATE, "State", FieldKind::Select(states)).value(query.raw(STATE));
+    let field =
+        FormField::optional(STATE, "State", FieldKind::Select(states)).value(query.raw(STATE));
     let (action, submit) = ("/admin-keys".to_owned(), "Narrow".to_owned());
     Ok(Page::new("Admin keys")
         .action(visitor.may(UseCase::AdminKeyIssue), "Issue an admin key", "/admin-keys/new")

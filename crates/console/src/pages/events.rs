@@ -5,11 +5,11 @@ use holdfast_domain::EventId;
 use holdfast_domain::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
-use crate::ask::{Fields, Id, Query};
+use crate::ask::{Id, Query, SentFields};
 use crate::cell::Cell;
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::{self, short, wallet_field};
 use crate::paging;
@@ -37,10 +37,10 @@ pub(crate) async fn list(
     Ok(Page::new("Events").section(narrow(&visitor, &query)).section(table.next(next)))
 }
 
-fn narrow(visitor: &Visitor, query: &Fields) -> Filter {
+fn narrow(visitor: &Visitor, query: &SentFields) -> Filter {
     let mut kinds = vec![Choice::new("", "All")];
     kinds.extend(EventKind::ALL.iter().map(|kind| Choice::new(kind.label(), kind.label())));
-    let kinds = Field::optional(KIND, "Kind", FieldKind::Select(kinds)).value(query.raw(KIND));
+    let kinds = FormField::optional(KIND, "Kind", FieldKind::Select(kinds)).value(query.raw(KIND));
     let fields = std::iter::once(kinds).chain(wallet_field(visitor, query)).collect();
     Filter { action: "/events".to_owned(), fields, submit: "Narrow".to_owned() }
 }

@@ -95,7 +95,7 @@ fn done(job: &Job) -> Cell {
     share.map_or(Cell::Nothing, |share| Cell::Meter(share, format!("{done} of {of}")))
 }
 
-/// Whether the book is well: said once all of it was read.
+/// Verdict on the book: said once all of it was read.
 fn result(job: &Job) -> Cell {
     let report = report(job);
     let mismatches = report.get("mismatches").and_then(Value::as_array).map(Vec::len);

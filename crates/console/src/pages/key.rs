@@ -153,7 +153,7 @@ async fn last_use(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Cell, 
     Ok(Cell::some_moment(listed.rows.first().map(|row| row.operation.admitted_at)))
 }
 
-/// What finished this month, by model.
+/// Usage of this month, by model.
 async fn month(
     desk: &Desk,
     visitor: &Visitor,

@@ -11,11 +11,11 @@ use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
 use holdfast_domain::{Timestamp, WalletId};
 use uuid::Uuid;
 
-use crate::ask::{Fields, Query};
+use crate::ask::{Query, SentFields};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::paging;
 use crate::section::{Filter, Table};
@@ -74,7 +74,7 @@ pub(crate) async fn list(
 async fn wallet(
     desk: &Desk,
     visitor: &Visitor,
-    query: &Fields,
+    query: &SentFields,
 ) -> Result<Option<Option<WalletId>>, Failure> {
     let Some(reference) = query.read::<Reference>(WALLET)? else { return Ok(None) };
     match desk.accounts.wallet(&visitor.principal, &reference).await {
@@ -83,17 +83,17 @@ async fn wallet(
     }
 }
 
-fn state_of(query: &Fields) -> Result<Option<ApiKeyState>, Failure> {
+fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {
     let Some(label) = query.get(STATE) else { return Ok(None) };
     let found = STATES.iter().find(|(known, ..)| *known == label);
     let bad = || Failure::field(STATE, "Choose one of the states.");
     found.map(|(_, _, state)| Some(*state)).ok_or_else(bad)
 }
 
-fn narrowing(visitor: &Visitor, query: &Fields) -> Filter {
+fn narrowing(visitor: &Visitor, query: &SentFields) -> Filter {
     let mut states = vec![Choice::new("", "any")];
     states.extend(STATES.iter().map(|(value, label, _)| Choice::new(*value, *label)));
-    let field = |name, label, kind| Field::optional(name, label, kind).value(query.raw(name));
+    let field = |name, label, kind| FormField::optional(name, label, kind).value(query.raw(name));
     let mut fields = vec![
         field(NAME, "Name", FieldKind::Text),
         field(STATE, "State", FieldKind::Select(states)),

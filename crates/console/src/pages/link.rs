@@ -14,12 +14,12 @@ use holdfast_domain::secret::LinkToken;
 use http::StatusCode;
 
 use crate::address::with_query;
-use crate::ask::{Fields, form};
+use crate::ask::{SentFields, form};
 use crate::cell::{Cell, Tone};
 use crate::desk::{Audience, Desk};
-use crate::door::Door;
+use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::plain::{PlainForm, new_password};
 use crate::pages::sign_in::shown;
@@ -34,7 +34,7 @@ const ELSEWHERE: &str = "This link gives no role for a wallet, and works at the 
 
 pub(crate) async fn show(
     State(desk): State<Desk>,
-    door: Door,
+    door: Doorway,
     session: Option<CurrentSession>,
     Path(token): Path<String>,
 ) -> Result<Page, Failure> {
@@ -46,8 +46,8 @@ pub(crate) async fn show(
     Ok(sheet(&token, &view).page())
 }
 
-/// What the link is for. At the holders' own listener a link to another role is none.
-async fn look(desk: &Desk, door: &Door, token: &LinkToken) -> Result<LinkView, Failure> {
+/// Purpose of a link. At the holders' own listener a link to another role is none.
+async fn look(desk: &Desk, door: &Doorway, token: &LinkToken) -> Result<LinkView, Failure> {
     let view = desk.accounts.look_at_link(token).await.map_err(refusal)?;
     let role = view.purpose.authority().map(|authority| authority.role);
     if door.audience == Audience::Holders && role.is_some_and(|role| !role.is_holder()) {
@@ -58,7 +58,7 @@ async fn look(desk: &Desk, door: &Door, token: &LinkToken) -> Result<LinkView, F
 
 pub(crate) async fn send(
     State(desk): State<Desk>,
-    door: Door,
+    door: Doorway,
     session: Option<CurrentSession>,
     Path(token): Path<String>,
     request: HttpRequest,
@@ -118,8 +118,8 @@ fn sheet(token: &LinkToken, view: &LinkView) -> PlainForm {
     if view.purpose == LinkPurpose::FirstOwner {
         let page = page.intro("The owner may do everything, and invites everybody else.");
         return PlainForm::new(page, address(token), "Become the owner")
-            .field(Field::new("email", "E-mail address", FieldKind::Email))
-            .field(Field::optional("name", "Name", FieldKind::Text))
+            .field(FormField::new("email", "E-mail address", FieldKind::Email))
+            .field(FormField::optional("name", "Name", FieldKind::Text))
             .new_password();
     }
     let mut rows = vec![("For", Cell::text(shown(view.email.as_ref())))];
@@ -139,7 +139,7 @@ async fn accept(
     desk: &Desk,
     token: &LinkToken,
     view: &LinkView,
-    fields: &Fields,
+    fields: &SentFields,
     signed_in: Option<PersonId>,
 ) -> Result<PersonId, Failure> {
     let accounts = &desk.accounts;

@@ -5,22 +5,26 @@
 use std::cmp::Ordering;
 
 use axum::extract::State;
+use holdfast_accounts::OfferedModels;
 use holdfast_domain::account::UseCase;
+use holdfast_domain::model::Contract;
 use holdfast_domain::offer::{ModelOffer, RouteHealth, RouteOffer};
 use holdfast_domain::price::{PriceVersion, UnitPrices};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
-use crate::cell::{Cell, Tone};
+use crate::cell::{Cell, Link, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::section::Table;
 use crate::visitor::Visitor;
 
-/// Head of a table of routes.
-pub(crate) const ROUTE_HEAD: [&str; 7] =
+/// Head of a table of routes and their health.
+pub(crate) const HEALTH_HEAD: [&str; 7] =
     ["Model", "Route", "Health", "Cools for", "Runs", "Priority", "Weight"];
+/// Columns of the same for whoever sees what a run costs.
+const COST_HEAD: [&str; 3] = ["Input costs, a million", "Output costs, a million", "Margin"];
 /// Most rows of prices: those in force and to come first.
 const PRICES: usize = 100;
 
@@ -33,19 +37,15 @@ pub(crate) async fn list(State(desk): State<Desk>, visitor: Visitor) -> Result<P
             Cell::count(contract.context_tokens),
             Cell::count(contract.max_output_tokens),
             Cell::count(contract.version),
+            capabilities(contract),
         ]
     };
     let rows = offered.models.iter().map(row).collect();
-    let head = ["Model", "Context tokens", "Output tokens at most", "Contract"];
+    let head = ["Model", "Context tokens", "Output tokens at most", "Contract", "Takes besides"];
     let empty = "This node serves no model. Models are written in its configuration.";
     let mut page = Page::new("Models").section(Table::new("Models", &head, rows, empty));
     if offered.shows_routes {
-        let routes = offered.models.iter().flat_map(|model| {
-            let routes = model.routes.iter();
-            routes.map(move |route| route_row(model, route))
-        });
-        let empty = "No route answers for a model.";
-        page = page.section(Table::new("Routes", &ROUTE_HEAD, routes.collect(), empty));
+        page = page.section(routes(&desk, &visitor, &offered).await?);
     }
     if visitor.may(UseCase::PriceRead) {
         page = page.section(prices(&desk, &visitor).await?);
@@ -53,8 +53,75 @@ pub(crate) async fn list(State(desk): State<Desk>, visitor: Visitor) -> Result<P
     Ok(page)
 }
 
-/// Row of a route.
-pub(crate) fn route_row(model: &ModelOffer, route: &RouteOffer) -> Vec<Cell> {
+/// Fields that the model takes beside those that every model takes.
+fn capabilities(contract: &Contract) -> Cell {
+    let allowed = contract.allow.iter().map(|field| field.label().to_owned());
+    let all = contract.accepts.iter().cloned().chain(allowed).collect::<Vec<_>>().join(", ");
+    Cell::some_text(Some(all.as_str()).filter(|all| !all.is_empty()))
+}
+
+/// The routes with their health; with their cost and what the price in force leaves, for whoever sees costs.
+async fn routes(desk: &Desk, visitor: &Visitor, offered: &OfferedModels) -> Result<Table, Failure> {
+    let now = desk.accounts.clock().await?;
+    let prices = if offered.shows_costs {
+        desk.accounts.prices(&visitor.principal, None, None).await?
+    } else {
+        Vec::new()
+    };
+    let mut rows = Vec::new();
+    for model in &offered.models {
+        for route in &model.routes {
+            let mut row = health_row(model, route);
+            if offered.shows_costs {
+                row.extend(cost_cells(model, route, (&prices, now)));
+            }
+            rows.push(row);
+        }
+    }
+    let costs: &[&str] = if offered.shows_costs { &COST_HEAD } else { &[] };
+    let head = [&HEALTH_HEAD, costs].concat();
+    let table = Table::new("Routes", &head, rows, "No route answers for a model.");
+    Ok(if offered.shows_costs {
+        table.link(Link::new("What they cost and earned", "/usage?first=route"))
+    } else {
+        table
+    })
+}
+
+/// Cost of a route, and the margin of the price in force in its currency.
+fn cost_cells(
+    model: &ModelOffer,
+    route: &RouteOffer,
+    (prices, now): (&[PriceVersion], Timestamp),
+) -> [Cell; 3] {
+    let Some(cost) = &route.cost else {
+        return [Cell::Nothing, Cell::Nothing, Cell::text("not known")];
+    };
+    let (costs, currency) = (cost.tariff.rates(), cost.currency);
+    let money = |kind| Cell::money(amount(costs, kind), currency);
+    let is_own = |price: &&PriceVersion| {
+        price.id.model() == Some(model.contract.model.as_str())
+            && price.currency == currency
+            && force(price, prices, now) == Force::Now
+    };
+    let margin = prices.iter().find(is_own).map(|price| margin(price.tariff.rates(), costs));
+    let margin = margin.map_or_else(|| Cell::text("no price in this currency"), Cell::text);
+    [money(MeterKind::Input), money(MeterKind::Output), margin]
+}
+
+/// Share of the price that is left, of input and of output.
+fn margin(prices: &UnitPrices, costs: &UnitPrices) -> String {
+    let share = |kind| {
+        let (price, cost) = (i128::from(prices.rate(kind)), i128::from(costs.rate(kind)));
+        // Nothing is left of nothing: a run that is given away has no share.
+        (price > 0).then(|| (price - cost) * 100 / price)
+    };
+    let said = |share: Option<i128>| share.map_or_else(|| "–".to_owned(), |it| format!("{it} %"));
+    format!("{} in, {} out", said(share(MeterKind::Input)), said(share(MeterKind::Output)))
+}
+
+/// Row of a route with its health.
+pub(crate) fn health_row(model: &ModelOffer, route: &RouteOffer) -> Vec<Cell> {
     let health = match route.health {
         RouteHealth::Well => Cell::badge("well", Tone::Good),
         RouteHealth::Probe => Cell::badge("being tried", Tone::Warning),
@@ -79,7 +146,7 @@ pub(crate) fn route_row(model: &ModelOffer, route: &RouteOffer) -> Vec<Cell> {
     ]
 }
 
-/// When a price holds.
+/// Time at which a price holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Force {
     Now,

@@ -83,7 +83,7 @@ fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
     Facts::new("", rows)
 }
 
-/// What happened, in the order in which it did. Attempts have no moments of their own.
+/// The timeline, in the order in which things happened. Attempts have no moments of their own.
 fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
     let operation = &record.operation;
     let currency = operation.price.currency;
@@ -149,7 +149,7 @@ fn attempt(attempt: &Attempt) -> Vec<Cell> {
     ]
 }
 
-/// Why it cost what it cost.
+/// The charge, explained.
 fn price(record: &OperationRecord) -> Vec<Section> {
     let operation = &record.operation;
     let why = match &operation.phase {

@@ -11,11 +11,11 @@ use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, s
 use holdfast_domain::{OperationId, RequestKey};
 use uuid::Uuid;
 
-use crate::ask::{Fields, Query};
+use crate::ask::{Query, SentFields};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::{self, api_key_field, short, wallet_field};
 use crate::section::{Filter, Table};
@@ -68,7 +68,7 @@ pub(crate) async fn list(
 async fn asked_id(
     desk: &Desk,
     visitor: &Visitor,
-    query: &Fields,
+    query: &SentFields,
 ) -> Result<Option<OperationId>, Failure> {
     if let Some(id) = query.read::<OperationId>(ID)? {
         return Ok(Some(id));
@@ -88,7 +88,7 @@ async fn asked_id(
 async fn read_filter(
     desk: &Desk,
     visitor: &Visitor,
-    query: &Fields,
+    query: &SentFields,
 ) -> Result<OperationFilter, Failure> {
     let wallet = reference::wallet(desk, visitor, query).await?;
     let scope = match query.get(SCOPE) {
@@ -112,32 +112,32 @@ async fn read_filter(
 }
 
 /// The model that a filter names.
-pub(crate) fn read_model(query: &Fields) -> Result<Option<PublicModelId>, Failure> {
+pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Failure> {
     let bad = |_bad| Failure::field(MODEL, "A model is publisher/name, like acme/large.");
     query.get(MODEL).map(PublicModelId::try_from).transpose().map_err(bad)
 }
 
-fn filter(visitor: &Visitor, query: &Fields) -> Filter {
+fn filter(visitor: &Visitor, query: &SentFields) -> Filter {
     let scopes = [("", "All"), ("running", "Running"), ("stuck", "Stuck")];
     let scopes = scopes.map(|(value, label)| Choice::new(value, label)).to_vec();
     let any = std::iter::once(Choice::new("", "Any"));
     let states = OperationStatus::ALL.map(|status| Choice::new(status.label(), status.label()));
-    let held = |field: Field| {
+    let held = |field: FormField| {
         let value = query.raw(field.name).to_owned();
         field.value(value)
     };
     let mut fields = vec![
-        held(Field::optional(ID, "Operation id", FieldKind::Text)),
+        held(FormField::optional(ID, "Operation id", FieldKind::Text)),
         api_key_field(query),
-        held(Field::optional(REQUEST_KEY, "Request key", FieldKind::Text)),
+        held(FormField::optional(REQUEST_KEY, "Request key", FieldKind::Text)),
     ];
     fields.extend(wallet_field(visitor, query));
     fields.extend([
-        held(Field::optional(SCOPE, "Which", FieldKind::Select(scopes))),
-        held(Field::optional(STATUS, "Status", FieldKind::Select(any.chain(states).collect()))),
-        held(Field::optional(MODEL, "Model", FieldKind::Text)),
-        held(Field::optional(FROM, "Began from (UTC)", FieldKind::Moment)),
-        held(Field::optional(TO, "Before (UTC)", FieldKind::Moment)),
+        held(FormField::optional(SCOPE, "Which", FieldKind::Select(scopes))),
+        held(FormField::optional(STATUS, "Status", FieldKind::Select(any.chain(states).collect()))),
+        held(FormField::optional(MODEL, "Model", FieldKind::Text)),
+        held(FormField::optional(FROM, "Began from (UTC)", FieldKind::Moment)),
+        held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
     Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }
 }

@@ -122,7 +122,7 @@ fn email(record: &PersonRecord) -> Option<&str> {
     record.person.email.as_ref().map(EmailAddress::as_str)
 }
 
-/// What a person is called: by their address, or by their id where that is erased or not known yet.
+/// Name of a person on pages: by their address, or by their id where that is erased or not known yet.
 fn called(record: &PersonRecord) -> String {
     email(record).map_or_else(|| record.person.id.to_string(), str::to_owned)
 }

@@ -1,10 +1,10 @@
 //! Forms without a request key: sign-in, links and the visitor's own account. What they do is done once by
 //! its nature, or is the same when it is done again.
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::Tone;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::page::Page;
 use crate::section::Form;
 use crate::section::Notice;
@@ -19,7 +19,7 @@ const AGAIN: &str = "again";
 pub(crate) struct PlainForm {
     pub(crate) page: Page,
     pub(crate) action: String,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FormField>,
     pub(crate) submit: &'static str,
     pub(crate) is_grave: bool,
 }
@@ -29,7 +29,7 @@ impl PlainForm {
         Self { page, action: action.into(), fields: Vec::new(), submit, is_grave: false }
     }
 
-    pub(crate) fn field(mut self, field: Field) -> Self {
+    pub(crate) fn field(mut self, field: FormField) -> Self {
         self.fields.push(field);
         self
     }
@@ -38,11 +38,8 @@ impl PlainForm {
     pub(crate) fn new_password(self) -> Self {
         let new = FieldKind::Password { is_new: true };
         let hint = "At least 12 characters: a few words are easier to keep than signs.";
-        self.field(Field::new(NEW, "New password", new.clone()).hint(hint)).field(Field::new(
-            AGAIN,
-            "The new password again",
-            new,
-        ))
+        self.field(FormField::new(NEW, "New password", new.clone()).hint(hint))
+            .field(FormField::new(AGAIN, "The new password again", new))
     }
 
     /// The page with the form below whatever it has.
@@ -52,7 +49,7 @@ impl PlainForm {
     }
 
     /// The page with what was sent, and what is wrong with it.
-    pub(crate) fn failed(mut self, sent: &Fields, failure: Failure) -> Page {
+    pub(crate) fn failed(mut self, sent: &SentFields, failure: Failure) -> Page {
         let mut text = failure.message.clone();
         self.fields = self.fields.into_iter().map(|field| field.holding(sent)).collect();
         let wrong = self.fields.iter_mut().find(|it| Some(it.name) == failure.field.as_deref());
@@ -66,7 +63,7 @@ impl PlainForm {
 }
 
 /// The new password of a form, which was typed twice alike.
-pub(crate) fn new_password(fields: &Fields) -> Result<Password, Failure> {
+pub(crate) fn new_password(fields: &SentFields) -> Result<Password, Failure> {
     // Blanks and all: people type what they like.
     let password = fields.raw(NEW).parse();
     let password =

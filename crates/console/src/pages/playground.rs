@@ -28,12 +28,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::ask::{Fields, form};
+use crate::ask::{SentFields, form};
 use crate::cell::{Cell, Tone, money};
 use crate::desk::Desk;
-use crate::door::Door;
+use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::plain::PlainForm;
 use crate::relay::bounded;
@@ -70,23 +70,25 @@ fn sheet(desk: &Desk, visitor: &Visitor, page: Page) -> Result<PlainForm, Failur
     let key = Uuid::new_v4().to_string();
     Ok(PlainForm::new(page, PLAYGROUND, "Send")
         .field(
-            Field::new(BEARER, "API key", FieldKind::Secret)
+            FormField::new(BEARER, "API key", FieldKind::Secret)
                 .hint("It begins with hfk_. It is used for this request, and kept nowhere."),
         )
-        .field(Field::new(MODEL, "Model", FieldKind::Select(models)).value(first))
+        .field(FormField::new(MODEL, "Model", FieldKind::Select(models)).value(first))
         .field(
-            Field::new(MESSAGE, "Message", FieldKind::Area)
+            FormField::new(MESSAGE, "Message", FieldKind::Area)
                 .value("Say something that streams, word by word.\n[[sim: pace 300ms]]")
-                .hint("A line in double brackets is for the simulated models, which do as it says."),
+                .hint(
+                    "A line in double brackets is for the simulated models, which do as it says.",
+                ),
         )
         .field(
-            Field::new(REQUEST_KEY, "Request key", FieldKind::Text)
+            FormField::new(REQUEST_KEY, "Request key", FieldKind::Text)
                 .value(key)
                 .hint("One key is one run and one charge, however often it is sent."),
         ))
 }
 
-/// What is sent to the public API.
+/// A request of the public API, as the form has it.
 #[derive(Debug)]
 struct PlaygroundRequest {
     bearer: HeaderValue,
@@ -96,7 +98,7 @@ struct PlaygroundRequest {
 }
 
 impl PlaygroundRequest {
-    fn read(fields: &Fields) -> Result<Self, Failure> {
+    fn read(fields: &SentFields) -> Result<Self, Failure> {
         let (bearer, request_key) = Self::identity(fields)?;
         let message = fields.raw(MESSAGE).replace("\r\n", "\n");
         if message.trim().is_empty() || message.len() > MESSAGE_MAX {
@@ -107,7 +109,7 @@ impl PlaygroundRequest {
     }
 
     /// The API key and the request key alone.
-    fn identity(fields: &Fields) -> Result<(HeaderValue, RequestKey), Failure> {
+    fn identity(fields: &SentFields) -> Result<(HeaderValue, RequestKey), Failure> {
         let bad = || Failure::field(BEARER, "Paste an API key, which begins with hfk_.");
         let pasted = fields.get(BEARER).filter(|key| key.starts_with("hfk_"));
         let mut bearer = HeaderValue::try_from(format!("Bearer {}", pasted.ok_or_else(bad)?))
@@ -181,7 +183,7 @@ fn place(desk: &Desk, visitor: &Visitor) -> Result<Place, Failure> {
 pub(crate) async fn send(
     State(desk): State<Desk>,
     visitor: Visitor,
-    door: Door,
+    door: Doorway,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
@@ -190,7 +192,9 @@ pub(crate) async fn send(
     let asked = match read.and_then(|request| request.completion(false)) {
         Ok(asked) => asked,
         Err(failure) => {
-            return Ok(sheet(&desk, &visitor, first_page())?.failed(&fields, failure).into_response());
+            return Ok(sheet(&desk, &visitor, first_page())?
+                .failed(&fields, failure)
+                .into_response());
         }
     };
     let _place = place(&desk, &visitor)?;
@@ -211,7 +215,7 @@ pub(crate) async fn send(
 pub(crate) async fn stream(
     State(desk): State<Desk>,
     visitor: Visitor,
-    door: Door,
+    door: Doorway,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
@@ -231,7 +235,8 @@ pub(crate) async fn stream(
     };
     let mut head = Response::builder().status(answer.status);
     // Nothing else of its head is for this page.
-    for name in [CONTENT_TYPE, CACHE_CONTROL, REPLAYED, HeaderName::from_static("x-accel-buffering")]
+    for name in
+        [CONTENT_TYPE, CACHE_CONTROL, REPLAYED, HeaderName::from_static("x-accel-buffering")]
     {
         if let Some(value) = answer.headers.get(&name) {
             head = head.header(name, value);
@@ -255,7 +260,7 @@ fn spoken(failure: &Failure) -> Response {
 pub(crate) async fn operation(
     State(desk): State<Desk>,
     visitor: Visitor,
-    door: Door,
+    door: Doorway,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
@@ -270,7 +275,7 @@ pub(crate) async fn operation(
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// What became of a request key.
+/// Outcome of a request key.
 struct KeyOutcome {
     id: String,
     status: String,
@@ -284,7 +289,7 @@ async fn outcome(
     desk: &Desk,
     visitor: &Visitor,
     client: IpAddr,
-    fields: &Fields,
+    fields: &SentFields,
 ) -> Result<Option<KeyOutcome>, Failure> {
     let Ok((bearer, request_key)) = PlaygroundRequest::identity(fields) else { return Ok(None) };
     let path = format!("/v1/operations/{request_key}");

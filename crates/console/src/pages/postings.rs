@@ -9,7 +9,7 @@ use holdfast_domain::listing::{PostingFilter, PostingList, PostingListing};
 use holdfast_domain::{Currency, PostingId};
 use uuid::Uuid;
 
-use crate::ask::{Fields, Id, Query};
+use crate::ask::{Id, Query, SentFields};
 use crate::cell::Cell;
 use crate::desk::Desk;
 use crate::failure::Failure;
@@ -85,7 +85,7 @@ pub(crate) async fn refunds(
 async fn list(
     (desk, visitor): (&Desk, &Visitor),
     id: Uuid,
-    query: &Fields,
+    query: &SentFields,
     list: PostingList,
 ) -> Result<Page, Failure> {
     let wallet = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?.wallet;

@@ -6,10 +6,10 @@ use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::visitor::Visitor;
 
 pub(crate) const WALLET: &str = "wallet";
@@ -19,7 +19,7 @@ pub(crate) const API_KEY: &str = "api_key";
 pub(crate) async fn wallet(
     desk: &Desk,
     visitor: &Visitor,
-    fields: &Fields,
+    fields: &SentFields,
 ) -> Result<Option<WalletId>, Failure> {
     let Some(reference) = fields.read::<Reference>(WALLET)? else { return Ok(None) };
     match desk.accounts.wallet(&visitor.principal, &reference).await {
@@ -33,7 +33,7 @@ pub(crate) async fn wallet(
 pub(crate) async fn api_key(
     desk: &Desk,
     visitor: &Visitor,
-    fields: &Fields,
+    fields: &SentFields,
     wallet: Option<WalletId>,
 ) -> Result<Option<ApiKeyId>, Failure> {
     let Some(reference) = fields.read::<Reference>(API_KEY)? else { return Ok(None) };
@@ -47,14 +47,14 @@ pub(crate) async fn api_key(
 }
 
 /// Field of a filter that names a wallet; whoever has one wallet needs none.
-pub(crate) fn wallet_field(visitor: &Visitor, query: &Fields) -> Option<Field> {
-    let field = Field::optional(WALLET, "Wallet", FieldKind::Text).value(query.raw(WALLET));
+pub(crate) fn wallet_field(visitor: &Visitor, query: &SentFields) -> Option<FormField> {
+    let field = FormField::optional(WALLET, "Wallet", FieldKind::Text).value(query.raw(WALLET));
     visitor.principal.only_wallet().is_none().then_some(field)
 }
 
 /// Field of a filter that names an API key.
-pub(crate) fn api_key_field(query: &Fields) -> Field {
-    Field::optional(API_KEY, "API key", FieldKind::Text).value(query.raw(API_KEY))
+pub(crate) fn api_key_field(query: &SentFields) -> FormField {
+    FormField::optional(API_KEY, "API key", FieldKind::Text).value(query.raw(API_KEY))
 }
 
 /// The reference to an id.

@@ -16,12 +16,12 @@ use http::header::RETRY_AFTER;
 use http::request::Parts;
 
 use crate::address::{with_query, within};
-use crate::ask::{Fields, Query, form};
+use crate::ask::{Query, SentFields, form};
 use crate::cookie;
 use crate::desk::{Audience, Desk};
-use crate::door::Door;
+use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::plain::PlainForm;
 use crate::visitor::CurrentSession;
@@ -41,22 +41,22 @@ pub(crate) async fn show(Query(query): Query) -> Page {
 fn sheet(next: &str) -> PlainForm {
     let next = Some(next).filter(|next| *next != "/");
     PlainForm::new(Page::new("Sign in"), with_query("/sign-in", &[(NEXT, next)]), "Sign in")
-        .field(Field::new("email", "E-mail address", FieldKind::Email))
-        .field(Field::new("password", "Password", FieldKind::Password { is_new: false }))
+        .field(FormField::new("email", "E-mail address", FieldKind::Email))
+        .field(FormField::new("password", "Password", FieldKind::Password { is_new: false }))
 }
 
 /// Address to go to: one of the console's own.
-fn next(query: &Fields) -> &str {
+fn next(query: &SentFields) -> &str {
     query.get(NEXT).and_then(within).unwrap_or("/")
 }
 
 pub(crate) async fn send(
     State(desk): State<Desk>,
-    door: Door,
+    door: Doorway,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let query = Fields::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    let query = SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
     let next = next(&query);
     let fields = form(&parts.headers, body).await?;
     let begun = match begin(&desk, &door, &parts, &fields).await {
@@ -92,9 +92,9 @@ pub(crate) async fn send(
 
 async fn begin(
     desk: &Desk,
-    door: &Door,
+    door: &Doorway,
     parts: &Parts,
-    fields: &Fields,
+    fields: &SentFields,
 ) -> Result<BegunSession, SignInError> {
     let email = fields.raw("email");
     // A text that cannot be a password cannot be right.
@@ -108,7 +108,7 @@ async fn begin(
 /// session before is taken, where it was theirs.
 async fn took_role(
     desk: &Desk,
-    door: &Door,
+    door: &Doorway,
     begun: &SignedIn,
     before: Option<&SignedIn>,
 ) -> Result<bool, AccountsError> {
@@ -127,7 +127,7 @@ async fn took_role(
 
 pub(crate) async fn sign_out(
     State(desk): State<Desk>,
-    door: Door,
+    door: Doorway,
     session: Option<CurrentSession>,
 ) -> Result<Response, Failure> {
     if let Some(CurrentSession(signed_in)) = session {
@@ -138,7 +138,7 @@ pub(crate) async fn sign_out(
     Ok(answer)
 }
 
-/// What is said of a password that was not proven.
+/// Words for a password that was not proven.
 pub(crate) fn refusal(error: SignInError) -> Failure {
     match error {
         SignInError::Wrong => Failure::new(StatusCode::UNAUTHORIZED, WRONG),

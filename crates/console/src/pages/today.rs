@@ -1,6 +1,6 @@
 //! Today: what is held, earned and lost now, and what wants a look. For the holder of a wallet: that wallet.
 //!
-//! Each number is one query, or a walk whose end is told, and leads to the rows behind it. A part that the role has
+//! Each number is one query, and leads to the rows behind it. A part that the role has
 //! no use case for is left out.
 
 mod holder;
@@ -9,7 +9,7 @@ mod watch;
 use axum::extract::State;
 use holdfast_accounts::UsageReport;
 use holdfast_domain::account::UseCase;
-use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Period, Scope};
+use holdfast_domain::listing::Period;
 use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_domain::{Currency, Micros, Timestamp};
 
@@ -21,10 +21,6 @@ use crate::moment::{day_of, written};
 use crate::page::Page;
 use crate::section::Facts;
 use crate::visitor::Visitor;
-
-/// Rows of a page of a walk, and pages of one: a number that has more behind it says so.
-const WALK_ROWS: u32 = 200;
-const WALK_PAGES: usize = 25;
 
 pub(crate) async fn show(State(desk): State<Desk>, visitor: Visitor) -> Result<Page, Failure> {
     if let Some(wallet) = visitor.principal.only_wallet() {
@@ -43,43 +39,16 @@ pub(crate) async fn show(State(desk): State<Desk>, visitor: Visitor) -> Result<P
 async fn money_facts(desk: &Desk, visitor: &Visitor, today: Timestamp) -> Result<Facts, Failure> {
     let mut rows: Vec<(String, Cell)> = Vec::new();
     if visitor.may(UseCase::OperationRead) {
-        let HeldFunds { sums, is_whole } = held(desk, visitor).await?;
-        let name = if is_whole { "Held now" } else { "Held now, at least" };
+        let sums = desk.accounts.held(&visitor.principal).await?.into_iter().collect();
         let href = "/operations?scope=running";
         for (currency, sum) in or_nothing(sums) {
-            rows.push((name.to_owned(), Cell::link(amount(sum, currency), href)));
+            rows.push(("Held now".to_owned(), Cell::link(amount(sum, currency), href)));
         }
     }
     if visitor.may(UseCase::UsageRead) {
         rows.extend(earned(desk, visitor, today).await?);
     }
     Ok(Facts { title: String::new(), rows })
-}
-
-/// What holds add up to, by currency.
-struct HeldFunds {
-    sums: Vec<(Currency, Micros)>,
-    is_whole: bool,
-}
-
-/// Adds up the holds of what runs.
-async fn held(desk: &Desk, visitor: &Visitor) -> Result<HeldFunds, Failure> {
-    let mut sums = Vec::new();
-    let mut after = None;
-    for _page in 0..WALK_PAGES {
-        let filter = OperationFilter { scope: Scope::Running, ..OperationFilter::default() };
-        let request = PageRequest { order: Order::Newest, after, limit: WALK_ROWS };
-        let page = desk.accounts.operations(&visitor.principal, filter, request).await?;
-        let running = page.rows.iter().map(|row| &row.operation);
-        for operation in running.filter(|operation| operation.phase.holds()) {
-            add(&mut sums, operation.price.currency, operation.hold);
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(HeldFunds { sums, is_whole: true });
-        }
-    }
-    Ok(HeldFunds { sums, is_whole: false })
 }
 
 fn add(sums: &mut Vec<(Currency, Micros)>, currency: Currency, amount: Micros) {
@@ -89,7 +58,7 @@ fn add(sums: &mut Vec<(Currency, Micros)>, currency: Currency, amount: Micros) {
     }
 }
 
-/// What was charged today, and what was lost to refused operations and unknown outcomes at most.
+/// Charges of today, and what was lost to refused operations and unknown outcomes at most.
 async fn earned(
     desk: &Desk,
     visitor: &Visitor,

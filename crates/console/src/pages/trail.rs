@@ -7,11 +7,11 @@ use holdfast_domain::account::{ActorId, FieldChange, Thing, UseCase};
 use holdfast_domain::listing::{TrailFilter, TrailListing};
 
 use crate::address::of_thing;
-use crate::ask::{Fields, Query};
+use crate::ask::{Query, SentFields};
 use crate::cell::Cell;
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::short;
 use crate::paging;
@@ -52,7 +52,7 @@ pub(crate) async fn list(
     Ok(page)
 }
 
-fn read_filter(query: &Fields) -> Result<TrailFilter, Failure> {
+fn read_filter(query: &SentFields) -> Result<TrailFilter, Failure> {
     let bad_thing = || {
         let message =
             "A thing is its kind and its id, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11.";
@@ -66,18 +66,18 @@ fn read_filter(query: &Fields) -> Result<TrailFilter, Failure> {
     Ok(TrailFilter { thing: thing.transpose()?, actor, use_case: use_case.transpose()? })
 }
 
-fn narrow(query: &Fields) -> Filter {
+fn narrow(query: &SentFields) -> Filter {
     let mut use_cases = vec![Choice::new("", "Anything")];
     let changes = UseCase::ALL.iter().filter(|it| !it.label().ends_with(".read"));
     use_cases.extend(changes.map(|it| Choice::new(it.label(), it.label())));
-    let held = |field: Field| {
+    let held = |field: FormField| {
         let value = query.raw(field.name).to_owned();
         field.value(value)
     };
     let fields = vec![
-        held(Field::optional(USE_CASE, "Did", FieldKind::Select(use_cases))),
-        held(Field::optional(THING, "To (kind:id)", FieldKind::Text)),
-        held(Field::optional(ACTOR, "Who (kind:id)", FieldKind::Text)),
+        held(FormField::optional(USE_CASE, "Did", FieldKind::Select(use_cases))),
+        held(FormField::optional(THING, "To (kind:id)", FieldKind::Text)),
+        held(FormField::optional(ACTOR, "Who (kind:id)", FieldKind::Text)),
     ];
     Filter { action: "/trail".to_owned(), fields, submit: "Narrow".to_owned() }
 }
@@ -108,7 +108,7 @@ fn change(FieldChange { field, before, after }: &FieldChange) -> String {
     }
 }
 
-/// Whoever did it, with a link where the visitor may follow it.
+/// The actor, with a link where the visitor may follow it.
 fn actor(actor: ActorId, address: Option<&str>, visitor: &Visitor) -> Cell {
     let (kind, id) = match actor {
         ActorId::Local => ("command line", None),

@@ -16,11 +16,11 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 use self::view::{charts, sums, table};
 use crate::address::with_query;
-use crate::ask::{Fields, Query};
+use crate::ask::{Query, SentFields};
 use crate::cell::Link;
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::operations::read_model;
 use crate::pages::reference::{self, api_key_field, wallet_field};
@@ -91,7 +91,7 @@ pub(crate) async fn download(
 async fn report(
     desk: &Desk,
     visitor: &Visitor,
-    query: &Fields,
+    query: &SentFields,
     by: Grouping,
 ) -> Result<UsageReport, Failure> {
     let wallet = reference::wallet(desk, visitor, query).await?;
@@ -106,7 +106,7 @@ async fn report(
     Ok(desk.accounts.usage(&visitor.principal, asked).await?)
 }
 
-fn grouping(query: &Fields) -> Result<Grouping, Failure> {
+fn grouping(query: &SentFields) -> Result<Grouping, Failure> {
     let read = |name: &str| {
         let bad = || Failure::field(name, "There is no such dimension.");
         query.get(name).map(|text| dimension(text).ok_or_else(bad)).transpose()
@@ -135,7 +135,7 @@ const fn name(by: GroupBy) -> &'static str {
     }
 }
 
-/// What people call a dimension.
+/// Name of a dimension on pages.
 const fn label(by: GroupBy) -> &'static str {
     match by {
         GroupBy::Hour => "Hour",
@@ -148,7 +148,7 @@ const fn label(by: GroupBy) -> &'static str {
     }
 }
 
-fn filter(visitor: &Visitor, query: &Fields) -> Result<Filter, Failure> {
+fn filter(visitor: &Visitor, query: &SentFields) -> Result<Filter, Failure> {
     let seen = GroupBy::ALL.into_iter().filter(|by| match by {
         GroupBy::Route => visitor.principal.sees_routes(),
         GroupBy::Wallet => visitor.principal.only_wallet().is_none(),
@@ -157,28 +157,29 @@ fn filter(visitor: &Visitor, query: &Fields) -> Result<Filter, Failure> {
     let choices: Vec<_> = seen.map(|by| Choice::new(name(by), label(by))).collect();
     let mut second = vec![Choice::new("", "Nothing else")];
     second.extend(choices.iter().cloned());
-    let held = |field: Field| {
+    let held = |field: FormField| {
         let value = query.raw(field.name).to_owned();
         field.value(value)
     };
     let first = grouping(query)?.keys().next().map_or("", name);
     let mut fields = vec![
-        Field::new(FIRST, "By", FieldKind::Select(choices)).value(first),
-        held(Field::optional(SECOND, "And by", FieldKind::Select(second))),
+        FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
+        held(FormField::optional(SECOND, "And by", FieldKind::Select(second))),
     ];
     fields.extend(wallet_field(visitor, query));
-    fields.extend([api_key_field(query), held(Field::optional(MODEL, "Model", FieldKind::Text))]);
+    fields
+        .extend([api_key_field(query), held(FormField::optional(MODEL, "Model", FieldKind::Text))]);
     if visitor.principal.sees_routes() {
-        fields.push(held(Field::optional(ROUTE, "Route", FieldKind::Text)));
+        fields.push(held(FormField::optional(ROUTE, "Route", FieldKind::Text)));
     }
     fields.extend([
-        held(Field::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
-        held(Field::optional(TO, "Before (UTC)", FieldKind::Moment)),
+        held(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
+        held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
     Ok(Filter { action: "/usage".to_owned(), fields, submit: "Sum up".to_owned() })
 }
 
-fn file(query: &Fields) -> String {
+fn file(query: &SentFields) -> String {
     let params: Vec<_> = query.iter().map(|(name, value)| (name, Some(value))).collect();
     with_query("/usage.csv", &params)
 }

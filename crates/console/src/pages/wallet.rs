@@ -12,7 +12,6 @@ pub(crate) mod statement;
 
 use axum::extract::State;
 use holdfast_accounts::Reference;
-use holdfast_domain::Micros;
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::listing::{
     ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
@@ -40,7 +39,7 @@ pub(crate) async fn show(
 ) -> Result<Page, Failure> {
     let record = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?;
     let mut page = heading(&visitor, &record);
-    if runs_low(&record) {
+    if record.runs_low() {
         let low = Notice::new(Tone::Warning, "This wallet runs low: it is below its threshold.");
         page = page.section(low);
     }
@@ -85,12 +84,6 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .action(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
         .action(is_suspended && may(resume), "Resume", format!("{base}/resume"))
         .action(may(UseCase::WalletClose), "Close", format!("{base}/close"))
-}
-
-/// True below the threshold, judged as events do: on all that the wallet has.
-fn runs_low(record: &WalletRecord) -> bool {
-    let has = record.wallet.available.plus(record.wallet.held).unwrap_or(Micros::MAX);
-    record.closed_at.is_none() && record.low_balance.is_some_and(|low| has < low)
 }
 
 fn facts(record: &WalletRecord) -> Facts {

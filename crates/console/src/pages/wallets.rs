@@ -6,11 +6,11 @@ use holdfast_domain::Micros;
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::listing::{Page as ListPage, WalletFilter};
 
-use crate::ask::{Fields, Query};
+use crate::ask::{Query, SentFields};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::paging;
 use crate::section::{Filter, Table};
@@ -18,6 +18,8 @@ use crate::visitor::Visitor;
 
 const BELOW: &str = "available_below";
 const NAME: &str = "name";
+const STATE: &str = "state";
+const LOW: &str = "low";
 
 pub(crate) async fn list(
     State(desk): State<Desk>,
@@ -25,7 +27,8 @@ pub(crate) async fn list(
     Query(query): Query,
 ) -> Result<Page, Failure> {
     let below: Option<Micros> = query.read(BELOW)?;
-    let filter = WalletFilter { available_from: None, available_below: below };
+    let runs_low = query.get(STATE) == Some(LOW);
+    let filter = WalletFilter { available_from: None, available_below: below, runs_low };
     let listed = match query.read::<Reference>(NAME)? {
         Some(reference) => named(&desk, &visitor, &reference, filter).await?,
         None => {
@@ -57,16 +60,21 @@ async fn named(
 ) -> Result<ListPage<WalletRecord>, Failure> {
     let found = match desk.accounts.wallet(&visitor.principal, reference).await {
         Err(AccountsError::NotFound(_wallet)) => None,
-        found => Some(found?).filter(|record| filter.admits(record.wallet.available)),
+        found => Some(found?).filter(|record| {
+            filter.admits(record.wallet.available) && (!filter.runs_low || record.runs_low())
+        }),
     };
     Ok(ListPage { rows: found.into_iter().collect(), next: None })
 }
 
-fn narrowing(query: &Fields) -> Filter {
-    let field = |name, label, kind| Field::optional(name, label, kind).value(query.raw(name));
+fn narrowing(query: &SentFields) -> Filter {
+    let field = |name, label, kind| FormField::optional(name, label, kind).value(query.raw(name));
+    let states = [("", "All"), (LOW, "Runs low")];
+    let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
     let fields = vec![
         field(NAME, "Name or id", FieldKind::Text),
         field(BELOW, "Available below", FieldKind::Amount),
+        field(STATE, "State", FieldKind::Select(states)),
     ];
     Filter { action: "/wallets".to_owned(), fields, submit: "Narrow".to_owned() }
 }

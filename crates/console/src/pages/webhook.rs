@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 pub(crate) mod create;
+pub(crate) mod edit;
 pub(crate) mod resend;
 
 use axum::extract::State;
@@ -52,6 +53,7 @@ pub(crate) async fn show(
     Ok(Page::new(format!("Webhook to {}", origin(&record)))
         .below("Webhooks", "/webhooks")
         .action(may(UseCase::WebhookTest, is_active), "Send a test", format!("{base}/test"))
+        .action(may(UseCase::WebhookUpdate, true), "Edit", format!("{base}/edit"))
         .action(may(UseCase::WebhookRotate, true), "Rotate the secret", format!("{base}/rotate"))
         .action(may(UseCase::WebhookDisable, is_active), "Disable", format!("{base}/disable"))
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))

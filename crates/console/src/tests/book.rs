@@ -15,7 +15,7 @@ use holdfast_domain::model::Contract;
 use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
 use holdfast_domain::operation::Claim;
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
-use holdfast_domain::price::PriceVersion;
+use holdfast_domain::price::{PriceVersion, ProviderCost};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
     ApiKeyId, CommandKey, Currency, Journal, Micros, Nodes, Operation, OperationId, PersonId,
@@ -46,6 +46,10 @@ impl Offers for SampleOffers {
             concurrency: Some(8),
             in_flight: 2,
             health: RouteHealth::LastResort,
+            cost: Some(Arc::new(ProviderCost {
+                currency: Currency::USD,
+                tariff: sample::price().tariff,
+            })),
             cools_for: Some(Duration::from_millis(1_500)),
         };
         let contract = Contract::new(sample::model(), 3, 8_192, 1_024);

@@ -95,6 +95,27 @@ async fn a_webhook_is_made_tested_rotated_and_switched_once_each_and_tells_its_s
     twice(&world, &owner, &resend, &[]).await;
     let [rotated, _] = twice(&world, &owner, &format!("{base}/rotate"), &[]).await;
     assert!(rotated.html.contains("whsec_"), "{rotated:?}");
+    let edit = format!("{base}/edit");
+    let edited = [
+        ("url", "https://hooks.example.com/in"),
+        ("kinds", "wallet.low"),
+        ("description", "another shop"),
+        ("edited", "0"),
+    ];
+    let opened = world.get(&owner, &edit).await.location.unwrap();
+    let form = world.page(&owner, &opened).await;
+    assert!(
+        form.contains("value=\"operation.stuck\" checked") && form.contains("the shop"),
+        "{form}"
+    );
+    let number = form.split("name=\"edited\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let mut sent = edited.to_vec();
+    sent[3] = ("edited", number);
+    twice(&world, &owner, &edit, &sent).await;
+    let shown = world.page(&owner, &base).await;
+    assert!(shown.contains("another shop") && !shown.contains("operation.stuck"), "{shown}");
+    let late = world.post(&owner, &opened, &sent).await;
+    assert!(late.status == 409 && late.html.contains("Somebody else"), "{late:?}");
     for change in ["disable", "enable"] {
         twice(&world, &owner, &format!("{base}/{change}"), &[("reason", "a move")]).await;
     }

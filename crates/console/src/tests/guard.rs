@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_accounts::{NewWallet, Principal, Request};
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::account::{Reach, Role, UseCase};
 use holdfast_domain::listing::{Order, PageRequest};
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{CommandKey, Currency};
@@ -79,6 +79,67 @@ async fn a_form_of_another_origin_is_refused() {
     }
     let own = bare.header("origin", "http://localhost:8081");
     assert_eq!(world.send(own).await.status, 303);
+    // What browsers say in `Origin` of a form depends on this: under `no-referrer` it would be `null`.
+    let page = world.send(Call::get("/sign-in")).await;
+    assert_eq!(page.header("referrer-policy"), Some("strict-origin"));
+}
+
+#[tokio::test]
+async fn refused_use_cases_are_counted_as_those_of_the_api_are() {
+    let world = World::new().await;
+    let token = world.invite(EMAIL, Role::Auditor, Reach::All).await;
+    world.accounts.accept_link(&token, Some(&PASSWORD.parse().unwrap()), None).await.unwrap();
+    let cookies = world.cookies().await;
+    let key = "key=7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+    for path in ["/people", "/people", "/wallets/new"] {
+        let reply = world.send(Call::get(path).cookies(&cookies)).await;
+        assert_eq!(reply.status, 403, "{path}");
+    }
+    let posted = format!("/wallets/new?{key}");
+    let reply = world.send(Call::post(&posted, &[("name", "x")]).cookies(&cookies)).await;
+    assert_eq!(reply.status, 403);
+    assert_eq!(world.send(Call::get("/nowhere").cookies(&cookies)).await.status, 404);
+    let refused = world.accounts.write_refused().await.unwrap();
+    let counts: Vec<_> = refused.iter().map(|it| (it.use_case, it.attempts)).collect();
+    assert_eq!(counts, [(UseCase::WalletCreate, 2), (UseCase::PersonRead, 2)]);
+}
+
+#[tokio::test]
+async fn operators_pages_are_not_there_for_holders_alone() {
+    let world = World::with(None, Audience::Holders).await;
+    let request = Request::new(CommandKey::from(Uuid::new_v4()), &[b"test"], None);
+    let new = NewWallet {
+        name: "acme".parse().unwrap(),
+        currency: Currency::USD,
+        external_id: None,
+        low_balance: None,
+        key_spend: None,
+    };
+    let local = Principal::local();
+    let made = world.accounts.create_wallet(&local, &request, &new).await.unwrap();
+    let id = made.thing.wallet.id;
+    let token = world.invite(EMAIL, Role::HolderAdmin, Reach::Wallet(id)).await;
+    world.accounts.accept_link(&token, Some(&PASSWORD.parse().unwrap()), None).await.unwrap();
+    let cookies = world.cookies().await;
+    assert!(cookies.starts_with("holdfast-holder="), "{cookies}");
+    let thing = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+    let verbs = ["deposit", "adjust", "edit", "suspend", "resume", "close"];
+    let mut paths: Vec<_> = verbs.map(|verb| format!("/wallets/{id}/{verb}")).to_vec();
+    paths.extend(["/wallets/new", "/trail", "/jobs", "/jobs/new"].map(str::to_owned));
+    paths.extend(["/admin-keys", "/admin-keys/new"].map(str::to_owned));
+    paths.extend(
+        ["refund", "cancel", "reconcile"].map(|verb| format!("/operations/{thing}/{verb}")),
+    );
+    paths.extend(["suspend", "resume"].map(|verb| format!("/keys/{thing}/{verb}")));
+    for path in paths {
+        let reply = world.send(Call::get(&path).cookies(&cookies)).await;
+        assert_eq!(reply.status, 404, "{path}");
+    }
+    let page = world.send(Call::get("/").cookies(&cookies)).await;
+    assert!(page.status == 200 && !page.text.contains("href=\"/trail\""), "{page:?}");
+    let owners = world.accounts.first_owner_link().await.unwrap().unwrap();
+    let link = world.send(Call::get(&format!("/link/{}", owners.expose()))).await;
+    assert_eq!(link.status, 404, "nobody becomes the owner here");
 }
 
 #[tokio::test]

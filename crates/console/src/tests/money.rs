@@ -52,6 +52,28 @@ async fn a_deposit_is_shown_first_and_done_once() {
 }
 
 #[tokio::test]
+async fn a_payment_from_outside_is_booked_once_whatever_form_it_comes_by() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 1_000).await;
+    let path = path(&wallet, "deposit");
+    let fields = [("amount", "5"), ("source", "bank"), ("external_reference", "INV-9")];
+    for _form in 0..2 {
+        let address = world.open(&world.owner, &path).await;
+        world.send(&world.owner, &address, &fields).await.is(200).has("bank INV-9");
+        world.confirm(&world.owner, &address, &fields).await.is(303);
+    }
+    assert_eq!(world.available(wallet.wallet.id).await, 5_001_000);
+    let address = world.open(&world.owner, &path).await;
+    let other = [("amount", "6"), ("source", "bank"), ("external_reference", "INV-9")];
+    world.confirm(&world.owner, &address, &other).await.is(409);
+    for (half, missing) in [("source", "external_reference"), ("external_reference", "source")] {
+        let sent = [("amount", "5"), (half, "x")];
+        let reply = world.send(&world.owner, &address, &sent).await;
+        reply.is(422).has(&format!("id=\"{missing}-error\""));
+    }
+}
+
+#[tokio::test]
 async fn an_adjustment_is_shown_first_and_done_once_either_way() {
     let world = World::new().await;
     let wallet = world.wallet("acme", 10_000_000).await;

@@ -64,6 +64,11 @@ async fn today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuc
     let found = rows(&html, "Wallets that run low");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["Wallet"], "nearly empty");
+    let listed = world.page(&owner(), "/wallets?state=low").await;
+    assert_eq!(rows(&listed, "Wallets").len(), 1, "{listed}");
+    let empty = world.wallet("empty", 0).await;
+    let listed = world.page(&owner(), "/wallets?state=low").await;
+    assert!(listed.contains(&empty.to_string()) && rows(&listed, "Wallets").len() == 2);
     assert!(html.contains(&format!("/wallets/{low}")));
     assert!(html.contains("None is stuck."), "its node lives");
     let node = world.operation(running).await.owner.node;

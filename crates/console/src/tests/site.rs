@@ -12,7 +12,7 @@ use holdfast_domain::secret::{LinkToken, ServerSecret};
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};
 use holdfast_testkit::NoPause;
 use http::header::{LOCATION, SET_COOKIE};
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -27,6 +27,12 @@ pub(crate) const PASSWORD: &str = "correct horse battery";
 fn options(address: AdminOptions, audience: Audience) -> ConsoleOptions {
     let base_url = "https://api.example.com/v1".to_owned();
     ConsoleOptions { address, audience, base_url, playground: None }
+}
+
+/// Options of the console that [`World::new`] has.
+pub(crate) fn desk_options() -> ConsoleOptions {
+    let listens = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
+    options(AdminOptions::new(listens, None).unwrap(), Audience::Everyone)
 }
 
 /// The desk of pages that are asked for without a guard.
@@ -78,14 +84,17 @@ impl World {
         told.unwrap().thing.link.unwrap()
     }
 
-    pub(crate) async fn send(&self, call: Call) -> Reply {
+    pub(crate) async fn ask(&self, call: Call) -> Response<ConsoleBody> {
         let mut request = Request::builder().method(call.method).uri(&call.path);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(Bytes::from(call.body))).unwrap();
-        let answer = self.console.answer(request, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))).await;
-        let (head, body) = answer.into_parts();
+        self.console.answer(request, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))).await
+    }
+
+    pub(crate) async fn send(&self, call: Call) -> Reply {
+        let (head, body) = self.ask(call).await.into_parts();
         let ConsoleBody::Whole(body) = body else { panic!("pages are whole") };
         let text = String::from_utf8(body.to_vec()).unwrap();
         Reply { status: head.status.as_u16(), headers: head.headers, text }

@@ -49,6 +49,7 @@ impl Offers for SampleOffers {
             concurrency: None,
             in_flight: 2,
             health: RouteHealth::LastResort,
+            cost: None,
             cools_for: Some(Duration::from_millis(1_500)),
         };
         let contract = Contract::new(sample::model(), 3, 8_192, 1_024);

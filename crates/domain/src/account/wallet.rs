@@ -2,6 +2,7 @@
 
 use super::AccountRefusal;
 use super::field_change::{FieldChange, differences};
+use crate::event::LowBalance;
 use crate::limits::SpendLimit;
 use crate::wallet::Wallet;
 use crate::{Micros, Timestamp};
@@ -24,6 +25,18 @@ pub struct WalletRecord {
     pub created_at: Timestamp,
     /// Moment since which it is closed, for good.
     pub closed_at: Option<Timestamp>,
+}
+
+impl WalletRecord {
+    /// True for one that is open and below its own threshold.
+    #[must_use]
+    pub fn runs_low(&self) -> bool {
+        let Some(threshold) = self.low_balance.filter(|_| self.closed_at.is_none()) else {
+            return false;
+        };
+        let Wallet { id: wallet, available, held, .. } = self.wallet;
+        LowBalance { wallet, available, held, threshold }.is_low([available, held])
+    }
 }
 
 /// Edit of a wallet: a field that is `None` stays as it is.

@@ -1,5 +1,7 @@
 //! The port of lists: what people look for.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use super::Unavailable;
@@ -10,7 +12,7 @@ use crate::listing::{
     Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing, WalletFilter,
 };
 use crate::price::PriceVersion;
-use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, PersonId, PostingId, WalletId};
+use crate::{AdminKeyId, ApiKeyId, Currency, Micros, OperationId, PersonId, PostingId, WalletId};
 
 /// Finds and lists what a book has, and who administers it. Each page is read at its own moment.
 #[async_trait]
@@ -21,6 +23,9 @@ pub trait Directory: Send + Sync {
         filter: WalletFilter,
         page: PageRequest,
     ) -> Result<Page<WalletRecord>, Unavailable>;
+
+    /// Sums what running operations hold, by currency; only currencies that anything is held of.
+    async fn held(&self) -> Result<BTreeMap<Currency, Micros>, Unavailable>;
 
     /// Finds the wallet of this name.
     async fn wallet_named(&self, name: &str) -> Result<Option<WalletRecord>, Unavailable>;

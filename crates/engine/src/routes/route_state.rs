@@ -203,6 +203,7 @@ impl RouteState {
             concurrency,
             in_flight,
             health,
+            cost: self.route.cost.clone(),
             cools_for: until.map(|until| until.saturating_duration_since(at)),
         }
     }

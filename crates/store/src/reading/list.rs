@@ -1,6 +1,7 @@
 //! The directory: what a book has and who administers it, by pages, by id and by name.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use holdfast_domain::account::{AdminKey, PersonRecord, Reach, WalletRecord};
@@ -8,7 +9,7 @@ use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{
-    AdminKeyId, ApiKeyId, Directory, Micros, OperationId, PersonId, PostingId, WalletId,
+    AdminKeyId, ApiKeyId, Currency, Directory, Micros, OperationId, PersonId, PostingId, WalletId,
 };
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
@@ -36,6 +37,10 @@ impl Directory for Store {
         request: PageRequest,
     ) -> Result<Page<WalletRecord>, Unavailable> {
         self.read_transaction(move |db| Box::pin(wallets(db, filter, request))).await
+    }
+
+    async fn held(&self) -> Result<BTreeMap<Currency, Micros>, Unavailable> {
+        Ok(self.outstanding().await?.amounts)
     }
 
     async fn wallet_named(&self, name: &str) -> Result<Option<WalletRecord>, Unavailable> {
@@ -159,10 +164,17 @@ async fn wallets(
     request: PageRequest,
 ) -> Result<Page<WalletRecord>, ReadError> {
     use wallet::Column;
-    let WalletFilter { available_from, available_below } = filter;
+    let WalletFilter { available_from, available_below, runs_low } = filter;
+    // As `LowBalance::is_low` judges it. No amount here is below zero, so no difference is too small.
+    let low = "held < CASE WHEN low_balance > 1 THEN low_balance ELSE 1 END - available";
+    let low = Condition::all()
+        .add(Column::LowBalance.is_not_null())
+        .add(Column::ClosedAt.is_null())
+        .add(Expr::cust(low));
     let wallets = wallet::Entity::find()
         .apply_if(available_from, |all, from| all.filter(Column::Available.gte(from.get())))
-        .apply_if(available_below, |all, below| all.filter(Column::Available.lt(below.get())));
+        .apply_if(available_below, |all, below| all.filter(Column::Available.lt(below.get())))
+        .apply_if(runs_low.then_some(low), |all, low| all.filter(low));
     if filter == WalletFilter::default() {
         return page(db, wallets, Column::Seq, request).await;
     }

@@ -8,9 +8,9 @@ use holdfast_domain::AdminKeyId;
 use holdfast_domain::account::{AdminKey, UseCase};
 
 use super::issue::told;
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 
@@ -18,7 +18,7 @@ const GRACE: &str = "grace_seconds";
 
 /// The form that rotates.
 #[derive(Debug)]
-pub(crate) struct Rotation {
+pub(crate) struct AdminKeyRotation {
     key: AdminKey,
 }
 
@@ -40,7 +40,7 @@ fn page(key: &AdminKey, what: &str) -> Page {
 }
 
 #[async_trait]
-impl FormPage for Rotation {
+impl FormPage for AdminKeyRotation {
     const USE_CASE: UseCase = UseCase::AdminKeyRotate;
 
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
@@ -54,8 +54,9 @@ impl FormPage for Rotation {
         FormFrame {
             page: page(&self.key, "Rotate").intro(intro),
             fields: vec![
-                Field::new(GRACE, "The old secret ends", FieldKind::Select(graces)).value("86400"),
-                Field::optional("reason", "Reason", FieldKind::Text),
+                FormField::new(GRACE, "The old secret ends", FieldKind::Select(graces))
+                    .value("86400"),
+                FormField::optional("reason", "Reason", FieldKind::Text),
             ],
             submit: "Rotate the key".to_owned(),
             is_grave: false,
@@ -65,7 +66,7 @@ impl FormPage for Rotation {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         // A choice of the form, and not any number.
@@ -90,7 +91,7 @@ impl FormPage for Revocation {
             "It is not accepted any more, and cannot be taken back. The trail keeps its name.";
         FormFrame {
             page: page(&self.key, "Revoke").intro(intro),
-            fields: vec![Field::optional("reason", "Reason", FieldKind::Text)],
+            fields: vec![FormField::optional("reason", "Reason", FieldKind::Text)],
             submit: "Revoke the key".to_owned(),
             is_grave: true,
         }
@@ -99,7 +100,7 @@ impl FormPage for Revocation {
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.key.id);

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey, Request};
 use holdfast_domain::account::{Reach, Role, UseCase};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::moment;
 use crate::page::Page;
@@ -18,12 +18,12 @@ const ROLE: &str = "role";
 
 /// The form, with the roles that its visitor may give.
 #[derive(Debug)]
-pub(crate) struct Issue {
+pub(crate) struct IssueAdminKey {
     roles: Vec<Role>,
 }
 
 #[async_trait]
-impl FormPage for Issue {
+impl FormPage for IssueAdminKey {
     const USE_CASE: UseCase = UseCase::AdminKeyIssue;
 
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
@@ -37,11 +37,11 @@ impl FormPage for Issue {
         FormFrame {
             page: Page::new("Issue an admin key").below("Admin keys", "/admin-keys"),
             fields: vec![
-                Field::new("name", "Name", FieldKind::Text),
-                Field::new(ROLE, "Role", FieldKind::Select(roles.collect())).value("auditor"),
-                Field::optional(WALLET, "Wallet", FieldKind::Text)
+                FormField::new("name", "Name", FieldKind::Text),
+                FormField::new(ROLE, "Role", FieldKind::Select(roles.collect())).value("auditor"),
+                FormField::optional(WALLET, "Wallet", FieldKind::Text)
                     .hint("Its name or id: for a holder's role, and for no other."),
-                Field::optional("ends_at", "Ends (UTC)", FieldKind::Moment).hint(
+                FormField::optional("ends_at", "Ends (UTC)", FieldKind::Moment).hint(
                     "From then on it is not accepted. Without an end it lasts until it is revoked.",
                 ),
             ],
@@ -53,7 +53,7 @@ impl FormPage for Issue {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let role: String = fields.want(ROLE)?;

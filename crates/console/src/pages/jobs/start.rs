@@ -6,9 +6,9 @@ use holdfast_domain::account::UseCase;
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::job::JobKind;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 
@@ -30,7 +30,7 @@ impl FormPage for Start {
         FormFrame {
             page: Page::new("Verify the book").below("Jobs", "/jobs").intro(intro),
             fields: vec![
-                Field::optional("since", "Head of the trail that you kept", FieldKind::Text)
+                FormField::optional("since", "Head of the trail that you kept", FieldKind::Text)
                     .hint("A number, a colon, 64 digits: the trail must still go through it."),
             ],
             submit: "Start the verification".to_owned(),
@@ -41,7 +41,7 @@ impl FormPage for Start {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let since: Option<TrailHead> = fields.read("since")?;

@@ -6,9 +6,9 @@ use holdfast_accounts::{Edit, ExternalId, Name, Reference, Request};
 use holdfast_domain::account::{ApiKeyPatch, UseCase};
 use holdfast_domain::credential::ApiKey;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::key::{form_page, grant, wallet_of};
 
@@ -36,12 +36,12 @@ impl FormPage for EditKey {
     fn frame(&self) -> FormFrame {
         let key = &self.key;
         let mut fields = vec![
-            Field::new("name", "Name", FieldKind::Text).value(&key.name),
-            Field::optional("external_id", "External id", FieldKind::Text)
+            FormField::new("name", "Name", FieldKind::Text).value(&key.name),
+            FormField::optional("external_id", "External id", FieldKind::Text)
                 .value(key.external_id.clone().unwrap_or_default()),
         ];
         fields.extend(grant::fields(&key.grant, &self.offered, self.bound.clone()));
-        fields.push(Field::hidden_value("edited", &key.edited.to_string()));
+        fields.push(FormField::hidden_value("edited", &key.edited.to_string()));
         let page = form_page("Edit", key);
         FormFrame { page, fields, submit: "Save".to_owned(), is_grave: false }
     }
@@ -49,7 +49,7 @@ impl FormPage for EditKey {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let name: Name = fields.want("name")?;

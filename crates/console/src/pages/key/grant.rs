@@ -8,10 +8,10 @@ use holdfast_domain::credential::{BalanceVisibility, Grant, UsageScope};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::PublicModelId;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::value::{count, moment, moment_text, spend, spend_text, windows};
 
 const SPEND: [&str; 2] = ["spend", "spend_window"];
@@ -39,13 +39,13 @@ pub(crate) fn bound(principal: &Principal, record: &WalletRecord) -> Option<Stri
 }
 
 /// The fields with what a grant has.
-pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -> Vec<Field> {
+pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -> Vec<FormField> {
     let limits = &grant.limits;
     let [name, window] = SPEND;
     let amount = limits.spend.map(|spend| spend.micros.to_string());
     let number = |name, label, value: Option<u64>| {
         let value = value.map(|value| value.to_string());
-        Field::optional(name, label, FieldKind::Number).value(value.unwrap_or_default())
+        FormField::optional(name, label, FieldKind::Number).value(value.unwrap_or_default())
     };
     let choice = |value: &str, label: &str| Choice::new(value, label);
     let usage = vec![
@@ -57,25 +57,26 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
         choice(BalanceVisibility::Hidden.label(), "hidden from it"),
     ];
     vec![
-        Field::optional(name, "Spend limit", FieldKind::Amount)
+        FormField::optional(name, "Spend limit", FieldKind::Amount)
             .value(amount.unwrap_or_default())
             .hint(bound.unwrap_or_else(|| "Without one the whole wallet may be spent.".to_owned())),
-        Field::new(window, "Within", windows())
+        FormField::new(window, "Within", windows())
             .value(limits.spend.map_or("month", |spend| spend.window.label())),
         number("requests_per_minute", "Requests a minute", limits.requests_per_minute),
         number("tokens_per_minute", "Tokens a minute", limits.tokens_per_minute),
         number("concurrency", "Operations at once", limits.concurrency),
         models(grant, offered),
-        Field::optional(ENDS_AT, "Ends (UTC)", FieldKind::Moment).value(moment_text(grant.ends_at)),
-        Field::new("usage", "Usage that it sees", FieldKind::Select(usage))
+        FormField::optional(ENDS_AT, "Ends (UTC)", FieldKind::Moment)
+            .value(moment_text(grant.ends_at)),
+        FormField::new("usage", "Usage that it sees", FieldKind::Select(usage))
             .value(grant.usage.label()),
-        Field::new("balance", "Balance of the wallet", FieldKind::Select(balance))
+        FormField::new("balance", "Balance of the wallet", FieldKind::Select(balance))
             .value(grant.balance.label()),
     ]
 }
 
 /// Models to choose from, those that are granted and not on offer among them; lines to write where there are none.
-fn models(grant: &Grant, offered: &[String]) -> Field {
+fn models(grant: &Grant, offered: &[String]) -> FormField {
     let granted = grant.models.iter().flatten().map(|model| model.as_str().to_owned());
     let granted: BTreeSet<_> = granted.collect();
     let known: BTreeSet<_> = granted.iter().chain(offered).collect();
@@ -86,11 +87,11 @@ fn models(grant: &Grant, offered: &[String]) -> Field {
         (FieldKind::Checks(choices.collect()), "None of them: all models.")
     };
     let value = granted.into_iter().collect::<Vec<_>>().join("\n");
-    Field::optional(MODELS, "Models", kind).value(value).hint(hint)
+    FormField::optional(MODELS, "Models", kind).value(value).hint(hint)
 }
 
 /// Reads the fields.
-pub(crate) fn read(fields: &Fields) -> Result<Grant, Failure> {
+pub(crate) fn read(fields: &SentFields) -> Result<Grant, Failure> {
     let limits = Limits {
         requests_per_minute: count(fields, "requests_per_minute")?,
         tokens_per_minute: count(fields, "tokens_per_minute")?,
@@ -112,11 +113,11 @@ pub(crate) fn read(fields: &Fields) -> Result<Grant, Failure> {
 }
 
 /// True where the end is another one than a form that was opened on `grant` shows.
-pub(crate) fn moves_end(fields: &Fields, grant: &Grant) -> bool {
+pub(crate) fn moves_end(fields: &SentFields, grant: &Grant) -> bool {
     fields.get(ENDS_AT).unwrap_or_default() != moment_text(grant.ends_at)
 }
 
-fn read_models(fields: &Fields) -> Result<Option<BTreeSet<PublicModelId>>, Failure> {
+fn read_models(fields: &SentFields) -> Result<Option<BTreeSet<PublicModelId>>, Failure> {
     let texts = fields.all(MODELS).flat_map(str::split_whitespace);
     let read = |text: &str| {
         let bad = || {

@@ -6,9 +6,9 @@ use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::credential::Grant;
 use uuid::Uuid;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::key::grant;
@@ -18,7 +18,7 @@ const WALLET: &str = "wallet";
 
 /// The form, of one wallet where its address names one.
 #[derive(Debug)]
-pub(crate) struct Issue {
+pub(crate) struct IssueKey {
     wallet: Option<WalletRecord>,
     offered: Vec<String>,
     bound: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Issue {
 }
 
 #[async_trait]
-impl FormPage for Issue {
+impl FormPage for IssueKey {
     const USE_CASE: UseCase = UseCase::ApiKeyIssue;
 
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
@@ -49,19 +49,19 @@ impl FormPage for Issue {
             Some(record) => {
                 let (id, name) = (record.wallet.id.to_string(), &record.wallet.name);
                 page = page.intro(format!("Its wallet is {name}, in {}.", record.wallet.currency));
-                Field::hidden_value(WALLET, &id)
+                FormField::hidden_value(WALLET, &id)
             }
-            None => Field::new(WALLET, "Wallet: name or id", FieldKind::Text),
+            None => FormField::new(WALLET, "Wallet: name or id", FieldKind::Text),
         };
         let mut fields = vec![
             wallet,
-            Field::optional("name", "Name", FieldKind::Text)
+            FormField::optional("name", "Name", FieldKind::Text)
                 .hint("Unique within the wallet; one is made up where it is missing."),
-            Field::optional("external_id", "External id", FieldKind::Text),
+            FormField::optional("external_id", "External id", FieldKind::Text),
         ];
         fields.extend(grant::fields(&Grant::default(), &self.offered, self.bound.clone()));
         if !self.is_own {
-            let reason = Field::new("reason", "Reason", FieldKind::Text);
+            let reason = FormField::new("reason", "Reason", FieldKind::Text);
             fields.push(reason.hint("The wallet's holder sees that the key was issued."));
         }
         FormFrame { page, fields, submit: "Issue the key".to_owned(), is_grave: false }
@@ -70,7 +70,7 @@ impl FormPage for Issue {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let wallet: Reference = fields.want(WALLET)?;

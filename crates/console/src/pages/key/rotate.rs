@@ -7,9 +7,9 @@ use holdfast_accounts::{Reference, Request};
 use holdfast_domain::account::UseCase;
 use holdfast_domain::credential::ApiKey;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::key::told::told;
 use crate::pages::key::{form_page, grant};
@@ -43,12 +43,12 @@ impl FormPage for Rotate {
         let choices = GRACES.iter().map(|(span, label)| Choice::new(span.to_string(), *label));
         let grace = FieldKind::Select(choices.collect());
         let mut fields = vec![
-            Field::new(GRACE, "The other credentials", grace)
+            FormField::new(GRACE, "The other credentials", grace)
                 .value("86400")
                 .hint("Programs that still show one of them work as long as it stays."),
         ];
         if !self.is_own {
-            let reason = Field::new("reason", "Reason", FieldKind::Text);
+            let reason = FormField::new("reason", "Reason", FieldKind::Text);
             fields.push(reason.hint("The wallet's holder sees that the key was rotated."));
         }
         let page = form_page("Rotate", &self.key).intro(
@@ -60,7 +60,7 @@ impl FormPage for Rotate {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let seconds: u64 = fields.want(GRACE)?;

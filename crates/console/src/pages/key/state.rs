@@ -5,9 +5,9 @@ use holdfast_accounts::{Reference, Request};
 use holdfast_domain::account::UseCase;
 use holdfast_domain::credential::ApiKey;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::key::form_page;
 
@@ -43,14 +43,14 @@ impl FormPage for SuspendKey {
     fn frame(&self) -> FormFrame {
         let page = form_page("Suspend", &self.0)
             .intro("Nothing new runs for the key until it is resumed. A stolen key is revoked.");
-        let fields = vec![Field::new("reason", "Reason", FieldKind::Text)];
+        let fields = vec![FormField::new("reason", "Reason", FieldKind::Text)];
         FormFrame { page, fields, submit: "Suspend the key".to_owned(), is_grave: true }
     }
 
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
@@ -70,14 +70,14 @@ impl FormPage for ResumeKey {
 
     fn frame(&self) -> FormFrame {
         let page = form_page("Resume", &self.0).intro("New runs are let in again.");
-        let fields = vec![Field::optional("reason", "Reason", FieldKind::Text)];
+        let fields = vec![FormField::optional("reason", "Reason", FieldKind::Text)];
         FormFrame { page, fields, submit: "Resume the key".to_owned(), is_grave: false }
     }
 
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
@@ -100,14 +100,14 @@ impl FormPage for RevokeKey {
             "For good: no credential of the key is accepted any more. What runs finishes, and \
              nobody can undo it.",
         );
-        let fields = vec![Field::optional("reason", "Reason", FieldKind::Text)];
+        let fields = vec![FormField::optional("reason", "Reason", FieldKind::Text)];
         FormFrame { page, fields, submit: "Revoke the key".to_owned(), is_grave: true }
     }
 
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);

@@ -7,9 +7,9 @@ use holdfast_accounts::{OperationRecord, Request};
 use holdfast_domain::OperationId;
 use holdfast_domain::account::UseCase;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::reference::short;
@@ -52,7 +52,7 @@ impl FormPage for Cancellation {
         FormFrame {
             page: page(&self.record, "Cancel").intro(intro),
             fields: vec![
-                Field::new("reason", "Reason", FieldKind::Text).hint("It stands in the trail."),
+                FormField::new("reason", "Reason", FieldKind::Text).hint("It stands in the trail."),
             ],
             submit: "Cancel the operation".to_owned(),
             is_grave: true,
@@ -62,7 +62,7 @@ impl FormPage for Cancellation {
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.operation.id);
@@ -85,7 +85,7 @@ impl FormPage for Reconciliation {
                      it is.";
         FormFrame {
             page: page(&self.record, "Reconcile").intro(intro),
-            fields: vec![Field::optional("reason", "Reason", FieldKind::Text)],
+            fields: vec![FormField::optional("reason", "Reason", FieldKind::Text)],
             submit: "Reconcile the operation".to_owned(),
             is_grave: false,
         }
@@ -94,7 +94,7 @@ impl FormPage for Reconciliation {
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.operation.id);

@@ -1,4 +1,4 @@
-//! Why an operation cost what it cost: its meters by its price, line by line, to the last digit.
+//! The charge of an operation, explained: its meters by its price, line by line, to the last digit.
 //!
 //! Lines are exact, in millionths of a micro; their sum is rounded up once, to a whole micro. So the lines of a
 //! table add up to its charge, whatever the prices are. What the hold did not cover is not charged.

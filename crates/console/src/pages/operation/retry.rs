@@ -1,11 +1,11 @@
-//! What a retry with the same key would get, in the words of the public API.
+//! The answer to a retry with the same key, in the words of the public API.
 
 use holdfast_domain::operation::{Operation, Phase, Situation};
 
 use crate::cell::Tone;
 use crate::section::Notice;
 
-/// What whoever sends the request again is answered, and what it costs them.
+/// The answer to whoever sends the request again, and its price.
 pub(crate) fn notice(operation: &Operation, situation: Situation) -> Notice {
     let text = match (&operation.phase, situation) {
         (Phase::Open, _) => {

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use holdfast_accounts::Request;
 use holdfast_domain::account::{PersonRecord, UseCase};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::people::{address, below, person};
 
@@ -30,8 +30,8 @@ impl FormPage for EndPerson {
         FormFrame {
             page: below("End a person", &self.record).intro(intro),
             fields: vec![
-                Field::optional("erase", "Personal data", FieldKind::Checks(vec![erase])),
-                Field::optional("reason", "Reason", FieldKind::Text),
+                FormField::optional("erase", "Personal data", FieldKind::Checks(vec![erase])),
+                FormField::optional("reason", "Reason", FieldKind::Text),
             ],
             submit: "End".to_owned(),
             is_grave: true,
@@ -41,7 +41,7 @@ impl FormPage for EndPerson {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.person.id);

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use holdfast_accounts::{Name, NewInvitation, Reference, Request};
 use holdfast_domain::account::{Authority, EmailAddress, Reach, Role, UseCase};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::people::{address, told};
@@ -36,13 +36,13 @@ impl FormPage for Invite {
     fn frame(&self) -> FormFrame {
         let roles = self.roles().map(|role| Choice::new(role.label(), role.label())).collect();
         let mut fields = vec![
-            Field::new("email", "E-mail address", FieldKind::Email),
-            Field::optional("name", "Name", FieldKind::Text),
-            Field::new("role", "Role", FieldKind::Select(roles)),
+            FormField::new("email", "E-mail address", FieldKind::Email),
+            FormField::optional("name", "Name", FieldKind::Text),
+            FormField::new("role", "Role", FieldKind::Select(roles)),
         ];
         if self.grantor.reach == Reach::All {
             let hint = "Name or id, for the roles of a holder alone.";
-            fields.push(Field::optional("wallet", "Wallet", FieldKind::Text).hint(hint));
+            fields.push(FormField::optional("wallet", "Wallet", FieldKind::Text).hint(hint));
         }
         FormFrame {
             page: Page::new("Invite somebody").below("People", "/people").intro(
@@ -58,7 +58,7 @@ impl FormPage for Invite {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let email: EmailAddress = fields.want("email")?;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use holdfast_accounts::Request;
 use holdfast_domain::account::{PersonRecord, UseCase};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::people::{address, below, person, told};
@@ -40,7 +40,7 @@ impl FormPage for RenewLink {
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (&sheet.desk.accounts, self.record.person.id);

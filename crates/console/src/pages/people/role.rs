@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use holdfast_accounts::Request;
 use holdfast_domain::account::{Authority, PersonRecord, UseCase};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::people::{below, offered, person};
 
@@ -36,8 +36,12 @@ impl FormPage for EndRole {
         FormFrame {
             page: below("End a role", &self.record).intro(intro),
             fields: vec![
-                Field::new("role", "Role", FieldKind::Select(self.roles().map(choice).collect())),
-                Field::optional("reason", "Reason", FieldKind::Text),
+                FormField::new(
+                    "role",
+                    "Role",
+                    FieldKind::Select(self.roles().map(choice).collect()),
+                ),
+                FormField::optional("reason", "Reason", FieldKind::Text),
             ],
             submit: "End the role".to_owned(),
             is_grave: true,
@@ -47,7 +51,7 @@ impl FormPage for EndRole {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let chosen = fields.raw("role");

@@ -5,10 +5,10 @@ use holdfast_accounts::{Note, OperationRecord, PostingOrder, Reason, Request};
 use holdfast_domain::account::{PostingDetails, UseCase};
 use holdfast_domain::{Currency, Micros, OperationId};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::section::Facts;
@@ -54,7 +54,7 @@ impl FormPage for Refund {
             ("Left of it", money(self.left())),
         ];
         let amount = format!("Amount in {}", self.currency());
-        let amount = Field::new("amount", &amount, FieldKind::Amount);
+        let amount = FormField::new("amount", &amount, FieldKind::Amount);
         let amount = match self.left() {
             Micros::ZERO => amount.hint("Nothing is left to give back."),
             left => amount.value(left.to_string()),
@@ -66,8 +66,8 @@ impl FormPage for Refund {
                 .section(Facts::new("", rows)),
             fields: vec![
                 amount,
-                Field::optional("reason", "Reason", FieldKind::Text),
-                Field::optional("note", "Note", FieldKind::Text)
+                FormField::optional("reason", "Reason", FieldKind::Text),
+                FormField::optional("note", "Note", FieldKind::Text)
                     .hint("For whoever reads the statement: a ticket, a conversation."),
             ],
             submit: "Refund".to_owned(),
@@ -78,7 +78,7 @@ impl FormPage for Refund {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let amount: Micros = fields.want("amount")?;

@@ -1,4 +1,4 @@
-//! What the holder of a wallet sees first: that wallet, and how to use it. Nothing of any other.
+//! The first page of a holder: their wallet, and how to use it. Nothing of any other.
 
 use holdfast_domain::WalletId;
 use holdfast_domain::account::UseCase;
@@ -14,7 +14,7 @@ use crate::moment::day_of;
 use crate::page::Page;
 use crate::pages::operations;
 use crate::pages::reference::to_wallet;
-use crate::section::{Facts, Snippet, Table};
+use crate::section::{Facts, Notice, Section, Snippet, Table};
 use crate::visitor::Visitor;
 
 /// Rows of a list on this page; the rest is a click away.
@@ -49,7 +49,7 @@ pub(super) async fn page(
     if visitor.may(UseCase::OperationRead) {
         page = page.section(recent(desk, visitor).await?);
     }
-    Ok(page.section(example(desk, visitor)?))
+    Ok(examples(desk, visitor)?.into_iter().fold(page, Page::section))
 }
 
 async fn keys(desk: &Desk, visitor: &Visitor, may_issue: bool) -> Result<Table, Failure> {
@@ -85,20 +85,48 @@ async fn recent(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
     Ok(table.link(Link::new("All operations", "/operations")))
 }
 
-/// A request to copy: the address and the key are the reader's to fill in.
-fn example(desk: &Desk, visitor: &Visitor) -> Result<Snippet, Failure> {
+/// First requests to copy, for this service and a model of it; the API key is the reader's own.
+fn examples(desk: &Desk, visitor: &Visitor) -> Result<Vec<Section>, Failure> {
     let offered = desk.accounts.models(&visitor.principal)?;
-    let model = offered.models.first().map(|model| model.contract.model.to_string());
-    let model = model.unwrap_or_else(|| "MODEL".to_owned());
+    let Some(model) = offered.models.first().map(|model| &model.contract.model) else {
+        let text = "No model is served at this moment. Ask whoever runs the service.";
+        return Ok(vec![Notice::new(Tone::Warning, text).into()]);
+    };
     // A caller's own, and fresh: the same request sent again is answered again, and charged once.
-    let key = Uuid::new_v4();
-    let text = format!(
-        "curl \"$HOLDFAST_URL/v1/chat/completions\" \\\n  \
+    let (base, key) = (&desk.options.base_url, Uuid::new_v4());
+    let curl = format!(
+        "export HOLDFAST_KEY=hfk_...   # your API key\n\
+         curl {base}/chat/completions \\\n  \
          -H \"Authorization: Bearer $HOLDFAST_KEY\" \\\n  \
          -H \"Idempotency-Key: {key}\" \\\n  \
          -H \"Content-Type: application/json\" \\\n  \
-         -d '{{\"model\": \"{model}\", \"messages\": [{{\"role\": \"user\", \"content\": \
-             \"Hello\"}}]}}'"
+         -d '{{\"model\": \"{model}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'"
     );
-    Ok(Snippet::new("A first request", text))
+    let python = format!(
+        "# pip install openai\n\
+         import os, uuid\n\
+         from openai import OpenAI\n\n\
+         client = OpenAI(base_url=\"{base}\", api_key=os.environ[\"HOLDFAST_KEY\"])\n\
+         key = str(uuid.uuid4())  # keep it: sent again, it is answered again and charged once\n\
+         answer = client.chat.completions.create(\n    \
+         model=\"{model}\",\n    \
+         messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}],\n    \
+         extra_headers={{\"Idempotency-Key\": key}},\n\
+         )\n\
+         print(answer.choices[0].message.content)"
+    );
+    let node = format!(
+        "// npm install openai\n\
+         import OpenAI from \"openai\";\n\n\
+         const client = new OpenAI({{ baseURL: \"{base}\", apiKey: process.env.HOLDFAST_KEY }});\n\
+         const key = crypto.randomUUID(); // keep it: sent again, it is answered again and charged once\n\
+         const answer = await client.chat.completions.create(\n  \
+         {{ model: \"{model}\", messages: [{{ role: \"user\", content: \"Hello\" }}] }},\n  \
+         {{ headers: {{ \"Idempotency-Key\": key }} }},\n\
+         );\n\
+         console.log(answer.choices[0].message.content);"
+    );
+    let snippets =
+        [("A first request with curl", curl), ("With Python", python), ("With Node", node)];
+    Ok(snippets.map(|(title, text)| Snippet::new(title, text).into()).to_vec())
 }

@@ -1,11 +1,9 @@
-//! What wants a look: stuck operations, routes that cool down, wallets that run low, nodes, the last verification.
+//! Things that want a look: stuck operations, routes that cool down, wallets that run low, nodes, the last verification.
 
 use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::event::LowBalance;
 use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
 use holdfast_domain::offer::RouteHealth;
 
-use super::{WALK_PAGES, WALK_ROWS};
 use crate::cell::{Cell, Link, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
@@ -15,7 +13,6 @@ use crate::visitor::Visitor;
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
-const SHOWN_LOW: usize = 20;
 
 pub(super) async fn sections(desk: &Desk, visitor: &Visitor) -> Result<Vec<Section>, Failure> {
     let mut sections: Vec<Section> = Vec::new();
@@ -57,53 +54,37 @@ fn cooling(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
             .routes
             .iter()
             .filter(|it| it.cools_for.is_some() || it.health != RouteHealth::Well);
-        rows.extend(unwell.map(|route| models::route_row(model, route)));
+        rows.extend(unwell.map(|route| models::health_row(model, route)));
     }
     let empty = "Every route is well, as far as this node has seen.";
     let link = Link::new("All routes", "/models");
-    Ok(Table::new("Routes that cool down", &models::ROUTE_HEAD, rows, empty).link(link))
+    Ok(Table::new("Routes that cool down", &models::HEALTH_HEAD, rows, empty).link(link))
 }
 
-/// Wallets below their own thresholds: no index leads to them, so this is a walk with an end.
+/// The newest wallets below their own thresholds.
 async fn low(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
-    let (mut rows, mut after, mut seen) = (Vec::new(), None, 0_usize);
-    let mut is_whole = false;
-    for _page in 0..WALK_PAGES {
-        let request = PageRequest { order: Order::Newest, after, limit: WALK_ROWS };
-        let filter = WalletFilter::default();
-        let page = desk.accounts.wallets(&visitor.principal, filter, request).await?;
-        seen = seen.saturating_add(page.rows.len());
-        rows.extend(page.rows.iter().filter_map(low_row));
-        after = page.next;
-        is_whole = after.is_none();
-        if is_whole || rows.len() > SHOWN_LOW {
-            break;
-        }
-    }
-    let is_cut = rows.len() > SHOWN_LOW;
-    rows.truncate(SHOWN_LOW);
-    let title = match (is_whole, is_cut) {
-        (_, true) => format!("Wallets that run low, the newest {SHOWN_LOW}"),
-        (true, false) => "Wallets that run low".to_owned(),
-        (false, false) => format!("Wallets that run low, among the newest {seen}"),
-    };
+    let filter = WalletFilter { runs_low: true, ..WalletFilter::default() };
+    let request = PageRequest::first(Order::Newest, SHOWN);
+    let page = desk.accounts.wallets(&visitor.principal, filter, request).await?;
+    let rows = page.rows.iter().map(low_row).collect();
     let head = ["Wallet", "Available", "Held", "Threshold"];
-    Ok(Table::new(&title, &head, rows, "No wallet is below its threshold."))
+    let empty = "No wallet is below its threshold.";
+    let table = Table::new("Wallets that run low", &head, rows, empty);
+    Ok(match page.next {
+        Some(_) => table.link(Link::new("All wallets that run low", "/wallets?state=low")),
+        None => table,
+    })
 }
 
-fn low_row(record: &WalletRecord) -> Option<Vec<Cell>> {
+fn low_row(record: &WalletRecord) -> Vec<Cell> {
     let wallet = &record.wallet;
-    let threshold = record.low_balance.filter(|_| record.closed_at.is_none())?;
-    let (available, held) = (wallet.available, wallet.held);
-    let balance = LowBalance { wallet: wallet.id, available, held, threshold };
-    balance.is_low([available, held]).then(|| {
-        vec![
-            Cell::link(&wallet.name, format!("/wallets/{}", wallet.id)),
-            Cell::money(available, wallet.currency),
-            Cell::money(held, wallet.currency),
-            Cell::money(threshold, wallet.currency),
-        ]
-    })
+    let money = |amount| Cell::money(amount, wallet.currency);
+    vec![
+        Cell::link(&wallet.name, format!("/wallets/{}", wallet.id)),
+        money(wallet.available),
+        money(wallet.held),
+        record.low_balance.map_or(Cell::Nothing, money),
+    ]
 }
 
 async fn nodes(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {

@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::label;
 use crate::address::with_query;
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::{Cell, money};
 use crate::failure::Failure;
 use crate::moment::{day_after, hour_after, written};
@@ -74,7 +74,7 @@ pub(super) fn table(
     title: &str,
     by: Grouping,
     rows: &[&UsageRow],
-    (query, shows_costs): (&Fields, bool),
+    (query, shows_costs): (&SentFields, bool),
 ) -> Table {
     let mut head: Vec<_> = by.keys().map(label).collect();
     head.extend(columns(shows_costs));
@@ -134,7 +134,7 @@ fn cells(totals: &Totals, currency: Currency, shows_costs: bool) -> Vec<Cell> {
 }
 
 /// A group, with a link to what it is, or to its parts under the same filters.
-fn group(group: &Group, query: &Fields) -> Cell {
+fn group(group: &Group, query: &SentFields) -> Cell {
     let name = group_name(group);
     let parts = |first: &str, own: &[(&str, &str)]| {
         let mut params = vec![("first", Some(first))];

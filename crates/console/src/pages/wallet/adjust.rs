@@ -5,10 +5,10 @@ use holdfast_accounts::{Note, PostingOrder, Reference, Request};
 use holdfast_domain::Micros;
 use holdfast_domain::account::{PostingDetails, UseCase, WalletRecord};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::form_page;
 use crate::section::Facts;
@@ -38,11 +38,11 @@ impl FormPage for Adjust {
             page: form_page("Adjust", &self.wallet)
                 .section(Facts::new("", vec![("Available", available)])),
             fields: vec![
-                Field::new("amount", &amount, FieldKind::Amount)
+                FormField::new("amount", &amount, FieldKind::Amount)
                     .hint("Less than nothing takes from the wallet, like -2.50."),
-                Field::new("reason", "Reason", FieldKind::Text)
+                FormField::new("reason", "Reason", FieldKind::Text)
                     .hint("It stands on the wallet's statement, for its holder too."),
-                Field::optional("note", "Note", FieldKind::Text),
+                FormField::optional("note", "Note", FieldKind::Text),
             ],
             submit: "Adjust".to_owned(),
             is_grave: false,
@@ -52,7 +52,7 @@ impl FormPage for Adjust {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let amount: Micros = fields.want("amount")?;

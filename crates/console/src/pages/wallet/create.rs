@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use holdfast_accounts::{ExternalId, NewWallet, Request};
 use holdfast_domain::account::UseCase;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::value::{spend, threshold, windows};
@@ -28,7 +28,7 @@ impl FormPage for Create {
 
     fn frame(&self) -> FormFrame {
         let [name, external_id, low_balance, key_spend, window] = fields();
-        let currency = Field::new("currency", "Currency", FieldKind::Text);
+        let currency = FormField::new("currency", "Currency", FieldKind::Text);
         let currency = currency.value("USD").hint("Three capital letters. It stays for ever.");
         FormFrame {
             page: Page::new("Make a wallet").below("Wallets", "/wallets"),
@@ -41,7 +41,7 @@ impl FormPage for Create {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let external_id: Option<ExternalId> = fields.read("external_id")?;
@@ -59,18 +59,18 @@ impl FormPage for Create {
 }
 
 /// Name, external id, threshold, and bound on what keys spend.
-pub(crate) fn fields() -> [Field; 5] {
+pub(crate) fn fields() -> [FormField; 5] {
     let [key_spend, window] = KEY_SPEND;
     [
-        Field::new("name", "Name", FieldKind::Text).hint("Your customer's, unique."),
-        Field::optional("external_id", "External id", FieldKind::Text)
+        FormField::new("name", "Name", FieldKind::Text).hint("Your customer's, unique."),
+        FormField::optional("external_id", "External id", FieldKind::Text)
             .hint("Id that your own system has for the customer, unique."),
-        Field::optional("low_balance", "Runs low below", FieldKind::Amount)
+        FormField::optional("low_balance", "Runs low below", FieldKind::Amount)
             .hint("An event tells it once the wallet has less. 0 tells that it is empty."),
-        Field::optional(key_spend, "A key may spend at most", FieldKind::Amount).hint(
+        FormField::optional(key_spend, "A key may spend at most", FieldKind::Amount).hint(
             "Bound of keys that are issued by others than an owner or the holder's administrator. \
              Without one they issue none.",
         ),
-        Field::new(window, "Within", windows()).value("month"),
+        FormField::new(window, "Within", windows()).value("month"),
     ]
 }

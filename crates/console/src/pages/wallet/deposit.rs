@@ -1,17 +1,35 @@
 //! The form that adds funds to a wallet.
 
 use async_trait::async_trait;
-use holdfast_accounts::{Note, PostingOrder, Reference, Request};
+use holdfast_accounts::{ExternalId, Note, PostingOrder, Reference, Request, Source};
 use holdfast_domain::Micros;
-use holdfast_domain::account::{PostingDetails, UseCase, WalletRecord};
+use holdfast_domain::account::{DepositReference, PostingDetails, UseCase, WalletRecord};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::form_page;
 use crate::section::Facts;
+
+const SOURCE: &str = "source";
+const REFERENCE: &str = "external_reference";
+
+/// The payment that a deposit comes from, where one is named: its source and its id there.
+fn reference(fields: &SentFields) -> Result<Option<DepositReference>, Failure> {
+    let source: Option<Source> = fields.read(SOURCE)?;
+    let id: Option<ExternalId> = fields.read(REFERENCE)?;
+    match (source, id) {
+        (None, None) => Ok(None),
+        (Some(source), Some(id)) => Ok(Some(DepositReference {
+            source: source.as_str().to_owned(),
+            external_reference: id.as_str().to_owned(),
+        })),
+        (Some(_), None) => Err(Failure::field(REFERENCE, "Write the payment's id there too.")),
+        (None, Some(_)) => Err(Failure::field(SOURCE, "Name the system that has this id.")),
+    }
+}
 
 /// The form of one wallet.
 #[derive(Debug)]
@@ -36,8 +54,12 @@ impl FormPage for Deposit {
         FormFrame {
             page: form_page("Deposit to", &self.wallet),
             fields: vec![
-                Field::new("amount", &amount, FieldKind::Amount),
-                Field::optional("note", "Note", FieldKind::Text)
+                FormField::new("amount", &amount, FieldKind::Amount),
+                FormField::optional(SOURCE, "Came through", FieldKind::Text)
+                    .hint("The system that took the money, like stripe or bank."),
+                FormField::optional(REFERENCE, "Reference there", FieldKind::Text)
+                    .hint("Id of the payment there: one payment is booked once, by whoever and however often."),
+                FormField::optional("note", "Note", FieldKind::Text)
                     .hint("For whoever reads the statement: an invoice, a bank transfer."),
             ],
             submit: "Deposit".to_owned(),
@@ -48,12 +70,15 @@ impl FormPage for Deposit {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let amount: Micros = fields.want("amount")?;
         let note: Option<Note> = fields.read("note")?;
+        let reference = reference(fields)?;
+        let told = reference.as_ref().map(|it| format!("{} {}", it.source, it.external_reference));
         let details = PostingDetails {
+            reference,
             note: note.map(|note| note.as_str().to_owned()),
             ..PostingDetails::default()
         };
@@ -68,6 +93,7 @@ impl FormPage for Deposit {
             ("Amount", Cell::money(amount, wallet.currency)),
             ("Available now", Cell::money(wallet.available, wallet.currency)),
             ("Available afterwards", Cell::money(afterwards, wallet.currency)),
+            ("Reference", Cell::some_text(told.as_deref())),
             ("Note", Cell::some_text(fields.get("note"))),
         ];
         Ok(FormOutcome::done().section(Facts::new("Deposit", rows)))

@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use holdfast_accounts::{Edit, ExternalId, Name, Reference, Request};
 use holdfast_domain::account::{UseCase, WalletPatch, WalletRecord};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::Field;
+use crate::field::FormField;
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::create::{KEY_SPEND, fields as wallet_fields};
 use crate::pages::wallet::form_page;
@@ -40,7 +40,7 @@ impl FormPage for EditWallet {
             low_balance.value(amount(record.low_balance).unwrap_or_default()),
             key_spend.value(amount(spend.map(|spend| spend.micros)).unwrap_or_default()),
             window.value(spend.map_or("month", |spend| spend.window.label())),
-            Field::hidden_value("edited", &record.edited.to_string()),
+            FormField::hidden_value("edited", &record.edited.to_string()),
         ];
         let page = form_page("Edit", record);
         FormFrame { page, fields, submit: "Save".to_owned(), is_grave: false }
@@ -49,7 +49,7 @@ impl FormPage for EditWallet {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let name: Name = fields.want("name")?;

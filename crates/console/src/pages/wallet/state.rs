@@ -5,10 +5,10 @@ use holdfast_accounts::{Reference, Request};
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::form_page;
 use crate::section::{Facts, Notice};
@@ -45,14 +45,14 @@ impl FormPage for SuspendWallet {
     fn frame(&self) -> FormFrame {
         let page = form_page("Suspend", &self.0)
             .intro("Nothing new runs on the wallet until it is resumed. What runs finishes.");
-        let fields = vec![Field::new("reason", "Reason", FieldKind::Text)];
+        let fields = vec![FormField::new("reason", "Reason", FieldKind::Text)];
         FormFrame { page, fields, submit: "Suspend the wallet".to_owned(), is_grave: true }
     }
 
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
@@ -72,14 +72,14 @@ impl FormPage for ResumeWallet {
 
     fn frame(&self) -> FormFrame {
         let page = form_page("Resume", &self.0).intro("New runs are let in again.");
-        let fields = vec![Field::optional("reason", "Reason", FieldKind::Text)];
+        let fields = vec![FormField::optional("reason", "Reason", FieldKind::Text)];
         FormFrame { page, fields, submit: "Resume the wallet".to_owned(), is_grave: false }
     }
 
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);
@@ -108,14 +108,14 @@ impl FormPage for CloseWallet {
             "For good: a closed wallet takes no money and no key, and its API keys are revoked. \
              Only an empty wallet is closed.",
         );
-        let fields = vec![Field::optional("reason", "Reason", FieldKind::Text)];
+        let fields = vec![FormField::optional("reason", "Reason", FieldKind::Text)];
         FormFrame { page, fields, submit: "Close the wallet".to_owned(), is_grave: true }
     }
 
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let id = Reference::Id(sheet.id()?);

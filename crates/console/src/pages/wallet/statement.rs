@@ -18,7 +18,7 @@ use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use uuid::Uuid;
 
-use crate::ask::{Fields, Id, Query};
+use crate::ask::{Id, Query, SentFields};
 use crate::cell::{Cell, Link};
 use crate::desk::Desk;
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ impl Month {
     }
 
     /// The month that a query asks for, or the one of now.
-    fn asked(query: &Fields, now: Timestamp) -> Result<Self, Failure> {
+    fn asked(query: &SentFields, now: Timestamp) -> Result<Self, Failure> {
         let Some(text) = query.get(MONTH) else { return Ok(Self::of(now)) };
         let first = api::moment(&format!("{text}-01")).filter(|_| text.len() == "2026-11".len());
         let bad = || Failure::field(MONTH, "Write a month like 2026-11.");
@@ -70,7 +70,7 @@ pub(crate) async fn section(
     desk: &Desk,
     visitor: &Visitor,
     record: &WalletRecord,
-    query: &Fields,
+    query: &SentFields,
 ) -> Result<Table, Failure> {
     let id = Uuid::from_bytes(record.wallet.id.to_bytes());
     let now = desk.accounts.clock().await?;
@@ -87,7 +87,7 @@ pub(crate) async fn section(
     let title = format!("Statement of {}", month.text());
     let mut table = Table::new(&title, &head, rows, "");
     // With the month, so that it stays the same one at midnight.
-    let of_month = Fields::parse(format!("{MONTH}={}", month.text()).as_bytes());
+    let of_month = SentFields::parse(format!("{MONTH}={}", month.text()).as_bytes());
     if let Some(earlier) = paging::next(&base, &of_month, next) {
         table = table.link(Link::new("Earlier entries", earlier));
     }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn months_follow_one_another_over_the_year() {
         let asked = |text: &str| {
-            let query = Fields::parse(format!("month={text}").as_bytes());
+            let query = SentFields::parse(format!("month={text}").as_bytes());
             Month::asked(&query, Timestamp::from_micros(0))
         };
         let january = asked("2027-01").unwrap();

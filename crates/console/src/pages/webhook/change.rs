@@ -11,9 +11,9 @@ use holdfast_domain::WebhookId;
 use holdfast_domain::account::{UseCase, WebhookRecord};
 
 use super::create::told;
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::webhooks::origin;
@@ -58,7 +58,7 @@ impl<C: WebhookChange> FormPage for ChangeForm<C> {
                 .below("Webhooks", "/webhooks")
                 .below(origin(&self.record), href)
                 .intro(C::INTRO),
-            fields: vec![Field::optional("reason", "Reason", FieldKind::Text)],
+            fields: vec![FormField::optional("reason", "Reason", FieldKind::Text)],
             submit: C::TITLE.to_owned(),
             is_grave: C::IS_GRAVE,
         }
@@ -67,7 +67,7 @@ impl<C: WebhookChange> FormPage for ChangeForm<C> {
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         C::make(sheet, request, self.record.id).await
@@ -97,10 +97,10 @@ impl WebhookChange for Test {
 
 /// Another secret.
 #[derive(Debug)]
-pub(crate) struct Rotation;
+pub(crate) struct SecretRotation;
 
 #[async_trait]
-impl WebhookChange for Rotation {
+impl WebhookChange for SecretRotation {
     const USE_CASE: UseCase = UseCase::WebhookRotate;
     const TITLE: &'static str = "Rotate the secret";
     const INTRO: &'static str = "It gets a new secret, which is told once. Both sign for a day.";

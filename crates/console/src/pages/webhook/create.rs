@@ -8,10 +8,10 @@ use holdfast_domain::account::UseCase;
 use holdfast_domain::event::EventKind;
 use holdfast_domain::private::Private;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, Field, FieldKind};
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::reference::{self, WALLET, to_wallet};
@@ -34,20 +34,13 @@ impl FormPage for Creation {
     }
 
     fn frame(&self) -> FormFrame {
-        let kinds = EventKind::ALL.iter().filter(|kind| **kind != EventKind::WebhookTest);
-        let kinds = kinds.map(|kind| Choice::new(kind.label(), kind.label())).collect();
-        let mut fields = vec![
-            Field::new("url", "Address", FieldKind::Text)
-                .hint("https, on port 443, of a host that everybody can reach."),
-        ];
+        let [url, kinds, description] = fields();
+        let mut fields = vec![url];
         if self.asks_wallet {
             let hint = "Its name or id. Without one it is told what happens to all of them.";
-            fields.push(Field::optional(WALLET, "Wallet", FieldKind::Text).hint(hint));
+            fields.push(FormField::optional(WALLET, "Wallet", FieldKind::Text).hint(hint));
         }
-        fields.extend([
-            Field::optional(KINDS, "Kinds of events: none chosen is all", FieldKind::Checks(kinds)),
-            Field::optional("description", "Description", FieldKind::Text),
-        ]);
+        fields.extend([kinds, description]);
         FormFrame {
             page: Page::new("Make a webhook").below("Webhooks", "/webhooks"),
             fields,
@@ -59,12 +52,9 @@ impl FormPage for Creation {
     async fn apply(
         &self,
         sheet: &Sheet,
-        fields: &Fields,
+        fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
-        let bad = || Failure::field(KINDS, "There is no such kind of events.");
-        let kinds = fields.all(KINDS).map(|label| EventKind::from_label(label).ok_or_else(bad));
-        let kinds = kinds.collect::<Result<BTreeSet<_>, _>>()?;
         let wallet = if self.asks_wallet {
             reference::wallet(&sheet.desk, &sheet.visitor, fields).await?
         } else {
@@ -74,13 +64,33 @@ impl FormPage for Creation {
         let new = NewWebhook {
             wallet: wallet.map(to_wallet),
             url: Private(fields.want("url")?),
-            kinds: Some(kinds).filter(|kinds| !kinds.is_empty()),
+            kinds: read_kinds(fields)?,
             description,
         };
         let accounts = &sheet.desk.accounts;
         let made = accounts.create_webhook(&sheet.visitor.principal, request, &new).await?;
         Ok(told(&made.thing))
     }
+}
+
+/// Address, kinds of events and description, as the form that edits has them too.
+pub(super) fn fields() -> [FormField; 3] {
+    let kinds = EventKind::ALL.iter().filter(|kind| **kind != EventKind::WebhookTest);
+    let kinds = kinds.map(|kind| Choice::new(kind.label(), kind.label())).collect();
+    [
+        FormField::new("url", "Address", FieldKind::Text)
+            .hint("https, on port 443, of a host that everybody can reach."),
+        FormField::optional(KINDS, "Kinds of events: none chosen is all", FieldKind::Checks(kinds)),
+        FormField::optional("description", "Description", FieldKind::Text),
+    ]
+}
+
+/// The kinds that were chosen; none is all.
+pub(super) fn read_kinds(fields: &SentFields) -> Result<Option<BTreeSet<EventKind>>, Failure> {
+    let bad = || Failure::field(KINDS, "There is no such kind of events.");
+    let kinds = fields.all(KINDS).map(|label| EventKind::from_label(label).ok_or_else(bad));
+    let kinds = kinds.collect::<Result<BTreeSet<_>, _>>()?;
+    Ok(Some(kinds).filter(|kinds| !kinds.is_empty()))
 }
 
 /// The page that tells a secret, or the form's own where it was told before.

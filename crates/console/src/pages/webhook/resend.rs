@@ -6,7 +6,7 @@ use holdfast_domain::account::{UseCase, WebhookRecord};
 use holdfast_domain::{EventId, WebhookId};
 use uuid::Uuid;
 
-use crate::ask::Fields;
+use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
@@ -50,7 +50,7 @@ impl FormPage for Resend {
     async fn apply(
         &self,
         sheet: &Sheet,
-        _fields: &Fields,
+        _fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
         let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
