@@ -1,7 +1,8 @@
 //! `/people`: invited, listed, shown, ended. Nobody grants what they have not, nor ends it.
 //!
 //! A link is told once, in the answer of the request that made it: under `admin.url`, for holders under
-//! `console.url`, or as a path where there is none. Whoever has it accepts what it gives; who has a password has to sign in as well.
+//! `console.url`, or as a path where there is none. Whoever has it accepts what it gives; who has a password
+//! has to sign in as well.
 //!
 //! A holder's administrator sees of people what they have of the one wallet, and nobody else.
 
@@ -128,8 +129,9 @@ pub(crate) struct InvitedPerson {
     /// Id of the person.
     #[schema(format = "uuid")]
     id: String,
-    /// One-time link, told in this answer alone and good for 24 hours: under `console.url` for
-    /// whoever is a holder alone, else under `admin.url`; a path where that is not set. Null where this request made none.
+    /// One-time link, told in this answer alone and good for 24 hours: under `console.url` for whoever
+    /// is a holder alone, else under `admin.url`; a path where that is not set. Null where this
+    /// request made none.
     url: Option<String>,
     /// Remedy where `url` is null.
     #[serde(skip_serializing_if = "Option::is_none")]

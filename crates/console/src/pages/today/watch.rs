@@ -1,4 +1,5 @@
-//! Things that want a look: stuck operations, routes that cool down, wallets that run low, nodes, the last verification.
+//! Things that want a look: stuck operations, routes that cool down, wallets that run low, nodes, the last
+//! verification.
 
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
