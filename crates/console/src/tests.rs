@@ -13,4 +13,5 @@ mod sight;
 pub(crate) mod site;
 mod statement;
 mod walk;
+mod whole_book;
 pub(crate) mod world;
