@@ -109,11 +109,12 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let mut suites = Vec::new();
     let is_built = runner.build()?;
     say(&format!("build: {}", spell(started.elapsed())))?;
-    let server = match wanted.iter().any(|(name, _)| [STORE, CONSOLE, END_TO_END, BENCH].contains(name)) {
-        // Only after the build: it would stand idle for as long as that takes.
-        true if is_built => server(&mut notes)?,
-        true | false => None,
-    };
+    let server =
+        match wanted.iter().any(|(name, _)| [STORE, CONSOLE, END_TO_END, BENCH].contains(name)) {
+            // Only after the build: it would stand idle for as long as that takes.
+            true if is_built => server(&mut notes)?,
+            true | false => None,
+        };
     for (name, package) in wanted {
         suites.push(time(name, || match name {
             _ if !is_built => Ok(TestTally::NOT_RUN),
@@ -284,8 +285,9 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
 
 /// Note on skipped tests of which no other note speaks: the tests themselves have asked for it.
 fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
-    let is_quiet =
-        |suite: &&Suite| ![STORE, CONSOLE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty();
+    let is_quiet = |suite: &&Suite| {
+        ![STORE, CONSOLE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty()
+    };
     let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0).filter(is_quiet);
     let names: Vec<&str> = quiet.map(|suite| suite.name).collect();
     let names = names.join(", ");

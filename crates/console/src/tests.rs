@@ -5,6 +5,7 @@ mod book;
 mod changes;
 mod forms;
 mod guard;
+mod hostile;
 mod issuing;
 mod money;
 mod numbers;
