@@ -30,6 +30,7 @@ mod value;
 pub use crate::change::Change;
 pub use crate::config::{Config, load, load_again, load_for};
 pub use crate::document::{Mistake, SecretUse};
+pub use crate::environment::proxies;
 pub use crate::error::BadConfig;
 pub use crate::node::RelayConfig;
 pub use crate::place::{BadPlace, CommandPlace, PlaceSource, admin_key, place};
