@@ -318,6 +318,7 @@ impl World {
             request_key: sample::request_key(key),
             body: Private(Bytes::from(body.to_owned())),
             max_charge: Ok(None),
+            mode: RunMode::RunOrReplay,
             patience: TOTAL,
         }
     }
