@@ -44,7 +44,7 @@ const FILE: Words = Words {
         )
     },
     zeros: |length| format!("zeroblob({length})"),
-    now: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+    now: "unixepoch() * 1000000",
 };
 
 const SERVER: Words = Words {
