@@ -3,11 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use holdfast_accounts::{Accounts, NewInvitation, Principal, Request as AccountRequest};
 use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::CommandKey;
 use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::{LinkToken, ServerSecret};
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};
 use holdfast_testkit::NoPause;
@@ -19,14 +22,30 @@ use uuid::Uuid;
 
 use crate::console::{Console, ConsoleBody};
 use crate::desk::{Audience, ConsoleOptions, Desk};
+use crate::relay::ApiRelay;
 
 pub(crate) const EMAIL: &str = "ada@example.com";
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// Options of a console without a playground.
+/// A public API that knows nothing.
+#[derive(Debug)]
+struct NoApi;
+
+#[async_trait]
+impl ApiRelay for NoApi {
+    async fn ask(
+        &self,
+        _request: Request<Bytes>,
+        _client: IpAddr,
+    ) -> Result<Response<BoxStream<'static, Bytes>>, Unavailable> {
+        Err(Unavailable("nobody is there".into()))
+    }
+}
+
+/// Options of a console whose playground gets no answer.
 fn options(address: AdminOptions, audience: Audience) -> ConsoleOptions {
     let base_url = "https://api.example.com/v1".to_owned();
-    ConsoleOptions { address, audience, base_url, playground: None }
+    ConsoleOptions { address, audience, base_url, playground: Some(Arc::new(NoApi)) }
 }
 
 /// Options of the console that [`World::new`] has.
@@ -84,17 +103,31 @@ impl World {
         told.unwrap().thing.link.unwrap()
     }
 
+    pub(crate) async fn send(&self, call: Call) -> Reply {
+        self.send_from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), call).await
+    }
+
+    /// The same from this address of the network.
+    pub(crate) async fn send_from(&self, from: IpAddr, call: Call) -> Reply {
+        Self::answer_of(&self.console, from, call).await
+    }
+
+    /// An answer that may still be on its way.
     pub(crate) async fn ask(&self, call: Call) -> Response<ConsoleBody> {
+        Self::ask_of(&self.console, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), call).await
+    }
+
+    async fn ask_of(console: &Console, from: IpAddr, call: Call) -> Response<ConsoleBody> {
         let mut request = Request::builder().method(call.method).uri(&call.path);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(Bytes::from(call.body))).unwrap();
-        self.console.answer(request, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))).await
+        console.answer(request, from).await
     }
 
-    pub(crate) async fn send(&self, call: Call) -> Reply {
-        let (head, body) = self.ask(call).await.into_parts();
+    pub(crate) async fn answer_of(console: &Console, from: IpAddr, call: Call) -> Reply {
+        let (head, body) = Self::ask_of(console, from, call).await.into_parts();
         let ConsoleBody::Whole(body) = body else { panic!("pages are whole") };
         let text = String::from_utf8(body.to_vec()).unwrap();
         Reply { status: head.status.as_u16(), headers: head.headers, text }
