@@ -1,4 +1,4 @@
-//! The playground: a request with its request key in sight, sent as the bearer of an API key that is pasted.
+//! The playground: a request with its request key in sight, sent as the bearer of a pasted API key.
 //!
 //! ```text
 //! form ─▶ POST /playground ───────────▶ the answer as JSON, whole, on the page   (without a script)
@@ -23,7 +23,7 @@ use futures_util::stream::BoxStream;
 use holdfast_admin::Place;
 use holdfast_domain::private::Private;
 use holdfast_domain::{Micros, OperationId, RequestKey};
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -235,9 +235,7 @@ pub(crate) async fn stream(
     };
     let mut head = Response::builder().status(answer.status);
     // Nothing else of its head is for this page.
-    for name in
-        [CONTENT_TYPE, CACHE_CONTROL, REPLAYED, HeaderName::from_static("x-accel-buffering")]
-    {
+    for name in [CONTENT_TYPE, REPLAYED, HeaderName::from_static("x-accel-buffering")] {
         if let Some(value) = answer.headers.get(&name) {
             head = head.header(name, value);
         }
