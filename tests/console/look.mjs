@@ -36,6 +36,15 @@ export async function look(page, world, name) {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
+/** A small picture for the manual. */
+export async function picture(page, world, name) {
+  const folder = join(world.folder, "pictures");
+  await mkdir(folder, { recursive: true });
+  await page.setViewportSize({ width: 900, height: 600 });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
+
 /** What axe finds. */
 async function unsound(axe, name) {
   const { violations } = await axe.analyze();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { fact, micros, person, signIn } from "./browser.mjs";
-import { look } from "./look.mjs";
+import { look, picture } from "./look.mjs";
 
 /** Follows the link with this text. */
 const follow = (page, name) => page.getByRole("link", { name, exact: true }).first().click();
@@ -18,7 +18,11 @@ const call = (world, path, key, more = {}) =>
 /** A secret that was told. */
 const told = (page) => page.locator("section.snippet", { has: page.getByRole("heading", { name: "API key" }) })
   .locator("code").innerText();
-const keep = (page, world, name) => (world.looks ? look(page, world, `task-${name}`) : undefined);
+/** Keeps a picture for the manual, and looks at the page where the run does so. */
+async function keep(page, world, name) {
+  if (world.looks) await look(page, world, `task-${name}`);
+  if (world.pictures) await picture(page, world, name);
+}
 
 /** The button of the browser. A page that was the answer to a form is not kept, so there the browser has one of its own. */
 async function back(page) {
@@ -180,9 +184,10 @@ async function rotateWithGrace({ page, world }) {
   world.key = key;
 }
 
-async function exportAMonth({ page }) {
+async function exportAMonth({ page, world }) {
   await open(page, "Wallets", "Acme Robotics");
   const available = micros(await fact(page, "Available"));
+  await keep(page, world, "statement");
   const [file] = await Promise.all([page.waitForEvent("download"), follow(page, "The month as a CSV file")]);
   assert.match(file.suggestedFilename(), /^statement-\d{4}-\d{2}\.csv$/);
   const lines = (await readFile(await file.path(), "utf8")).trim().split("\r\n").map((line) => line.split(","));

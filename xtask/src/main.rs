@@ -9,6 +9,7 @@ mod docs;
 mod fuzz;
 mod gateway;
 mod lint;
+mod majors;
 mod migrate;
 mod mutants;
 mod postgres;
@@ -52,6 +53,8 @@ usage: cargo xtask <command>
                       a minute each
   chaos --mutants [--file PATH]... [--shard K/N]
                       break the pure core and count what its tests notice
+  postgres [15|17|18]...
+                      the store's laws on each major version of PostgreSQL, or on those named
   bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--streams N]
         [--log LEVEL] [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
@@ -116,6 +119,7 @@ fn run() -> Result<bool> {
         }
         (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),
+        (Some("postgres"), majors) => majors::run(&workspace, majors),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help"), []) => shell::say(USAGE).map(|()| true),
         (Some(command), []) if is_help(command) => shell::say(USAGE).map(|()| true),
