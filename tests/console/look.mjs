@@ -40,7 +40,7 @@ export async function look(page, world, name) {
 export async function picture(page, world, name) {
   const folder = join(world.folder, "pictures");
   await mkdir(folder, { recursive: true });
-  await page.setViewportSize({ width: 900, height: 600 });
+  await page.setViewportSize({ width: 860, height: 530 });
   await page.screenshot({ path: join(folder, `${name}.png`) });
   await page.setViewportSize({ width: 1280, height: 900 });
 }

@@ -204,7 +204,6 @@ async function sendAgain({ page, world }) {
   await follow(page, "Make a webhook");
   await page.getByLabel("Address").fill(`${world.receiver}/${world.script ? "with" : "without"}`);
   await page.getByLabel("Description").fill("accounting");
-  await keep(page, world, "webhook");
   await press(page, "Make the webhook");
   await page.getByRole("heading", { name: "Secret" }).waitFor();
   await page.locator("section.facts").getByRole("link").click();
