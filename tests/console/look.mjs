@@ -36,6 +36,17 @@ export async function look(page, world, name) {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
+/** A small picture for the manual. */
+export async function picture(page, world, name, part = page.locator("body")) {
+  const folder = join(world.folder, "pictures");
+  await mkdir(folder, { recursive: true });
+  await page.setViewportSize({ width: 860, height: 530 });
+  await part.first().evaluate((it) => it.scrollIntoView());
+  await page.evaluate(() => window.scrollBy(0, -16));
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
+
 /** What axe finds. */
 async function unsound(axe, name) {
   const { violations } = await axe.analyze();

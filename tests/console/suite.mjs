@@ -7,7 +7,7 @@
 //   walk    every page that the person is led to, each looked at from all sides
 import assert from "node:assert/strict";
 import { accept, person, signIn, withBrowser } from "./browser.mjs";
-import { look } from "./look.mjs";
+import { look, picture } from "./look.mjs";
 import { TASKS } from "./tasks.mjs";
 import { walk } from "./walk.mjs";
 
@@ -22,15 +22,17 @@ async function step(name, run) {
 async function becomeTheFirstOwner({ page }) {
   await page.goto(world.link);
   if (world.looks) await look(page, world, "first-owner");
+  if (world.pictures) await picture(page, world, "first-owner");
   await page.getByLabel("E-mail address").fill(world.email);
   await page.getByLabel("Name").fill("Ada");
   await page.getByLabel("New password", { exact: true }).fill(world.password);
   await page.getByLabel("The new password again").fill(world.password);
-  await page.getByRole("button", { name: "Become the owner" }).dblclick();
+  await page.getByRole("button", { name: "Become the owner" }).click();
   await page.waitForURL("**/sign-in");
   if (world.looks) await look(page, world, "sign-in");
   await signIn(page, world.email, world.password);
   await page.getByRole("heading", { level: 1, name: "Today" }).waitFor();
+  if (world.pictures) await picture(page, world, "today");
   assert.equal((await page.goto(world.link)).status(), 404, "it works once");
   await page.goto("/");
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { fact, micros, person, signIn } from "./browser.mjs";
-import { look } from "./look.mjs";
+import { look, picture } from "./look.mjs";
 
 /** Follows the link with this text. */
 const follow = (page, name) => page.getByRole("link", { name, exact: true }).first().click();
@@ -18,7 +18,11 @@ const call = (world, path, key, more = {}) =>
 /** A secret that was told. */
 const told = (page) => page.locator("section.snippet", { has: page.getByRole("heading", { name: "API key" }) })
   .locator("code").innerText();
-const keep = (page, world, name) => (world.looks ? look(page, world, `task-${name}`) : undefined);
+/** Keeps a picture of this part of the page for the manual, and looks at the page where the run does so. */
+async function keep(page, world, name, part) {
+  if (world.looks) await look(page, world, `task-${name}`);
+  if (world.pictures) await picture(page, world, name, part);
+}
 
 /** The button of the browser. A page that was the answer to a form is not kept, so there the browser has one of its own. */
 async function back(page) {
@@ -45,7 +49,7 @@ async function issueAKey({ page, context, world }) {
   } else {
     assert.equal(await copies.count(), 0, "a button that does nothing is not there");
   }
-  await keep(page, world, "issue");
+  await keep(page, world, "issue", page.getByRole("heading", { level: 1 }));
   await page.reload();
   assert.ok(!(await page.content()).includes(key), "it is told once");
 }
@@ -60,7 +64,7 @@ async function depositOnce({ page, world }) {
   await page.getByLabel("Note").fill("INV-2026-1107");
   await press(page, "Deposit");
   assert.equal(micros(await fact(page, "Available afterwards")), before + 25_000_000n);
-  await keep(page, world, "deposit-review");
+  await keep(page, world, "deposit-review", page.getByRole("heading", { level: 1 }));
   await page.getByRole("button", { name: "Deposit" }).dblclick();
   await page.getByText("This form was sent").waitFor();
   await keep(page, world, "deposit-done");
@@ -111,11 +115,11 @@ async function whyWasIt402({ page, world }) {
   await low.getByRole("link", { name: "Borealis" }).click();
   await page.getByText("This wallet runs low").waitFor();
   assert.equal(micros(await fact(page, "Available")), 0n);
-  await keep(page, world, "402-wallet");
+  await keep(page, world, "402-wallet", page.getByRole("heading", { level: 1 }));
   await open(page, "API keys", "small budget");
   const used = page.locator("section.facts", { hasText: "Used of its limits" });
   await used.getByText("0.00 USD of 0.000001 USD").waitFor();
-  await keep(page, world, "402-key");
+  await keep(page, world, "402-key", used);
 }
 
 /** Opens the newest operation that was charged. */
@@ -139,7 +143,7 @@ async function explainACharge({ page, world }) {
   const sum = rows.filter(isLine).reduce((total, row) => total + exact(row.at(-1)), 0n);
   assert.equal(sum, exact(amount("Sum")), JSON.stringify(rows));
   assert.equal((sum + 999_999n) / 1_000_000n, charge, "rounded up it is the charge");
-  await keep(page, world, "charge");
+  await keep(page, world, "charge", page.getByRole("region", { name: /^Why it cost what it cost/ }));
 }
 
 async function refund({ page, world }) {
@@ -148,7 +152,7 @@ async function refund({ page, world }) {
   const operation = page.url();
   await follow(page, "Refund");
   await page.getByLabel("Reason").fill("the answer was of no use");
-  await keep(page, world, "refund");
+  await keep(page, world, "refund", page.getByRole("heading", { level: 1 }));
   const amount = page.getByLabel(/^Amount in/);
   const units = (Number(charge) / 1e6).toFixed(6);
   await amount.fill(units);
@@ -172,7 +176,7 @@ async function rotateWithGrace({ page, world }) {
   for (const bearer of [key, world.key]) {
     assert.equal((await call(world, "/v1/wallet", bearer)).status, 200, "both work for an hour");
   }
-  await keep(page, world, "rotated");
+  await keep(page, world, "rotated", page.getByRole("heading", { level: 1 }));
   await follow(page, "To the API key");
   const rows = page.getByRole("region", { name: "Credentials in force" }).locator("tbody tr");
   assert.equal(await rows.count(), 2 + world.rotations);
@@ -180,9 +184,10 @@ async function rotateWithGrace({ page, world }) {
   world.key = key;
 }
 
-async function exportAMonth({ page }) {
+async function exportAMonth({ page, world }) {
   await open(page, "Wallets", "Acme Robotics");
   const available = micros(await fact(page, "Available"));
+  await keep(page, world, "statement");
   const [file] = await Promise.all([page.waitForEvent("download"), follow(page, "The month as a CSV file")]);
   assert.match(file.suggestedFilename(), /^statement-\d{4}-\d{2}\.csv$/);
   const lines = (await readFile(await file.path(), "utf8")).trim().split("\r\n").map((line) => line.split(","));
@@ -199,7 +204,6 @@ async function sendAgain({ page, world }) {
   await follow(page, "Make a webhook");
   await page.getByLabel("Address").fill(`${world.receiver}/${world.script ? "with" : "without"}`);
   await page.getByLabel("Description").fill("accounting");
-  await keep(page, world, "webhook");
   await press(page, "Make the webhook");
   await page.getByRole("heading", { name: "Secret" }).waitFor();
   await page.locator("section.facts").getByRole("link").click();
@@ -220,7 +224,7 @@ async function sendAgain({ page, world }) {
   await page.getByRole("link", { name: "Send again" }).first().click();
   await press(page, "Send it again");
   await delivered(world.resendTries);
-  await keep(page, world, "webhook-again");
+  await keep(page, world, "webhook-again", page.getByRole("region", { name: "Deliveries" }));
 }
 
 async function endASession({ browser, page, world }) {
@@ -228,7 +232,7 @@ async function endASession({ browser, page, world }) {
   await signIn(other.page, world.email, world.password);
   await other.page.getByRole("heading", { name: "Today" }).waitFor();
   await page.goto("/account");
-  await keep(page, world, "sessions");
+  await keep(page, world, "sessions", page.getByRole("region", { name: "Sessions" }));
   // The newest of the others is the one that has just begun.
   await page.getByRole("link", { name: "End it" }).first().click();
   await press(page, "End this session");

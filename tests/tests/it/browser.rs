@@ -7,6 +7,7 @@
 //! The suite is in `tests/console`; the task runner installs its libraries and the browser. Where they cannot be had,
 //! tests named `browser_*` are skipped and the reason is told. The whole matrix is `cargo xtask console`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -63,6 +64,30 @@ struct World {
     rich: Account,
     poor: Account,
     _database: Option<Database>,
+}
+
+const MANUAL: &str = include_str!("../../../docs/console.md");
+
+/// Names of the pictures in the manual.
+fn pictures() -> impl Iterator<Item = &'static str> {
+    let behind = MANUAL.split("](console/").skip(1);
+    behind.filter_map(|rest| rest.split_once(".png)").map(|(name, _)| name))
+}
+
+#[test]
+fn every_picture_of_the_manual_and_the_readme_is_there_and_small() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/console");
+    let readme = include_str!("../../../README.md").split("](docs/console/").skip(1);
+    let of_readme = readme.filter_map(|rest| rest.split_once(".png)").map(|(name, _)| name));
+    let named: BTreeSet<_> = pictures().collect();
+    assert!(named.len() >= 10, "{named:?}");
+    for name in named.iter().copied().chain(of_readme) {
+        assert!(named.contains(name), "{name} is not in the manual");
+        let bytes = std::fs::metadata(docs.join(format!("{name}.png"))).unwrap().len();
+        assert!(bytes <= 60 << 10, "{name} has {bytes} bytes");
+    }
+    let there = std::fs::read_dir(docs).unwrap().count();
+    assert_eq!(there, named.len(), "a picture that the manual does not show");
 }
 
 fn folder() -> PathBuf {
@@ -160,7 +185,7 @@ impl World {
         let site = if script { "tasks" } else { "tasks-without-script" };
         self.run(&json!({
             "parts": ["accept", "tasks"], "link": link, "who": "an owner", "script": script,
-            "looks": looks, "site": site,
+            "looks": looks, "site": site, "pictures": script,
         }));
         let path = if script { "/with" } else { "/without" };
         let delivered = self.receiver.wait_for(2);
@@ -175,6 +200,11 @@ fn browser_people_do_their_tasks_with_a_script() {
     let world = World::on_a_file();
     world.tasks(true, false);
     drop(world.site.verify());
+    // Those of the first sign-in are of another test.
+    for picture in pictures().filter(|it| !["today", "first-owner"].contains(it)) {
+        let made = folder().join(format!("pictures/{picture}.png"));
+        assert!(made.is_file(), "the manual shows {picture}, which nothing makes");
+    }
 }
 
 #[test]
@@ -193,6 +223,7 @@ fn browser_the_first_owner_uses_the_printed_link() {
         let base = gateway.printed_after("console: ");
         let world = json!({
             "parts": ["first"], "base": base, "link": link, "script": script, "looks": script,
+            "pictures": script,
             "site": "embedded", "who": "the first owner",
         });
         run(&site, &gateway, &world);
