@@ -10,18 +10,22 @@ use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
     shell::{self, say},
+    tools::debian,
     workspace::Workspace,
 };
 
 /// Kinds of chaos, and how much of each is run where nobody says otherwise.
-const KINDS: [(&str, u32); 6] = [
+const KINDS: [(&str, u32); 7] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
     ("clocks", 24),
     ("matrix", 288),
     ("racers", 1_000),
+    (BALANCER, 20),
 ];
+/// The one that needs the balancer.
+const BALANCER: &str = "balancer";
 /// The one that needs no database server.
 const FILE: &str = "file";
 
@@ -51,6 +55,9 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         cargo.args([kind, &kills.to_string(), &seed.to_string()]).envs(gateway.env());
         if let Some(server) = &server {
             cargo.envs(server.env());
+        }
+        if kind == BALANCER {
+            cargo.env("HOLDFAST_TEST_HAPROXY", debian::find(workspace, debian::HAPROXY)?);
         }
         if !shell::run(&mut cargo)? {
             say(&format!("again: cargo xtask chaos --on {kind} --kills {kills} --seed {seed}"))?;

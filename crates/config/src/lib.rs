@@ -21,6 +21,7 @@ mod price;
 mod process;
 mod provider;
 mod role;
+mod secret_file;
 mod settings;
 mod stamp;
 #[cfg(test)]

@@ -50,9 +50,10 @@ impl Config {
             models,
             price_places: _,
         } = self;
-        let ServerConfig { listen: _, node: _, secrets: _, drain, trusted_proxies } = server;
+        let ServerConfig { listen: _, node: _, secrets: _, drain, drain_delay, trusted_proxies } =
+            server;
         let mut text = String::new();
-        add(&mut text, "server", &(drain, trusted_proxies));
+        add(&mut text, "server", &(drain, drain_delay, trusted_proxies));
         add(&mut text, "limits", limits);
         add(&mut text, "operations", operations);
         add(&mut text, "routes", routes);

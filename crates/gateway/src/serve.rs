@@ -5,13 +5,15 @@
 //! the engine. Each step may refuse, and the early ones change nothing, so that a taken port or a
 //! second process on one file leaves no trace.
 //!
-//! End: admission stops, operations have `server.drain` to finish, then connections end, then the
-//! database is closed. A second signal ends the process at once; the next start reaps what ran.
+//! End: for `server.drain_delay` the process says that it is not ready and serves everything, then
+//! admission stops, operations have `server.drain` to finish, then connections end, then the database is
+//! closed. A second signal ends the process at once; the next start reaps what ran.
 //!
 //! The process also ends by itself, with a failure, when it must not go on: its writer ended,
 //! another process took its node name, or the database file was replaced.
 
 mod administration;
+mod facts;
 mod files;
 mod greeting;
 mod jobs;
@@ -31,7 +33,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Accounts;
 use holdfast_engine::Engine;
-use holdfast_http::{Admin, Administration, LiveOptions};
+use holdfast_http::{Admin, Administration, Departure, LiveOptions};
 use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
 use holdfast_webhooks::Deliverer;
@@ -58,6 +60,8 @@ use holdfast_config::Config;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);
+/// Time after the delay in which what is on its way is served still: whoever sent it did not know.
+const LINGER: Duration = Duration::from_secs(2);
 /// Time for the database to close. Every answer that was sent is committed by then: a time-out
 /// gives up the folding of the log, and endings that the store did not take, which the next start
 /// sees to.
@@ -115,26 +119,28 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
     let accounts = accounts.serving(Arc::new(EngineOffers(Arc::clone(&engine))));
     let administration = administration::administration(&config, accounts.clone(), admin);
+    let shutdown = CancellationToken::new();
     let gateway = Gateway {
         drain: config.server.drain,
+        drain_delay: config.server.drain_delay,
+        departure: Departure::ending_with(&shutdown),
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
         administration,
         store,
         engine,
         live,
         metrics,
-        shutdown: CancellationToken::new(),
+        shutdown,
         lock,
     };
-    let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
     let parts = reload::LiveParts {
-        engine,
+        engine: Arc::clone(&gateway.engine),
         http: Arc::clone(&gateway.live),
         allowed: receivers.allowed,
         log,
         settings: source,
     };
-    let reloader = Reloader::new(config, store, parts);
+    let reloader = Reloader::new(config, gateway.store.clone(), parts);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
@@ -155,6 +161,8 @@ struct Beside {
 /// A running gateway: everything that serving, draining and closing need.
 struct Gateway {
     drain: Duration,
+    drain_delay: Duration,
+    departure: Departure,
     admin_token: Option<String>,
     administration: Option<Administration>,
     store: Store,
@@ -178,11 +186,16 @@ impl Gateway {
             () = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
             ended = self.wait_for_end(signals) => ended,
         };
-        tracing::info!(patience = ?self.drain, "draining");
+        tracing::info!(delay = ?self.drain_delay, patience = ?self.drain, "draining");
         // A second signal must end even a drain that hangs, so both are awaited side by side.
         let drained = async {
             // Answers go out while operations finish; connections end after them.
-            tokio::join!(serving, self.drain());
+            tokio::join!(serving, async {
+                if ended.is_ok() {
+                    self.depart().await;
+                }
+                self.drain().await;
+            });
             self.close().await;
         };
         tokio::select! {
@@ -200,7 +213,7 @@ impl Gateway {
         let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
         let reports = Arc::new(StoreReports(self.store.clone()));
         let ports = holdfast_http::Ports { engine, reports };
-        let public = holdfast_http::serve(listeners.public, ports, live, self.shutdown.clone());
+        let public = holdfast_http::serve(listeners.public, ports, live, self.departure.clone());
         let admin = async {
             if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
                 let (metrics, store) = (self.metrics.clone(), self.store.clone());
@@ -228,6 +241,7 @@ impl Gateway {
         tasks.spawn(trail);
         tasks.spawn(beside.deliverer.run(self.shutdown.clone()));
         tasks.spawn(beside.settings.run(self.shutdown.clone()));
+        tasks.spawn(facts::run(self.store.clone(), self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
         tokio::join!(public, admin, nodes, tasks, self.upkeep());
@@ -248,15 +262,42 @@ impl Gateway {
     async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), CommandFailure> {
         tokio::select! {
             () = signals.next() => Ok(()),
-            () = self.store.closed() => Err(CommandFailure::Failed(anyhow!(
+            failure = self.wait_for_failure() => Err(failure),
+        }
+    }
+
+    /// Sends whoever comes elsewhere, while everything is served: for the delay by readiness and the
+    /// answers, then for a moment more, because some are on their way. Ends where the process must not
+    /// go on.
+    async fn depart(&self) {
+        if self.drain_delay.is_zero() {
+            return;
+        }
+        self.engine.announce_end();
+        self.departure.announce();
+        let served = async {
+            tokio::time::sleep(self.drain_delay).await;
+            self.departure.close_idle();
+            tokio::time::sleep(LINGER).await;
+        };
+        tokio::select! {
+            () = served => {}
+            _failure = self.wait_for_failure() => {}
+        }
+    }
+
+    /// Completes where the process must not go on.
+    async fn wait_for_failure(&self) -> CommandFailure {
+        tokio::select! {
+            () = self.store.closed() => CommandFailure::Failed(anyhow!(
                 "the database is written no more: its writer has ended by itself"
-            ))),
-            () = self.engine.superseded() => Err(CommandFailure::Failed(anyhow!(
+            )),
+            () = self.engine.superseded() => CommandFailure::Failed(anyhow!(
                 "another process has taken this one's node name: two must not run as one"
-            ))),
+            )),
             lost = self.lock.lost() => {
                 tracing::error!(%lost, "what is served is not what was opened: no more requests are let in");
-                Err(CommandFailure::Failed(anyhow::Error::from(lost)))
+                CommandFailure::Failed(anyhow::Error::from(lost))
             }
         }
     }

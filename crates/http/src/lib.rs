@@ -9,6 +9,7 @@ mod admin;
 mod body;
 mod chat;
 mod connection;
+mod departure;
 mod description;
 mod error;
 mod guarded_bytes;
@@ -35,6 +36,7 @@ mod usage;
 use std::time::Duration;
 
 pub use crate::admin::{Admin, AdminHandler, Administration, Metrics, serve_admin};
+pub use crate::departure::Departure;
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};

@@ -5,8 +5,8 @@
 //!   are answered there as usual, so that a full process does not look dead to its balancer.
 //! - Any more are closed unheard.
 //!
-//! At shutdown the listener is dropped first, so that new connections go elsewhere; then those that
-//! there are finish ([`connection`](crate::connection)). Operations do not end with their connections:
+//! At its end ([`departure`](crate::departure)) answers close their connections, idle ones are closed, and then
+//! the listener is dropped; those that there are finish ([`connection`](crate::connection)). Operations do not end with their connections:
 //! the engine owns them.
 
 use std::net::IpAddr;
@@ -19,13 +19,13 @@ use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::Options;
 use crate::body::BodyBudget;
 use crate::connection::{accept, connection, finish};
+use crate::departure::Departure;
 use crate::description::Description;
 use crate::live_options::{HttpConfig, LiveOptions};
 use crate::peers::{AddressCounts, AddressPermit, is_trusted};
@@ -51,12 +51,12 @@ pub struct Ports {
     pub reports: Arc<dyn HolderReports>,
 }
 
-/// Serves the public API until `shutdown`, then lets connections finish for a short while.
+/// Serves the public API until its departure is over, then lets connections finish for a short while.
 pub async fn serve(
     listener: TcpListener,
     Ports { engine, reports }: Ports,
     live: Arc<LiveOptions>,
-    shutdown: CancellationToken,
+    departure: Departure,
 ) {
     let places = ConnectionLimiter::default();
     let service = Arc::new(Service {
@@ -66,20 +66,21 @@ pub async fn serve(
         description: Description::render(),
         counts: Arc::default(),
         bodies: BodyBudget::default(),
+        departure: departure.clone(),
     });
     let connections = TaskTracker::new();
     let mut tick = tokio::time::interval(refusals::WHILE);
     loop {
         // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
         let accepted = tokio::select! {
-            accepted = accept(&listener, &shutdown) => accepted,
+            accepted = accept(&listener, departure.over()) => accepted,
             _ = tick.tick() => {
                 service.counts.refusals.tell_old();
                 continue;
             }
         };
         let Some(accepted) = accepted else { break };
-        let (shutdown, service) = (shutdown.clone(), Arc::clone(&service));
+        let (shutdown, service) = (departure.of_connection(), Arc::clone(&service));
         let address = accepted.1.ip();
         let (options, place) = live.read(|config| (config.options, places.take(address, config)));
         if let Some(place) = place {
