@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,6 +29,13 @@ impl Site {
     pub fn empty() -> Self {
         let folder = TempDir::with_prefix("holdfast-test-").expect("a folder");
         Self::of(folder, Some(Watchdog::watch()))
+    }
+
+    /// An empty folder, for a test that may take longer than others.
+    #[must_use]
+    pub fn empty_for(most: Duration) -> Self {
+        let folder = TempDir::with_prefix("holdfast-test-").expect("a folder");
+        Self::of(folder, Some(Watchdog::watch_for(most)))
     }
 
     /// A folder in another one, with this configuration, for work that takes as long as it takes.

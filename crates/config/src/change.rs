@@ -77,6 +77,7 @@ impl Config {
             ),
             ("limits.retry_wait", limits.retry_wait != others.retry_wait),
             ("routes", self.routes != other.routes),
+            ("server.cors_origins", self.server.cors_origins != other.server.cors_origins),
             ("retention.results", self.retention.results != other.retention.results),
             ("webhooks.allow", self.webhooks.allow != other.webhooks.allow),
             ("retention.events", self.retention.events != other.retention.events),
@@ -98,6 +99,7 @@ impl Config {
         self.limits = kept;
         self.routes = other.routes;
         self.retention = other.retention;
+        self.server.cors_origins = other.server.cors_origins;
         self.webhooks = other.webhooks;
         self.log.level = other.log.level;
         self.providers = other.providers;
@@ -116,7 +118,9 @@ impl Config {
             ("server.drain", self.server.drain != other.server.drain),
             ("server.drain_delay", self.server.drain_delay != other.server.drain_delay),
             ("server.trusted_proxies", self.server.trusted_proxies != other.server.trusted_proxies),
+            ("server.url", self.server.url != other.server.url),
             ("admin", self.admin != other.admin),
+            ("console", self.console != other.console),
             ("roles", self.roles != other.roles),
             ("node", self.node != other.node),
             ("database.url", self.database != other.database),

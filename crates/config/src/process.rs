@@ -20,7 +20,7 @@ use holdfast_domain::event::UNLISTED_KEPT;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::webhook::Origin;
 use holdfast_engine::CoolDown;
-use holdfast_http::Network;
+use holdfast_http::{AllowedOrigin, Network};
 use holdfast_store::DatabaseUrl;
 
 use crate::document::{Field, Table};
@@ -45,6 +45,8 @@ const HEARTBEATS_PER_LEASE: u32 = 3;
 #[derive(Debug)]
 pub struct ServerConfig {
     pub listen: SocketAddr,
+    /// Address of the API as callers type it, for what is shown to them. Unset: where it listens.
+    pub url: Option<AdminUrl>,
     /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
     pub node: Option<NodeName>,
     /// The first writes, all read. Empty: one is made beside the database.
@@ -54,6 +56,8 @@ pub struct ServerConfig {
     pub drain_delay: Duration,
     /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
     pub trusted_proxies: Vec<Network>,
+    /// Origins of pages in browsers that may call; none where CORS is off.
+    pub cors_origins: Vec<AllowedOrigin>,
 }
 
 /// `[admin]`
@@ -160,20 +164,26 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
     let listen = table.field("listen").and_then(|field| field.parse(parse_listen));
     let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
     let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
+    let url_field = table.field("url");
     let server = ServerConfig {
+        url: url_field.and_then(|field| field.parse(AdminUrl::parse)),
         listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
         node,
         secrets,
         drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
         drain_delay: span(table, "drain_delay", Duration::ZERO..=MINUTE, Duration::ZERO),
         trusted_proxies: networks(table, "trusted_proxies"),
+        cors_origins: table
+            .field("cors_origins")
+            .and_then(|field| field.each(|item| item.parse(AllowedOrigin::parse)))
+            .unwrap_or_default(),
     };
     table.refuse_unknown();
     server
 }
 
 /// Addresses and networks; none where the key is missing.
-fn networks(table: &Table<'_>, key: &'static str) -> Vec<Network> {
+pub(crate) fn networks(table: &Table<'_>, key: &'static str) -> Vec<Network> {
     let field = table.field(key);
     field.and_then(|field| field.each(|item| item.parse(Network::parse))).unwrap_or_default()
 }
@@ -239,7 +249,7 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
 type Listener<'t, 'd> = (&'static str, SocketAddr, &'t Table<'d>);
 
 /// No two listeners can have one address; port 0 is another one each time.
-pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 3]) {
+pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
     // 0.0.0.0 takes a port on every address of its family. The kernel would refuse the second bind
     // too, but without naming the two settings.
     let covers = |one: SocketAddr, other: SocketAddr| {

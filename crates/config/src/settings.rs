@@ -37,6 +37,7 @@ impl Config {
             stamp: _,
             server,
             admin: _,
+            console: _,
             node: _,
             database: _,
             limits,
@@ -50,10 +51,18 @@ impl Config {
             models,
             price_places: _,
         } = self;
-        let ServerConfig { listen: _, node: _, secrets: _, drain, drain_delay, trusted_proxies } =
-            server;
+        let ServerConfig {
+            listen: _,
+            url: _,
+            node: _,
+            secrets: _,
+            drain,
+            drain_delay,
+            trusted_proxies,
+            cors_origins,
+        } = server;
         let mut text = String::new();
-        add(&mut text, "server", &(drain, drain_delay, trusted_proxies));
+        add(&mut text, "server", &(drain, drain_delay, trusted_proxies, cors_origins));
         add(&mut text, "limits", limits);
         add(&mut text, "operations", operations);
         add(&mut text, "routes", routes);

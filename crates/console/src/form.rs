@@ -179,6 +179,7 @@ async fn send<F: FormPage>(
         }
         Err(failure) => Err(failure),
     };
+    let applied = applied.map_err(|failure| failure.of(F::USE_CASE));
     match applied {
         Err(failure) => {
             let kept = kept(&frame.fields, &fields);
@@ -257,6 +258,7 @@ fn kept(fields: &[Field], sent: &Fields) -> Vec<Field> {
 fn page(sheet: &Sheet, frame: FormFrame, mut fields: Vec<Field>, failed: Option<Failure>) -> Page {
     let FormFrame { mut page, submit, is_grave, .. } = frame;
     if let Some(failure) = failed {
+        page.refused = failure.refused;
         let at = fields.iter_mut().find(|field| Some(field.name) == failure.field.as_deref());
         let notice = match at {
             Some(field) => {

@@ -20,6 +20,26 @@ const MILLION: u128 = 1_000_000;
 /// Tokens that the frame of a message may cost at most.
 const TOKENS_PER_MESSAGE: u128 = 16;
 
+/// Line of a hold: so many units at the price of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldLine {
+    /// Dearest kind that these units can turn out to be.
+    pub kind: MeterKind,
+    /// Units, at most.
+    pub units: u64,
+    /// Price of the kind: micros for a million units of a token kind, else for each.
+    pub rate: u64,
+}
+
+impl HoldLine {
+    /// Exact amount, in millionths of a micro: what is rounded is the sum of all lines.
+    #[must_use]
+    pub fn millionths(&self) -> u128 {
+        let factor = if self.kind.per_million() { 1 } else { MILLION };
+        u128::from(self.units).saturating_mul(u128::from(self.rate)).saturating_mul(factor)
+    }
+}
+
 /// Upper bounds of what a request can use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageBound {
@@ -74,39 +94,45 @@ impl UsageBound {
         self.output_tokens.saturating_mul(u64::from(self.n))
     }
 
-    /// Amount to hold: the cost at the dearest of the tiers that the prompt can reach. `None` where
-    /// it does not fit into an amount: no wallet has that much.
+    /// Amount to hold: the cost at the dearest of the tiers that the prompt can reach, rounded up
+    /// once. `None` where it does not fit into an amount: no wallet has that much.
     #[must_use]
     pub fn hold(&self, tariff: &Tariff) -> Option<Micros> {
-        let mut dearest = Micros::ZERO;
-        // Not the highest tier alone: nothing says that it is dearer than the one below it.
-        for (rates, prompt_tokens) in tariff.reachable(self.prompt_tokens) {
-            dearest = dearest.max(self.at(rates, prompt_tokens)?);
-        }
-        Some(dearest)
+        let millionths = sum(&self.lines(tariff));
+        i64::try_from(millionths.div_ceil(MILLION)).ok().map(Micros::new)
     }
 
-    /// Cost with each side at the dearest kind that the request can cause, rounded up once.
-    fn at(&self, rates: &UnitPrices, prompt_tokens: u64) -> Option<Micros> {
+    /// Lines that the hold is the sum of: those of the dearest tier.
+    #[must_use]
+    pub fn lines(&self, tariff: &Tariff) -> [HoldLine; 4] {
+        let first = self.lines_at(tariff.rates(), self.prompt_tokens);
+        // Not the highest tier alone: nothing says that it is dearer than the one below it.
+        let tiers = tariff.reachable(self.prompt_tokens);
+        let all = tiers.map(|(rates, prompt_tokens)| self.lines_at(rates, prompt_tokens));
+        all.max_by_key(|lines| sum(lines)).unwrap_or(first)
+    }
+
+    /// Lines with each side at the dearest kind that the request can cause.
+    fn lines_at(&self, rates: &UnitPrices, prompt_tokens: u64) -> [HoldLine; 4] {
         let prompt_kind = if self.audio_input { MeterKind::AudioInput } else { MeterKind::Input };
         let output_kind =
             if self.audio_output { MeterKind::AudioOutput } else { MeterKind::Output };
+        let line = |kinds: &[MeterKind], units| {
+            let (kind, rate) = rates.dearest(kinds);
+            HoldLine { kind, units, rate }
+        };
         // What the provider's cache makes of the prompt is known afterwards only.
-        let prompt = rates.dearest(&[
-            MeterKind::Input,
-            MeterKind::CachedInput,
-            MeterKind::CacheWrite,
-            prompt_kind,
-        ]);
-        let output = rates.dearest(&[MeterKind::Output, MeterKind::Reasoning, output_kind]);
-        // Sums are in millionths of a micro: token prices are for a million, the others for each.
-        let cost = |units: u64, rate: u64| u128::from(units).checked_mul(u128::from(rate));
-        let each = cost(self.images, rates.rate(MeterKind::Image))?
-            .checked_add(u128::from(rates.rate(MeterKind::Request)))?
-            .checked_mul(MILLION)?;
-        let millionths = cost(prompt_tokens, prompt)?
-            .checked_add(cost(self.all_output_tokens(), output)?)?
-            .checked_add(each)?;
-        i64::try_from(millionths.div_ceil(MILLION)).ok().map(Micros::new)
+        let prompt = [prompt_kind, MeterKind::Input, MeterKind::CachedInput, MeterKind::CacheWrite];
+        let output = [output_kind, MeterKind::Output, MeterKind::Reasoning];
+        [
+            line(&prompt, prompt_tokens),
+            line(&output, self.all_output_tokens()),
+            line(&[MeterKind::Image], self.images),
+            line(&[MeterKind::Request], 1),
+        ]
     }
+}
+
+fn sum(lines: &[HoldLine]) -> u128 {
+    lines.iter().map(HoldLine::millionths).fold(0, u128::saturating_add)
 }

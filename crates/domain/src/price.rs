@@ -62,10 +62,13 @@ impl UnitPrices {
         Micros::saturating_from(millionths.div_ceil(MILLION))
     }
 
-    /// The dearest of these kinds.
-    #[must_use]
-    pub fn dearest(&self, kinds: &[MeterKind]) -> u64 {
-        kinds.iter().map(|kind| self.rate(*kind)).max().unwrap_or(0)
+    /// The dearest of these kinds, the first of several, and its rate; a request where there is none.
+    pub(crate) fn dearest(&self, kinds: &[MeterKind]) -> (MeterKind, u64) {
+        let rates = kinds.iter().map(|kind| (*kind, self.rate(*kind)));
+        let dearer = |one: (MeterKind, u64), other: (MeterKind, u64)| {
+            if other.1 > one.1 { other } else { one }
+        };
+        rates.reduce(dearer).unwrap_or((MeterKind::Request, 0))
     }
 }
 

@@ -24,7 +24,10 @@ use holdfast_domain::ports::{ApiKeys, EventOutbox, Journal, Nodes, Wallets};
 use holdfast_domain::{RequestKey, Timestamp};
 
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
-use crate::front::{Account, Front, FrontParts, LookupError, OperationLookup, Readiness, Reply};
+use crate::failure::RequestFailure;
+use crate::front::{
+    Account, Front, FrontParts, LookupError, OperationLookup, Quote, QuoteRequest, Readiness, Reply,
+};
 use crate::live_config::LiveConfig;
 use crate::membership::{Membership, MembershipParts, StartError};
 use crate::metrics::Metrics;
@@ -152,6 +155,15 @@ impl Engine {
     // Not async itself: a second future around the first would hold the submission twice.
     pub fn complete(&self, submission: Submission) -> impl Future<Output = Reply> + Send {
         self.front.complete(submission)
+    }
+
+    /// Prices a body: what a completion of it would hold now. Binds nothing and reads nothing but memory.
+    ///
+    /// # Errors
+    ///
+    /// The failure by which the completion would be refused before its claim.
+    pub fn quote(&self, request: QuoteRequest) -> Result<Quote, RequestFailure> {
+        self.front.quote(request)
     }
 
     /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs

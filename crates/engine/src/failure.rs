@@ -25,6 +25,8 @@ pub enum RequestFailure {
         /// Limit of the model, in bytes.
         limit: usize,
     },
+    /// A request that may not run, under a key that holds no answer and no run.
+    NotBound,
     /// No such model.
     ModelNotFound {
         /// The one that was probably meant, of those that the API key may use.
@@ -108,6 +110,7 @@ impl RequestFailure {
             | Self::ResultSealed(id, _) => Some(*id),
             Self::Storage(operation) | Self::Internal(operation) => *operation,
             Self::BadRequest(_)
+            | Self::NotBound
             | Self::TooLarge { .. }
             | Self::ModelNotFound { .. }
             | Self::ApiKeySuspended

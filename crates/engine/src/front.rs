@@ -6,6 +6,7 @@
 //!    └──── follow ────► row poller, relay          a run of another process: its row, and its text
 //!                          └─► reply               what a tape or a row says to this caller
 //! views, cancel ─────────► membership, runner      other questions about operations
+//! quote ── admission                               the hold of a request that is not sent
 //! ```
 //!
 //! Every future in here may be dropped at any await, because callers hang up: whatever has to finish is a task of
@@ -16,6 +17,7 @@
 
 mod admission;
 mod cancel;
+mod quote;
 mod reply;
 mod row_poller;
 mod submit;
@@ -26,6 +28,7 @@ use std::sync::Arc;
 use holdfast_domain::ports::{ApiKeys, Journal, Wallets};
 use tokio_util::sync::CancellationToken;
 
+pub use self::quote::{Quote, QuoteRequest};
 pub use self::reply::{CompletionStream, Reply, ReplyBody, ReplyFacts, StreamFailure, StreamItem};
 use self::row_poller::RowPoller;
 use self::views::ReadinessCache;

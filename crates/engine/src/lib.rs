@@ -32,8 +32,8 @@ pub use crate::catalogue::{Catalogue, Guarantee, Model, Price, Route, Timeouts};
 pub use crate::engine::{Engine, Ports};
 pub use crate::failure::RequestFailure;
 pub use crate::front::{
-    Account, CompletionStream, LookupError, OperationLookup, Readiness, Reply, ReplyBody,
-    ReplyFacts, ResultState, StreamFailure, StreamItem,
+    Account, CompletionStream, LookupError, OperationLookup, Quote, QuoteRequest, Readiness, Reply,
+    ReplyBody, ReplyFacts, ResultState, StreamFailure, StreamItem,
 };
 pub use crate::membership::StartError;
 pub use crate::options::Options;
@@ -41,7 +41,7 @@ pub use crate::rate_limit::{RateLimitStatus, RateLimitWindow};
 pub use crate::relay_transport::{
     RelayAnswer, RelayFuture, RelayOptions, RelayRequest, RelayTransport,
 };
-pub use crate::request_context::Submission;
+pub use crate::request_context::{RunMode, Submission};
 pub use crate::results::is_large;
 pub use crate::routes::{CoolDown, SkippedRoute};
 pub use crate::serving_config::{ServingConfig, ServingRules};

@@ -24,6 +24,15 @@ use crate::serving_config::ServingConfig;
 /// error still has its own status.
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 
+/// What a request may do where its key holds no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunMode {
+    /// Run.
+    RunOrReplay,
+    /// Nothing: neither run nor offer a reservation.
+    ReplayOnly,
+}
+
 /// A chat completion request of an authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Submission {
@@ -33,6 +42,8 @@ pub struct Submission {
     pub caller: Arc<Caller>,
     /// The caller's `Idempotency-Key`.
     pub request_key: RequestKey,
+    /// Whether it may run.
+    pub mode: RunMode,
     /// The body as it came.
     pub body: Private<Bytes>,
     /// The most that may be held, where the caller says so, or why that cannot be read. A retry that
@@ -51,6 +62,7 @@ pub(crate) struct RequestContext {
     pub(crate) serving: Arc<ServingConfig>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) request_key: RequestKey,
+    pub(crate) mode: RunMode,
     pub(crate) max_charge: Result<Option<Micros>, Arc<BadRequest>>,
     pub(crate) id: OperationId,
     /// Delivery of the answer: as one body or as a stream.
@@ -68,6 +80,7 @@ impl RequestContext {
             serving,
             caller,
             request_key,
+            mode,
             body: Private(body),
             max_charge,
             patience,
@@ -79,6 +92,7 @@ impl RequestContext {
             serving,
             caller,
             request_key,
+            mode,
             max_charge,
             id,
             delivery: Delivery::default(),

@@ -32,11 +32,12 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Accounts;
-use holdfast_engine::Engine;
-use holdfast_http::{Admin, Administration, Departure, LiveOptions};
+use holdfast_domain::operation::Node;
+use holdfast_engine::{Engine, Secrets};
+use holdfast_http::{Admin, Departure, LiveOptions, Ports, PublicApi};
 use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
-use holdfast_webhooks::Deliverer;
+use holdfast_webhooks::{Deliverer, Receivers};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::Signal;
@@ -44,7 +45,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use self::administration::EngineOffers;
+use self::administration::{DoorParts, Doors, EngineOffers};
 use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::settings::{SettingsKeeper, settings};
@@ -83,7 +84,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // may have several.
     let lock = Arc::new(ServeLock::take(&config.database).context("serve was not started")?);
     let listeners = Listeners::bind(&config)?;
-    let Addresses { public, admin, node } = listeners.addresses()?;
+    let addresses = listeners.addresses()?;
+    let Addresses { public, admin, node, .. } = addresses;
     let store = start::store(&config, Arc::clone(&lock)).await?;
     let lost = |told: &str| tracing::error!("{told}");
     let secrets = database::secrets(&config, &store, lost).await?;
@@ -99,13 +101,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         .with_support_refunds(config.roles.support_refunds.clone())
         .judging(Arc::new(receivers.clone()));
     let identity = start::Identity::new(&config, node)?;
-    let deliverer = Deliverer {
-        deliveries: Arc::new(store.clone()),
-        sender: Arc::clone(&receivers.sender),
-        allowed: receivers.allowed.clone(),
-        secrets: secrets.all().into(),
-        owner: identity.node.clone(),
-    };
+    let deliverer = deliverer(&store, &receivers, &secrets, &identity.node);
     let jobs = JobRunner {
         store: store.clone(),
         owner: identity.node.clone(),
@@ -118,14 +114,26 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         settings(&config, secrets.first().settings_key(), &store, &identity.node);
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
     let accounts = accounts.serving(Arc::new(EngineOffers(Arc::clone(&engine))));
-    let administration = administration::administration(&config, accounts.clone(), admin);
     let shutdown = CancellationToken::new();
+    let departure = Departure::ending_with(&shutdown);
+    let (reports, on) = (Arc::new(StoreReports(store.clone())), Arc::clone(&live));
+    let api = PublicApi::new(Ports { engine: Arc::clone(&engine), reports }, on, departure.clone());
+    let (parts, accounts) = (accounts.clone(), accounts);
+    let parts = DoorParts {
+        config: &config,
+        accounts: parts,
+        addresses: &addresses,
+        api: &api,
+        engine: &engine,
+    };
+    let doors = parts.open();
     let gateway = Gateway {
         drain: config.server.drain,
         drain_delay: config.server.drain_delay,
-        departure: Departure::ending_with(&shutdown),
+        departure,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
-        administration,
+        doors,
+        api,
         store,
         engine,
         live,
@@ -143,10 +151,21 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let reloader = Reloader::new(config, gateway.store.clone(), parts);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
-    announce(&Addresses { public, admin, node })?;
+    announce(&addresses)?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, &mut signals).await
+}
+
+/// Whoever delivers events to webhooks, as this node.
+fn deliverer(store: &Store, receivers: &Receivers, secrets: &Secrets, node: &Node) -> Deliverer {
+    Deliverer {
+        deliveries: Arc::new(store.clone()),
+        sender: Arc::clone(&receivers.sender),
+        allowed: receivers.allowed.clone(),
+        secrets: secrets.all().into(),
+        owner: node.clone(),
+    }
 }
 
 /// Work beside the listeners, each a task of its own.
@@ -164,7 +183,8 @@ struct Gateway {
     drain_delay: Duration,
     departure: Departure,
     admin_token: Option<String>,
-    administration: Option<Administration>,
+    doors: Doors,
+    api: PublicApi,
     store: Store,
     lock: Arc<ServeLock>,
     engine: Arc<Engine>,
@@ -210,16 +230,18 @@ impl Gateway {
     /// Serves the listeners until `shutdown`, takes other configurations, does jobs, delivers to
     /// webhooks, and keeps the metrics small.
     async fn serve(&self, listeners: Listeners, beside: Beside) {
-        let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
-        let reports = Arc::new(StoreReports(self.store.clone()));
-        let ports = holdfast_http::Ports { engine, reports };
-        let public = holdfast_http::serve(listeners.public, ports, live, self.departure.clone());
+        let public = holdfast_http::serve(listeners.public, self.api.clone());
+        let holders = async {
+            if let (Some(listener), Some(pages)) = (listeners.console, &self.doors.holders) {
+                holdfast_http::serve_holders(listener, pages.clone(), self.shutdown.clone()).await;
+            }
+        };
         let admin = async {
             if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
                 let (metrics, store) = (self.metrics.clone(), self.store.clone());
                 let metrics = telemetry::rendered(metrics, store, Arc::clone(&self.engine));
                 let engine = Arc::clone(&self.engine);
-                let administration = self.administration.clone();
+                let administration = self.doors.administration.clone();
                 let admin = Admin { token: token.clone(), metrics, engine, administration };
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }
@@ -244,7 +266,7 @@ impl Gateway {
         tasks.spawn(facts::run(self.store.clone(), self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
-        tokio::join!(public, admin, nodes, tasks, self.upkeep());
+        tokio::join!(public, admin, holders, nodes, tasks, self.upkeep());
     }
 
     async fn upkeep(&self) {
@@ -328,6 +350,7 @@ impl Gateway {
 struct Listeners {
     public: TcpListener,
     admin: Option<TcpListener>,
+    console: Option<TcpListener>,
     node: Option<TcpListener>,
 }
 
@@ -336,6 +359,7 @@ struct Listeners {
 struct Addresses {
     public: SocketAddr,
     admin: Option<SocketAddr>,
+    console: Option<SocketAddr>,
     node: Option<SocketAddr>,
 }
 
@@ -344,7 +368,9 @@ impl Listeners {
         // First: the others are for fewer.
         let public = bind("server.listen", config.server.listen)?;
         let node = config.node.as_ref().map(|node| bind("node.listen", node.listen));
-        Ok(Self { public, admin: Self::bind_admin(config)?, node: node.transpose()? })
+        let console = config.console.holders.as_ref();
+        let console = console.map(|console| bind("console.listen", console.listen)).transpose()?;
+        Ok(Self { public, admin: Self::bind_admin(config)?, console, node: node.transpose()? })
     }
 
     /// The embedded default serves without its console where the address is taken, and its greeting says so.
@@ -364,6 +390,7 @@ impl Listeners {
         Ok(Addresses {
             public: address(&self.public)?,
             admin: self.admin.as_ref().map(address).transpose()?,
+            console: self.console.as_ref().map(address).transpose()?,
             node: self.node.as_ref().map(address).transpose()?,
         })
     }
@@ -394,6 +421,9 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(admin) = addresses.admin {
         say(&format!("holdfast admin listens on http://{admin}"))?;
+    }
+    if let Some(console) = addresses.console {
+        say(&format!("holdfast console listens on http://{console}"))?;
     }
     if let Some(node) = addresses.node {
         say(&format!("holdfast node listens on http://{node}"))?;

@@ -1,16 +1,21 @@
-//! `POST /v1/chat/completions`: checks the head in the order of `docs/api.md`, then submits to the
+//! `POST /v1/chat/completions` and `POST /v1/quotes`: checks the head in the order of `docs/api.md`, then submits to the
 //! engine. The order decides which of two mistakes a caller is told of first, so it is contract.
 //!
 //! ```text
 //! Idempotency-Key ─ place of the API key ─ content type ─ body ─▶ engine ─▶ whole or stream
 //! ```
 //!
-//! The engine alone binds a key and understands a body: a refusal of this file leaves the key free.
+//! The engine alone binds a key and understands a body: a refusal of this file leaves the key free. A quote has the
+//! same way from the place of the API key on, and no key.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use holdfast_domain::private::Private;
-use holdfast_engine::{Caller, Engine, Reply, ReplyBody, ServingConfig, Submission};
+use holdfast_engine::{
+    Caller, Engine, InFlight, Quote, QuoteRequest, Reply, ReplyBody, ServingConfig, Submission,
+};
+use holdfast_wire::api::{QuoteView, render};
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
@@ -41,25 +46,15 @@ pub(crate) async fn complete(
 ) -> Result<HttpResponse, Problem> {
     let CompletionRequest { options, serving, caller, head, body } = request;
     let request_key = headers::request_key(head)?;
+    let mode = headers::run_mode(head)?;
     // Entered before the body is read: a key over its limit must not fill memory with bodies.
-    let in_flight =
-        engine.enter(&serving, &caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
-    if !headers::is_json(head) {
-        return Err(Problem::new(Code::UnsupportedMediaType));
-    }
-    // The model is unknown until the body is read, so a larger body is allowed up to the largest
-    // that any of the caller's models takes; the engine judges again by the model.
-    let bytes_max = match options.body_bytes {
-        usual if body.is_at_most(usual) => usual,
-        usual => serving.body_bytes_max(&caller).max(usual),
-    };
-    let (in_memory, time) = (options.body_bytes_in_memory, options.body_time);
-    let body = body.read(BodyLimits { bytes_max, in_memory, time }).await?;
-    let in_flight = Arc::new(in_flight);
+    let in_flight = enter(engine, &serving, &caller)?;
+    let body = read_body(body, head, &options, (&serving, &caller)).await?;
     let submission = Submission {
         serving,
         caller,
         request_key,
+        mode,
         body: Private(body),
         // Not unwrapped here: a malformed limit refuses a new run, and no replay of an old one.
         max_charge: headers::max_charge(head),
@@ -68,6 +63,53 @@ pub(crate) async fn complete(
     };
     let reply = engine.complete(submission).await;
     Ok(with_guard(answer(reply, log), in_flight))
+}
+
+/// Answers with the hold and the price lines of a body, which runs nothing.
+pub(crate) async fn quote(
+    engine: &Engine,
+    request: CompletionRequest<'_>,
+    log: &mut RequestLog,
+) -> Result<HttpResponse, Problem> {
+    let CompletionRequest { options, serving, caller, head, body } = request;
+    let in_flight = enter(engine, &serving, &caller)?;
+    let body = read_body(body, head, &options, (&serving, &caller)).await?;
+    let max_charge = headers::max_charge(head);
+    let quoted = engine.quote(QuoteRequest { serving, caller, body: Private(body), max_charge });
+    let Quote { model, contract, price, hold, lines } =
+        quoted.map_err(|failure| Problem::from(&failure))?;
+    let view = QuoteView::of((&model, contract), &price, hold, &lines);
+    log.facts.model = Some(model);
+    Ok(with_guard(json(StatusCode::OK, render(&view)), in_flight))
+}
+
+/// A place among the requests of an API key.
+pub(crate) fn enter(
+    engine: &Engine,
+    serving: &ServingConfig,
+    caller: &Caller,
+) -> Result<Arc<InFlight>, Problem> {
+    let place = engine.enter(serving, caller);
+    place.map(Arc::new).ok_or_else(|| Problem::new(Code::TooManyOperations))
+}
+
+async fn read_body(
+    body: Upload,
+    head: &HeaderMap,
+    options: &Options,
+    (serving, caller): (&ServingConfig, &Caller),
+) -> Result<Bytes, Problem> {
+    if !headers::is_json(head) {
+        return Err(Problem::new(Code::UnsupportedMediaType));
+    }
+    // The model is unknown until the body is read, so a larger body is allowed up to the largest
+    // that any of the caller's models takes; the engine judges again by the model.
+    let bytes_max = match options.body_bytes {
+        usual if body.is_at_most(usual) => usual,
+        usual => serving.body_bytes_max(caller).max(usual),
+    };
+    let (in_memory, time) = (options.body_bytes_in_memory, options.body_time);
+    body.read(BodyLimits { bytes_max, in_memory, time }).await
 }
 
 fn answer(reply: Reply, log: &mut RequestLog) -> HttpResponse {

@@ -18,6 +18,10 @@ const CLAIM_LOST: &str = "The request may have run once, and the database has lo
     of it: the operator has been told. As the database stands now you are not charged, and the same \
     Idempotency-Key may run again; ask the operator before you send it.";
 
+/// Message for a replay that finds nothing.
+const NOTHING_BOUND: &str = "There is no answer under this Idempotency-Key: it is not bound, or what it was bound to \
+    has proven not to run. Nothing ran and nothing was charged; leave Holdfast-Replay-Only out to run it.";
+
 impl From<&RequestFailure> for Problem {
     fn from(failure: &RequestFailure) -> Self {
         match failure {
@@ -26,6 +30,9 @@ impl From<&RequestFailure> for Problem {
                 param: bad.param.clone(),
                 ..Self::new(bad.code)
             },
+            RequestFailure::NotBound => {
+                Self { message: NOTHING_BOUND.into(), ..Self::new(Code::NotFound) }
+            }
             RequestFailure::TooLarge { limit } => Self::too_large(*limit),
             RequestFailure::ModelNotFound { meant } => Self {
                 message: model_not_found(meant.as_ref().map(PublicModelId::as_str)).into(),

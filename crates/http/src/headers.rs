@@ -4,8 +4,10 @@
 //!
 //! - `Host`: exactly one, from HTTP/1.1 on.
 //! - `Authorization`: one bearer credential.
-//! - `Idempotency-Key`: one, well formed; it is echoed in every answer.
+//! - `Idempotency-Key`: one, well formed, bare or in the double quotes of the IETF's draft; its bare
+//!   form is echoed in every answer.
 //! - `Holdfast-Max-Charge-Micros`: a whole number of micros, or absent.
+//! - `Holdfast-Replay-Only`: `true`, or absent.
 //! - `Content-Type`, `Content-Encoding`, `Transfer-Encoding`: plain JSON, whole or in chunks.
 //! - `x-stainless-…-timeout`: a hint, and ignored where it cannot be read.
 
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::{Micros, RequestKey};
+use holdfast_engine::RunMode;
 use holdfast_wire::chat::request::BadRequest;
 use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key};
 use http::header::{
@@ -25,6 +28,7 @@ use http::{HeaderMap, Uri, Version};
 use crate::problem::Problem;
 use crate::reply::IDEMPOTENCY_KEY;
 
+const REPLAY_ONLY: HeaderName = HeaderName::from_static("holdfast-replay-only");
 const MAX_CHARGE: HeaderName = HeaderName::from_static("holdfast-max-charge-micros");
 /// Headers in which official SDKs announce their timeout, in seconds, perhaps with a fraction.
 const ANNOUNCED: [HeaderName; 2] = [
@@ -91,7 +95,14 @@ pub(crate) fn request_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
             Problem::new(Code::IdempotencyKeyRequired)
         });
     };
-    read_key(value.as_bytes(), KeyPlace::Header)
+    read_key(unquoted(value.as_bytes()), KeyPlace::Header)
+}
+
+/// Text of a header without one pair of double quotes around it: the IETF's draft sends the key as a
+/// string of structured fields. Escapes and parameters stay, and fail the check of the key.
+fn unquoted(value: &[u8]) -> &[u8] {
+    let inner = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    inner.unwrap_or(value)
 }
 
 /// Reads the request key that a path ends with.
@@ -107,10 +118,26 @@ fn read_key(text: &[u8], place: KeyPlace) -> Result<RequestKey, Problem> {
     })
 }
 
-/// Request key to echo in the answer: only a well-formed one, which has one spelling.
+/// Request key to echo in the answer: only a well-formed one, in its one bare spelling.
 pub(crate) fn echo(headers: &HeaderMap) -> Option<HeaderValue> {
-    let key = once(headers, IDEMPOTENCY_KEY)?;
-    read_key(key.as_bytes(), KeyPlace::Header).is_ok().then(|| key.clone())
+    let value = once(headers, IDEMPOTENCY_KEY)?;
+    let key = unquoted(value.as_bytes());
+    read_key(key, KeyPlace::Header).ok()?;
+    if key.len() == value.len() { Some(value.clone()) } else { HeaderValue::from_bytes(key).ok() }
+}
+
+/// Whether this request may run, or only be answered from what its key is bound to. Whatever is not
+/// exactly `true` is an error: a caller that asks for no run must not get one for a misspelling.
+pub(crate) fn run_mode(headers: &HeaderMap) -> Result<RunMode, Problem> {
+    if !headers.contains_key(REPLAY_ONLY) {
+        return Ok(RunMode::RunOrReplay);
+    }
+    let is_true = once(headers, REPLAY_ONLY).is_some_and(|value| value.as_bytes() == b"true");
+    is_true.then_some(RunMode::ReplayOnly).ok_or_else(|| Problem {
+        message: "Send Holdfast-Replay-Only once, as `true`, or leave it out.".into(),
+        param: Some("Holdfast-Replay-Only".to_owned()),
+        ..Problem::new(Code::InvalidValue)
+    })
 }
 
 /// Upper bound of the request's hold in micros, `None` where the caller sets none. An error
@@ -192,6 +219,45 @@ mod tests {
         }
         let twice = [("authorization", "Bearer a"), ("authorization", "Bearer a")];
         assert_eq!(bearer(&headers(&twice)), None);
+    }
+
+    #[test]
+    fn a_key_may_stand_in_one_pair_of_quotes() {
+        const KEY: &str = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+        let bare = headers(&[("idempotency-key", KEY)]);
+        let quoted = headers(&[("idempotency-key", "\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"")]);
+        for head in [&bare, &quoted] {
+            assert_eq!(request_key(head).unwrap(), KEY.parse().unwrap());
+            assert_eq!(echo(head).unwrap(), KEY);
+        }
+        for bad in [
+            "\"\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"\"",
+            "\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"",
+            "\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\";a=1",
+            "\" 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"",
+            "'7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11'",
+            "\"7F2C1A9E-5B7D-4C3E-9A51-0F8E6D2B4C11\"",
+            "\"\"",
+            "\"",
+        ] {
+            let head = headers(&[("idempotency-key", bad)]);
+            assert!(request_key(&head).is_err(), "{bad}");
+            assert_eq!(echo(&head), None, "{bad}");
+        }
+        assert!(request_key_of_path("\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"").is_err());
+    }
+
+    #[test]
+    fn only_true_asks_for_a_replay_alone() {
+        let mode = |pairs: &[_]| run_mode(&headers(pairs)).ok();
+        assert_eq!(mode(&[]), Some(RunMode::RunOrReplay));
+        let right = ("holdfast-replay-only", "true");
+        assert_eq!(mode(&[right]), Some(RunMode::ReplayOnly));
+        for bad in ["false", "True", "1", "", "true, true"] {
+            assert_eq!(mode(&[("holdfast-replay-only", bad)]), None, "{bad}");
+        }
+        assert_eq!(mode(&[right, right]), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Live options of the listeners: limits of connections and requests, and the proxies that are believed. A
-//! reload replaces both together.
+//! Live options of the listeners: limits of connections and requests, the proxies that are believed, and the
+//! origins of pages that may call. A reload replaces them together.
 //!
 //! - A connection keeps the times and the buffer that it was accepted with; a request takes its own limits at
 //!   its beginning, also on a connection that is older.
@@ -10,6 +10,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use crate::Options;
+use crate::cors::AllowedOrigin;
 use crate::peers::Network;
 
 /// Options of the listeners at one moment.
@@ -19,6 +20,8 @@ pub struct HttpConfig {
     pub options: Options,
     /// Networks of proxies whose `X-Forwarded-For` is believed.
     pub trusted: Box<[Network]>,
+    /// Origins of pages in browsers that may call; none where CORS is off.
+    pub origins: Box<[AllowedOrigin]>,
 }
 
 /// Holder of the current [`HttpConfig`].

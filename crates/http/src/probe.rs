@@ -23,6 +23,7 @@ pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<Ht
             }
         },
         Route::Completions
+        | Route::Quotes
         | Route::Operation(_)
         | Route::Cancel(_)
         | Route::Wallet

@@ -15,6 +15,8 @@ use http::Method;
 pub(crate) enum Route<'a> {
     /// `POST /v1/chat/completions`
     Completions,
+    /// `POST /v1/quotes`
+    Quotes,
     /// `GET /v1/operations/{idempotency-key}`
     Operation(&'a str),
     /// `POST /v1/operations/{idempotency-key}/cancel`
@@ -121,8 +123,9 @@ enum Pattern {
 }
 
 /// All routes. The commonest is the first, because rows are tried from the top.
-static ROWS: [Row; 13] = [
+static ROWS: [Row; 14] = [
     endpoint("/v1/chat/completions", Methods::Post, Pattern::Exact, |_| Route::Completions),
+    endpoint("/v1/quotes", Methods::Post, Pattern::Exact, |_| Route::Quotes),
     endpoint(
         "/v1/operations/{idempotency-key}",
         Methods::GetOrHead,
@@ -190,6 +193,7 @@ impl Route<'_> {
         // By their places: a row too many or too few does not compile, and a test compares the labels.
         let [
             completions,
+            quotes,
             operation,
             cancel,
             wallet,
@@ -205,6 +209,7 @@ impl Route<'_> {
         ] = &ROWS;
         match self {
             Self::Completions => completions,
+            Self::Quotes => quotes,
             Self::Operation(_) => operation,
             Self::Cancel(_) => cancel,
             Self::Wallet => wallet,
@@ -309,7 +314,8 @@ mod tests {
             Route::Ready => Route::OpenApi,
             Route::OpenApi => Route::Docs,
             Route::Docs => Route::Completions,
-            Route::Completions => Route::Operation("7f"),
+            Route::Completions => Route::Quotes,
+            Route::Quotes => Route::Operation("7f"),
             Route::Operation(_) => Route::Cancel("7f"),
             Route::Cancel(_) => Route::Wallet,
             Route::Wallet => Route::Usage(UsageRoute::Own),
@@ -389,6 +395,7 @@ mod tests {
         let post = |path| route(&Method::POST, path);
         assert_eq!(post("/v1/chat/completions"), Ok(Route::Completions));
         assert_eq!(get("/v1/chat/completions"), Err(NoRoute::Method("POST")));
+        assert_eq!(post("/v1/quotes"), Ok(Route::Quotes));
         assert_eq!(get("/v1/operations/abc"), Ok(Route::Operation("abc")));
         assert_eq!(get("/v1/operations/cancel"), Ok(Route::Operation("cancel")));
         assert_eq!(post("/v1/operations/abc/cancel"), Ok(Route::Cancel("abc")));

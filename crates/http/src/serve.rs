@@ -6,13 +6,17 @@
 //! - Any more are closed unheard.
 //!
 //! At its end ([`departure`](crate::departure)) answers close their connections, idle ones are closed, and then
-//! the listener is dropped; those that there are finish ([`connection`](crate::connection)). Operations do not end with their connections:
-//! the engine owns them.
+//! the listener is dropped; those that there are finish ([`connection`](crate::connection)). Operations do not end
+//! with their connections: the engine owns them.
+//!
+//! [`PublicApi::ask`] answers within the process what the listener answers to a socket: the same service, with
+//! the same keys, limits and line in the log. The connection is a pipe in memory, and nobody counts it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
@@ -25,9 +29,11 @@ use uuid::Uuid;
 use crate::Options;
 use crate::body::BodyBudget;
 use crate::connection::{accept, connection, finish};
+use crate::cors::Cors;
 use crate::departure::Departure;
 use crate::description::Description;
 use crate::live_options::{HttpConfig, LiveOptions};
+use crate::local::{self, LocalBody};
 use crate::peers::{AddressCounts, AddressPermit, is_trusted};
 use crate::probe::answer_probe;
 use crate::problem::Problem;
@@ -51,23 +57,49 @@ pub struct Ports {
     pub reports: Arc<dyn HolderReports>,
 }
 
+/// The public API of this process: for its listener, and for whoever asks it within the process.
+#[derive(Debug, Clone)]
+pub struct PublicApi(Arc<Service>);
+
+impl PublicApi {
+    /// The API over these parts, under these options, until this departure is over.
+    #[must_use]
+    pub fn new(
+        Ports { engine, reports }: Ports,
+        live: Arc<LiveOptions>,
+        departure: Departure,
+    ) -> Self {
+        Self(Arc::new(Service {
+            engine,
+            reports,
+            live,
+            description: Description::render(),
+            counts: Arc::default(),
+            bodies: BodyBudget::default(),
+            departure,
+        }))
+    }
+
+    /// Answers a request within the process, as if this client had sent it to the listener. Dropping the
+    /// answer is a hang-up.
+    ///
+    /// # Errors
+    ///
+    /// A `hyper::Error` where the answer broke off before its head.
+    pub async fn ask(
+        &self,
+        request: http::Request<Bytes>,
+        client: IpAddr,
+    ) -> Result<http::Response<LocalBody>, hyper::Error> {
+        local::ask(&self.0, request, client).await
+    }
+}
+
 /// Serves the public API until its departure is over, then lets connections finish for a short while.
-pub async fn serve(
-    listener: TcpListener,
-    Ports { engine, reports }: Ports,
-    live: Arc<LiveOptions>,
-    departure: Departure,
-) {
+pub async fn serve(listener: TcpListener, PublicApi(service): PublicApi) {
     let places = ConnectionLimiter::default();
-    let service = Arc::new(Service {
-        engine,
-        reports,
-        live: Arc::clone(&live),
-        description: Description::render(),
-        counts: Arc::default(),
-        bodies: BodyBudget::default(),
-        departure: departure.clone(),
-    });
+    let live = Arc::clone(&service.live);
+    let departure = service.departure.clone();
     let connections = TaskTracker::new();
     let mut tick = tokio::time::interval(refusals::WHILE);
     loop {
@@ -91,7 +123,7 @@ pub async fn serve(
             });
         } else if let Some(place) = places.take_to_refuse(address) {
             connections.spawn(async move {
-                let answer = |request, _client| answer_beyond_limit(&service.engine, request);
+                let answer = |request, _client| answer_beyond_limit(&service, request);
                 let options = Options { header_time: options.header_time.min(REFUSED), ..options };
                 connection(accepted, &options, &shutdown, answer).await;
                 drop(place);
@@ -151,12 +183,19 @@ impl ConnectionSlots {
 }
 
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
-async fn answer_beyond_limit(engine: &Engine, request: http::Request<Incoming>) -> HttpResponse {
-    let probe = match route(request.method(), request.uri().path()) {
-        Ok(route) => answer_probe(engine, route).await,
-        Err(_) => None,
+async fn answer_beyond_limit(service: &Service, request: http::Request<Incoming>) -> HttpResponse {
+    let (head, _body) = request.into_parts();
+    let cors = service.live.read(|config| Cors::of(&config.origins, &head.headers));
+    let mut answer = match (cors.preflight(&head), route(&head.method, head.uri.path())) {
+        (Some(answer), _) => answer,
+        (None, route) => {
+            let probe = match route {
+                Ok(route) => answer_probe(&service.engine, route).await,
+                Err(_) => None,
+            };
+            cors.put(probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded))))
+        }
     };
-    let mut answer = probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded)));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
 }

@@ -2,7 +2,7 @@
 //!
 //! The checks come in this order, and the first that fails is the answer: `Host` and route are
 //! found, the head's size is judged, then the route, then the API key, then the endpoint's own.
-//! Probes leave no line in the log and need no key. A handler that panics answers
+//! Probes and preflights of browsers leave no line in the log and need no key. A handler that panics answers
 //! `internal_error` and keeps its log line. Every answer names its request and echoes a
 //! well-formed `Idempotency-Key`, refusals too.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use holdfast_domain::report::HolderReports;
-use holdfast_engine::{AuthError, Caller, Engine, InFlight, ServingConfig};
+use holdfast_engine::{AuthError, Caller, Engine};
 use holdfast_wire::error::Code;
 use http::header::CONNECTION;
 use http::request::Parts;
@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::body::{BodyBudget, Upload};
 use crate::chat::CompletionRequest;
 use crate::connection::Client;
+use crate::cors::Cors;
 use crate::departure::Departure;
 use crate::description::Description;
 use crate::live_options::LiveOptions;
@@ -63,6 +64,10 @@ impl Service {
         } else {
             Err(NoRoute::Host)
         };
+        let cors = self.live.read(|config| Cors::of(&config.origins, &head.headers));
+        if let Some(answer) = cors.preflight(&head) {
+            return with_request_id(answer, id);
+        }
         let probe = match found {
             Ok(route) if !route.is_logged() => answer_probe(&self.engine, route).await,
             Ok(_) | Err(_) => None,
@@ -71,6 +76,7 @@ impl Service {
             Some(answer) => answer,
             None => self.answer_logged((id, client), found, &head, body).await,
         };
+        answer = cors.put(answer);
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
         }
@@ -150,20 +156,25 @@ impl Service {
                 let request = CompletionRequest { options, serving, caller, head, body };
                 chat::complete(engine, request, log).await
             }
+            Route::Quotes => {
+                let head = &head.headers;
+                let request = CompletionRequest { options, serving, caller, head, body };
+                Box::pin(chat::quote(engine, request, log)).await
+            }
             // In boxes: a completion, which comes most, would be moved about with room for them.
             Route::Operation(key) => {
-                let place = self.enter(&serving, &caller)?;
+                let place = chat::enter(engine, &serving, &caller)?;
                 let shown = Box::pin(resources::operation(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
             Route::Cancel(key) => {
-                let place = self.enter(&serving, &caller)?;
+                let place = chat::enter(engine, &serving, &caller)?;
                 let shown = Box::pin(resources::cancel(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
             Route::Usage(route) => {
-                let place = self.enter(&serving, &caller)?;
+                let place = chat::enter(engine, &serving, &caller)?;
                 let ask = UsageAsk { caller: &caller, uri: &head.uri, now: engine.now() };
                 let shown = Box::pin(usage::answer(route, &*self.reports, ask)).await;
                 Ok(with_guard(shown?, place))
@@ -184,6 +195,7 @@ impl Service {
             Route::Health | Route::Ready => answer_probe(&self.engine, route).await,
             // A row that does not ask for a key opens nothing of a caller's.
             Route::Completions
+            | Route::Quotes
             | Route::Operation(_)
             | Route::Cancel(_)
             | Route::Wallet
@@ -212,12 +224,6 @@ impl Service {
             },
             AuthError::Unavailable(cause) => resources::unavailable(&cause),
         })
-    }
-
-    /// A place among the requests of an API key, for one that is no completion.
-    fn enter(&self, serving: &ServingConfig, caller: &Caller) -> Result<Arc<InFlight>, Problem> {
-        let place = self.engine.enter(serving, caller);
-        place.map(Arc::new).ok_or_else(|| Problem::new(Code::TooManyOperations))
     }
 }
 

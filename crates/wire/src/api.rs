@@ -9,6 +9,7 @@ mod account;
 mod book;
 mod model;
 mod operation;
+mod quote;
 mod usage;
 
 use holdfast_domain::Timestamp;
@@ -27,6 +28,7 @@ pub use self::book::{
 };
 pub use self::model::{ModelListView, ModelView, PriceView};
 pub use self::operation::{NotJson, OperationResult, OperationView};
+pub use self::quote::QuoteView;
 pub use self::usage::{
     BucketView, CompletionsUsageView, CostView, PageView, UsageIntervalView, UsageReportView,
 };

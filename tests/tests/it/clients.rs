@@ -23,7 +23,11 @@ pub(crate) struct Sdk {
 pub(crate) const PYTHON: Sdk = Sdk {
     folder: "python",
     extension: "py",
-    command: |_site| Command::new(given("HOLDFAST_TEST_PYTHON")),
+    command: |_site| {
+        let mut command = Command::new(given("HOLDFAST_TEST_PYTHON"));
+        command.env("PYTHONPATH", helper("python")).env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    },
 };
 
 pub(crate) const NODE: Sdk = Sdk {
@@ -32,6 +36,8 @@ pub(crate) const NODE: Sdk = Sdk {
     command: |site| {
         // A script finds its libraries beside itself.
         let modules = given("HOLDFAST_TEST_NODE_DIR").join("node_modules");
+        // Several tests may do it at the same moment: whoever comes second finds it done.
+        drop(std::os::unix::fs::symlink(helper("node"), modules.join("holdfast-client")));
         let link = site.path("node_modules");
         if !link.exists() {
             std::os::unix::fs::symlink(modules, link).unwrap();
@@ -49,6 +55,12 @@ impl Sdk {
         command.arg(file).current_dir(site.folder()).env("NO_PROXY", "127.0.0.1");
         command
     }
+}
+
+/// The folder of this repository's helper for a language.
+fn helper(language: &str) -> PathBuf {
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients");
+    clients.join(language).canonicalize().unwrap()
 }
 
 pub(crate) fn given(name: &str) -> PathBuf {

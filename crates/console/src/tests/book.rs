@@ -30,7 +30,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::console::pages;
-use crate::desk::Desk;
+use crate::tests::site::desk;
 use crate::visitor::Visitor;
 
 /// One model with a route that cools down.
@@ -94,7 +94,7 @@ impl OpsWorld {
         let secrets = vec![ServerSecret::new(&[7; 32]).unwrap()];
         let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
             .serving(Arc::new(SampleOffers));
-        let router = pages(Desk { accounts: accounts.clone() });
+        let router = pages(desk(&accounts));
         Self { store, accounts, router, _folder: folder }
     }
 

@@ -3,14 +3,17 @@
 //!
 //! Nothing is written here, so that a refusal leaves the key as it was. The store judges
 //! with the claim, not before, if the wallet has the hold and the API key's limits have room.
+//! A quote is the first half of it, and says what the second would hold.
 
 use std::sync::Arc;
 
 use holdfast_domain::hold::UsageBound;
 use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Binding, Claim, Owner};
+use holdfast_domain::price::PriceVersion;
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request};
 use holdfast_domain::{ClaimId, Micros};
+use holdfast_wire::chat::request::BadRequest;
 use uuid::Uuid;
 
 use super::Front;
@@ -21,21 +24,37 @@ use crate::options::Options;
 use crate::request_context::{PreparedClaim, RequestBody, RequestContext};
 use crate::routes::RoutePlan;
 use crate::runner::may_grow;
+use crate::serving_config::ServingConfig;
+
+/// Terms that a request is priced under: whose it is, and what is served at its time.
+#[derive(Clone, Copy)]
+pub(super) struct PricingTerms<'a> {
+    pub(super) serving: &'a ServingConfig,
+    pub(super) caller: &'a Caller,
+    pub(super) max_charge: &'a Result<Option<Micros>, Arc<BadRequest>>,
+}
+
+/// A request that passed every check, with its price.
+pub(super) struct PricedRequest<'a> {
+    pub(super) model: &'a Arc<Model>,
+    pub(super) price: &'a PriceVersion,
+    pub(super) bound: UsageBound,
+    pub(super) hold: Micros,
+}
 
 impl Front {
     /// Checks a request against suspensions, the models, its bounds and the caller's maximum, in this order, and
-    /// prices the claim. Reads nothing but memory.
-    fn admit(
+    /// prices it. Reads nothing but memory.
+    pub(super) fn price<'a>(
         &self,
-        context: &RequestContext,
-        request_body: &RequestBody,
-    ) -> Result<Box<PreparedClaim>, RequestFailure> {
-        let (caller, RequestBody { request, body }) = (&context.caller, request_body);
+        PricingTerms { serving, caller, max_charge }: PricingTerms<'a>,
+        RequestBody { request, body }: &RequestBody,
+    ) -> Result<PricedRequest<'a>, RequestFailure> {
         refuse_suspended(caller)?;
-        let model = context.serving.catalogue.find(&request.model).ok_or_else(|| {
+        let model = serving.catalogue.find(&request.model).ok_or_else(|| {
             let now = self.membership.node.now();
             RequestFailure::ModelNotFound {
-                meant: context.serving.suggest_model(caller, request.model.as_str(), now),
+                meant: serving.suggest_model(caller, request.model.as_str(), now),
             }
         })?;
         if !caller.api_key.grant.allows(&request.model) {
@@ -48,24 +67,35 @@ impl Front {
         let price = &price.ok_or(RequestFailure::NoPrice(caller.currency))?.version;
         holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| RequestFailure::BadRequest(Arc::new(bad)))?;
-        context
-            .serving
+        serving
             .check_support(&request.model, request)
             .map_err(|unsupported| RequestFailure::BadRequest(Arc::new(unsupported.into())))?;
         let mut bound = UsageBound::of(&request.cost_factors(), &model.contract);
-        if may_grow(context.serving.routes_of(&request.model), request) {
+        if may_grow(serving.routes_of(&request.model), request) {
             // Earlier states are looked up only after the claim, so that the hold reckons with the
             // longest prompt that the model can take.
             bound.prompt_tokens = model.contract.context_tokens;
         }
         // A hold that no integer holds is more than any wallet has: the claim is refused for want of funds.
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
-        let max_charge = context.max_charge.as_ref();
+        let max_charge = max_charge.as_ref();
         let max_charge = max_charge.map_err(|bad| RequestFailure::BadRequest(Arc::clone(bad)))?;
         if let Some(allowed) = max_charge.filter(|allowed| hold > *allowed) {
             return Err(RequestFailure::ChargeLimit { hold, allowed });
         }
-        let binding = self.bind(context, request_body, model)?;
+        Ok(PricedRequest { model, price, bound, hold })
+    }
+
+    /// Prices a request and makes its claim.
+    fn admit(
+        &self,
+        context: &RequestContext,
+        request_body: &RequestBody,
+    ) -> Result<Box<PreparedClaim>, RequestFailure> {
+        let RequestContext { serving, caller, max_charge, .. } = context;
+        let terms = PricingTerms { serving, caller, max_charge };
+        let PricedRequest { model, price, bound, hold } = self.price(terms, request_body)?;
+        let (request, binding) = (&request_body.request, self.bind(context, request_body, model)?);
         let claim = Claim {
             api_key: caller.api_key.id,
             request_key: context.request_key,

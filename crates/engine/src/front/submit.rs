@@ -13,6 +13,9 @@
 //! the one that came second waits for the verdict instead of being told of a conflict that may never be. Those who lose
 //! each other's key try again, at most [`TURNS_MAX`] times.
 //!
+//! A request that may not run ([`RunMode::ReplayOnly`]) takes the same ways but for admission: it attaches, or is
+//! answered from the row, and else is told that nothing is bound. It registers no tape and offers no claim.
+//!
 //! Every future in here may be dropped by a caller that hangs up: the operation is a task of its own. A request must
 //! never start a run that drain does not wait for: it takes a token of the task set first and looks at the drain then.
 
@@ -29,9 +32,11 @@ use holdfast_wire::error::Code;
 
 use super::Front;
 use super::reply::Reply;
+use crate::authentication::Caller;
 use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
-use crate::request_context::{RequestBody, RequestContext, Submission};
+use crate::request_context::{RequestBody, RequestContext, RunMode, Submission};
+use crate::serving_config::ServingConfig;
 use crate::tape::{ChunkLog, FollowOutcome, Outcome, Registration, Tape};
 
 /// Turns of one request, each lost to another claim of its key, before it is refused.
@@ -52,15 +57,18 @@ impl Front {
             }
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
-                let failure = self.refusal(&context, &body, bad);
+                let (serving, caller) = (&context.serving, &context.caller);
+                let failure = self.refusal(serving, caller, &body, bad);
                 if !readable {
                     return Reply::unbound(failure);
                 }
-                return Box::pin(self.refuse(&context, None, body, failure)).await;
+                let refused = Box::pin(self.refuse(&context, None, body, failure)).await;
+                return for_mode(refused, context.mode);
             }
         };
         let model = request.model.clone();
-        let mut reply = self.answer(&context, RequestBody { request, body }).await;
+        let reply = self.answer(&context, RequestBody { request, body }).await;
+        let mut reply = for_mode(reply, context.mode);
         if reply.outcome.is_err() {
             // A refusal has no row that would name the model for the log.
             reply.facts.model.get_or_insert(model);
@@ -70,12 +78,17 @@ impl Front {
 
     /// Makes the failure of a body that does not parse; a model id that is malformed may still be
     /// near one that the caller can use.
-    fn refusal(&self, context: &RequestContext, body: &[u8], bad: BadRequest) -> RequestFailure {
+    pub(super) fn refusal(
+        &self,
+        serving: &ServingConfig,
+        caller: &Caller,
+        body: &[u8],
+        bad: BadRequest,
+    ) -> RequestFailure {
         if bad.code != Code::ModelNotFound {
             return RequestFailure::BadRequest(Arc::new(bad));
         }
-        let (serving, caller, now) =
-            (&context.serving, &context.caller, self.membership.node.now());
+        let now = self.membership.node.now();
         let meant =
             model_name(body).and_then(|written| serving.suggest_model(caller, &written, now));
         RequestFailure::ModelNotFound { meant }
@@ -106,6 +119,12 @@ impl Front {
         // Before admission: most retries meet their run, and need no price, hold or route for that.
         if let Some(tape) = self.runner.running.find(context.id) {
             return Box::pin(self.attach(context, request_body, &tape)).await;
+        }
+        if context.mode == RunMode::ReplayOnly {
+            let RequestBody { request, body } = request_body;
+            let found =
+                Box::pin(self.refuse(context, Some(request), body, RequestFailure::NotBound));
+            return ControlFlow::Break(found.await);
         }
         let (prepared, route_plan) = match self.prepare_claim(context, &request_body) {
             Ok(entered) => entered,
@@ -242,6 +261,46 @@ impl Front {
 const fn is_of_claim(followed: &FollowOutcome) -> bool {
     let FollowOutcome::Ended(outcome) = followed else { return false };
     matches!(outcome, Outcome::Unbound(_) | Outcome::OtherRequest | Outcome::Elsewhere)
+}
+
+/// Reply to a request of this mode. One that may not run hears nothing of what would keep it from running, nor that
+/// it might: its key holds no answer, be it that another's claim was refused meanwhile, or that its run has
+/// proven not to have happened.
+fn for_mode(mut reply: Reply, mode: RunMode) -> Reply {
+    let is_about_a_run = |failure: &RequestFailure| match failure {
+        RequestFailure::BadRequest(bad) => bad.code != Code::InvalidJson,
+        RequestFailure::NotBound
+        | RequestFailure::TooLarge { .. }
+        | RequestFailure::ModelNotFound { .. }
+        | RequestFailure::ApiKeySuspended
+        | RequestFailure::WalletSuspended
+        | RequestFailure::ModelNotAllowed
+        | RequestFailure::NoPrice(_)
+        | RequestFailure::ChargeLimit { .. }
+        | RequestFailure::InsufficientFunds { .. }
+        | RequestFailure::LimitReached(_)
+        | RequestFailure::PassedOver(_)
+        | RequestFailure::NotRun(..) => true,
+        RequestFailure::TooManyWaiters
+        | RequestFailure::TooManyResults(_)
+        | RequestFailure::OtherRequest
+        | RequestFailure::InProgress(_)
+        | RequestFailure::OutcomeUnknown(_)
+        | RequestFailure::ClaimLost(_)
+        | RequestFailure::Refused(..)
+        | RequestFailure::ResultExpired(..)
+        | RequestFailure::ResultSealed(..)
+        | RequestFailure::Storage(_)
+        | RequestFailure::Recorded(..)
+        | RequestFailure::Overloaded
+        | RequestFailure::Draining
+        | RequestFailure::Unreadable(..)
+        | RequestFailure::Internal(_) => false,
+    };
+    if mode == RunMode::ReplayOnly && reply.outcome.as_ref().is_err_and(is_about_a_run) {
+        reply = Reply::unbound(RequestFailure::NotBound);
+    }
+    reply
 }
 
 fn unreadable(error: &Unavailable, operation: Option<OperationId>) -> Reply {

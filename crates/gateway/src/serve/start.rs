@@ -232,7 +232,8 @@ pub(crate) fn receivers(config: &Config) -> anyhow::Result<Receivers> {
     Ok(Receivers { sender: Arc::new(sender), allowed })
 }
 
-/// Limits of connections and requests under a configuration, and the proxies that are believed.
+/// Limits of connections and requests under a configuration, the proxies that are believed, and the origins that
+/// may call.
 pub(super) fn listening(config: &Config) -> HttpConfig {
     // At each reload as well: `limits.connections` may have grown.
     files::allow(config);
@@ -249,7 +250,11 @@ pub(super) fn listening(config: &Config) -> HttpConfig {
         body_bytes_in_memory: limits.body_bytes_in_memory,
         retry_wait: limits.retry_wait,
     };
-    HttpConfig { options, trusted: config.server.trusted_proxies.as_slice().into() }
+    HttpConfig {
+        options,
+        trusted: config.server.trusted_proxies.as_slice().into(),
+        origins: config.server.cors_origins.as_slice().into(),
+    }
 }
 
 #[cfg(test)]

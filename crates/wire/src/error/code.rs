@@ -199,7 +199,7 @@ codes! {
         cause: "A field is missing or has a value that it cannot have.",
         label: "invalid_value", status: 400, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true,
-        param: Some("the field, `Host` or `Holdfast-Max-Charge-Micros`"),
+        param: Some("the field, `Host`, `Holdfast-Max-Charge-Micros` or `Holdfast-Replay-Only`"),
         message: "A field has a value that it cannot have. Correct the field in `param`.",
     }
     UnknownParameter {
@@ -285,7 +285,8 @@ codes! {
             use.",
     }
     NotFound {
-        cause: "There is nothing at this path, or no operation under this key.",
+        cause: "There is nothing at this path, no operation under this key, or no answer for a \
+            request with `Holdfast-Replay-Only`.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true, param: None,
         message: "There is nothing here. Check the path and the identifier in it.",

@@ -1,8 +1,8 @@
 //! Messages that are made for one request: the remedy, in the caller's words.
 //!
 //! [`malformed_key`] knows the ways in which a request key is usually wrong: the SDKs' own generators put
-//! `stainless-python-retry-` or `stainless-node-retry-` before the UUID, and clients of the RFC draft may send
-//! it in quotation marks.
+//! `stainless-python-retry-` or `stainless-node-retry-` before the UUID. One pair of quotation marks, which the
+//! IETF's draft wants, is taken off before; any other is a mistake.
 
 use super::Code;
 

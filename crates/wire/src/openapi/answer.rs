@@ -29,6 +29,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("Wallet", wallet()),
         ("Model", model_view()),
         ("ModelList", model_list()),
+        ("Quote", quote()),
         ("Health", open(json!({"status": word("ok")}), &["status"])),
         ("Readiness", readiness()),
         ("Error", error()),
@@ -253,6 +254,37 @@ fn model_list() -> Value {
     open(
         json!({"object": word("list"), "data": array(named("Model"), 0, None)}),
         &["object", "data"],
+    )
+}
+
+fn quote() -> Value {
+    let kinds: Vec<&str> = MeterKind::ALL.into_iter().map(MeterKind::label).collect();
+    let units =
+        "Tokens, pictures or requests, at most, of the dearest kind that they can turn out to be.";
+    let per =
+        "1,000,000 for tokens, else 1: the line comes to `units` × `price_micros` / `per_units`.";
+    let line = open(
+        json!({
+            "kind": words(&kinds),
+            "units": described(natural(), units),
+            "price_micros": natural(),
+            "per_units": described(natural(), per),
+        }),
+        &["kind", "units", "price_micros", "per_units"],
+    );
+    let hold = "What a request with this body would hold now: the sum of the lines, rounded up once. It is \
+                charged for what it uses, at most this.";
+    open(
+        json!({
+            "object": word("quote"),
+            "model": model(),
+            "contract": natural(),
+            "currency": string(),
+            "price_version": string(),
+            "hold_micros": described(natural(), hold),
+            "lines": array(line, 1, None),
+        }),
+        &["object", "model", "contract", "currency", "price_version", "hold_micros", "lines"],
     )
 }
 

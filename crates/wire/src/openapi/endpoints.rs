@@ -24,6 +24,7 @@ const SECURED: [Code; 4] =
 pub(super) fn all() -> Vec<Endpoint> {
     vec![
         complete(),
+        quote(),
         operation(),
         cancel(),
         wallet(),
@@ -80,24 +81,65 @@ fn open(
     Endpoint { is_secured: false, errors: errors(false, &[]), ..look(path, id, summary, answer) }
 }
 
+fn max_charge() -> Value {
+    in_header(
+        "Holdfast-Max-Charge-Micros",
+        false,
+        integer(0, i64::MAX),
+        "The most that may be held, in millionths of the wallet's currency. A retry that does not run \
+         ignores it.",
+    )
+}
+
+/// Errors of a body and of what admission refuses.
+const QUOTE: [Code; 12] = [
+    Code::InvalidJson,
+    Code::UnknownParameter,
+    Code::UnsupportedParameter,
+    Code::ChargeLimitExceeded,
+    Code::ApiKeySuspended,
+    Code::WalletSuspended,
+    Code::ModelNotAllowed,
+    Code::ModelNotFound,
+    Code::RequestTimeout,
+    Code::RequestTooLarge,
+    Code::UnsupportedMediaType,
+    Code::TooManyOperations,
+];
+
+fn quote() -> Endpoint {
+    let quoted = EndpointResponse {
+        example: Some(super::example::quote()),
+        ..EndpointResponse::json("The price.", "Quote")
+    };
+    Endpoint {
+        method: "post",
+        text: "The body is checked as a completion's would be, with the same refusals. Nothing runs, nothing is \
+               held, and no `Idempotency-Key` is wanted. Funds and limits are judged when it runs.",
+        parameters: vec![max_charge()],
+        body: Some(("ChatCompletionRequest", super::example::request())),
+        errors: errors(true, &QUOTE),
+        ..look("/v1/quotes", "createQuote", "Prices a body before it runs", quoted)
+    }
+}
+
 fn complete() -> Endpoint {
     let key = in_header(
         "Idempotency-Key",
         true,
         request_key(),
         "A new UUIDv4 for every request body, and the same one for every retry of that body. Exactly \
-         once: 36 characters, lower-case hexadecimal digits and hyphens.",
+         once: 36 characters, lower-case hexadecimal digits and hyphens; one pair of double quotes \
+         around them is taken off.",
     );
-    let max_charge = in_header(
-        "Holdfast-Max-Charge-Micros",
+    let replay_only = in_header(
+        "Holdfast-Replay-Only",
         false,
-        integer(0, i64::MAX),
-        "The most that may be held, in millionths of the wallet's currency. A retry that does not run \
-         ignores it.",
+        words(&["true"]),
+        "Answers as a retry would and never runs: 404 `not_found` where the key holds no answer.",
     );
-    // All codes but a few: a completion passes every step, so a new code is listed without being named here.
-    let is_more =
-        |code: &Code| *code != Code::NotFound && !ALWAYS.contains(code) && !SECURED.contains(code);
+    // A completion passes every step, so a new code is listed without being named here.
+    let is_more = |code: &Code| !ALWAYS.contains(code) && !SECURED.contains(code);
     let more: Vec<Code> = Code::ALL.into_iter().filter(is_more).collect();
     let headers = ["idempotent-replayed", "cache-control", "x-accel-buffering"];
     let completed = EndpointResponse {
@@ -115,7 +157,7 @@ fn complete() -> Endpoint {
                bound key gets its operation's answer whatever else changes: the model is not called \
                again, and the wallet pays once.",
         is_secured: true,
-        parameters: vec![key, max_charge],
+        parameters: vec![key, max_charge(), replay_only],
         body: Some(("ChatCompletionRequest", super::example::request())),
         answers: vec![completed],
         errors: errors(true, &more),

@@ -11,6 +11,23 @@ pub(super) fn request() -> Value {
     })
 }
 
+pub(super) fn quote() -> Value {
+    let line = |kind: MeterKind, units: u64, price: u64, per: u64| json!({"kind": kind.label(), "units": units, "price_micros": price, "per_units": per});
+    json!({
+        "object": "quote",
+        "model": "holdfast/sim-1",
+        "contract": 1,
+        "currency": "USD",
+        "price_version": "holdfast/sim-1/USD/2026-01-01T00:00:00Z",
+        "hold_micros": 589,
+        "lines": [
+            line(MeterKind::Input, 91, 2_000_000, 1_000_000),
+            line(MeterKind::Output, 100, 4_000_000, 1_000_000),
+            line(MeterKind::Request, 1, 7, 1),
+        ],
+    })
+}
+
 pub(super) fn completion() -> Value {
     json!({
         "id": "chatcmpl_7a1c0c2f5d5e8f0f9b3c6d1e2f304152",

@@ -84,7 +84,7 @@ impl FormPage for Invite {
         let made = accounts.invite_person(principal, request, &new).await?.thing;
         Ok(match &made.link {
             Some(token) => {
-                let (notice, link) = told(sheet, token);
+                let (notice, link) = told(sheet, token, &[role]);
                 FormOutcome::done().section(notice).section(link).telling_once()
             }
             None => FormOutcome::done().next(address(made.person)),

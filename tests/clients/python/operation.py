@@ -1,0 +1,47 @@
+"""A named operation of two calls and two steps at once; it may be ended at any moment and begun again."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+
+import holdfast
+import httpx2 as httpx
+from openai import AsyncOpenAI, OpenAI
+
+options = {"base_url": os.environ["HOLDFAST_URL"], "api_key": os.environ["HOLDFAST_KEY"]}
+client = OpenAI(http_client=httpx.Client(transport=holdfast.Transport(namespace="tests")), **options)
+other = AsyncOpenAI(http_client=httpx.AsyncClient(transport=holdfast.AsyncTransport(namespace="tests")), **options)
+
+
+def messages(text):
+    return {"model": "acme/large-1", "messages": [{"role": "user", "content": text}]}
+
+
+def expanded(text):
+    return text if isinstance(text, str) else text["text"] * text["times"]
+
+
+def check_keys():
+    cases = json.loads(pathlib.Path(os.environ["HOLDFAST_ASKS"]).read_text(encoding="utf-8"))
+    for case in cases:
+        namespace, name, step = (expanded(case[part]) for part in ("namespace", "name", "step"))
+        assert holdfast.operation_key(namespace, name, case["attempt"], step) == case["key"], case
+    return len(cases)
+
+
+async def both(named, is_named):
+    async def ask(step):
+        with named.step(step) if is_named else contextlib.nullcontext():
+            return (await other.chat.completions.create(**messages(step))).id
+
+    return await asyncio.gather(ask("left"), ask("right"), return_exceptions=True)
+
+
+with holdfast.operation("order-42/summary") as named:
+    ids = [client.chat.completions.create(**messages(text)).id for text in ("first", "first", "second")]
+    steps = asyncio.run(both(named, True))
+with holdfast.operation("order-42/other") as named:
+    unnamed = [str(said) for said in asyncio.run(both(named, False)) if isinstance(said, Exception)]
+print(json.dumps({"keys": check_keys(), "ids": len(set(ids)), "steps": len(set(steps)), "refused": unnamed}))
