@@ -26,6 +26,7 @@ pub mod http;
 pub mod line;
 pub mod postgres;
 pub mod proxy;
+pub mod rolling;
 pub mod site;
 pub mod upstream;
 pub mod watchdog;

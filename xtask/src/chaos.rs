@@ -10,11 +10,12 @@ use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
     shell::{self, say},
+    tools::debian,
     workspace::Workspace,
 };
 
 /// Kinds of chaos, and how much of each is run where nobody says otherwise.
-const KINDS: [(&str, u32); 7] = [
+const KINDS: [(&str, u32); 8] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
@@ -22,7 +23,10 @@ const KINDS: [(&str, u32); 7] = [
     ("matrix", 288),
     ("racers", 1_000),
     (SIDECAR, 500),
+    (BALANCER, 20),
 ];
+/// The one that needs the balancer.
+const BALANCER: &str = "balancer";
 /// Those that need no database server.
 const FILE: &str = "file";
 const SIDECAR: &str = "sidecar";
@@ -53,6 +57,9 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         cargo.args([kind, &kills.to_string(), &seed.to_string()]).envs(gateway.env());
         if let Some(server) = &server {
             cargo.envs(server.env());
+        }
+        if kind == BALANCER {
+            cargo.env("HOLDFAST_TEST_HAPROXY", debian::find(workspace, debian::HAPROXY)?);
         }
         if !shell::run(&mut cargo)? {
             say(&format!("again: cargo xtask chaos --on {kind} --kills {kills} --seed {seed}"))?;

@@ -4,6 +4,8 @@
 //! a check whose tool cannot be installed has failed. One thing may be out of reach: the database of
 //! advisories. Its check says so then, and has neither passed nor failed.
 
+mod telemetry;
+
 use anyhow::{Result, ensure};
 
 use crate::{
@@ -18,6 +20,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("fmt", |it| check(it, &["fmt", "--all", "--check"])),
     ("outside", check_outside),
     ("tidy", check_tidy),
+    ("telemetry", |it| telemetry::check(it).map(judge)),
     ("clippy", |it| check(it, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("doc", check_doc),
     ("deny", check_deny),

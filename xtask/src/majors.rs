@@ -122,7 +122,9 @@ fn link(native: &Path) -> Result<()> {
     let listed: Vec<Value> = serde_json::from_slice(&listed).context("no list of links")?;
     let root = native.parent().context("a package in no folder")?;
     for entry in listed {
-        let path = |member: &str| entry[member].as_str().map(Path::new).context("half a link");
+        let path = |member: &str| {
+            entry.get(member).and_then(Value::as_str).map(Path::new).context("half a link")
+        };
         let source = path("source")?.file_name().context("a link to no file")?;
         match symlink(source, root.join(path("target")?)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

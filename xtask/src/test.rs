@@ -31,6 +31,7 @@ use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
     shell::{self, say, spell},
+    tools::debian::{self, DebianProgram},
     workspace::Workspace,
 };
 
@@ -41,6 +42,7 @@ const CRATES: &[(&str, &str)] = &[
     ("admin", "holdfast-admin"),
     (CONSOLE, "holdfast-console"),
     ("failpoint", "holdfast-failpoint"),
+    ("telemetry", "holdfast-telemetry"),
     ("testkit", "holdfast-testkit"),
     ("wire", "holdfast-wire"),
     (STORE, "holdfast-store"),
@@ -71,6 +73,11 @@ const BROWSER: &str = "browser";
 const BENCH: &str = "bench";
 /// Prefix of the benchmark's tests that need this program, and the program's own name.
 const VALGRIND: &str = "valgrind";
+/// Tests whose names begin so need this program, which they are told of by this variable.
+const DEBIAN: &[(&str, &str, DebianProgram)] = &[
+    ("promtool", "HOLDFAST_TEST_PROMTOOL", debian::PROMTOOL),
+    ("postgres_haproxy", "HOLDFAST_TEST_HAPROXY", debian::HAPROXY),
+];
 /// Tests whose names begin so need this program, for people who have not got it.
 const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
@@ -232,6 +239,15 @@ fn end_to_end(
     match server {
         Some(server) => env.extend(server.env()),
         None => skip.push(POSTGRES),
+    }
+    for (name, variable, program) in DEBIAN {
+        match debian::find(workspace, *program) {
+            Ok(path) => env.push((variable, path)),
+            Err(error) => {
+                notes.push(format!("skipped, the tests named {name}_*: {error:#}"));
+                skip.push(name);
+            }
+        }
     }
     for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
         notes.push(format!("skipped, the tests named {name}_*: {reason}"));

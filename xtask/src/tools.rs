@@ -1,6 +1,8 @@
 //! Cargo's own subcommands that not everybody has: installed under the target folder at their first
 //! use, and looked for on the `PATH` before that.
 
+pub(crate) mod debian;
+
 use std::{
     env,
     ffi::{OsStr, OsString},

@@ -6,9 +6,14 @@ use holdfast_domain::account::{
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::listing::{Page, PageRequest, PostingFilter, PostingListing};
+use holdfast_domain::operation::Operation;
 use holdfast_domain::{Micros, OperationId, PostingId, WalletId};
+use metrics::counter;
 
 use crate::{Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, ThingKind};
+
+/// Begun with the other money of a model, by the engine.
+const REFUNDS: &str = "holdfast_refund_micros_total";
 
 /// A posting, and the wallet that it moved as it stands now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +98,11 @@ impl Accounts {
             allowances.get(&found.price.currency).copied().unwrap_or(Micros::ZERO)
         });
         let new = NewPosting { posting, details: order.details, allowance };
-        self.post(principal, request, new).await
+        let refunded = self.post(principal, request, new).await?;
+        if !refunded.replayed && !request.dry_run {
+            count_refund(&found, order.amount);
+        }
+        Ok(refunded)
     }
 
     /// The posting of this id.
@@ -181,6 +190,14 @@ impl Accounts {
         let wallet = self.book.wallet_record(posting.wallet).await?.ok_or_else(missing)?;
         Ok(Outcome { thing: PostingRecord { posting, wallet }, replayed: done.replayed })
     }
+}
+
+/// Counts a refund by the currency and the model of its operation.
+fn count_refund(operation: &Operation, amount: Micros) {
+    let currency = operation.price.currency.to_string();
+    let labels = [("currency", currency), ("model", operation.model.to_string())];
+    // A refund is of more than nothing.
+    counter!(REFUNDS, &labels).increment(u64::try_from(amount.get()).unwrap_or(0));
 }
 
 fn posting(

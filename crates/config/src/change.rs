@@ -116,6 +116,7 @@ impl Config {
             ("server.node", self.server.node != other.server.node),
             ("server.secrets", self.server.secrets != other.server.secrets),
             ("server.drain", self.server.drain != other.server.drain),
+            ("server.drain_delay", self.server.drain_delay != other.server.drain_delay),
             ("server.trusted_proxies", self.server.trusted_proxies != other.server.trusted_proxies),
             ("server.url", self.server.url != other.server.url),
             ("admin", self.admin != other.admin),

@@ -17,6 +17,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::environment::Environment;
+use crate::secret_file;
 use holdfast_wire::nearest::nearest;
 
 /// Part of a configuration's secrets that is used. Whoever reads it for one command need not have
@@ -357,6 +358,14 @@ impl<'d> Field<'d> {
         } else {
             Some(self.document.variable(name).unwrap_or_else(unused))
         }
+    }
+
+    /// Secret in a file that stands in this value; `None` after a mistake.
+    pub(crate) fn secret_file(&self, path: &str) -> Option<String> {
+        if !self.document.uses.has(&self.path) {
+            return Some(UNUSED.to_owned());
+        }
+        secret_file::read(path).map_err(|error| self.mistake(error)).ok()
     }
 
     /// The line that it stands in.

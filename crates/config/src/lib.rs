@@ -22,6 +22,7 @@ mod price;
 mod process;
 mod provider;
 mod role;
+mod secret_file;
 mod settings;
 mod stamp;
 #[cfg(test)]

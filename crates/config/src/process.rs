@@ -28,6 +28,7 @@ use crate::value::Secret;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Shortest time for which events are listed: longer than any delivery of one is tried.
 const LISTED_MIN: Duration = UNLISTED_KEPT;
@@ -51,6 +52,8 @@ pub struct ServerConfig {
     /// The first writes, all read. Empty: one is made beside the database.
     pub secrets: Vec<ServerSecret>,
     pub drain: Duration,
+    /// From the signal on: not ready, and yet everything is served.
+    pub drain_delay: Duration,
     /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
     pub trusted_proxies: Vec<Network>,
     /// Origins of pages in browsers that may call; none where CORS is off.
@@ -168,6 +171,7 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
         node,
         secrets,
         drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
+        drain_delay: span(table, "drain_delay", Duration::ZERO..=MINUTE, Duration::ZERO),
         trusted_proxies: networks(table, "trusted_proxies"),
         cors_origins: table
             .field("cors_origins")

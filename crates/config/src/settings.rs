@@ -57,11 +57,12 @@ impl Config {
             node: _,
             secrets: _,
             drain,
+            drain_delay,
             trusted_proxies,
             cors_origins,
         } = server;
         let mut text = String::new();
-        add(&mut text, "server", &(drain, trusted_proxies, cors_origins));
+        add(&mut text, "server", &(drain, drain_delay, trusted_proxies, cors_origins));
         add(&mut text, "limits", limits);
         add(&mut text, "operations", operations);
         add(&mut text, "routes", routes);

@@ -274,6 +274,36 @@ fn decimals_are_read_from_their_spelling() {
 }
 
 #[test]
+fn a_secret_may_stand_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    std::fs::write(&path, "a secret of a file\n").unwrap();
+    let secrets = format!("[server]\nsecrets = [\"${{file:{}}}, ${{SHORT}}\"]\n", path.display());
+    let config = good(&format!("{secrets}{LEAST}"));
+    let expected =
+        holdfast_domain::secret::ServerSecret::new(b"a secret of a file, short-value").unwrap();
+    assert_eq!(config.server.secrets.first().unwrap().id(), expected.id());
+    std::fs::remove_file(&path).unwrap();
+    let found = mistakes(&format!("{secrets}{LEAST}"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let place = format!("file:2: `server.secrets` needs the file {}, which cannot", path.display());
+    assert!(found[0].starts_with(&place), "{found:?}");
+    // A command that signs nothing does not need it.
+    parse("file", &format!("{secrets}{LEAST}"), &environment, SecretUse::Database).unwrap();
+}
+
+#[test]
+fn the_delay_of_the_drain_is_nothing_unless_it_is_set() {
+    assert_eq!(good(LEAST).server.drain_delay, Duration::ZERO);
+    let delayed = good(&format!("server.drain_delay = \"3s\"\n{LEAST}"));
+    assert_eq!(delayed.server.drain_delay, Duration::from_secs(3));
+    check_before(
+        "server.drain_delay = \"2m\"",
+        "file:1: `server.drain_delay` must be from 0ms to 1m",
+    );
+}
+
+#[test]
 fn spans_have_a_unit() {
     let drain = |text: &str| good(&format!("server.drain = \"{text}\"\n{LEAST}")).server.drain;
     assert_eq!(drain("250ms"), Duration::from_millis(250));

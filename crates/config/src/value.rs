@@ -9,6 +9,7 @@
 //! | `0.25` | millionths, taken from the digits: a float could not hold each of them |
 //! | `2026-01-01T00:00:00Z` | a moment, in microseconds of UTC |
 //! | `"${NAME}"` | a secret, with the value of an environment variable in it |
+//! | `"${file:/run/secrets/key}"` | a secret, with what a file says in it |
 //!
 //! Bounds are printed in the spelling that the key takes, so that they can be copied into the file.
 
@@ -178,7 +179,8 @@ impl<'d> Field<'d> {
         moment
     }
 
-    /// A text in which `${NAME}` stands for an environment variable.
+    /// A text in which `${NAME}` stands for an environment variable, and `${file:PATH}` for what a file
+    /// says.
     pub(crate) fn secret(&self) -> Option<Secret> {
         let mut rest = self.text()?;
         let mut whole = String::new();
@@ -188,6 +190,15 @@ impl<'d> Field<'d> {
                 self.mistake("has a `${` without a `}`: write ${NAME}");
                 return None;
             };
+            if let Some(path) = name.strip_prefix("file:") {
+                whole.push_str(before);
+                match self.secret_file(path) {
+                    Some(secret) => whole.push_str(&secret),
+                    None => missing = true,
+                }
+                rest = after;
+                continue;
+            }
             if !is_variable_name(name) {
                 self.mistake(
                     "has a `${…}` that names no environment variable: names are of letters, digits and \

@@ -427,6 +427,12 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Name of its kind in telemetry, by OpenTelemetry's conventions for generative AI
+    /// (`gen_ai.provider.name`), or one of its own where those have none.
+    fn semantic_name(&self) -> &'static str {
+        "_OTHER"
+    }
+
     /// Runs the call at most once: it is never sent again by whoever implements this. Returns the
     /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
     /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.

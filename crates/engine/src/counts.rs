@@ -4,7 +4,7 @@
 use holdfast_domain::conduct::{Conclusion, Reconciliation};
 use holdfast_domain::operation::Snapshot;
 
-use crate::metrics::{Metrics, exposed};
+use crate::metrics::Metrics;
 
 impl Metrics {
     /// Counts the ending of an own run, and what it used up.
@@ -15,9 +15,9 @@ impl Metrics {
         };
         self.outcome(operation.phase.label());
         if let Some(usage) = operation.phase.usage() {
-            self.used(usage, operation.price.currency);
+            self.money.settle(operation, usage);
         }
-        exposed(operation);
+        self.money.expose(operation);
     }
 
     /// Counts what was given up or settled for whoever ran it. What it used up was counted when its
@@ -25,7 +25,7 @@ impl Metrics {
     pub(crate) fn count_found(&self, found: Reconciliation) -> Snapshot {
         if let Some(operation) = found.snapshot.operation.as_ref().filter(|_row| found.moved) {
             self.outcome(operation.phase.label());
-            exposed(operation);
+            self.money.expose(operation);
         }
         found.snapshot
     }

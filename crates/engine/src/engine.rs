@@ -118,7 +118,7 @@ impl Engine {
             relays,
         });
         membership.begin(&authentication, &options);
-        let live = LiveConfig::new(serving);
+        let live = LiveConfig::new(serving, &runner.metrics);
         Ok(Arc::new(Self { authentication, membership, runner, front, live }))
     }
 
@@ -130,7 +130,7 @@ impl Engine {
 
     /// Serves what begins from now on by another configuration. Nothing that runs changes.
     pub fn replace_serving(&self, serving: ServingConfig) {
-        self.live.replace(serving);
+        self.live.replace(serving, &self.runner.metrics);
     }
 
     /// Authenticates a bearer text that came from this address. Cancel safe.
@@ -245,6 +245,12 @@ impl Engine {
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.front.waiters()
+    }
+
+    /// Says that it is not ready from now on, and takes everything all the same: whoever watches
+    /// readiness sends elsewhere before anything is refused.
+    pub fn announce_end(&self) {
+        self.front.leaving.cancel();
     }
 
     /// Takes nothing new from now on.

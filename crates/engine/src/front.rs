@@ -45,6 +45,8 @@ use crate::runner::Runner;
 pub(crate) struct Front {
     pub(crate) results: Arc<ResultLimiter>,
     /// Drain signal: from its first moment nothing new is taken.
+    /// Set where the end is announced, and everything is taken still.
+    pub(crate) leaving: CancellationToken,
     pub(crate) draining: CancellationToken,
     /// Cut signal at the drain's deadline: streams of other processes' runs end.
     pub(crate) cutting: CancellationToken,
@@ -79,6 +81,7 @@ impl Front {
             parts;
         Arc::new(Self {
             results,
+            leaving: CancellationToken::new(),
             draining: CancellationToken::new(),
             cutting: CancellationToken::new(),
             row_poller: Arc::new(RowPoller::new(Arc::clone(&membership))),

@@ -10,6 +10,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::metrics::Metrics;
 use crate::serving_config::ServingConfig;
 
 /// Holder of the current serving configuration.
@@ -18,8 +19,8 @@ pub(crate) struct LiveConfig(RwLock<Arc<ServingConfig>>);
 
 impl LiveConfig {
     /// Starts with this configuration, and registers the metrics of its routes.
-    pub(crate) fn new(serving: ServingConfig) -> Self {
-        serving.begin_metrics(None);
+    pub(crate) fn new(serving: ServingConfig, metrics: &Metrics) -> Self {
+        serving.begin_metrics(metrics, None);
         Self(RwLock::new(Arc::new(serving)))
     }
 
@@ -30,9 +31,9 @@ impl LiveConfig {
     }
 
     /// Replaces the configuration for requests that begin from now on.
-    pub(crate) fn replace(&self, serving: ServingConfig) {
+    pub(crate) fn replace(&self, serving: ServingConfig, metrics: &Metrics) {
         // Before it can be taken: a route has its series by its first call.
-        serving.begin_metrics(Some(&self.get()));
+        serving.begin_metrics(metrics, Some(&self.get()));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(serving);
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::authentication::Caller;
 use crate::catalogue::{Catalogue, Model, Price};
-use crate::metrics;
+use crate::metrics::{self, Metrics};
 use crate::routes::{CoolDown, RouteState};
 
 /// Serving configuration of a request, from its first byte to the end of its operation.
@@ -68,15 +68,16 @@ impl ServingConfig {
         Self { catalogue, providers, rules, routes: lanes }
     }
 
-    /// Shows what may be alarmed on of these providers, routes and currencies from now on, before their first call,
+    /// Shows what may be alarmed on of these providers, routes and models from now on, before their first call,
     /// and nothing more of routes that only the configuration before had.
-    pub(crate) fn begin_metrics(&self, before: Option<&Self>) {
+    pub(crate) fn begin_metrics(&self, metrics: &Metrics, before: Option<&Self>) {
         for provider in self.providers.keys() {
             metrics::begin_provider(provider);
         }
-        let prices = self.catalogue.models().flat_map(|model| &model.prices);
-        let currencies: BTreeSet<_> = prices.map(|price| price.version.currency).collect();
-        currencies.into_iter().for_each(metrics::begin_currency);
+        metrics.begin_models(self.catalogue.models().map(|model| {
+            let currencies = model.prices.iter().map(|price| price.version.currency);
+            (model.contract.model.as_str(), currencies.collect::<BTreeSet<_>>())
+        }));
         // Ended first: a route of a provider that was made anew has the same labels, and the last word.
         for route_state in before.into_iter().flat_map(Self::routes) {
             route_state.end_metrics(self.routes());

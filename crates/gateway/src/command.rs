@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use holdfast_config::{CommandPlace, Config, SecretUse, admin_key};
 use holdfast_store::verify::AuditOptions;
+use holdfast_store::{OpenError, SchemaError};
 
 pub(crate) use self::desk::Desk;
 use self::desk::Need;
@@ -65,18 +66,42 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
             let door = Door::network(url, &admin_key()?)?;
             administer(&Desk { output, door, config: None }, command).await
         }
-        CommandPlace::Database(file) => match need {
-            Some(need) => {
-                let config = holdfast_config::load_for(file.as_deref(), need.secrets())?;
-                with_store(&config, async |store| {
-                    let door = need.door(&config, store).await?;
-                    administer(&Desk { output, door, config: Some(&config) }, command).await
-                })
-                .await
-            }
-            None => beside(output, file, command).await,
-        },
+        CommandPlace::Database(file) => {
+            let is_named = file.is_some();
+            let outcome = match need {
+                Some(need) => {
+                    let config = holdfast_config::load_for(file.as_deref(), need.secrets())?;
+                    with_store(&config, async |store| {
+                        let door = need.door(&config, store).await?;
+                        administer(&Desk { output, door, config: Some(&config) }, command).await
+                    })
+                    .await
+                }
+                None => beside(output, file, command).await,
+            };
+            outcome.map_err(|failure| if is_named { failure } else { unnamed(failure) })
+        }
     }
+}
+
+/// The failure of a command that was given no configuration: where no database was found, that is the
+/// likely reason, and the advice to make one would lead into a second book.
+fn unnamed(failure: CommandFailure) -> CommandFailure {
+    let CommandFailure::Failed(error) = &failure else { return failure };
+    let is_missing = error.chain().any(|cause| {
+        let missing = |error: &SchemaError| matches!(error, SchemaError::Missing(_));
+        cause.downcast_ref().is_some_and(missing)
+            || cause
+                .downcast_ref()
+                .is_some_and(|open| matches!(open, OpenError::Schema(error) if missing(error)))
+    });
+    if !is_missing {
+        return failure;
+    }
+    CommandFailure::Usage(anyhow!(
+        "no configuration file is named, and there is no database of the embedded default here: give \
+         --config or HOLDFAST_CONFIG, or work in the folder where `holdfast` was started without one"
+    ))
 }
 
 /// Why a command does not work over the network, and what does; nothing for one that does.

@@ -5,13 +5,15 @@
 //! the engine. Each step may refuse, and the early ones change nothing, so that a taken port or a
 //! second process on one file leaves no trace.
 //!
-//! End: admission stops, operations have `server.drain` to finish, then connections end, then the
-//! database is closed. A second signal ends the process at once; the next start reaps what ran.
+//! End: for `server.drain_delay` the process says that it is not ready and serves everything, then
+//! admission stops, operations have `server.drain` to finish, then connections end, then the database is
+//! closed. A second signal ends the process at once; the next start reaps what ran.
 //!
 //! The process also ends by itself, with a failure, when it must not go on: its writer ended,
 //! another process took its node name, or the database file was replaced.
 
 mod administration;
+mod facts;
 mod files;
 mod greeting;
 mod jobs;
@@ -30,11 +32,12 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Accounts;
-use holdfast_engine::Engine;
-use holdfast_http::{Admin, LiveOptions, Ports, PublicApi};
+use holdfast_domain::operation::Node;
+use holdfast_engine::{Engine, Secrets};
+use holdfast_http::{Admin, Departure, LiveOptions, Ports, PublicApi};
 use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
-use holdfast_webhooks::Deliverer;
+use holdfast_webhooks::{Deliverer, Receivers};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::Signal;
@@ -58,6 +61,8 @@ use holdfast_config::Config;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);
+/// Time after the delay in which what is on its way is served still: whoever sent it did not know.
+const LINGER: Duration = Duration::from_secs(2);
 /// Time for the database to close. Every answer that was sent is committed by then: a time-out
 /// gives up the folding of the log, and endings that the store did not take, which the next start
 /// sees to.
@@ -96,13 +101,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         .with_support_refunds(config.roles.support_refunds.clone())
         .judging(Arc::new(receivers.clone()));
     let identity = start::Identity::new(&config, node)?;
-    let deliverer = Deliverer {
-        deliveries: Arc::new(store.clone()),
-        sender: Arc::clone(&receivers.sender),
-        allowed: receivers.allowed.clone(),
-        secrets: secrets.all().into(),
-        owner: identity.node.clone(),
-    };
+    let deliverer = deliverer(&store, &receivers, &secrets, &identity.node);
     let jobs = JobRunner {
         store: store.clone(),
         owner: identity.node.clone(),
@@ -115,8 +114,10 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         settings(&config, secrets.first().settings_key(), &store, &identity.node);
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
     let accounts = accounts.serving(Arc::new(EngineOffers(Arc::clone(&engine))));
+    let shutdown = CancellationToken::new();
+    let departure = Departure::ending_with(&shutdown);
     let (reports, on) = (Arc::new(StoreReports(store.clone())), Arc::clone(&live));
-    let api = PublicApi::new(Ports { engine: Arc::clone(&engine), reports }, on);
+    let api = PublicApi::new(Ports { engine: Arc::clone(&engine), reports }, on, departure.clone());
     let (parts, accounts) = (accounts.clone(), accounts);
     let parts = DoorParts {
         config: &config,
@@ -128,6 +129,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let doors = parts.open();
     let gateway = Gateway {
         drain: config.server.drain,
+        drain_delay: config.server.drain_delay,
+        departure,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
         doors,
         api,
@@ -135,24 +138,34 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         engine,
         live,
         metrics,
-        shutdown: CancellationToken::new(),
+        shutdown,
         lock,
     };
-    let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
     let parts = reload::LiveParts {
-        engine,
+        engine: Arc::clone(&gateway.engine),
         http: Arc::clone(&gateway.live),
         allowed: receivers.allowed,
         log,
         settings: source,
     };
-    let reloader = Reloader::new(config, store, parts);
+    let reloader = Reloader::new(config, gateway.store.clone(), parts);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&addresses)?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, &mut signals).await
+}
+
+/// Whoever delivers events to webhooks, as this node.
+fn deliverer(store: &Store, receivers: &Receivers, secrets: &Secrets, node: &Node) -> Deliverer {
+    Deliverer {
+        deliveries: Arc::new(store.clone()),
+        sender: Arc::clone(&receivers.sender),
+        allowed: receivers.allowed.clone(),
+        secrets: secrets.all().into(),
+        owner: node.clone(),
+    }
 }
 
 /// Work beside the listeners, each a task of its own.
@@ -167,6 +180,8 @@ struct Beside {
 /// A running gateway: everything that serving, draining and closing need.
 struct Gateway {
     drain: Duration,
+    drain_delay: Duration,
+    departure: Departure,
     admin_token: Option<String>,
     doors: Doors,
     api: PublicApi,
@@ -191,11 +206,16 @@ impl Gateway {
             () = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
             ended = self.wait_for_end(signals) => ended,
         };
-        tracing::info!(patience = ?self.drain, "draining");
+        tracing::info!(delay = ?self.drain_delay, patience = ?self.drain, "draining");
         // A second signal must end even a drain that hangs, so both are awaited side by side.
         let drained = async {
             // Answers go out while operations finish; connections end after them.
-            tokio::join!(serving, self.drain());
+            tokio::join!(serving, async {
+                if ended.is_ok() {
+                    self.depart().await;
+                }
+                self.drain().await;
+            });
             self.close().await;
         };
         tokio::select! {
@@ -210,8 +230,7 @@ impl Gateway {
     /// Serves the listeners until `shutdown`, takes other configurations, does jobs, delivers to
     /// webhooks, and keeps the metrics small.
     async fn serve(&self, listeners: Listeners, beside: Beside) {
-        let public =
-            holdfast_http::serve(listeners.public, self.api.clone(), self.shutdown.clone());
+        let public = holdfast_http::serve(listeners.public, self.api.clone());
         let holders = async {
             if let (Some(listener), Some(pages)) = (listeners.console, &self.doors.holders) {
                 holdfast_http::serve_holders(listener, pages.clone(), self.shutdown.clone()).await;
@@ -244,6 +263,7 @@ impl Gateway {
         tasks.spawn(trail);
         tasks.spawn(beside.deliverer.run(self.shutdown.clone()));
         tasks.spawn(beside.settings.run(self.shutdown.clone()));
+        tasks.spawn(facts::run(self.store.clone(), self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
         tokio::join!(public, admin, holders, nodes, tasks, self.upkeep());
@@ -264,15 +284,42 @@ impl Gateway {
     async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), CommandFailure> {
         tokio::select! {
             () = signals.next() => Ok(()),
-            () = self.store.closed() => Err(CommandFailure::Failed(anyhow!(
+            failure = self.wait_for_failure() => Err(failure),
+        }
+    }
+
+    /// Sends whoever comes elsewhere, while everything is served: for the delay by readiness and the
+    /// answers, then for a moment more, because some are on their way. Ends where the process must not
+    /// go on.
+    async fn depart(&self) {
+        if self.drain_delay.is_zero() {
+            return;
+        }
+        self.engine.announce_end();
+        self.departure.announce();
+        let served = async {
+            tokio::time::sleep(self.drain_delay).await;
+            self.departure.close_idle();
+            tokio::time::sleep(LINGER).await;
+        };
+        tokio::select! {
+            () = served => {}
+            _failure = self.wait_for_failure() => {}
+        }
+    }
+
+    /// Completes where the process must not go on.
+    async fn wait_for_failure(&self) -> CommandFailure {
+        tokio::select! {
+            () = self.store.closed() => CommandFailure::Failed(anyhow!(
                 "the database is written no more: its writer has ended by itself"
-            ))),
-            () = self.engine.superseded() => Err(CommandFailure::Failed(anyhow!(
+            )),
+            () = self.engine.superseded() => CommandFailure::Failed(anyhow!(
                 "another process has taken this one's node name: two must not run as one"
-            ))),
+            )),
             lost = self.lock.lost() => {
                 tracing::error!(%lost, "what is served is not what was opened: no more requests are let in");
-                Err(CommandFailure::Failed(anyhow::Error::from(lost)))
+                CommandFailure::Failed(anyhow::Error::from(lost))
             }
         }
     }

@@ -10,6 +10,7 @@ mod body;
 mod chat;
 mod connection;
 mod cors;
+mod departure;
 mod description;
 mod error;
 mod guarded_bytes;
@@ -41,6 +42,7 @@ pub use crate::admin::{
     serve_holders,
 };
 pub use crate::cors::{AllowedOrigin, BadOrigin};
+pub use crate::departure::Departure;
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::local::LocalBody;
 pub use crate::peers::{BadNetwork, Network};

@@ -5,9 +5,9 @@
 //!   are answered there as usual, so that a full process does not look dead to its balancer.
 //! - Any more are closed unheard.
 //!
-//! At shutdown the listener is dropped first, so that new connections go elsewhere; then those that
-//! there are finish ([`connection`](crate::connection)). Operations do not end with their connections:
-//! the engine owns them.
+//! At its end ([`departure`](crate::departure)) answers close their connections, idle ones are closed, and then
+//! the listener is dropped; those that there are finish ([`connection`](crate::connection)). Operations do not end
+//! with their connections: the engine owns them.
 //!
 //! [`PublicApi::ask`] answers within the process what the listener answers to a socket: the same service, with
 //! the same keys, limits and line in the log. The connection is a pipe in memory, and nobody counts it.
@@ -23,7 +23,6 @@ use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
@@ -31,6 +30,7 @@ use crate::Options;
 use crate::body::BodyBudget;
 use crate::connection::{accept, connection, finish};
 use crate::cors::Cors;
+use crate::departure::Departure;
 use crate::description::Description;
 use crate::live_options::{HttpConfig, LiveOptions};
 use crate::local::{self, LocalBody};
@@ -62,9 +62,13 @@ pub struct Ports {
 pub struct PublicApi(Arc<Service>);
 
 impl PublicApi {
-    /// The API over these parts, under these options.
+    /// The API over these parts, under these options, until this departure is over.
     #[must_use]
-    pub fn new(Ports { engine, reports }: Ports, live: Arc<LiveOptions>) -> Self {
+    pub fn new(
+        Ports { engine, reports }: Ports,
+        live: Arc<LiveOptions>,
+        departure: Departure,
+    ) -> Self {
         Self(Arc::new(Service {
             engine,
             reports,
@@ -72,6 +76,7 @@ impl PublicApi {
             description: Description::render(),
             counts: Arc::default(),
             bodies: BodyBudget::default(),
+            departure,
         }))
     }
 
@@ -90,27 +95,24 @@ impl PublicApi {
     }
 }
 
-/// Serves the public API until `shutdown`, then lets connections finish for a short while.
-pub async fn serve(
-    listener: TcpListener,
-    PublicApi(service): PublicApi,
-    shutdown: CancellationToken,
-) {
+/// Serves the public API until its departure is over, then lets connections finish for a short while.
+pub async fn serve(listener: TcpListener, PublicApi(service): PublicApi) {
     let places = ConnectionLimiter::default();
     let live = Arc::clone(&service.live);
+    let departure = service.departure.clone();
     let connections = TaskTracker::new();
     let mut tick = tokio::time::interval(refusals::WHILE);
     loop {
         // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
         let accepted = tokio::select! {
-            accepted = accept(&listener, &shutdown) => accepted,
+            accepted = accept(&listener, departure.over()) => accepted,
             _ = tick.tick() => {
                 service.counts.refusals.tell_old();
                 continue;
             }
         };
         let Some(accepted) = accepted else { break };
-        let (shutdown, service) = (shutdown.clone(), Arc::clone(&service));
+        let (shutdown, service) = (departure.of_connection(), Arc::clone(&service));
         let address = accepted.1.ip();
         let (options, place) = live.read(|config| (config.options, places.take(address, config)));
         if let Some(place) = place {

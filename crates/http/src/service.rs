@@ -13,8 +13,9 @@ use futures_util::FutureExt;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::{AuthError, Caller, Engine};
 use holdfast_wire::error::Code;
-use http::Request;
+use http::header::CONNECTION;
 use http::request::Parts;
+use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use uuid::Uuid;
 
@@ -22,6 +23,7 @@ use crate::body::{BodyBudget, Upload};
 use crate::chat::CompletionRequest;
 use crate::connection::Client;
 use crate::cors::Cors;
+use crate::departure::Departure;
 use crate::description::Description;
 use crate::live_options::LiveOptions;
 use crate::log::RequestLog;
@@ -45,6 +47,7 @@ pub(crate) struct Service {
     pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
     pub(crate) bodies: BodyBudget,
+    pub(crate) departure: Departure,
 }
 
 impl Service {
@@ -76,6 +79,9 @@ impl Service {
         answer = cors.put(answer);
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
+        }
+        if self.departure.is_announced() {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         with_request_id(answer, id)
     }

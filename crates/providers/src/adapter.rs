@@ -46,6 +46,9 @@ pub(crate) enum CredentialHeader {
 
 /// Kind of provider, as the operator has set it.
 pub(crate) trait Adapter: fmt::Debug + Send + Sync {
+    /// Name of the kind in OpenTelemetry's conventions for generative AI.
+    fn semantic_name(&self) -> &'static str;
+
     /// Place of the operator's credential.
     fn credential(&self) -> CredentialHeader;
 

@@ -33,6 +33,10 @@ impl Anthropic {
 }
 
 impl Adapter for Anthropic {
+    fn semantic_name(&self) -> &'static str {
+        "anthropic"
+    }
+
     fn credential(&self) -> CredentialHeader {
         CredentialHeader::In(HeaderName::from_static("x-api-key"))
     }

@@ -50,6 +50,10 @@ impl fmt::Display for ApiVersion {
 }
 
 impl Adapter for AzureOpenAi {
+    fn semantic_name(&self) -> &'static str {
+        "azure.ai.openai"
+    }
+
     fn credential(&self) -> CredentialHeader {
         CredentialHeader::In(HeaderName::from_static("api-key"))
     }

@@ -47,6 +47,10 @@ impl Bedrock {
 }
 
 impl Adapter for Bedrock {
+    fn semantic_name(&self) -> &'static str {
+        "aws.bedrock"
+    }
+
     fn credential(&self) -> CredentialHeader {
         CredentialHeader::Bearer
     }

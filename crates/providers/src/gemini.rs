@@ -31,6 +31,10 @@ impl Gemini {
 }
 
 impl Adapter for Gemini {
+    fn semantic_name(&self) -> &'static str {
+        "gcp.gemini"
+    }
+
     fn credential(&self) -> CredentialHeader {
         CredentialHeader::In(HeaderName::from_static("x-goog-api-key"))
     }

@@ -21,6 +21,10 @@ pub struct OpenAi {
 }
 
 impl Adapter for OpenAi {
+    fn semantic_name(&self) -> &'static str {
+        "openai"
+    }
+
     fn credential(&self) -> CredentialHeader {
         CredentialHeader::Bearer
     }

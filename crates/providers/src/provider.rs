@@ -241,6 +241,10 @@ impl Provider for HttpProvider {
         self.adapter.state_shape()
     }
 
+    fn semantic_name(&self) -> &'static str {
+        self.adapter.semantic_name()
+    }
+
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         // Who claims asks first, so neither happens; and if it did, nothing was sent.
         self.check_supported(&call.request)

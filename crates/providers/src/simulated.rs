@@ -91,6 +91,10 @@ impl Provider for Simulator {
         Err(UnsupportedParam { param: format!("messages[{message}].content"), rule: rule.into() })
     }
 
+    fn semantic_name(&self) -> &'static str {
+        "simulated"
+    }
+
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         if !Self::MODELS.contains(&&*call.model) {
             return Err(CallFailure::NotRun(NotRunProof::Account));

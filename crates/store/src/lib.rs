@@ -225,7 +225,7 @@ impl Store {
     /// Where the database is missing, is not ours, or has another schema; where it cannot be
     /// opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        metrics::describe();
+        metrics::begin();
         // First: nothing of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();

@@ -1,14 +1,18 @@
-//! The store's metrics: their names, what they mean, and where they are counted.
+//! The store's metrics: their names, and where they are counted. Not here: what they mean, which the
+//! process tells of all its metrics.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use holdfast_domain::operation::Receipt;
 use holdfast_domain::ports::CommitError;
-use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
+use metrics::{Counter, Histogram, counter, histogram};
+
+use crate::job::Job;
 
 const BATCH_SIZE: &str = "holdfast_commit_batch_size";
 const BATCH_SECONDS: &str = "holdfast_commit_batch_seconds";
+const WAIT_SECONDS: &str = "holdfast_commit_wait_seconds";
 const STATEMENTS: &str = "holdfast_commit_statements_total";
 const ROWS: &str = "holdfast_commit_rows_total";
 const COMMITS: &str = "holdfast_commits_total";
@@ -26,18 +30,9 @@ const VERDICTS: [&str; 9] = [
     "uncertain",
 ];
 
-/// Tells the recorder, which must be installed by then, what the metrics mean, and shows every
-/// verdict from the start: one that begins with its first event shows no growth to who watches it.
-pub(crate) fn describe() {
-    describe_histogram!(BATCH_SIZE, Unit::Count, "Changes committed in one transaction");
-    describe_histogram!(
-        BATCH_SECONDS,
-        Unit::Seconds,
-        "Time of one transaction of the writer, from its first statement to its commit"
-    );
-    describe_counter!(STATEMENTS, Unit::Count, "Statements that the writer's batches have run");
-    describe_counter!(ROWS, Unit::Count, "Rows that the writer's batches have written");
-    describe_counter!(COMMITS, Unit::Count, "Changes that were offered, by what became of them");
+/// Shows every verdict from the start, once the recorder is installed: one that begins with its first
+/// event shows no growth to who watches it.
+pub(crate) fn begin() {
     for verdict in VERDICTS {
         counter!(COMMITS, "verdict" => verdict).increment(0);
     }
@@ -47,6 +42,7 @@ pub(crate) fn describe() {
 struct CommitMetrics {
     batch_size: Histogram,
     batch_seconds: Histogram,
+    wait_seconds: Histogram,
     statements: Counter,
     rows: Counter,
     committed: Counter,
@@ -56,10 +52,18 @@ struct CommitMetrics {
 static USUAL: LazyLock<CommitMetrics> = LazyLock::new(|| CommitMetrics {
     batch_size: histogram!(BATCH_SIZE),
     batch_seconds: histogram!(BATCH_SECONDS),
+    wait_seconds: histogram!(WAIT_SECONDS),
     statements: counter!(STATEMENTS),
     rows: counter!(ROWS),
     committed: counter!(COMMITS, "verdict" => "committed"),
 });
+
+/// A batch goes to the database: its oldest change has waited for it since it was offered.
+pub(crate) fn waited(batch: &[Job]) {
+    if let Some(oldest) = batch.iter().map(Job::age).max() {
+        USUAL.wait_seconds.record(oldest);
+    }
+}
 
 pub(crate) fn batch(changes: usize, took: Duration) {
     USUAL.batch_size.record(f64::from(u32::try_from(changes).unwrap_or(u32::MAX)));

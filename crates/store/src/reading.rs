@@ -10,6 +10,7 @@
 
 mod administration;
 mod event;
+mod facts;
 mod list;
 mod operation;
 mod page;

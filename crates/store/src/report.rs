@@ -1,10 +1,10 @@
-//! Reports for a person or a gauge: outstanding holds. Nothing in here shows a
-//! result.
+//! Reports for a person or a gauge: outstanding holds, facts of the database, connections. Nothing in
+//! here shows a result.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_domain::{Currency, Micros};
+use holdfast_domain::{Currency, Micros, Timestamp};
 
 /// Sums over the holds of running operations.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -15,4 +15,37 @@ pub struct OutstandingHolds {
     pub amounts: BTreeMap<Currency, Micros>,
     /// Time since the oldest of them was admitted, by the database's clock.
     pub oldest_age: Duration,
+}
+
+/// Facts of the database that gauges tell, the same whichever process looks.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseFacts {
+    /// Open wallets that have less than their threshold.
+    pub low_wallets: u64,
+    /// Events that are not fanned out.
+    pub events: u64,
+    /// Deliveries that have not ended.
+    pub deliveries: u64,
+    /// Last verification of the book that came to its end.
+    pub verification: Option<VerificationFacts>,
+}
+
+/// Outcome of a verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerificationFacts {
+    /// Moment of its end.
+    pub finished_at: Timestamp,
+    /// Number of its mismatches, those that are not listed too.
+    pub mismatches: u64,
+}
+
+/// Connections of one pool at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolReading {
+    /// Purpose of the pool.
+    pub name: &'static str,
+    /// Open connections that nobody uses.
+    pub idle: usize,
+    /// Connections in use.
+    pub used: usize,
 }

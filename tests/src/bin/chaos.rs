@@ -9,12 +9,13 @@ use holdfast_tests::chaos::cuts::{Deaths, cut};
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
 use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::chaos::{Moments, Plan, Topology, run};
+use holdfast_tests::rolling::roll;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
-        println!("usage: chaos file|nodes|server|clocks|matrix|racers|sidecar N SEED");
+        println!("usage: chaos file|nodes|server|clocks|matrix|racers|sidecar|balancer N SEED");
         return ExitCode::from(2);
     };
     println!("time: {} s, seed {seed}", started.elapsed().as_secs());
@@ -41,6 +42,9 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
         "sidecar" => cut(count, seed, Deaths::Now, |done| {
             println!("{:>5} s: {done:>6} calls, all in order", started.elapsed().as_secs());
         }),
+        "balancer" => drop(roll(count, |round, met| {
+            println!("{:>5} s: {round:>6} rounds, {met:?}", started.elapsed().as_secs());
+        })),
         "matrix" => {
             let mut cells = shuffled(seed);
             cells.truncate(usize::try_from(count).ok()?);

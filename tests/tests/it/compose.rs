@@ -91,7 +91,9 @@ fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
         assert_eq!(services["balancer"]["depends_on"][name], healthy);
         let patience = seconds(gateway["stop_grace_period"].as_str().unwrap());
         // What docs/operations.md asks of a supervisor.
-        assert!(patience > seconds(setting(CONFIG, "drain = ")) + 40, "{patience}");
+        let drain =
+            seconds(setting(CONFIG, "drain_delay = ")) + seconds(setting(CONFIG, "drain = "));
+        assert!(patience >= drain + 40, "{patience}");
     }
     let server = services["postgres"]["image"].as_str().unwrap();
     let major = server.strip_prefix("postgres:").and_then(|tag| tag.split_once('-')).unwrap().0;

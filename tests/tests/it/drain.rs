@@ -43,6 +43,42 @@ fn a_running_operation_finishes_while_nothing_new_is_taken() {
 }
 
 #[test]
+fn for_the_delay_everything_is_served_while_it_says_that_it_is_not_ready() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let config = Config::upstream(&upstream).set("server", "drain_delay", "\"4s\"");
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let get = b"GET /healthz HTTP/1.1\r\nHost: gateway\r\n\r\n";
+    let mut idle = Waiting::write(gateway.address(), get);
+    assert!(!idle.is_silent_for(Duration::from_secs(20)), "it is served and kept");
+    let began = Instant::now();
+    gateway.terminate();
+    until("it says so", || (gateway.send(&Request::get("/readyz")).status == 503).then_some(()));
+    let mut served = 0;
+    while began.elapsed() < Duration::from_secs(3) {
+        let key = request_key();
+        let told = gateway.complete(&account, &key, &acme("Say hello"));
+        check_completion(&told, &key, false);
+        served += 1;
+    }
+    assert!(served > 3, "{served}");
+    // A connection that would be kept ends with its answer, which says so.
+    let told = Waiting::write(gateway.address(), get).answers();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].header("connection"), Some("close"), "{told:?}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    drop(idle.rest());
+    let closed = began.elapsed();
+    assert!((4..8).contains(&closed.as_secs()), "idle connections close after it: {closed:?}");
+    // Whoever was on the way then is heard.
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &acme("Say hello")), &key, false);
+    assert!(gateway.wait().success());
+    assert_eq!(site.balance(&account), (FUNDS - (served + 1) * 367, 0));
+    site.verify();
+}
+
+#[test]
 fn what_does_not_finish_in_time_is_cut_and_its_end_is_known() {
     let gate = Gate::new();
     let upstream = Upstream::start(Reply::saying("Good day").after(&gate));

@@ -53,6 +53,25 @@ fn only_wallet(site: &Site) -> Value {
 }
 
 #[test]
+fn a_forgotten_configuration_leads_into_no_second_book() {
+    let site = empty();
+    for command in [
+        &["migrate", "up"][..],
+        &["migrate", "down"],
+        &["wallet", "list"],
+        &["wallet", "create", "acme", "--currency", "USD"],
+        &["ledger", "verify"],
+        &["usage", "report"],
+    ] {
+        let said = site.cli(command).failed(2);
+        assert!(said.contains("HOLDFAST_CONFIG") && !said.contains("migrate up"), "{said}");
+        assert!(!site.path("holdfast-data").exists(), "{command:?} has made something");
+    }
+    start(&site).stop();
+    assert_eq!(only_wallet(&site)["name"], "default");
+}
+
+#[test]
 fn the_printed_curl_line_works_and_a_second_time_replays() {
     let site = empty();
     let gateway = start(&site);

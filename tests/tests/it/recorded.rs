@@ -154,7 +154,8 @@ fn sqlite_row_that_refuses_a_settlement_is_told_and_a_retry_settles_it_when_mend
     let ended = value(&told, "holdfast_operations_total", "recorded");
     assert_eq!(ended.to_string(), "1");
     let tokens = |told: &str| {
-        ["input", "output"].map(|kind| value(told, "holdfast_tokens_total", kind).to_string())
+        ["input", "output"]
+            .map(|kind| value(told, "holdfast_tokens_total", &format!("\"{kind}\"")).to_string())
     };
     let used = tokens(&told);
     assert!(!used.contains(&"0".to_owned()), "{used:?}");

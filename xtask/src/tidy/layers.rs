@@ -11,6 +11,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-failpoint", &[]),
     ("holdfast-testkit", &["holdfast-domain"]),
     ("holdfast-wire", &["holdfast-domain"]),
+    // Names and words alone: whoever counts has no need of it.
+    ("holdfast-telemetry", &[]),
     ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
     ("holdfast-engine", &["holdfast-domain", "holdfast-failpoint", "holdfast-wire"]),
     ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
@@ -52,6 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-providers",
             "holdfast-sidecar",
             "holdfast-store",
+            "holdfast-telemetry",
             "holdfast-webhooks",
             "holdfast-wire",
         ],

@@ -112,7 +112,7 @@ impl Front {
     /// Readiness for probes. However many ask, the store is probed at most once in 250 ms, because
     /// they share the probe that runs and its verdict. Cancel safe.
     pub(crate) async fn readiness(&self) -> Readiness {
-        if self.takes_nothing_new() {
+        if self.leaving.is_cancelled() || self.takes_nothing_new() {
             return Readiness::Draining;
         }
         if self.runner.has_lost_commits() {

@@ -36,6 +36,10 @@ pub(super) async fn run(
             list(output, steps)
         }
         Migrate::Up => {
+            // The start of `serve` makes its own: whoever asks for it by hand has forgotten a file.
+            if config.file.is_none() {
+                migrate::exists(url).context("nothing was migrated")?;
+            }
             let known = migrate::status(url).await.context("nothing was migrated")?;
             if known.iter().all(|step| step.applied_at.is_some()) {
                 note("nothing to do: every migration is applied");

@@ -57,6 +57,8 @@ struct PoolInner {
     url: PgConnectOptions,
     session: Session,
     room: Arc<Semaphore>,
+    /// Places in all.
+    places: usize,
     /// Kept connections, each with the time of its last use; the last one used is at the back.
     idle: Mutex<VecDeque<(PgConnection, Instant)>>,
 }
@@ -100,9 +102,16 @@ impl ConnectionPool {
         patience: Duration,
         tasks: &TaskTracker,
     ) -> Self {
-        let room = Arc::new(Semaphore::new(usize::try_from(connections.max(1)).unwrap_or(1)));
-        let shared = PoolInner { url: url.clone(), session, room, idle: Mutex::default() };
+        let places = usize::try_from(connections.max(1)).unwrap_or(1);
+        let room = Arc::new(Semaphore::new(places));
+        let shared = PoolInner { url: url.clone(), session, room, places, idle: Mutex::default() };
         Self { shared: Arc::new(shared), tasks: tasks.clone(), patience }
+    }
+
+    /// Connections that are kept and not in use, and those in use.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let used = self.shared.places.saturating_sub(self.shared.room.available_permits());
+        (self.shared.idle().len(), used)
     }
 
     /// Does this on a connection, to its end: a statement that is dropped halfway may have

@@ -207,6 +207,7 @@ impl Writer {
         if batch.is_empty() {
             return BatchOutcome::Answered;
         }
+        metrics::waited(&batch);
         let started = Instant::now();
         let mut tries = TRIES;
         loop {

@@ -27,6 +27,7 @@ use holdfast_domain::usage::Meters;
 
 use super::Run;
 use crate::catalogue::Timeouts;
+use crate::metrics::CallReport;
 use crate::routes::{CallOutcome, RouteState};
 use crate::runner::assembly::{Assembly, SilenceTimer};
 use crate::tape::StopCause;
@@ -68,7 +69,16 @@ impl Run<'_> {
             Ok(_) => "finished",
             Err(failure) => failure.label(),
         };
-        self.runner.metrics.upstream(&route_state.route.provider, class, latency);
+        let provider = route_state.provider.as_ref();
+        self.runner.metrics.calls.count(&CallReport {
+            provider: &route_state.route.provider,
+            system: provider.map_or("_OTHER", |provider| provider.semantic_name()),
+            model: &route_state.route.model,
+            class,
+            took: latency,
+            meters: called.as_ref().ok().and_then(Option::as_ref),
+            has_failed: called.is_err(),
+        });
         let reason = called.as_ref().err().and_then(ProviderFailure::reason);
         if let Some(why) = reason {
             self.runner.route_complaints.report_unreadable(

@@ -1,0 +1,83 @@
+//! Secrets that a supervisor gives as files: `${file:/run/secrets/x}`, as containers, Kubernetes and
+//! systemd (`LoadCredential`) mount them. A file is read whenever the configuration is, so that a new
+//! secret is taken by a reload.
+//!
+//! What others may write is refused: whoever writes it could choose the secret. That others may read it
+//! is the supervisor's business: mounts are often readable for all inside their container.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Longest secret that is read, in bytes.
+const BYTES_MAX: u64 = 65_536;
+/// Write bits of the group and of everybody.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Reads the secret of a file, without the line end that editors leave; the error goes on from the name
+/// of the key.
+pub(crate) fn read(path: &str) -> Result<String, String> {
+    if !Path::new(path).is_absolute() {
+        return Err(format!(
+            "names the file {path:?}: write its whole path, like /run/secrets/key"
+        ));
+    }
+    let cannot =
+        |error: std::io::Error| format!("needs the file {path}, which cannot be read: {error}");
+    let file = File::open(path).map_err(cannot)?;
+    let about = file.metadata().map_err(cannot)?;
+    if !about.is_file() {
+        return Err(format!("needs the file {path}, which is no file"));
+    }
+    if about.permissions().mode() & OTHERS_WRITE != 0 {
+        return Err(format!("needs the file {path}, which others may write: chmod go-w {path}"));
+    }
+    let mut text = String::new();
+    // One more than may be tells that there is more.
+    file.take(BYTES_MAX.saturating_add(1)).read_to_string(&mut text).map_err(cannot)?;
+    let secret = text.strip_suffix('\n').unwrap_or(&text);
+    let secret = secret.strip_suffix('\r').unwrap_or(secret);
+    if secret.is_empty() || u64::try_from(secret.len()).is_ok_and(|bytes| bytes > BYTES_MAX) {
+        return Err(format!("needs the file {path}, which is empty or longer than 64 KiB"));
+    }
+    Ok(secret.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions, write};
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_read_without_its_line_end_and_not_where_others_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let name = path.to_str().unwrap();
+        let missing = read(name).unwrap_err();
+        assert!(missing.contains("cannot be read"), "{missing}");
+        let with = |text: &str, mode| {
+            write(&path, text).unwrap();
+            set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            read(name)
+        };
+        assert_eq!(with("hunter2 \n", 0o644).unwrap(), "hunter2 ");
+        assert_eq!(with("hunter2\r\n", 0o400).unwrap(), "hunter2");
+        set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(with("two\nlines", 0o600).unwrap(), "two\nlines");
+        for (text, mode, part) in [
+            ("hunter2", 0o620, "chmod go-w"),
+            ("hunter2", 0o602, "chmod go-w"),
+            ("\n", 0o600, "empty"),
+            (&"x".repeat(70_000), 0o600, "longer"),
+        ] {
+            let refused = with(text, mode).unwrap_err();
+            assert!(refused.contains(part) && !refused.contains("hunter2"), "{refused}");
+        }
+        let folder = read(folder.path().to_str().unwrap()).unwrap_err();
+        assert!(folder.contains("is no file"), "{folder}");
+        let relative = read("secrets/key").unwrap_err();
+        assert!(relative.contains("write its whole path"), "{relative}");
+    }
+}

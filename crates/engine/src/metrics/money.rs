@@ -1,0 +1,121 @@
+//! Money and tokens of operations, by currency and model. The labels are bounded: a model that the
+//! process does not offer counts as `other`, be its operation one that another gateway left behind.
+//!
+//! Series are looked up once for each model and kept, also over reloads: a counter that went away and
+//! came back would look like a new process. No series adds up currencies.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::operation::{Operation, Phase};
+use holdfast_domain::usage::MeterKind;
+use holdfast_domain::{Currency, Micros};
+use metrics::{Counter, counter};
+
+use super::{LabelledCounter, increment_by, registered};
+
+const CHARGE: &str = "holdfast_charge_micros_total";
+const PROVIDER_COST: &str = "holdfast_provider_cost_micros_total";
+/// Counted where refunds are asked for; begun here, so that a margin can be computed from the start.
+const REFUND: &str = "holdfast_refund_micros_total";
+const SHORTFALL: &str = "holdfast_shortfall_micros_total";
+const EXPOSURE: &str = "holdfast_exposure_micros_total";
+const TOKENS: &str = "holdfast_tokens_total";
+
+/// Label of every model that the process does not offer.
+const OTHER: &str = "other";
+/// Endings of runs that may have cost the operator something and were not charged.
+const EXPOSURES: [&str; 3] = ["refused", "abandoned", "cancelled"];
+
+/// Series of models and currencies, as they were begun.
+#[derive(Debug, Default)]
+pub(crate) struct MoneyMetrics(RwLock<HashMap<(String, Currency), Arc<MoneySeries>>>);
+
+#[derive(Debug)]
+struct MoneySeries {
+    charge: Counter,
+    provider_cost: Counter,
+    shortfall: Counter,
+    exposures: [LabelledCounter; EXPOSURES.len()],
+    tokens: Vec<(MeterKind, Counter)>,
+}
+
+impl MoneyMetrics {
+    /// Shows a model that is paid in this currency, with nothing in it.
+    pub(crate) fn begin(&self, model: &str, currency: Currency) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known
+            .entry((model.to_owned(), currency))
+            .or_insert_with(|| Arc::new(MoneySeries::begin(model, currency)));
+    }
+
+    /// Counts what an operation used up.
+    pub(crate) fn settle(&self, operation: &Operation, usage: &UsageRecord) {
+        let series = self.of(operation);
+        series.charge.increment(counted(usage.charge));
+        series.shortfall.increment(counted(usage.shortfall));
+        let cost = usage.metered.provider_cost.unwrap_or(Micros::ZERO);
+        series.provider_cost.increment(counted(cost));
+        for (kind, tokens) in &series.tokens {
+            tokens.increment(usage.metered.meters.count(*kind));
+        }
+    }
+
+    /// Counts an operation that came to its end without a charge: what it may have cost the operator.
+    pub(crate) fn expose(&self, operation: &Operation) {
+        let reason = match operation.phase {
+            Phase::Refused { .. } => "refused",
+            Phase::Abandoned { .. } if operation.cancel_asked => "cancelled",
+            Phase::Abandoned { .. } => "abandoned",
+            Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Completed { .. } => return,
+        };
+        if let Some(hold) = operation.exposure() {
+            increment_by(&self.of(operation).exposures, reason, counted(hold));
+        }
+    }
+
+    fn of(&self, operation: &Operation) -> Arc<MoneySeries> {
+        let currency = operation.price.currency;
+        let key = (operation.model.to_string(), currency);
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(series) = known.get(&key) {
+            return Arc::clone(series);
+        }
+        drop(known);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let series = known
+            .entry((OTHER.to_owned(), currency))
+            .or_insert_with(|| Arc::new(MoneySeries::begin(OTHER, currency)));
+        Arc::clone(series)
+    }
+}
+
+impl MoneySeries {
+    fn begin(model: &str, currency: Currency) -> Self {
+        let labels = [("currency", currency.to_string()), ("model", model.to_owned())];
+        let exposure = |reason: &'static str| {
+            let [currency, model] = labels.clone();
+            let labels = [currency, model, ("reason", reason.to_owned())];
+            (reason, registered(counter!(EXPOSURE, &labels)))
+        };
+        let tokens = |kind: MeterKind| {
+            let tokens = counter!(TOKENS, "kind" => kind.label(), "model" => model.to_owned());
+            (kind, registered(tokens))
+        };
+        drop(registered(counter!(REFUND, &labels)));
+        let kinds = MeterKind::ALL.into_iter().filter(|kind| kind.per_million());
+        Self {
+            charge: registered(counter!(CHARGE, &labels)),
+            provider_cost: registered(counter!(PROVIDER_COST, &labels)),
+            shortfall: registered(counter!(SHORTFALL, &labels)),
+            exposures: EXPOSURES.map(exposure),
+            tokens: kinds.map(tokens).collect(),
+        }
+    }
+}
+
+fn counted(amount: Micros) -> u64 {
+    // No amount here is negative; a counter could not go back.
+    u64::try_from(amount.get()).unwrap_or(0)
+}

@@ -1,0 +1,85 @@
+//! Gauges that are set whenever the metrics are rendered: waiters, holds, connections, the process. So
+//! they are as fresh as the request for them, and cost nothing otherwise.
+//!
+//! Of the database only what is short is read here. Metrics matter most while it is away: the others
+//! are rendered all the same.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use holdfast_domain::Currency;
+use holdfast_engine::Engine;
+use holdfast_http::Metrics;
+use holdfast_store::Store;
+use holdfast_store::report::OutstandingHolds;
+use metrics::gauge;
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use super::process;
+
+/// Renders the metrics, with what store, engine and system say at that moment.
+pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engine>) -> Metrics {
+    // Currencies that were shown once. A gauge keeps its last value until it is set: without this,
+    // a currency whose last hold ended would show that hold for ever.
+    let shown = Arc::new(Mutex::new(BTreeSet::new()));
+    Arc::new(move || {
+        let (handle, store, engine) = (handle.clone(), store.clone(), Arc::clone(&engine));
+        let shown = Arc::clone(&shown);
+        async move {
+            gauge!("holdfast_waiters").set(as_float(engine.waiters()));
+            process::set_gauges();
+            set_pools(&store);
+            match store.outstanding().await {
+                Ok(outstanding) => set_holds(&outstanding, &shown),
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(
+                        error,
+                        "outstanding holds cannot be read: the last ones are shown"
+                    );
+                }
+            }
+            handle.render()
+        }
+        .boxed()
+    })
+}
+
+fn set_holds(outstanding: &OutstandingHolds, shown: &Mutex<BTreeSet<Currency>>) {
+    gauge!("holdfast_holds_outstanding").set(as_float(outstanding.count));
+    gauge!("holdfast_holds_oldest_seconds").set(outstanding.oldest_age.as_secs_f64());
+    // Also of what nothing is held of any more.
+    let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    shown.extend(outstanding.amounts.keys().copied());
+    for currency in &*shown {
+        let held = outstanding.amounts.get(currency).map_or(0, |held| held.get());
+        let currency = currency.to_string();
+        gauge!("holdfast_holds_outstanding_micros", "currency" => currency).set(as_float(held));
+    }
+}
+
+fn set_pools(store: &Store) {
+    for pool in store.pools() {
+        for (state, count) in [("idle", pool.idle), ("used", pool.used)] {
+            let labels = [("pool", pool.name), ("state", state)];
+            gauge!("holdfast_pool_connections", &labels).set(as_float(count));
+        }
+    }
+}
+
+/// The nearest number that a metric can carry.
+pub(crate) fn as_float(count: impl std::fmt::Display) -> f64 {
+    count.to_string().parse().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_float;
+
+    #[test]
+    fn counts_become_the_nearest_float() {
+        assert!((as_float(0_u64) - 0.0).abs() < f64::EPSILON);
+        assert!((as_float(9_007_199_254_740_992_i64) - 9_007_199_254_740_992.0).abs() < 1.0);
+    }
+}

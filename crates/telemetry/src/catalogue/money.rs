@@ -1,0 +1,126 @@
+//! Money and what it is charged for. Every amount has its currency: no query may leave that out.
+
+use super::{Metric, MetricGroup, MetricKind};
+
+/// The currency and the public id of the model; `other` for one that this process does not offer.
+const OF_MODEL: &[&str] = &["currency", "model"];
+
+pub(super) const GROUP: MetricGroup = MetricGroup {
+    title: "Money",
+    introduction: "Amounts are millionths of the currency in the label, and no sum may leave the \
+                   currency out. `model` is the public id of a model that the process offers, else \
+                   `other`. These count what one process committed since its start, and are for rates \
+                   and alarms: the book is [`usage report`](operations.md#reports). Those that are \
+                   facts of the database are the same at every gateway: take their `max`.",
+    metrics: &[
+        Metric {
+            name: "holdfast_charge_micros_total",
+            kind: MetricKind::Counter,
+            unit: "micros",
+            labels: OF_MODEL,
+            help: "Charges of answered operations, in millionths of the currency",
+            alarm: "",
+        },
+        Metric {
+            name: "holdfast_provider_cost_micros_total",
+            kind: MetricKind::Counter,
+            unit: "micros",
+            labels: OF_MODEL,
+            help: "Cost of answered operations by the cost of their routes, where that is configured in the \
+                   wallet's currency, in millionths of it",
+            alarm: "",
+        },
+        Metric {
+            name: "holdfast_refund_micros_total",
+            kind: MetricKind::Counter,
+            unit: "micros",
+            labels: OF_MODEL,
+            help: "Refunds through this process's administration, in millionths of the currency",
+            alarm: "",
+        },
+        Metric {
+            name: "holdfast_shortfall_micros_total",
+            kind: MetricKind::Counter,
+            unit: "micros",
+            labels: OF_MODEL,
+            help: "What metered usage cost beyond its holds and nobody paid, in millionths of the currency",
+            alarm: "it grows: a model's bounds are too low for its tokenizer",
+        },
+        Metric {
+            name: "holdfast_exposure_micros_total",
+            kind: MetricKind::Counter,
+            unit: "micros",
+            labels: &["currency", "model", "reason"],
+            help: "Holds of runs that were refused, abandoned or cancelled: at most so much may they have \
+                   cost, and nobody was charged, in millionths of the currency",
+            alarm: "it grows faster than what you charge",
+        },
+        Metric {
+            name: "holdfast_holds_outstanding",
+            kind: MetricKind::Gauge,
+            unit: "holds",
+            labels: &[],
+            help: "Holds that reserve funds now; a fact of the database",
+            alarm: "",
+        },
+        Metric {
+            name: "holdfast_holds_outstanding_micros",
+            kind: MetricKind::Gauge,
+            unit: "micros",
+            labels: &["currency"],
+            help: "What the outstanding holds reserve, in millionths of the currency; a fact of the database",
+            alarm: "",
+        },
+        Metric {
+            name: "holdfast_holds_oldest_seconds",
+            kind: MetricKind::Gauge,
+            unit: "seconds",
+            labels: &[],
+            help: "Age of the oldest outstanding hold; a fact of the database",
+            alarm: "it is older than the longest time-out of a model and a few minutes",
+        },
+        Metric {
+            name: "holdfast_wallets_below_threshold",
+            kind: MetricKind::Gauge,
+            unit: "wallets",
+            labels: &[],
+            help: "Open wallets that have less than their low_balance; a fact of the database, read every 30 s",
+            alarm: "",
+        },
+        Metric {
+            name: "holdfast_tokens_total",
+            kind: MetricKind::Counter,
+            unit: "tokens",
+            labels: &["kind", "model"],
+            help: "Tokens of answered operations, by the disjoint kinds that prices have",
+            alarm: "",
+        },
+        Metric {
+            name: "holdfast_usage_not_believed_total",
+            kind: MetricKind::Counter,
+            unit: "runs",
+            labels: &["provider"],
+            help: "Runs whose provider reported more than their model can have used, which are charged by an \
+                   own count",
+            alarm: "it grows: the provider is wrong, or `context_tokens` is",
+        },
+        Metric {
+            name: "holdfast_verification_finished_timestamp_seconds",
+            kind: MetricKind::Gauge,
+            unit: "seconds",
+            labels: &[],
+            help: "When the last verification job of the ledger ended, as Unix time; 0 before the first; a fact \
+                   of the database, read every 30 s",
+            alarm: "it is older than the interval in which you verify",
+        },
+        Metric {
+            name: "holdfast_verification_mismatches",
+            kind: MetricKind::Gauge,
+            unit: "mismatches",
+            labels: &[],
+            help: "Mismatches that the last verification job of the ledger found; a fact of the database, read \
+                   every 30 s",
+            alarm: "it is not 0",
+        },
+    ],
+};

@@ -1,0 +1,22 @@
+//! The catalogue of metrics: the one place that says which there are, what they mean, and when one is
+//! a reason to act.
+//!
+//! ```text
+//!              ┌─ describe()              HELP and TYPE of a scrape
+//! catalogue ───┼─ docs/metrics.md         `cargo xtask docs`
+//!              └─ deploy/grafana/*.json   `cargo xtask docs`, each query over metrics of the catalogue
+//! ```
+//!
+//! The crates count under the names of the catalogue; an end-to-end test compares a scrape with it, both
+//! ways. A metric is here before it is anywhere else.
+//!
+//! Rules of every row: its name has its unit, its labels have few values that are known beforehand, and
+//! money has its currency as a label, so that no sum over it adds up currencies. It must never have a label
+//! that a caller writes, an id, an address, or a word of a prompt.
+
+mod catalogue;
+pub mod dashboards;
+
+pub use crate::catalogue::{
+    CATALOGUE, Metric, MetricGroup, MetricKind, families, find, register_descriptions,
+};

@@ -1,0 +1,159 @@
+//! A scrape against the manual: the names of `docs/metrics.md` and no others, money by currency and model,
+//! facts of the database, and what Prometheus' own tool says of it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use holdfast_tests::config::{ACME, UPSTREAM_MODEL};
+use holdfast_tests::{
+    Account, Config, Gateway, Ran, Reply, Request, Site, Streaming, Upstream, request_key,
+};
+use serde_json::json;
+
+use crate::admin::{metrics, value};
+use crate::bodies::acme;
+use crate::check::{check_completion, until};
+
+const MANUAL: &str = include_str!("../../../docs/metrics.md");
+const CHARGE: i64 = 367;
+
+/// A gateway that has answered a completion and a stream, with a cost on its route.
+struct World {
+    _upstream: Upstream,
+    site: Site,
+    account: Account,
+    gateway: Gateway,
+}
+
+impl World {
+    fn new() -> Self {
+        let streamed = Streaming::saying(&["Good ", "day"]).reply();
+        let upstream = Upstream::start(Reply::as_wanted(streamed, Reply::saying("Good day")));
+        let model = format!("model = \"{UPSTREAM_MODEL}\"");
+        let cost = format!(
+            "{model}\n[models.routes.cost]\nmicros_per_million = {{ input = 1_000_000, output = 1_000_000 }}"
+        );
+        let config = Config::upstream(&upstream).replace(&model, &cost);
+        let (site, account) = Site::funded(&config);
+        let gateway = site.serve();
+        let world = Self { _upstream: upstream, site, account, gateway };
+        let key = request_key();
+        check_completion(&world.complete(&key), &key, false);
+        let streamed = acme("Say hello").replacen('{', r#"{"stream":true,"#, 1);
+        let request = Request::completion(&world.account.key, &request_key(), streamed);
+        let told = request.begin(world.gateway.address()).events().rest();
+        assert_eq!(told.head.status, 200, "{told:?}");
+        world
+    }
+
+    fn complete(&self, key: &str) -> holdfast_tests::Answer {
+        self.gateway.complete(&self.account, key, &acme("Say hello"))
+    }
+}
+
+/// Names in the first column of the manual's tables.
+fn documented() -> BTreeSet<String> {
+    let rows = MANUAL.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| row.split(['`', '{']).next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_scrape_has_the_metrics_of_the_manual_and_no_others() {
+    let world = World::new();
+    // The facts of the database come from a task.
+    let scraped = until("the facts are there", || {
+        let scraped = metrics(&world.gateway);
+        scraped.contains("holdfast_outbox_events").then_some(scraped)
+    });
+    let types = scraped.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let names: BTreeSet<_> = types.map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(names, documented());
+    let described = scraped.lines().filter(|line| line.starts_with("# HELP ")).count();
+    assert_eq!(described, names.len(), "each has its help");
+}
+
+#[test]
+fn money_is_counted_by_currency_and_model() {
+    let world = World::new();
+    let told = metrics(&world.gateway);
+    let of_model = format!("currency=\"USD\",model=\"{ACME}\"");
+    let count = |name: &str, labels: &str| value(&told, name, labels).to_string();
+    assert_eq!(count("holdfast_charge_micros_total", &of_model), (2 * CHARGE).to_string());
+    let shown = world.site.json(&["usage", "report", "--by", "model"]);
+    let cost = shown[0]["provider_cost_micros"].as_i64().unwrap();
+    assert!(cost > 0, "{shown}");
+    assert_eq!(count("holdfast_provider_cost_micros_total", &of_model), cost.to_string());
+    assert_eq!(count("holdfast_refund_micros_total", &of_model), "0");
+    for kind in ["input", "cached_input", "output"] {
+        let labels = format!("kind=\"{kind}\",model=\"{ACME}\"");
+        let meters = shown[0]["meters"][kind].as_i64().unwrap();
+        assert_eq!(count("holdfast_tokens_total", &labels), meters.to_string(), "{kind}");
+    }
+    let calls = format!("gen_ai_request_model=\"{UPSTREAM_MODEL}\"");
+    assert_eq!(count("gen_ai_client_operation_duration_seconds_count", &calls), "2");
+    assert!(told.contains("gen_ai_provider_name=\"openai\""), "{told}");
+    // By the administration, over the network: what the command line does beside it is not this process's.
+    let owner = world.site.json(&["admin-key", "issue", "--name", "me", "--role", "owner"]);
+    let operations = world.site.json(&["operation", "list"]);
+    let refund = json!({ "operation_id": operations[0]["id"], "amount_micros": 67 });
+    let address = world.gateway.admin_address();
+    let key = request_key();
+    for _repeated in 0..2 {
+        let refunded = Request::post("/admin/v1/refunds", refund.to_string())
+            .host(&format!("localhost:{}", address.port()))
+            .bearer(owner["key"].as_str().unwrap())
+            .header("Content-Type", "application/json")
+            .header("Idempotency-Key", &key)
+            .send(address);
+        assert_eq!(refunded.status, 201, "{refunded:?}");
+    }
+    let told = metrics(&world.gateway);
+    let refunded = value(&told, "holdfast_refund_micros_total", &of_model).to_string();
+    assert_eq!(refunded, "67", "once, however often it is asked for");
+}
+
+#[test]
+fn facts_of_the_database_are_gauges_of_every_gateway() {
+    let (site, _account) = Site::funded(&Config::simulated());
+    let wallet = site.json(&["wallet", "list"])[0]["name"].as_str().unwrap().to_owned();
+    drop(site.json(&["wallet", "update", &wallet, "--low-balance", "1000.00"]));
+    let gateway = site.serve();
+    let told = until("a wallet is below its threshold", || {
+        let told = metrics(&gateway);
+        told.contains("holdfast_wallets_below_threshold 1").then_some(told)
+    });
+    assert_eq!(value(&told, "holdfast_verification_mismatches", "").to_string(), "0");
+    for pool in ["readers", "glances", "audits", "reports", "summing"] {
+        let labels = format!("pool=\"{pool}\",state=\"used\"");
+        assert!(value(&told, "holdfast_pool_connections", &labels) >= 0.0, "{pool}");
+    }
+    assert!(value(&told, "process_resident_memory_bytes", "") > 1_000_000.0);
+    assert!(value(&told, "process_open_fds", "") > 5.0);
+}
+
+#[test]
+fn promtool_passes_a_scrape_under_load() {
+    let named = std::env::var_os("HOLDFAST_TEST_PROMTOOL").map(PathBuf::from);
+    let promtool = named.expect("HOLDFAST_TEST_PROMTOOL: `cargo xtask test tests` sets it");
+    let world = World::new();
+    let answered = std::thread::scope(|scope| {
+        let loads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..10).filter(|_| world.complete(&request_key()).status == 200).count()
+                })
+            })
+            .collect();
+        for _scrape in 0..5 {
+            world.site.write("scrape.txt", &metrics(&world.gateway));
+            let script = "\"$0\" check metrics < \"$1\"";
+            let mut check = Command::new("sh");
+            check.args(["-c", script]).arg(&promtool).arg(world.site.path("scrape.txt"));
+            let said = Ran::of(&mut check);
+            assert_eq!((said.code, &*said.stderr), (Some(0), ""), "{said:?}");
+        }
+        loads.into_iter().map(|load| load.join().unwrap()).sum::<usize>()
+    });
+    assert_eq!(answered, 40);
+}

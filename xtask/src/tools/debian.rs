@@ -1,0 +1,93 @@
+//! Programs out of Debian's packages that a check or a test needs: found on the `PATH`, else unpacked
+//! under the target folder. A package is not installed, so that it needs no root, starts no service and
+//! changes nothing of the machine.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    shell::{hear, say},
+    workspace::Workspace,
+};
+
+/// Program of a package, and the packages of the libraries that it needs and that may be missing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DebianProgram {
+    packages: &'static [&'static str],
+    folder: &'static str,
+    pub(crate) name: &'static str,
+}
+
+/// Prometheus' tool.
+pub(crate) const PROMTOOL: DebianProgram =
+    DebianProgram { packages: &["prometheus"], folder: "usr/bin", name: "promtool" };
+
+/// The balancer of `deploy/`.
+pub(crate) const HAPROXY: DebianProgram = DebianProgram {
+    packages: &["haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1"],
+    folder: "usr/sbin",
+    name: "haproxy",
+};
+
+/// Finds a program.
+pub(crate) fn find(workspace: &Workspace, wanted: DebianProgram) -> Result<PathBuf> {
+    let DebianProgram { packages, folder, name } = wanted;
+    let path = env::var_os("PATH").unwrap_or_default();
+    if let Some(found) = env::split_paths(&path).map(|at| at.join(name)).find(|it| it.is_file()) {
+        return Ok(found);
+    }
+    let tools = workspace.target.join("tools");
+    let root = tools.join(name);
+    let unpacked = root.join(folder).join(name);
+    if unpacked.is_file() {
+        return Ok(unpacked);
+    }
+    say(&format!("{name} is not installed: unpacking Debian's packages {}", packages.join(", ")))?;
+    // Beside it first: half an unpacked package must not be found.
+    let half = tools.join(format!("{name}-{}", std::process::id()));
+    let done = unpack(&half, packages);
+    if done.is_ok() && !root.exists() {
+        fs::rename(&half, &root).with_context(|| format!("{name} cannot be kept"))?;
+    } else {
+        fs::remove_dir_all(&half).ok();
+    }
+    done?;
+    ensure!(unpacked.is_file(), "Debian's packages {} have no {name}", packages.join(", "));
+    Ok(unpacked)
+}
+
+fn unpack(folder: &Path, packages: &[&str]) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
+    if !download(folder, packages)? {
+        // A new machine has no list of packages yet.
+        hear(Command::new("apt-get").args(["update", "--quiet"]))?;
+        ensure!(
+            download(folder, packages)?,
+            "Debian's packages {} cannot be had: install them, then again",
+            packages.join(", ")
+        );
+    }
+    let files = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for file in files {
+        let file = file.with_context(|| folder.display().to_string())?.path();
+        // What is unpacked lies beside the packages.
+        if file.extension().is_none_or(|it| it != "deb") {
+            continue;
+        }
+        let heard = hear(Command::new("dpkg").arg("-x").args([&file, folder]))?;
+        ensure!(heard.status.success(), "dpkg -x {}: {}", file.display(), heard.last_words());
+    }
+    Ok(())
+}
+
+/// True where the packages were fetched.
+fn download(folder: &Path, packages: &[&str]) -> Result<bool> {
+    let mut apt = Command::new("apt-get");
+    let heard = hear(apt.args(["download", "--quiet"]).args(packages).current_dir(folder))?;
+    Ok(heard.status.success())
+}
