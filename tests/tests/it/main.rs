@@ -25,6 +25,8 @@ mod clients;
 mod compose;
 mod configuration;
 mod console;
+mod console_hostile;
+mod console_scale;
 mod cors;
 mod costs;
 mod coverage;
