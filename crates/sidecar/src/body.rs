@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::attendance::Attendance;
 use crate::socket::CallerState;
-use crate::stream::{Told, as_event};
+use crate::stream::{StreamPart, as_event};
 
 /// The longest that a stream says nothing: proxies and clients take silence for an end.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -51,9 +51,9 @@ impl CallerBody {
 
 /// A stream on its way to the client.
 pub(crate) struct ToldBody {
-    told: BoxStream<'static, Told>,
+    told: BoxStream<'static, StreamPart>,
     /// Read already, while the head was waited for.
-    first: Option<Told>,
+    first: Option<StreamPart>,
     state: Arc<CallerState>,
     is_broken: bool,
     silence: Pin<Box<Sleep>>,
@@ -61,8 +61,8 @@ pub(crate) struct ToldBody {
 
 impl ToldBody {
     pub(crate) fn new(
-        told: BoxStream<'static, Told>,
-        first: Option<Told>,
+        told: BoxStream<'static, StreamPart>,
+        first: Option<StreamPart>,
         state: Arc<CallerState>,
     ) -> Self {
         // A head without an event tells at once that it is alive.
@@ -93,13 +93,13 @@ impl ToldBody {
             self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
             let (bytes, attendance) = match told {
                 None => return Poll::Ready(None),
-                Some(Told::Begun(_)) => continue,
-                Some(Told::Event(bytes, attendance)) => (bytes, attendance),
-                Some(Told::Broken(bytes, attendance)) => {
+                Some(StreamPart::Begun(_)) => continue,
+                Some(StreamPart::Event(bytes, attendance)) => (bytes, attendance),
+                Some(StreamPart::Broken(bytes, attendance)) => {
                     self.is_broken = true;
                     (bytes, attendance)
                 }
-                Some(Told::Whole(answer, attendance)) => {
+                Some(StreamPart::Whole(answer, attendance)) => {
                     self.is_broken = true;
                     (as_event(&answer), attendance)
                 }

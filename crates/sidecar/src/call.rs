@@ -2,7 +2,7 @@
 //! that this helps, or cannot be reached.
 //!
 //! ```text
-//! ask ─▶ attempt ─┬─ an answer that is whole, or a stream that begins ─▶ Asked
+//! ask ─▶ attempt ─┬─ an answer that is whole, or a stream that begins ─▶ AskResult
 //!         ▲       └─ x-should-retry: true, or a connection that breaks
 //!         └──── pause: the gateway's hint, else 100 ms to 2 s ──┘   (until patience has ended)
 //! ```
@@ -76,7 +76,7 @@ impl WholeAnswer {
 }
 
 /// What has come of asking.
-pub(crate) enum Asked {
+pub(crate) enum AskResult {
     Whole(WholeAnswer),
     /// A stream whose head is there.
     Stream(PassedAnswer),
@@ -118,10 +118,13 @@ impl From<PassedFailure> for FailedAttempt {
 
 impl Call {
     /// Asks until there is an answer, or no time is left. Not cancel safe: it begins anew.
-    pub(crate) async fn ask(&mut self) -> Asked {
+    pub(crate) async fn ask(&mut self) -> AskResult {
         loop {
             let failed = match self.attempt_in_time().await {
-                Ok(asked) => return asked,
+                Ok(asked) => {
+                    self.refused = None;
+                    return asked;
+                }
                 Err(failed) => failed,
             };
             if failed.may_have_arrived {
@@ -131,7 +134,7 @@ impl Call {
                 self.refused = failed.answer;
             }
             if let Some(last) = self.wait(failed.hint).await {
-                return Asked::Whole(last);
+                return AskResult::Whole(last);
             }
         }
     }
@@ -153,7 +156,7 @@ impl Call {
         None
     }
 
-    async fn attempt_in_time(&self) -> Result<Asked, FailedAttempt> {
+    async fn attempt_in_time(&self) -> Result<AskResult, FailedAttempt> {
         match self.patience.ask_time(Instant::now()) {
             None => self.attempt().await,
             Some(time) => match timeout(time, self.attempt()).await {
@@ -163,7 +166,7 @@ impl Call {
         }
     }
 
-    async fn attempt(&self) -> Result<Asked, FailedAttempt> {
+    async fn attempt(&self) -> Result<AskResult, FailedAttempt> {
         let mut request = Request::new(self.body.clone());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
@@ -173,14 +176,14 @@ impl Call {
         let content_type = answer.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let is_stream = content_type.is_some_and(|it| it.starts_with(EVENT_STREAM));
         if answer.status.is_success() && is_stream {
-            return Ok(Asked::Stream(answer));
+            return Ok(AskResult::Stream(answer));
         }
         let mut reservation = self.answers.reserve();
         let mut body = Vec::new();
         while let Some(piece) = answer.next().await? {
             body.extend_from_slice(&piece);
             if !reservation.grow(piece.len()) {
-                return Ok(Asked::Long(body.into(), answer));
+                return Ok(AskResult::Long(body.into(), answer));
             }
         }
         let PassedAnswer { status, ref headers, retry_after, .. } = answer;
@@ -192,8 +195,8 @@ impl Call {
             end,
         };
         match meaning {
-            Meaning::Success => Ok(Asked::Whole(whole(CallEnd::Delivered))),
-            Meaning::PassOn(end) => Ok(Asked::Whole(whole(end))),
+            Meaning::Success => Ok(AskResult::Whole(whole(CallEnd::Delivered))),
+            Meaning::PassOn(end) => Ok(AskResult::Whole(whole(end))),
             Meaning::AskAgain => Err(FailedAttempt {
                 hint: retry_after,
                 may_have_arrived: false,

@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt};
 use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
 use holdfast_wire::error::Code;
-use http::header::{AUTHORIZATION, CONNECTION, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::BodyExt;
@@ -26,10 +26,10 @@ use tokio_util::task::TaskTracker;
 use crate::attendance::{Attendance, Desk, NoSlot};
 use crate::body::{CallerBody, KEEP_ALIVE, ToldBody};
 use crate::budget::{BYTES_MAX, ByteBudget};
-use crate::call::{Asked, CONNECT, Call, GuardedBytes, WholeAnswer};
+use crate::call::{AskResult, CONNECT, Call, GuardedBytes, WholeAnswer};
 use crate::patience::Patience;
 use crate::socket::CallerState;
-use crate::stream::{Telling, Told};
+use crate::stream::{StreamPart, Telling};
 use crate::table::{BodyDigest, CallEnd};
 use crate::upstream::{IDEMPOTENCY_KEY, UpstreamUrl, crossing, is_completion, n_choices};
 use crate::{HangUpPolicy, upstream};
@@ -208,8 +208,8 @@ impl Service {
 /// Asks for a completion, and answers with what comes.
 async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
     let answer = match call.ask().await {
-        Asked::Whole(answer) => return whole(answer, call.attendance, &caller),
-        Asked::Long(beginning, rest) => {
+        AskResult::Whole(answer) => return whole(answer, call.attendance, &caller),
+        AskResult::Long(beginning, rest) => {
             let leaving = call.attendance.map(|mut attendance| {
                 let is_success = rest.status.is_success();
                 attendance.set_end(if is_success {
@@ -221,11 +221,11 @@ async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
             });
             return passed(beginning, rest, leaving);
         }
-        Asked::Stream(answer) => answer,
+        AskResult::Stream(answer) => answer,
     };
     let n_choices = n_choices(&call.body);
     let mut told = Telling::begin(call, n_choices, answer).into_stream();
-    let Some(Told::Begun(headers)) = told.next().await else {
+    let Some(StreamPart::Begun(headers)) = told.next().await else {
         return own(Code::InternalError, &caller);
     };
     // Until its first event a stream may still become an error with a status.
@@ -233,7 +233,7 @@ async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
         first = told.next() => first,
         () = sleep(KEEP_ALIVE) => None,
     };
-    if let Some(Told::Whole(answer, attendance)) = first {
+    if let Some(StreamPart::Whole(answer, attendance)) = first {
         return whole(answer, attendance, &caller);
     }
     let body = ToldBody::new(told, first, Arc::clone(&caller.state));
@@ -283,6 +283,10 @@ fn passed(
     let mut response = Response::new(CallerBody::Passed(body, leaving));
     *response.status_mut() = status;
     *response.headers_mut() = crossing(&headers);
+    // The same bytes, so the same length: it is also all that an answer to HEAD has to tell.
+    if let Some(length) = headers.get(CONTENT_LENGTH) {
+        response.headers_mut().insert(CONTENT_LENGTH, length.clone());
+    }
     response
 }
 

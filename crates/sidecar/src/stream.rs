@@ -1,7 +1,7 @@
 //! A stream as its client is told it: one unbroken answer out of as many asks as it takes.
 //!
 //! ```text
-//! pieces ─▶ Decoder ─▶ whole events ─▶ Resumption ─▶ Told
+//! pieces ─▶ Decoder ─▶ whole events ─▶ Resumption ─▶ StreamPart
 //!    └ the connection breaks, or an event says "again" ─▶ Call::ask ─▶ from the beginning ─┘
 //! ```
 //!
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::answer::{self, Meaning};
 use crate::attendance::Attendance;
-use crate::call::{Asked, Call, WholeAnswer};
+use crate::call::{AskResult, Call, WholeAnswer};
 use crate::table::CallEnd;
 
 /// The longest event of a stream, in bytes: as much as a whole answer may have.
@@ -29,7 +29,7 @@ const EVENT_BYTES_MAX: usize = crate::budget::BYTES_MAX;
 const DONE: &[u8] = b"[DONE]";
 
 /// Next part of a stream.
-pub(crate) enum Told {
+pub(crate) enum StreamPart {
     /// A gateway has begun to answer, with these headers.
     Begun(HeaderMap),
     /// An event; with the attendance where the answer is whole with it.
@@ -48,7 +48,7 @@ pub(crate) struct Telling {
     answer: Option<PassedAnswer>,
     decoder: Decoder,
     resumption: Resumption,
-    ready: VecDeque<Told>,
+    ready: VecDeque<StreamPart>,
     progress: Progress,
 }
 
@@ -66,7 +66,7 @@ enum Progress {
 impl Telling {
     /// A stream whose first answer has begun.
     pub(crate) fn begin(call: Call, n_choices: usize, answer: PassedAnswer) -> Self {
-        let ready = VecDeque::from([Told::Begun(answer.headers.clone())]);
+        let ready = VecDeque::from([StreamPart::Begun(answer.headers.clone())]);
         Self {
             call,
             n_choices,
@@ -79,14 +79,14 @@ impl Telling {
     }
 
     /// The parts of it, whose reader may stop waiting at any time.
-    pub(crate) fn into_stream(self) -> BoxStream<'static, Told> {
+    pub(crate) fn into_stream(self) -> BoxStream<'static, StreamPart> {
         let told = stream::unfold(self, |mut telling| async {
             telling.next().await.map(|told| (told, telling))
         });
         told.boxed()
     }
 
-    async fn next(&mut self) -> Option<Told> {
+    async fn next(&mut self) -> Option<StreamPart> {
         loop {
             if let Some(told) = self.ready.pop_front() {
                 return Some(told);
@@ -112,16 +112,16 @@ impl Telling {
     /// Asks again, after a break.
     async fn ask(&mut self) {
         match self.call.ask().await {
-            Asked::Stream(answer) => {
+            AskResult::Stream(answer) => {
                 if self.progress == Progress::Telling {
                     self.resumption.restart();
                 }
                 self.decoder = Decoder::new(EVENT_BYTES_MAX, EVENT_BYTES_MAX);
                 self.answer = Some(answer);
             }
-            Asked::Whole(answer) => self.end_with(answer),
+            AskResult::Whole(answer) => self.end_with(answer),
             // No gateway says that to a request which it has begun to stream to.
-            Asked::Long(_, _) => self.break_for_good(),
+            AskResult::Long(_, _) => self.break_for_good(),
         }
     }
 
@@ -171,7 +171,7 @@ impl Telling {
                 let is_whole = is_done || self.resumption.finished() >= self.n_choices;
                 let attendance = if is_whole { self.leave(CallEnd::Delivered) } else { None };
                 self.call.patience.begin_anew(Instant::now());
-                self.ready.push_back(Told::Event(event, attendance));
+                self.ready.push_back(StreamPart::Event(event, attendance));
             }
             Err(error) => {
                 tracing::error!(%error, "a stream cannot be continued");
@@ -191,13 +191,13 @@ impl Telling {
     fn end_with(&mut self, answer: WholeAnswer) {
         let attendance = self.leave(answer.end);
         self.progress = Progress::Over;
-        self.ready.push_back(Told::Whole(answer, attendance));
+        self.ready.push_back(StreamPart::Whole(answer, attendance));
     }
 
     fn end(&mut self, event: Bytes, end: CallEnd) {
         let attendance = self.leave(end);
         self.progress = Progress::Over;
-        self.ready.push_back(Told::Broken(event, attendance));
+        self.ready.push_back(StreamPart::Broken(event, attendance));
     }
 
     /// Nothing that can be trusted follows.

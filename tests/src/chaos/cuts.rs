@@ -146,9 +146,11 @@ enum Said {
 /// A client that asks until it has an answer or an error, as an SDK does: its retries are marked.
 fn ask(request: &Request, front: std::net::SocketAddr) -> Said {
     let until = Instant::now() + PATIENCE;
-    for tries in 0.. {
+    let mut tries = 0;
+    loop {
         assert!(Instant::now() < until, "no answer after {tries} tries");
         let request = request.clone().header("x-stainless-retry-count", &tries.to_string());
+        tries += 1;
         let told = request.try_begin(front).map(|mut waiting| waiting.rest()).unwrap_or_default();
         let Some((head, body)) = told.split_once("\r\n\r\n") else {
             // Nobody is there yet.
@@ -168,7 +170,6 @@ fn ask(request: &Request, front: std::net::SocketAddr) -> Said {
             return Said::Error(code);
         }
     }
-    unreachable!("it ends within its time")
 }
 
 /// The text of a whole answer, streamed or not, or the code of an error.

@@ -5,6 +5,13 @@ use super::*;
 const BODY: BodyDigest = BodyDigest([1; 32]);
 const WINDOW: Duration = Duration::from_secs(600);
 
+/// When a call is asked about: before the sockets of its twins were looked at, or after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Before,
+    After,
+}
+
 /// A table and its clock, in milliseconds.
 struct Bench {
     table: Table,
@@ -19,16 +26,12 @@ fn bench(identical: IdenticalCalls) -> Bench {
 }
 
 impl Bench {
-    fn ask(&mut self, is_retry: bool, has_looked: bool) -> (CallerId, Admission) {
-        self.ask_with(BODY, is_retry, has_looked)
+    fn ask(&mut self, is_retry: bool, look: Look) -> (CallerId, Admission) {
+        self.ask_with(BODY, is_retry, look)
     }
 
-    fn ask_with(
-        &mut self,
-        body: BodyDigest,
-        is_retry: bool,
-        has_looked: bool,
-    ) -> (CallerId, Admission) {
+    fn ask_with(&mut self, body: BodyDigest, is_retry: bool, look: Look) -> (CallerId, Admission) {
+        let has_looked = look == Look::After;
         self.callers += 1;
         let (caller, fresh) = (CallerId(self.callers), Uuid::from_u128(self.callers.into()));
         let arrival = Arrival { caller, body, is_retry, has_looked, fresh };
@@ -37,7 +40,7 @@ impl Bench {
 
     /// A call whose twins were looked at, and found alive.
     fn arrive(&mut self, is_retry: bool) -> (CallerId, Uuid) {
-        let (caller, admission) = self.ask(is_retry, true);
+        let (caller, admission) = self.ask(is_retry, Look::After);
         let Admission::Slot { record, .. } = admission else { panic!("{admission:?}") };
         (caller, record.key)
     }
@@ -164,10 +167,10 @@ fn a_refusal_after_a_caller_went_leaves_an_orphan() {
 fn a_twin_waits_until_the_sockets_were_looked_at() {
     let mut bench = bench(IdenticalCalls::New);
     let (first, key) = bench.arrive(false);
-    assert_eq!(bench.ask(false, false).1, Admission::Look(vec![first]));
-    assert_eq!(bench.ask(true, false).1, Admission::Look(vec![first]));
+    assert_eq!(bench.ask(false, Look::Before).1, Admission::Look(vec![first]));
+    assert_eq!(bench.ask(true, Look::Before).1, Admission::Look(vec![first]));
     bench.leave(first, CallEnd::Gone);
-    let (_, admission) = bench.ask(false, false);
+    let (_, admission) = bench.ask(false, Look::Before);
     assert!(matches!(admission, Admission::Slot { record, .. } if record.key == key));
 }
 
@@ -225,11 +228,11 @@ fn a_full_table_drops_what_has_ended_and_nothing_else() {
     for number in 1..SLOTS_MAX {
         let mut body = [0; 32];
         body[..8].copy_from_slice(&number.to_be_bytes());
-        bench.ask_with(BodyDigest(body), false, true);
+        bench.ask_with(BodyDigest(body), false, Look::After);
     }
-    let (_, admission) = bench.ask(false, true);
+    let (_, admission) = bench.ask(false, Look::After);
     assert!(matches!(admission, Admission::Slot { evicted, .. } if evicted == Some(ended)));
-    assert_eq!(bench.ask(false, true).1, Admission::Full);
+    assert_eq!(bench.ask(false, Look::After).1, Admission::Full);
 }
 
 #[test]

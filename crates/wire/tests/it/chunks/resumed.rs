@@ -5,6 +5,7 @@ use holdfast_domain::answer::{Delta, FinishReason};
 use holdfast_domain::request::ToolKind;
 use holdfast_wire::chat::chunk::replay;
 use holdfast_wire::chat::resume::{ResumeError, Resumption};
+use holdfast_wire::sse::{Decoder, event};
 use proptest::prelude::*;
 
 use super::{as_json, chunks, deltas, end, put_together, say, text, told};
@@ -82,4 +83,49 @@ fn another_answer_is_never_gone_on_with() {
     // Why it broke is told, whatever was written.
     let error = [Bytes::from_static(b"data: {\"error\":{}}\n\n")];
     assert_eq!(with(&error, 3).unwrap().last(), error.last());
+}
+
+/// The whole events of a beginning that is cut anywhere, framed anew as their reader frames them.
+fn whole_events(bytes: &[u8]) -> Vec<Bytes> {
+    let mut decoder = Decoder::new(usize::MAX, usize::MAX);
+    let mut events = decoder.feed(bytes);
+    let mut whole = Vec::new();
+    while let Some(read) = events.next_event().unwrap() {
+        whole.push(event(read.data));
+    }
+    whole
+}
+
+#[test]
+fn a_cut_at_any_byte_is_gone_on_with_and_shows_nowhere() {
+    let first = events(["Go\u{f6}d \"day\"", "\n\u{1f600}!"]);
+    let expected = put_together(&chunks(&first));
+    let bytes = first.concat();
+    for cut in 0..bytes.len() {
+        let begun = whole_events(&bytes[..cut]);
+        // Another telling of the same: in one piece.
+        for second in [first.clone(), whole_events(&bytes)] {
+            let twice = written(&[(&begun, usize::MAX), (&second, usize::MAX)]).unwrap();
+            assert_eq!(put_together(&chunks(&twice)), expected, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_in_what_is_dropped_is_never_gone_on_with() {
+    let words = ["Good day to you, ", "and good night"];
+    let first = events(words);
+    let all = words.concat();
+    for at in 0..all.len() {
+        let mut other = all.clone().into_bytes();
+        other[at] ^= 1;
+        let other = String::from_utf8(other).unwrap();
+        let second = events([&other, ""]);
+        // The end of the first word was written, and everything.
+        for (cut, told) in [(2, words[0].len()), (3, all.len())] {
+            let resumed = written(&[(&first, cut), (&second, usize::MAX)]);
+            let is_dropped = at < told;
+            assert_eq!(resumed.is_err(), is_dropped, "byte {at} of {cut} events");
+        }
+    }
 }
