@@ -1,14 +1,17 @@
 //! A folder with a configuration and data, as an operator has one, and what is done in it.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::config::UPSTREAM_KEY;
+use crate::gateway::SIDECAR_LISTENS;
 use crate::watchdog::Watchdog;
 use crate::{Account, Config, Gateway, Ran};
 
@@ -28,6 +31,13 @@ impl Site {
     pub fn empty() -> Self {
         let folder = TempDir::with_prefix("holdfast-test-").expect("a folder");
         Self::of(folder, Some(Watchdog::watch()))
+    }
+
+    /// An empty folder, for a test that may take longer than others.
+    #[must_use]
+    pub fn empty_for(most: Duration) -> Self {
+        let folder = TempDir::with_prefix("holdfast-test-").expect("a folder");
+        Self::of(folder, Some(Watchdog::watch_for(most)))
     }
 
     /// A folder in another one, with this configuration, for work that takes as long as it takes.
@@ -183,6 +193,16 @@ impl Site {
         let mut command = self.command_of(Path::new("taskset"));
         command.args(["-c", first]).arg(binary()).arg("serve");
         self.start(command)
+    }
+
+    /// Starts `holdfast sidecar` before this gateway, with the journal of this folder, and waits until it
+    /// listens.
+    #[must_use]
+    pub fn sidecar(&self, gateway: SocketAddr, options: &[&str]) -> Gateway {
+        let mut command = self.command();
+        command.args(["sidecar", "--listen", "127.0.0.1:0", "--upstream"]);
+        command.arg(format!("http://{gateway}/v1")).args(options);
+        Gateway::start_as(command, Arc::clone(&self.folder), SIDECAR_LISTENS)
     }
 
     /// Starts a command that serves, and waits until it listens.

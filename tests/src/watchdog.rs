@@ -22,11 +22,17 @@ impl Watchdog {
     /// Begins to watch the test of this thread.
     #[must_use]
     pub fn watch() -> Self {
+        Self::watch_for(TEST_MAX)
+    }
+
+    /// The same for a test that may take longer than others.
+    #[must_use]
+    pub fn watch_for(most: Duration) -> Self {
         let name = std::thread::current().name().unwrap_or("a test").to_owned();
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
-            if receiver.recv_timeout(TEST_MAX) == Err(RecvTimeoutError::Timeout) {
-                bite(&name);
+            if receiver.recv_timeout(most) == Err(RecvTimeoutError::Timeout) {
+                bite(&name, most);
             }
         });
         Self { _calmed_by_drop: sender }
@@ -35,8 +41,8 @@ impl Watchdog {
 
 /// The test thread cannot be ended from outside, so its process is.
 #[expect(clippy::print_stderr, reason = "the only place left to say why the tests end here")]
-fn bite(name: &str) {
-    eprintln!("{name} takes longer than {} s: it hangs", TEST_MAX.as_secs());
+fn bite(name: &str, most: Duration) {
+    eprintln!("{name} takes longer than {} s: it hangs", most.as_secs());
     let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for process in started {
         signal(process, "KILL");

@@ -4,10 +4,12 @@
 
 mod bench;
 mod chaos;
+mod console;
 mod docs;
 mod fuzz;
 mod gateway;
 mod lint;
+mod majors;
 mod migrate;
 mod mutants;
 mod postgres;
@@ -32,22 +34,28 @@ usage: cargo xtask <command>
 
   test [suite]...     build and run the suites, all of them unless some are named:
                       domain, accounts, admin, console, failpoint, testkit, wire, store, engine,
-                      providers, webhooks, http, config, gateway, xtask, tests, bench, examples, doc
+                      providers, webhooks, sidecar, http, config, gateway, xtask, tests, browser, bench,
+                      examples, doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, clippy, doc, deny, advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
+  console             walk over the console in a browser as every role, on a file and on a server,
+                      and time its pages over a million operations
   chaos               all that the next one can do, then the fuzz targets
-  chaos [--on file|nodes|server|clocks|matrix|racers] [--kills N] [--seed S]
+  chaos [--on file|nodes|server|clocks|matrix|racers|sidecar] [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file (which
                       is meant where --on is left out), three on a database, their database
                       server, or one at each step in every way; clocks are set wrong too, and
-                      racers are 64 callers of one key, again and again
+                      racers are 64 callers of one key, again and again; sidecar cuts the
+                      connections of calls without keys, and kills what they go through
   chaos --fuzz [--seconds N]
                       fuzz the request parser, the canonical feed and the reader of streams,
                       a minute each
   chaos --mutants [--file PATH]... [--shard K/N]
                       break the pure core and count what its tests notice
+  postgres [15|17|18]...
+                      the store's laws on each major version of PostgreSQL, or on those named
   bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--streams N]
         [--log LEVEL] [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
@@ -99,6 +107,7 @@ fn run() -> Result<bool> {
             let linted = lint::run(&workspace, &[])?;
             Ok(tested && linted)
         }
+        (Some("console"), []) => console::run(&workspace),
         (Some("docs"), []) => docs::run(&workspace),
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)
@@ -111,6 +120,7 @@ fn run() -> Result<bool> {
         }
         (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),
+        (Some("postgres"), majors) => majors::run(&workspace, majors),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help"), []) => shell::say(USAGE).map(|()| true),
         (Some(command), []) if is_help(command) => shell::say(USAGE).map(|()| true),

@@ -95,13 +95,11 @@ impl PostgresServer {
 
     /// Starts one, and installs the package first where there is none.
     pub(crate) fn start(purpose: Purpose) -> Result<Self> {
-        let binaries = match binaries() {
-            Some(binaries) => binaries,
-            None => {
-                install()?;
-                binaries().context("there is no PostgreSQL 15 or later, nor a package of it")?
-            }
-        };
+        Self::start_of(found_or_installed()?, purpose)
+    }
+
+    /// Starts the server whose programs are in this folder.
+    pub(crate) fn start_of(binaries: PathBuf, purpose: Purpose) -> Result<Self> {
         // In the folder for temporary files: the path of a socket is a hundred bytes at most.
         let folder = env::temp_dir().join(format!("holdfast-postgres-{}", std::process::id()));
         fs::create_dir(&folder).context("no folder for a database server")?;
@@ -133,7 +131,7 @@ impl PostgresServer {
 
     /// Runs statements as the server's owner.
     fn execute(&self, sql: &str) -> Result<()> {
-        let mut psql = Command::new(self.binaries.join("psql"));
+        let mut psql = self.client("psql");
         psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
         psql.arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());
         let heard = hear(psql.args(["-U", "holdfast", "-d", "postgres", "-c", sql]))?;
@@ -141,10 +139,16 @@ impl PostgresServer {
         Ok(())
     }
 
+    /// A program of the client: the server's own, or the one on the path where it came without.
+    fn client(&self, name: &str) -> Command {
+        let own = self.binaries.join(name);
+        if own.is_file() { Command::new(own) } else { Command::new(name) }
+    }
+
     fn wait(&mut self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let mut ready = Command::new(self.binaries.join("pg_isready"));
+            let mut ready = self.client("pg_isready");
             ready.arg("-q").arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());
             if hear(&mut ready)?.status.success() {
                 return Ok(());
@@ -177,6 +181,15 @@ impl Drop for PostgresServer {
     }
 }
 
+/// The folder with the programs of a server that is new enough; installed where there is none.
+pub(crate) fn found_or_installed() -> Result<PathBuf> {
+    if let Some(binaries) = binaries() {
+        return Ok(binaries);
+    }
+    install()?;
+    binaries().context("there is no PostgreSQL 15 or later, nor a package of it")
+}
+
 /// The folder with the programs of a server that is new enough.
 fn binaries() -> Option<PathBuf> {
     let on_path = env::var_os("PATH")?;
@@ -195,12 +208,18 @@ fn binaries() -> Option<PathBuf> {
 }
 
 fn version(folder: &Path) -> Option<u32> {
+    release(folder)?.split('.').next()?.parse().ok()
+}
+
+/// Release of the server in this folder, such as `15.18`; `None` where there is none.
+pub(crate) fn release(folder: &Path) -> Option<String> {
     let server = folder.join("postgres");
     if !server.is_file() || !folder.join("initdb").is_file() {
         return None;
     }
     let heard = hear(Command::new(server).arg("--version")).ok()?;
-    heard.stdout.split_whitespace().find_map(|word| word.split('.').next()?.parse().ok())
+    let is_number = |word: &&str| word.starts_with(|it: char| it.is_ascii_digit());
+    heard.stdout.split_whitespace().find(is_number).map(str::to_owned)
 }
 
 fn install() -> Result<()> {

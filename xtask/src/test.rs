@@ -11,6 +11,7 @@
 //! by one, each would compile its dependencies again. They run one after the other, since the end-to-end
 //! suite and the benchmark want the machine for themselves.
 
+pub(crate) mod browser;
 mod clients;
 mod examples;
 mod runner;
@@ -20,9 +21,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+pub(crate) use self::runner::Runner;
 use self::{
+    browser::Browser,
     clients::{Client, Clients},
-    runner::Runner,
     tally::TestTally,
 };
 use crate::{
@@ -37,7 +39,7 @@ const CRATES: &[(&str, &str)] = &[
     ("domain", "holdfast-domain"),
     ("accounts", "holdfast-accounts"),
     ("admin", "holdfast-admin"),
-    ("console", "holdfast-console"),
+    (CONSOLE, "holdfast-console"),
     ("failpoint", "holdfast-failpoint"),
     ("testkit", "holdfast-testkit"),
     ("wire", "holdfast-wire"),
@@ -45,20 +47,26 @@ const CRATES: &[(&str, &str)] = &[
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
     ("webhooks", "holdfast-webhooks"),
+    ("sidecar", "holdfast-sidecar"),
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
     ("gateway", "holdfast"),
     ("xtask", "xtask"),
     (END_TO_END, "holdfast-tests"),
+    (BROWSER, "holdfast-tests"),
     (BENCH, "holdfast-bench"),
 ];
 
+/// The pages of the console, on SQLite and on a server.
+const CONSOLE: &str = "console";
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
 /// Prefix of the names of tests that need a database server.
 const POSTGRES: &str = "postgres";
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
+/// Drives the console in a real browser: those end-to-end tests whose names begin so.
+const BROWSER: &str = "browser";
 /// The benchmark, to see that it still runs; it drives the real binary too.
 const BENCH: &str = "bench";
 /// Prefix of the benchmark's tests that need this program, and the program's own name.
@@ -103,16 +111,18 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let mut suites = Vec::new();
     let is_built = runner.build()?;
     say(&format!("build: {}", spell(started.elapsed())))?;
-    let server = match wanted.iter().any(|(name, _)| [STORE, END_TO_END, BENCH].contains(name)) {
-        // Only after the build: it would stand idle for as long as that takes.
-        true if is_built => server(&mut notes)?,
-        true | false => None,
-    };
+    let server =
+        match wanted.iter().any(|(name, _)| [STORE, CONSOLE, END_TO_END, BENCH].contains(name)) {
+            // Only after the build: it would stand idle for as long as that takes.
+            true if is_built => server(&mut notes)?,
+            true | false => None,
+        };
     for (name, package) in wanted {
         suites.push(time(name, || match name {
             _ if !is_built => Ok(TestTally::NOT_RUN),
             END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
-            STORE => with_server(&runner, package, server.as_ref()),
+            BROWSER => in_a_browser(workspace, &runner, package, &mut notes),
+            STORE | CONSOLE => with_server(&runner, package, server.as_ref()),
             BENCH => with_gateway(workspace, &runner, package, server.as_ref(), &mut notes),
             _ => runner.run(package, &[], &[]),
         })?);
@@ -231,8 +241,31 @@ fn end_to_end(
         env.push(("HOLDFAST_SKIP", skip.join(",").into()));
     }
     // With the underscore: a test that is only called alike still runs.
-    let prefixes: Vec<String> = skip.iter().map(|name| format!("{name}_")).collect();
+    let others = skip.into_iter().chain([BROWSER]);
+    let prefixes: Vec<String> = others.map(|name| format!("{name}_")).collect();
     runner.run(package, &env, &prefixes)
+}
+
+/// The console's own suite: a part of the end-to-end tests, with the machine for itself.
+fn in_a_browser(
+    workspace: &Workspace,
+    runner: &Runner,
+    package: &str,
+    notes: &mut Vec<String>,
+) -> Result<TestTally> {
+    let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
+        return Ok(TestTally::NOT_RUN);
+    };
+    let only = format!("{BROWSER}_");
+    let (mut env, mut skip) = (vec![("HOLDFAST_BIN", gateway)], Vec::new());
+    match Browser::prepare(workspace)? {
+        Ok(browser) => env.extend(browser.env()),
+        Err(reason) => {
+            notes.push(format!("skipped, the tests named {only}*: {reason}"));
+            skip.push(only.clone());
+        }
+    }
+    runner.run_some((package, Some(&only)), &env, &skip)
 }
 
 fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
@@ -254,7 +287,9 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
 
 /// Note on skipped tests of which no other note speaks: the tests themselves have asked for it.
 fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
-    let is_quiet = |suite: &&Suite| ![STORE, END_TO_END].contains(&suite.name) || notes.is_empty();
+    let is_quiet = |suite: &&Suite| {
+        ![STORE, CONSOLE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty()
+    };
     let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0).filter(is_quiet);
     let names: Vec<&str> = quiet.map(|suite| suite.name).collect();
     let names = names.join(", ");

@@ -12,6 +12,9 @@ const REQUESTS_MAX: u32 = 16;
 /// Reports at once of one admin key or person. The database has two readers for them.
 const REPORTS_MAX: u32 = 1;
 
+/// Answers of the public API at once that one person has a page relay.
+const RELAYS_MAX: u32 = 4;
+
 /// Counter of requests by whoever sends them. Who has none on the way has no entry.
 #[derive(Debug, Clone)]
 pub struct InFlight {
@@ -37,6 +40,12 @@ impl InFlight {
     #[must_use]
     pub fn of_reports() -> Self {
         Self { counts: Arc::default(), most: REPORTS_MAX }
+    }
+
+    /// Counter of answers that pages relay.
+    #[must_use]
+    pub fn of_relays() -> Self {
+        Self { counts: Arc::default(), most: RELAYS_MAX }
     }
 
     /// A place, unless the actor has as many as it may.

@@ -32,10 +32,9 @@ pub struct LocalApi {
 }
 
 impl LocalApi {
-    /// The endpoints over these use cases.
+    /// The endpoints over these use cases; of the options, those of links are used alone.
     #[must_use]
-    pub fn new(accounts: Accounts) -> Self {
-        let options = AdminOptions::nowhere();
+    pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let gate = Gate::new(accounts, options);
         let (router, _description) = endpoints().split_for_parts();
         let router = router.fallback(async || Problem::new(Code::NotFound)).with_state(gate);

@@ -13,6 +13,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use holdfast_domain::account::Role;
 use http::Uri;
 use http::uri::Authority;
 
@@ -101,6 +102,8 @@ fn split(authority: &Authority, is_https: bool) -> Option<(String, Option<u16>)>
 pub struct AdminOptions {
     url: Option<AdminUrl>,
     port: u16,
+    /// Scheme, host and port of the holders' own console, where there is one.
+    holders: Option<String>,
 }
 
 impl AdminOptions {
@@ -110,17 +113,29 @@ impl AdminOptions {
     pub fn new(listens: SocketAddr, url: Option<AdminUrl>) -> Option<Self> {
         let is_guarded = listens.ip().to_canonical().is_loopback()
             || url.as_ref().is_some_and(AdminUrl::is_https);
-        is_guarded.then_some(Self { url, port: listens.port() })
+        is_guarded.then_some(Self { url, port: listens.port(), holders: None })
     }
 
-    /// Options of what no listener serves.
-    pub(crate) const fn nowhere() -> Self {
-        Self { url: None, port: 0 }
+    /// Options of what no listener serves, for the links that it makes: the address of the operators' console,
+    /// and the origin of the holders' own.
+    #[must_use]
+    pub const fn of_links(url: Option<AdminUrl>, holders: Option<String>) -> Self {
+        Self { url, port: 0, holders }
     }
 
-    /// Scheme, host and port that people type, where they are known.
-    pub(crate) fn origin(&self) -> Option<String> {
-        self.url.as_ref().map(ToString::to_string)
+    /// The same with the origin of the holders' own console, where their links lead.
+    #[must_use]
+    pub fn with_holders(self, holders: Option<String>) -> Self {
+        Self { holders, ..self }
+    }
+
+    /// Scheme, host and port at which a person of these roles signs in, where they are known: the holders'
+    /// own console for whoever has no other role.
+    #[must_use]
+    pub fn origin_for(&self, roles: &[Role]) -> Option<String> {
+        let is_holder = !roles.is_empty() && roles.iter().all(|role| role.is_holder());
+        let own = || self.url.as_ref().map(ToString::to_string);
+        self.holders.clone().filter(|_holders| is_holder).or_else(own)
     }
 
     /// True where people reach it by `https`.
@@ -196,6 +211,22 @@ mod tests {
             ("10.0.0.1", Some("https://admin.example.com"), true),
         ] {
             assert_eq!(options(listens, url).is_some(), is_served, "{listens} {url:?}");
+        }
+    }
+
+    #[test]
+    fn holders_are_led_to_their_own_console() {
+        let (own, theirs) = ("https://admin.example.com", "https://wallet.example.com");
+        let without = options("127.0.0.1", Some(own)).unwrap();
+        let with = without.clone().with_holders(Some(theirs.to_owned()));
+        let (holder, both) = ([Role::HolderAdmin], [Role::HolderViewer, Role::Support]);
+        for (options, roles, origin) in [
+            (&with, &holder[..], theirs),
+            (&with, &both, own),
+            (&with, &[], own),
+            (&without, &holder, own),
+        ] {
+            assert_eq!(options.origin_for(roles).as_deref(), Some(origin), "{roles:?}");
         }
     }
 

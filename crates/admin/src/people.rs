@@ -1,7 +1,7 @@
 //! `/people`: invited, listed, shown, ended. Nobody grants what they have not, nor ends it.
 //!
-//! A link is told once, in the answer of the request that made it: under `admin.url`, or as a path where
-//! there is none. Whoever has it accepts what it gives; who has a password has to sign in as well.
+//! A link is told once, in the answer of the request that made it: under `admin.url`, for holders under
+//! `console.url`, or as a path where there is none. Whoever has it accepts what it gives; who has a password has to sign in as well.
 //!
 //! A holder's administrator sees of people what they have of the one wallet, and nobody else.
 
@@ -9,7 +9,7 @@ use std::fmt;
 
 use axum::extract::State;
 use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
-use holdfast_domain::account::{Authority, PersonRecord, Reach};
+use holdfast_domain::account::{Authority, PersonRecord, Reach, Role};
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -23,7 +23,7 @@ use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
 use crate::value::schema::{NameText, ReasonText};
 use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
 
-/// Path of a link below `admin.url`.
+/// Path of a link below the address of its console.
 const LINK_PATH: &str = "/link/";
 
 const TOLD: &str = "No link was made: an earlier request with this Idempotency-Key made it and was told \
@@ -128,8 +128,8 @@ pub(crate) struct InvitedPerson {
     /// Id of the person.
     #[schema(format = "uuid")]
     id: String,
-    /// One-time link, told in this answer alone and good for 24 hours; a path where `admin.url` is not
-    /// set. Null where this request made none.
+    /// One-time link, told in this answer alone and good for 24 hours: under `console.url` for
+    /// whoever is a holder alone, else under `admin.url`; a path where that is not set. Null where this request made none.
     url: Option<String>,
     /// Remedy where `url` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,9 +144,10 @@ impl fmt::Debug for InvitedPerson {
 }
 
 impl InvitedPerson {
-    fn new(gate: &Gate, told: ToldInvitation) -> Self {
+    fn new(gate: &Gate, told: ToldInvitation, roles: &[Role]) -> Self {
         let url = told.link.map(|token| {
-            let (origin, token) = (gate.options.origin().unwrap_or_default(), token.expose());
+            let origin = gate.options.origin_for(roles).unwrap_or_default();
+            let token = token.expose();
             format!("{origin}{LINK_PATH}{token}")
         });
         let notice = url.is_none().then_some(TOLD);
@@ -211,6 +212,8 @@ impl fmt::Debug for InvitationDraft {
 }
 
 impl ChangeBody for InvitationDraft {
+    const PRIVATE: &'static [&'static str] = &["email", "name"];
+
     fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
@@ -277,7 +280,7 @@ pub(crate) async fn invite(
         reach: reach(body.wallet_id.as_deref())?,
     };
     let told = gate.accounts.invite_person(&principal, &request, &new).await?;
-    Ok(Answer::made(InvitedPerson::new(&gate, told.thing), told.replayed))
+    Ok(Answer::made(InvitedPerson::new(&gate, told.thing, &[new.role]), told.replayed))
 }
 
 #[utoipa::path(
@@ -331,8 +334,10 @@ pub(crate) async fn renew_link(
     Id(id): Id,
     ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
 ) -> Result<Answer<InvitedPerson>> {
-    let told = gate.accounts.renew_link(&principal, &request, PersonId::from(id)).await?;
-    Ok(Answer::changed(InvitedPerson::new(&gate, told.thing), told.replayed))
+    let id = PersonId::from(id);
+    let told = gate.accounts.renew_link(&principal, &request, id).await?;
+    let roles = gate.accounts.person(&principal, id).await?.roles();
+    Ok(Answer::changed(InvitedPerson::new(&gate, told.thing, &roles), told.replayed))
 }
 
 #[utoipa::path(

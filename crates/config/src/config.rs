@@ -17,6 +17,7 @@ use holdfast_failpoint::Failpoint;
 use holdfast_providers::Proxies;
 use holdfast_store::DatabaseUrl;
 
+use crate::console::{self, ConsoleConfig};
 use crate::document::{Document, Mistake, SecretUse, Table};
 use crate::environment::{self, Environment};
 use crate::error::BadConfig;
@@ -52,6 +53,7 @@ pub struct Config {
     pub stamp: Option<FileStamp>,
     pub server: ServerConfig,
     pub admin: Option<AdminConfig>,
+    pub console: ConsoleConfig,
     pub node: Option<RelayConfig>,
     pub database: DatabaseUrl,
     pub limits: LimitsConfig,
@@ -98,7 +100,10 @@ pub fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
 pub fn load_for(file: Option<&Path>, uses: SecretUse) -> Result<Config, BadConfig> {
     let Some(file) = file else {
         let config = parse("embedded default", EMBEDDED, &environment::process, uses)?;
-        return Ok(Config { admin: Some(embedded_admin(&environment::process)), ..config });
+        let admin = Some(embedded_admin(&environment::process));
+        // Nobody but this machine reaches it, and it is what a newcomer tries first.
+        let console = ConsoleConfig { holders: None, playground: true };
+        return Ok(Config { admin, console, ..config });
     };
     // Before the text: a file that is written in between then has another stamp at the next look,
     // and is read again. The other way round, that change would go unnoticed.
@@ -150,6 +155,8 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let mut server = process::server(&server_table);
     let admin_table = root.table("admin");
     let mut admin = admin_table.is_present().then(|| process::admin(&admin_table));
+    let console_table = root.table("console");
+    let console = console::console(&console_table);
     let node_table = root.table("node");
     let node = listening(document, &node_table);
     let database_table = root.table("database");
@@ -172,6 +179,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     process::keep_apart([
         Some(("server.listen", server.listen, &server_table)),
         admin.iter().flatten().map(|it| ("admin.listen", it.listen, &admin_table)).next(),
+        console.iter().filter_map(|it| it.holders.as_ref()).next().map(|it| ("console.listen", it.listen, &console_table)),
         node.iter().flatten().map(|it| ("node.listen", it.listen, &node_table)).next(),
     ]);
     // A secret beside an SQLite file serves its one process. Nodes on PostgreSQL have no folder in
@@ -200,6 +208,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         stamp: None,
         server,
         admin: whole(admin)?,
+        console: console?,
         node: whole(node)?,
         database: database?,
         limits,

@@ -44,6 +44,8 @@ const HEARTBEATS_PER_LEASE: u32 = 3;
 #[derive(Debug)]
 pub struct ServerConfig {
     pub listen: SocketAddr,
+    /// Address of the API as callers type it, for what is shown to them. Unset: where it listens.
+    pub url: Option<AdminUrl>,
     /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
     pub node: Option<NodeName>,
     /// The first writes, all read. Empty: one is made beside the database.
@@ -159,7 +161,9 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
     let listen = table.field("listen").and_then(|field| field.parse(parse_listen));
     let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
     let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
+    let url_field = table.field("url");
     let server = ServerConfig {
+        url: url_field.and_then(|field| field.parse(AdminUrl::parse)),
         listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
         node,
         secrets,
@@ -175,7 +179,7 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
 }
 
 /// Addresses and networks; none where the key is missing.
-fn networks(table: &Table<'_>, key: &'static str) -> Vec<Network> {
+pub(crate) fn networks(table: &Table<'_>, key: &'static str) -> Vec<Network> {
     let field = table.field(key);
     field.and_then(|field| field.each(|item| item.parse(Network::parse))).unwrap_or_default()
 }
@@ -241,7 +245,7 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
 type Listener<'t, 'd> = (&'static str, SocketAddr, &'t Table<'d>);
 
 /// No two listeners can have one address; port 0 is another one each time.
-pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 3]) {
+pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
     // 0.0.0.0 takes a port on every address of its family. The kernel would refuse the second bind
     // too, but without naming the two settings.
     let covers = |one: SocketAddr, other: SocketAddr| {

@@ -37,6 +37,7 @@ impl Config {
             stamp: _,
             server,
             admin: _,
+            console: _,
             node: _,
             database: _,
             limits,
@@ -50,8 +51,15 @@ impl Config {
             models,
             price_places: _,
         } = self;
-        let ServerConfig { listen: _, node: _, secrets: _, drain, trusted_proxies, cors_origins } =
-            server;
+        let ServerConfig {
+            listen: _,
+            url: _,
+            node: _,
+            secrets: _,
+            drain,
+            trusted_proxies,
+            cors_origins,
+        } = server;
         let mut text = String::new();
         add(&mut text, "server", &(drain, trusted_proxies, cors_origins));
         add(&mut text, "limits", limits);

@@ -2,13 +2,17 @@
 //! the socket.
 
 use std::convert::Infallible;
+use std::fmt;
+use std::future::ready;
 use std::net::IpAddr;
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use holdfast_accounts::Accounts;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -18,7 +22,22 @@ use crate::desk::{ConsoleOptions, Desk};
 use crate::door::ClientAddress;
 use crate::failure::Failure;
 use crate::guard::{self, Guard};
+use crate::shell::Frame;
 use crate::{asset, pages, shell};
+
+/// Body of an answer.
+pub enum ConsoleBody {
+    /// A page.
+    Whole(Bytes),
+    /// An answer of the public API, as it comes.
+    Streamed(BoxStream<'static, Bytes>),
+}
+
+impl fmt::Debug for ConsoleBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConsoleBody")
+    }
+}
 
 /// The console.
 #[derive(Debug, Clone)]
@@ -30,17 +49,19 @@ impl Console {
     /// The console over these use cases.
     #[must_use]
     pub fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
-        let guard = Guard::new(accounts.clone(), options);
-        let router = pages(Desk { accounts })
+        let desk = Desk::new(accounts, options);
+        let frame = Frame::new(&desk);
+        let guard = Guard::new(&desk);
+        let router = pages(desk)
             .layer(from_fn_with_state(guard, guard::pass))
             // Once more, for what the guard refuses.
-            .layer(from_fn(shell::render));
+            .layer(from_fn_with_state(frame, shell::render));
         Self { router }
     }
 
     /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,
     /// and its form's request key finds out which.
-    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<Bytes>
+    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<ConsoleBody>
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
@@ -50,12 +71,16 @@ impl Console {
         let answered = self.router.clone().oneshot(request).await;
         let answer = answered.unwrap_or_else(|never: Infallible| match never {});
         let (head, body) = answer.into_parts();
+        if body.size_hint().exact().is_none() {
+            let bytes = body.into_data_stream().scan((), |(), bytes| ready(bytes.ok()));
+            return Response::from_parts(head, ConsoleBody::Streamed(bytes.boxed()));
+        }
         match body.collect().await {
-            Ok(body) => Response::from_parts(head, body.to_bytes()),
-            // All bodies here are whole before they are sent.
+            Ok(body) => Response::from_parts(head, ConsoleBody::Whole(body.to_bytes())),
+            // All pages are whole before they are sent.
             Err(error) => {
                 tracing::error!(%error, "a page was not collected");
-                let mut failed = Response::new(Bytes::new());
+                let mut failed = Response::new(ConsoleBody::Whole(Bytes::new()));
                 *failed.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
                 failed
             }
@@ -65,10 +90,11 @@ impl Console {
 
 /// The pages of a signed-in visitor, who is beside each request already.
 pub(crate) fn pages(desk: Desk) -> Router {
-    pages::routes()
+    let frame = Frame::new(&desk);
+    pages::routes(&desk.options)
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))
         .fallback(async || Failure::not_found())
-        .layer(from_fn(shell::render))
+        .layer(from_fn_with_state(frame, shell::render))
         .with_state(desk)
 }

@@ -5,11 +5,23 @@
 //! | `https` | `__Host-holdfast`, `__Host-holdfast-device` | `Secure; HttpOnly; SameSite=Lax; Path=/` |
 //! | `http`, on loopback | `holdfast`, `holdfast-device` | `HttpOnly; SameSite=Lax; Path=/` |
 //!
+//! The holders' own listener says `holdfast-holder` for `holdfast`: cookies do not tell ports apart, and both
+//! listeners may be on one host.
+//!
 //! Never in here: a value in a log or a `Debug`. Headers that carry one are marked as sensitive.
 
 use holdfast_domain::secret::SessionToken;
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
+
+use crate::desk::Audience;
+
+/// Names and attributes of the cookies at a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CookieJar {
+    pub(crate) is_https: bool,
+    pub(crate) audience: Audience,
+}
 
 /// A cookie of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +31,17 @@ enum Cookie {
 }
 
 impl Cookie {
-    const fn name(self, is_https: bool) -> &'static str {
-        match (self, is_https) {
-            (Self::Session, true) => "__Host-holdfast",
-            (Self::Session, false) => "holdfast",
-            (Self::Device, true) => "__Host-holdfast-device",
-            (Self::Device, false) => "holdfast-device",
+    const fn name(self, jar: CookieJar) -> &'static str {
+        let is_holders = matches!(jar.audience, Audience::Holders);
+        match (self, jar.is_https, is_holders) {
+            (Self::Session, true, false) => "__Host-holdfast",
+            (Self::Session, false, false) => "holdfast",
+            (Self::Device, true, false) => "__Host-holdfast-device",
+            (Self::Device, false, false) => "holdfast-device",
+            (Self::Session, true, true) => "__Host-holdfast-holder",
+            (Self::Session, false, true) => "holdfast-holder",
+            (Self::Device, true, true) => "__Host-holdfast-holder-device",
+            (Self::Device, false, true) => "holdfast-holder-device",
         }
     }
 
@@ -36,8 +53,8 @@ impl Cookie {
         }
     }
 
-    fn values(self, headers: &HeaderMap, is_https: bool) -> impl Iterator<Item = &str> {
-        let name = self.name(is_https);
+    fn values(self, headers: &HeaderMap, jar: CookieJar) -> impl Iterator<Item = &str> {
+        let name = self.name(jar);
         let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
         lines.flat_map(|line| line.split(';')).filter_map(move |pair| {
             let (known, value) = pair.split_once('=')?;
@@ -45,8 +62,8 @@ impl Cookie {
         })
     }
 
-    fn put(self, headers: &mut HeaderMap, is_https: bool, value: &str, age: Option<u32>) {
-        let (name, secure) = (self.name(is_https), if is_https { "; Secure" } else { "" });
+    fn put(self, headers: &mut HeaderMap, jar: CookieJar, value: &str, age: Option<u32>) {
+        let (name, secure) = (self.name(jar), if jar.is_https { "; Secure" } else { "" });
         let age = age.map(|age| format!("; Max-Age={age}")).unwrap_or_default();
         let line = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{age}");
         if let Ok(mut line) = HeaderValue::try_from(line) {
@@ -57,29 +74,29 @@ impl Cookie {
 }
 
 /// Token of the session that a request shows.
-pub(crate) fn session(headers: &HeaderMap, is_https: bool) -> Option<SessionToken> {
+pub(crate) fn session(headers: &HeaderMap, jar: CookieJar) -> Option<SessionToken> {
     // The first that is one: whatever else has the name was put there by somebody else.
-    Cookie::Session.values(headers, is_https).find_map(SessionToken::parse)
+    Cookie::Session.values(headers, jar).find_map(SessionToken::parse)
 }
 
 /// Mark of the browser.
-pub(crate) fn device(headers: &HeaderMap, is_https: bool) -> Option<&str> {
-    Cookie::Device.values(headers, is_https).next()
+pub(crate) fn device(headers: &HeaderMap, jar: CookieJar) -> Option<&str> {
+    Cookie::Device.values(headers, jar).next()
 }
 
 /// Has the browser show this session from now on.
-pub(crate) fn begin(headers: &mut HeaderMap, is_https: bool, token: &SessionToken) {
-    Cookie::Session.put(headers, is_https, &token.expose(), Cookie::Session.age());
+pub(crate) fn begin(headers: &mut HeaderMap, jar: CookieJar, token: &SessionToken) {
+    Cookie::Session.put(headers, jar, &token.expose(), Cookie::Session.age());
 }
 
 /// Has the browser keep this mark.
-pub(crate) fn mark(headers: &mut HeaderMap, is_https: bool, mark: &str) {
-    Cookie::Device.put(headers, is_https, mark, Cookie::Device.age());
+pub(crate) fn mark(headers: &mut HeaderMap, jar: CookieJar, mark: &str) {
+    Cookie::Device.put(headers, jar, mark, Cookie::Device.age());
 }
 
 /// Has the browser forget its session.
-pub(crate) fn end(headers: &mut HeaderMap, is_https: bool) {
-    Cookie::Session.put(headers, is_https, "", Some(0));
+pub(crate) fn end(headers: &mut HeaderMap, jar: CookieJar) {
+    Cookie::Session.put(headers, jar, "", Some(0));
 }
 
 #[cfg(test)]
@@ -89,23 +106,34 @@ mod tests {
     #[test]
     fn cookies_are_what_the_scheme_allows() {
         let token = SessionToken::new([7; 32]);
-        for (is_https, name, is_secure) in
-            [(true, "__Host-holdfast=", true), (false, "holdfast=", false)]
-        {
+        let (all, holders) = (Audience::Everyone, Audience::Holders);
+        for (is_https, audience, name) in [
+            (true, all, "__Host-holdfast="),
+            (false, all, "holdfast="),
+            (true, holders, "__Host-holdfast-holder="),
+            (false, holders, "holdfast-holder="),
+        ] {
             let mut headers = HeaderMap::new();
-            begin(&mut headers, is_https, &token);
+            let jar = CookieJar { is_https, audience };
+            begin(&mut headers, jar, &token);
             let line = headers[SET_COOKIE].to_str().unwrap().to_owned();
             assert!(
                 line.starts_with(name) && line.contains("; Path=/; HttpOnly; SameSite=Lax"),
                 "{line}"
             );
-            assert_eq!(line.contains("Secure"), is_secure, "{line}");
+            assert_eq!(line.contains("Secure"), is_https, "{line}");
             assert!(!line.contains("Domain"));
             assert!(!format!("{headers:?}").contains(&token.expose()), "it is in no log");
             let shown = line.split(';').next().unwrap().parse().unwrap();
             let asked = HeaderMap::from_iter([(COOKIE, shown)]);
-            assert_eq!(session(&asked, is_https).unwrap().expose(), token.expose());
-            assert!(session(&asked, !is_https).is_none(), "the name of another scheme is none");
+            assert_eq!(session(&asked, jar).unwrap().expose(), token.expose());
+            let others = [
+                CookieJar { is_https: !is_https, ..jar },
+                CookieJar { audience: if audience == all { holders } else { all }, ..jar },
+            ];
+            for other in others {
+                assert!(session(&asked, other).is_none(), "{other:?} has a name of its own");
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
+use crate::cookie::CookieJar;
 use crate::desk::Audience;
 use crate::failure::Failure;
 
@@ -33,6 +34,11 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    /// Names and attributes of the cookies here.
+    pub(crate) const fn jar(&self) -> CookieJar {
+        CookieJar { is_https: self.is_https, audience: self.audience }
+    }
+
     /// True where the console's own pages sent a request with these headers.
     pub(crate) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
         if headers.contains_key(FETCH_SITE) {

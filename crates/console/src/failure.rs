@@ -2,6 +2,7 @@
 
 use holdfast_accounts::AccountsError;
 use holdfast_admin::{Code, Problem};
+use holdfast_domain::account::UseCase;
 use http::StatusCode;
 
 /// A request that is answered by a failure.
@@ -11,6 +12,8 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// Field that the failure is about, where there is one.
     pub(crate) field: Option<String>,
+    /// Use case that the visitor's role does not have.
+    pub(crate) refused: Option<UseCase>,
 }
 
 const NOT_FOUND: &str = "There is no such page, or none that you may see.";
@@ -27,13 +30,21 @@ const WORDS: &[(Code, &str)] = &[
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), field: None }
+        Self { status, message: message.into(), field: None, refused: None }
     }
 
     /// A value of a field that cannot stand.
     pub(crate) fn field(field: &str, message: impl Into<String>) -> Self {
         let field = Some(field.to_owned());
         Self { field, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, message) }
+    }
+
+    /// The same, told of a use case where it is a refusal.
+    pub(crate) fn of(mut self, use_case: UseCase) -> Self {
+        if self.status == StatusCode::FORBIDDEN && self.refused.is_none() {
+            self.refused = Some(use_case);
+        }
+        self
     }
 
     pub(crate) fn not_found() -> Self {
@@ -47,12 +58,14 @@ impl Failure {
 
 impl From<AccountsError> for Failure {
     fn from(error: AccountsError) -> Self {
-        let forbidden = if let AccountsError::Forbidden { use_case, role } = &error {
-            let message = "Ask an owner for a role that has it.";
-            Some(format!("Your role {role} may not do {use_case}. {message}"))
-        } else {
-            None
-        };
+        let (refused, forbidden) =
+            if let AccountsError::Forbidden { use_case, role } = &error {
+                let message = "Ask an owner for a role that has it.";
+                let message = format!("Your role {role} may not do {use_case}. {message}");
+                (Some(*use_case), Some(message))
+            } else {
+                (None, None)
+            };
         let problem = Problem::from(error);
         let status = StatusCode::from_u16(problem.code().status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -63,6 +76,6 @@ impl From<AccountsError> for Failure {
         };
         // Fields of forms are units of a currency, and members of the API micros.
         let field = problem.param().map(|param| param.strip_suffix("_micros").unwrap_or(param));
-        Self { status, message, field: field.map(str::to_owned) }
+        Self { status, message, field: field.map(str::to_owned), refused }
     }
 }

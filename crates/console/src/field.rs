@@ -31,6 +31,8 @@ pub(crate) enum FieldKind {
     Email,
     /// A password that is there, or a new one.
     Password { is_new: bool },
+    /// A secret that a visitor pastes, and that no browser keeps.
+    Secret,
     /// Lines of text.
     Area,
     /// A moment in UTC, as `YYYY-MM-DDTHH:MM`.
@@ -58,6 +60,7 @@ impl FieldKind {
             Self::Password { is_new: true } => {
                 r#"type="password" autocomplete="new-password" minlength="12" maxlength="256""#
             }
+            Self::Secret => r#"type="password" autocomplete="off" spellcheck="false" data-secret"#,
             Self::Moment => r#"type="datetime-local""#,
             Self::Text | Self::Area | Self::Select(_) | Self::Checks(_) | Self::Hidden => {
                 r#"type="text" autocomplete="off""#
@@ -106,9 +109,9 @@ impl Field {
         Self { value: value.into(), ..self }
     }
 
-    /// The same with what was sent; a password is written anew each time.
+    /// The same with what was sent; a password or another secret is written anew each time.
     pub(crate) fn holding(self, sent: &Fields) -> Self {
-        let value = if matches!(self.kind, FieldKind::Password { .. }) {
+        let value = if matches!(self.kind, FieldKind::Password { .. } | FieldKind::Secret) {
             String::new()
         } else if self.is_checks() {
             sent.all(self.name).collect::<Vec<_>>().join("\n")

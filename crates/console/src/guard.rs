@@ -12,6 +12,7 @@
 //!
 //! Never in here: a query, a cookie, a token or a body in the log.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -27,10 +28,11 @@ use http::{Method, StatusCode};
 use crate::address::with_query;
 use crate::ask::Fields;
 use crate::cookie;
-use crate::desk::ConsoleOptions;
+use crate::desk::{ConsoleOptions, Desk};
 use crate::door::{ClientAddress, Door, once};
 use crate::failure::Failure;
 use crate::form::KEY;
+use crate::page::RefusedUseCase;
 use crate::visitor::{CurrentSession, Visitor};
 
 /// Paths that are open to whoever has no session, and what is below them where they end with a slash.
@@ -44,7 +46,7 @@ const GRAVE: &[&str] = &["people", "admin-keys", "webhooks"];
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     accounts: Accounts,
-    options: ConsoleOptions,
+    options: Arc<ConsoleOptions>,
     in_flight: InFlight,
 }
 
@@ -64,8 +66,8 @@ impl IntoResponse for GuardRefusal {
         match self {
             Self::WrongHost => Failure::new(
                 StatusCode::MISDIRECTED_REQUEST,
-                "The console is not served under this name. Use the address that `admin.url` has, or on \
-                 this machine http://localhost with the listener's port.",
+                "The console is not served under this name. Use the address that `admin.url` or `console.url` \
+                 has, or on this machine http://localhost with the listener's port.",
             )
             .into_response(),
             Self::OtherOrigin => Failure::new(
@@ -112,6 +114,9 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
         }
         Err(refused) => (None, refused.into_response()),
     };
+    if let Some((actor, RefusedUseCase(use_case))) = actor.zip(answer.extensions().get().copied()) {
+        guard.accounts.note_refused(actor, use_case);
+    }
     let status = answer.status().as_u16();
     let actor = actor.map_or_else(|| "-".to_owned(), |actor| actor.to_string());
     let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -121,7 +126,8 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
 
 impl Guard {
     /// A guard that nobody has passed yet.
-    pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
+    pub(crate) fn new(desk: &Desk) -> Self {
+        let (accounts, options) = (desk.accounts.clone(), Arc::clone(&desk.options));
         Self { accounts, options, in_flight: InFlight::of_requests() }
     }
 
@@ -159,7 +165,7 @@ impl Guard {
 
     /// The door, where the host is one that the console is served under.
     fn door(&self, parts: &Parts) -> Option<Door> {
-        let ConsoleOptions { address, audience } = &self.options;
+        let ConsoleOptions { address, audience, .. } = &*self.options;
         let host = once(&parts.headers, &HOST).filter(|host| address.is_host(host))?;
         let is_https = address.is_https();
         let scheme = if is_https { "https" } else { "http" };
@@ -168,7 +174,7 @@ impl Guard {
     }
 
     async fn session(&self, parts: &Parts, door: &Door) -> Result<Option<SignedIn>, GuardRefusal> {
-        let Some(token) = cookie::session(&parts.headers, door.is_https) else { return Ok(None) };
+        let Some(token) = cookie::session(&parts.headers, door.jar()) else { return Ok(None) };
         match self.accounts.session(&token, door.client).await {
             Ok(signed_in) => {
                 let is_admitted = door.audience.admits(signed_in.principal.role);

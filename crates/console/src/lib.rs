@@ -24,6 +24,7 @@
 //! | `value` | values of forms that have a bound: amounts, limits, moments |
 //! | `moment` | moments as forms write them |
 //! | `failure` | what could not be done, as a page |
+//! | `relay` | the port to the public API, for the playground |
 //! | `asset` | the stylesheet and the script |
 //! | `pages` | one file a page |
 //!
@@ -51,6 +52,7 @@ mod moment;
 mod page;
 mod pages;
 mod paging;
+mod relay;
 mod section;
 mod shell;
 #[cfg(test)]
@@ -58,5 +60,6 @@ mod tests;
 mod value;
 mod visitor;
 
-pub use crate::console::Console;
+pub use crate::console::{Console, ConsoleBody};
 pub use crate::desk::{Audience, ConsoleOptions};
+pub use crate::relay::ApiRelay;

@@ -1,6 +1,7 @@
 //! A page: its title, what can be done from it, and its sections. It has no markup; [`crate::shell`] gives it one.
 
 use axum::response::{IntoResponse, Response};
+use holdfast_domain::account::UseCase;
 use http::StatusCode;
 
 use crate::cell::{Link, Tone};
@@ -19,7 +20,13 @@ pub(crate) struct Page {
     /// What can be done from here.
     pub(crate) actions: Vec<Link>,
     pub(crate) sections: Vec<Section>,
+    /// Use case that was refused to the visitor.
+    pub(crate) refused: Option<UseCase>,
 }
+
+/// Use case that an answer refuses, for the guard, which counts it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RefusedUseCase(pub(crate) UseCase);
 
 impl Page {
     pub(crate) fn new(title: impl Into<String>) -> Self {
@@ -30,6 +37,7 @@ impl Page {
             crumbs: Vec::new(),
             actions: Vec::new(),
             sections: Vec::new(),
+            refused: None,
         }
     }
 
@@ -65,6 +73,9 @@ impl IntoResponse for Page {
     /// An empty answer with the page beside it, for the shell.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
+        if let Some(use_case) = self.refused {
+            response.extensions_mut().insert(RefusedUseCase(use_case));
+        }
         response.extensions_mut().insert(self);
         response
     }
@@ -74,6 +85,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Failed");
         let notice = Notice::new(Tone::Bad, self.message).link("To the first page", "/");
-        Page::new(title).status(self.status).section(notice).into_response()
+        let page = Page::new(title).status(self.status).section(notice);
+        Page { refused: self.refused, ..page }.into_response()
     }
 }

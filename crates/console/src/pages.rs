@@ -12,6 +12,7 @@ mod operation;
 mod operations;
 mod people;
 mod plain;
+mod playground;
 mod postings;
 pub(crate) mod reference;
 mod sign_in;
@@ -28,37 +29,69 @@ use axum::routing::{get, post};
 
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::webhook::change::{ChangeForm, Disabling, Enabling, Rotation, Test};
-use crate::desk::Desk;
+use crate::desk::{Audience, ConsoleOptions, Desk};
 use crate::form::methods;
 
 /// The address of every page.
-pub(crate) fn routes() -> Router<Desk> {
-    Router::new()
+pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
+    let mut routes = Router::new()
         .merge(of_wallets())
         .merge(of_keys())
         .merge(of_people())
         .merge(of_account())
         .merge(what_runs())
-        .merge(who_is_told())
+        .merge(who_is_told());
+    if options.audience != Audience::Holders {
+        routes = routes.merge(of_operators());
+    }
+    if options.playground.is_some() {
+        routes = routes.merge(of_playground());
+    }
+    routes
 }
 
-fn of_wallets() -> Router<Desk> {
+/// What no holder may do or see: it is not there at a listener that is theirs alone.
+fn of_operators() -> Router<Desk> {
     Router::new()
-        .route("/wallets", get(wallets::list))
         .route("/wallets/new", methods::<wallet::create::Create>())
-        .route("/wallets/{id}", get(wallet::show))
-        .route("/wallets/{id}/statement.csv", get(wallet::statement::file))
-        .route("/wallets/{id}/deposits", get(postings::deposits))
-        .route("/wallets/{id}/adjustments", get(postings::adjustments))
-        .route("/wallets/{id}/refunds", get(postings::refunds))
         .route("/wallets/{id}/deposit", methods::<wallet::deposit::Deposit>())
         .route("/wallets/{id}/adjust", methods::<wallet::adjust::Adjust>())
         .route("/wallets/{id}/edit", methods::<wallet::edit::EditWallet>())
         .route("/wallets/{id}/suspend", methods::<wallet::state::SuspendWallet>())
         .route("/wallets/{id}/resume", methods::<wallet::state::ResumeWallet>())
         .route("/wallets/{id}/close", methods::<wallet::state::CloseWallet>())
-        .route("/postings/{id}", get(postings::show))
         .route("/operations/{id}/refund", methods::<postings::refund::Refund>())
+        .route("/keys/{id}/suspend", methods::<key::state::SuspendKey>())
+        .route("/keys/{id}/resume", methods::<key::state::ResumeKey>())
+        .route("/operations/{id}/cancel", methods::<Cancellation>())
+        .route("/operations/{id}/reconcile", methods::<Reconciliation>())
+        .route("/jobs", get(jobs::list))
+        .route("/jobs/new", methods::<jobs::start::Start>())
+        .route("/jobs/{id}", get(jobs::show))
+        .route("/trail", get(trail::list))
+        .route("/admin-keys", get(admin_keys::list))
+        .route("/admin-keys/new", methods::<admin_keys::issue::Issue>())
+        .route("/admin-keys/{id}", get(admin_keys::show))
+        .route("/admin-keys/{id}/rotate", methods::<admin_keys::change::Rotation>())
+        .route("/admin-keys/{id}/revoke", methods::<admin_keys::change::Revocation>())
+}
+
+fn of_playground() -> Router<Desk> {
+    Router::new()
+        .route("/playground", get(playground::show).post(playground::send))
+        .route("/playground/stream", post(playground::stream))
+        .route("/playground/operation", post(playground::operation))
+}
+
+fn of_wallets() -> Router<Desk> {
+    Router::new()
+        .route("/wallets", get(wallets::list))
+        .route("/wallets/{id}", get(wallet::show))
+        .route("/wallets/{id}/statement.csv", get(wallet::statement::file))
+        .route("/wallets/{id}/deposits", get(postings::deposits))
+        .route("/wallets/{id}/adjustments", get(postings::adjustments))
+        .route("/wallets/{id}/refunds", get(postings::refunds))
+        .route("/postings/{id}", get(postings::show))
 }
 
 fn of_keys() -> Router<Desk> {
@@ -67,8 +100,6 @@ fn of_keys() -> Router<Desk> {
         .route("/keys/new", methods::<key::issue::Issue>())
         .route("/keys/{id}", get(key::show))
         .route("/keys/{id}/edit", methods::<key::edit::EditKey>())
-        .route("/keys/{id}/suspend", methods::<key::state::SuspendKey>())
-        .route("/keys/{id}/resume", methods::<key::state::ResumeKey>())
         .route("/keys/{id}/rotate", methods::<key::rotate::Rotate>())
         .route("/keys/{id}/revoke", methods::<key::state::RevokeKey>())
 }
@@ -101,14 +132,9 @@ fn what_runs() -> Router<Desk> {
         .route("/", get(today::show))
         .route("/operations", get(operations::list))
         .route("/operations/{id}", get(operation::show))
-        .route("/operations/{id}/cancel", methods::<Cancellation>())
-        .route("/operations/{id}/reconcile", methods::<Reconciliation>())
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))
         .route("/models", get(models::list))
-        .route("/jobs", get(jobs::list))
-        .route("/jobs/new", methods::<jobs::start::Start>())
-        .route("/jobs/{id}", get(jobs::show))
 }
 
 /// Who is told what happened, and who may administer.
@@ -124,10 +150,4 @@ fn who_is_told() -> Router<Desk> {
         .route("/webhooks/{id}/disable", methods::<ChangeForm<Disabling>>())
         .route("/webhooks/{id}/enable", methods::<ChangeForm<Enabling>>())
         .route("/webhooks/{id}/deliveries/{event}/resend", methods::<webhook::resend::Resend>())
-        .route("/trail", get(trail::list))
-        .route("/admin-keys", get(admin_keys::list))
-        .route("/admin-keys/new", methods::<admin_keys::issue::Issue>())
-        .route("/admin-keys/{id}", get(admin_keys::show))
-        .route("/admin-keys/{id}/rotate", methods::<admin_keys::change::Rotation>())
-        .route("/admin-keys/{id}/revoke", methods::<admin_keys::change::Revocation>())
 }

@@ -6,7 +6,7 @@
 //! Never: a style or a script within the page, or one from elsewhere. The policy would not run them.
 
 use askama::Template;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_domain::account::UseCase;
@@ -16,12 +16,16 @@ use http::header::{
 use http::{HeaderValue, StatusCode};
 
 use crate::cell::Link;
+use crate::desk::Desk;
 use crate::page::Page;
 use crate::visitor::Visitor;
 
 /// What a page may load, and who may frame it: nobody.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// Address of the playground.
+pub(crate) const PLAYGROUND: &str = "/playground";
 
 /// Entries of the navigation: the text, the address, and the use case that it takes.
 const NAVIGATION: &[(&str, &str, UseCase)] = &[
@@ -31,6 +35,7 @@ const NAVIGATION: &[(&str, &str, UseCase)] = &[
     ("Operations", "/operations", UseCase::OperationRead),
     ("Usage", "/usage", UseCase::UsageRead),
     ("Models", "/models", UseCase::ModelRead),
+    ("Playground", PLAYGROUND, UseCase::ModelRead),
     ("Events", "/events", UseCase::EventRead),
     ("Webhooks", "/webhooks", UseCase::WebhookRead),
     ("Trail", "/trail", UseCase::AuditRead),
@@ -38,6 +43,18 @@ const NAVIGATION: &[(&str, &str, UseCase)] = &[
     ("People", "/people", UseCase::PersonRead),
     ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
 ];
+
+/// What the navigation depends on beside the visitor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    has_playground: bool,
+}
+
+impl Frame {
+    pub(crate) fn new(desk: &Desk) -> Self {
+        Self { has_playground: desk.options.playground.is_some() }
+    }
+}
 
 #[derive(Debug, Template)]
 #[template(path = "page.html")]
@@ -48,26 +65,34 @@ struct Shell<'a> {
 }
 
 /// Renders the page of an answer, and puts on the headers that every answer has.
-pub(crate) async fn render(request: Request, next: Next) -> Response {
+pub(crate) async fn render(
+    State(frame): State<Frame>,
+    request: Request,
+    next: Next,
+) -> Response {
     let visitor = request.extensions().get::<Visitor>().cloned();
     let path = request.uri().path().to_owned();
     let mut answer = next.run(request).await;
     if let Some(page) = answer.extensions_mut().remove::<Page>() {
-        answer = rendered(&page, &path, visitor.as_ref(), answer);
+        let navigation = visitor.as_ref().map(|visitor| navigation(frame, visitor, &path));
+        let shell =
+            Shell { page: &page, navigation: navigation.unwrap_or_default(), visitor: visitor.as_ref() };
+        answer = rendered(&shell, answer);
     }
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // The path stays here, as it may be a link's. Under `no-referrer` browsers say `Origin: null` of our own
+    // forms, and those that do not send `Sec-Fetch-Site` could change nothing.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
     // Balances grow old, and some pages are told once.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     answer
 }
 
-fn rendered(page: &Page, path: &str, visitor: Option<&Visitor>, answer: Response) -> Response {
+fn rendered(shell: &Shell<'_>, answer: Response) -> Response {
     let (mut head, _empty) = answer.into_parts();
-    let navigation = visitor.map(|visitor| navigation(visitor, path)).unwrap_or_default();
-    match (Shell { page, navigation, visitor }).render() {
+    match shell.render() {
         Ok(html) => {
             let html_type = HeaderValue::from_static("text/html; charset=utf-8");
             head.headers.insert(CONTENT_TYPE, html_type);
@@ -82,8 +107,10 @@ fn rendered(page: &Page, path: &str, visitor: Option<&Visitor>, answer: Response
 }
 
 /// Links to what the visitor may see, and which of them the page is within.
-fn navigation(visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
-    let seen = NAVIGATION.iter().filter(|(_, _, use_case)| visitor.may(*use_case));
+fn navigation(frame: Frame, visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
+    let is_there = |href: &str| href != PLAYGROUND || frame.has_playground;
+    let seen = NAVIGATION.iter();
+    let seen = seen.filter(|(_, href, use_case)| is_there(href) && visitor.may(*use_case));
     let entry = |(text, href, _): &(&str, &str, UseCase)| {
         let is_within = path == *href || (*href != "/" && path.starts_with(&format!("{href}/")));
         (Link::new(*text, *href), is_within)

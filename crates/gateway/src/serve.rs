@@ -31,7 +31,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Accounts;
 use holdfast_engine::Engine;
-use holdfast_http::{Admin, Administration, LiveOptions};
+use holdfast_http::{Admin, LiveOptions, Ports, PublicApi};
 use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
 use holdfast_webhooks::Deliverer;
@@ -42,11 +42,11 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use self::administration::EngineOffers;
+use self::administration::{DoorParts, Doors, EngineOffers};
 use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::settings::{SettingsKeeper, settings};
-use self::signals::Signals;
+pub(crate) use self::signals::Signals;
 pub(crate) use self::start::receivers;
 use crate::accounts;
 use crate::database;
@@ -79,7 +79,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     // may have several.
     let lock = Arc::new(ServeLock::take(&config.database).context("serve was not started")?);
     let listeners = Listeners::bind(&config)?;
-    let Addresses { public, admin, node } = listeners.addresses()?;
+    let addresses = listeners.addresses()?;
+    let Addresses { public, admin, node, .. } = addresses;
     let store = start::store(&config, Arc::clone(&lock)).await?;
     let lost = |told: &str| tracing::error!("{told}");
     let secrets = database::secrets(&config, &store, lost).await?;
@@ -114,11 +115,17 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         settings(&config, secrets.first().settings_key(), &store, &identity.node);
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
     let accounts = accounts.serving(Arc::new(EngineOffers(Arc::clone(&engine))));
-    let administration = administration::administration(&config, accounts.clone(), admin);
+    let (reports, on) = (Arc::new(StoreReports(store.clone())), Arc::clone(&live));
+    let api = PublicApi::new(Ports { engine: Arc::clone(&engine), reports }, on);
+    let (parts, accounts) = (accounts.clone(), accounts);
+    let parts =
+        DoorParts { config: &config, accounts: parts, addresses: &addresses, api: &api, engine: &engine };
+    let doors = parts.open();
     let gateway = Gateway {
         drain: config.server.drain,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
-        administration,
+        doors,
+        api,
         store,
         engine,
         live,
@@ -137,7 +144,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let reloader = Reloader::new(config, store, parts);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
-    announce(&Addresses { public, admin, node })?;
+    announce(&addresses)?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, &mut signals).await
@@ -156,7 +163,8 @@ struct Beside {
 struct Gateway {
     drain: Duration,
     admin_token: Option<String>,
-    administration: Option<Administration>,
+    doors: Doors,
+    api: PublicApi,
     store: Store,
     lock: Arc<ServeLock>,
     engine: Arc<Engine>,
@@ -197,16 +205,18 @@ impl Gateway {
     /// Serves the listeners until `shutdown`, takes other configurations, does jobs, delivers to
     /// webhooks, and keeps the metrics small.
     async fn serve(&self, listeners: Listeners, beside: Beside) {
-        let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
-        let reports = Arc::new(StoreReports(self.store.clone()));
-        let ports = holdfast_http::Ports { engine, reports };
-        let public = holdfast_http::serve(listeners.public, ports, live, self.shutdown.clone());
+        let public = holdfast_http::serve(listeners.public, self.api.clone(), self.shutdown.clone());
+        let holders = async {
+            if let (Some(listener), Some(pages)) = (listeners.console, &self.doors.holders) {
+                holdfast_http::serve_holders(listener, pages.clone(), self.shutdown.clone()).await;
+            }
+        };
         let admin = async {
             if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
                 let (metrics, store) = (self.metrics.clone(), self.store.clone());
                 let metrics = telemetry::rendered(metrics, store, Arc::clone(&self.engine));
                 let engine = Arc::clone(&self.engine);
-                let administration = self.administration.clone();
+                let administration = self.doors.administration.clone();
                 let admin = Admin { token: token.clone(), metrics, engine, administration };
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }
@@ -230,7 +240,7 @@ impl Gateway {
         tasks.spawn(beside.settings.run(self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
-        tokio::join!(public, admin, nodes, tasks, self.upkeep());
+        tokio::join!(public, admin, holders, nodes, tasks, self.upkeep());
     }
 
     async fn upkeep(&self) {
@@ -287,6 +297,7 @@ impl Gateway {
 struct Listeners {
     public: TcpListener,
     admin: Option<TcpListener>,
+    console: Option<TcpListener>,
     node: Option<TcpListener>,
 }
 
@@ -295,6 +306,7 @@ struct Listeners {
 struct Addresses {
     public: SocketAddr,
     admin: Option<SocketAddr>,
+    console: Option<SocketAddr>,
     node: Option<SocketAddr>,
 }
 
@@ -303,7 +315,9 @@ impl Listeners {
         // First: the others are for fewer.
         let public = bind("server.listen", config.server.listen)?;
         let node = config.node.as_ref().map(|node| bind("node.listen", node.listen));
-        Ok(Self { public, admin: Self::bind_admin(config)?, node: node.transpose()? })
+        let console = config.console.holders.as_ref();
+        let console = console.map(|console| bind("console.listen", console.listen)).transpose()?;
+        Ok(Self { public, admin: Self::bind_admin(config)?, console, node: node.transpose()? })
     }
 
     /// The embedded default serves without its console where the address is taken, and its greeting says so.
@@ -323,6 +337,7 @@ impl Listeners {
         Ok(Addresses {
             public: address(&self.public)?,
             admin: self.admin.as_ref().map(address).transpose()?,
+            console: self.console.as_ref().map(address).transpose()?,
             node: self.node.as_ref().map(address).transpose()?,
         })
     }
@@ -339,7 +354,7 @@ fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // A restart must not wait for the last process's connections to leave TIME_WAIT.
     socket.set_reuseaddr(true)?;
@@ -354,6 +369,9 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(admin) = addresses.admin {
         say(&format!("holdfast admin listens on http://{admin}"))?;
     }
+    if let Some(console) = addresses.console {
+        say(&format!("holdfast console listens on http://{console}"))?;
+    }
     if let Some(node) = addresses.node {
         say(&format!("holdfast node listens on http://{node}"))?;
     }
@@ -361,7 +379,7 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
 }
 
 /// Prints a line; a server goes on when nobody reads it.
-fn say(text: &str) -> Result<(), CommandFailure> {
+pub(crate) fn say(text: &str) -> Result<(), CommandFailure> {
     match line(text) {
         Err(CommandFailure::NobodyReads) => Ok(()),
         printed => printed,

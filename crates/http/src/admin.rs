@@ -12,6 +12,9 @@
 //! has no token learns nothing of what is here. Neither handler is given the token. Its limits are fixed, so that no mistake in the configuration
 //! can shut the operator out. No API key is valid here, and the token is valid nowhere else.
 //!
+//! Holders' pages have a listener of their own ([`serve_holders`]): the probes, the pages, and nothing else. No
+//! path leads from there to the API of administration or to the metrics.
+//!
 //! A handler gets the request with its body unread, and the client's address behind the proxies that are
 //! believed. This crate knows nothing of what it answers: no router, no role, no use case. What it owes the
 //! caller whatever the handler does is here: a head of 16 KiB, an answer after a panic, `x-request-id`.
@@ -24,6 +27,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -48,7 +52,30 @@ pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// Answers a request of the API of administration, or of the console; the address is its client's.
 pub type AdminHandler =
-    Arc<dyn Fn(Request<Incoming>, IpAddr) -> BoxFuture<'static, Response<Bytes>> + Send + Sync>;
+    Arc<dyn Fn(Request<Incoming>, IpAddr) -> BoxFuture<'static, Response<HandlerBody>> + Send + Sync>;
+
+/// Body of a handler's answer.
+pub enum HandlerBody {
+    /// All of it.
+    Whole(Bytes),
+    /// Bytes that are still to come. What breaks off ends.
+    Streamed(BoxStream<'static, Bytes>),
+}
+
+impl std::fmt::Debug for HandlerBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HandlerBody")
+    }
+}
+
+impl From<HandlerBody> for ResponseBody {
+    fn from(body: HandlerBody) -> Self {
+        match body {
+            HandlerBody::Whole(bytes) => Self::Whole(bytes),
+            HandlerBody::Streamed(bytes) => Self::Relayed(bytes),
+        }
+    }
+}
 
 /// The API of administration and the console as this listener has them.
 #[derive(Clone)]
@@ -87,6 +114,23 @@ impl std::fmt::Debug for Admin {
     }
 }
 
+/// Pages of holders, on a listener of their own.
+#[derive(Clone)]
+pub struct HoldersPages {
+    /// Handler of everything but the probes.
+    pub console: AdminHandler,
+    /// Engine behind the probes.
+    pub engine: Arc<Engine>,
+    /// Proxies whose `X-Forwarded-For` says who their clients are.
+    pub proxies: Arc<[Network]>,
+}
+
+impl std::fmt::Debug for HoldersPages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HoldersPages")
+    }
+}
+
 const METRICS: &str = "/metrics";
 const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bearer <token>` with the `admin.token` of the \
      configuration.";
@@ -106,36 +150,80 @@ const LIMITS: Options = Options {
     body_bytes_in_memory: 0,
     retry_wait: Duration::ZERO,
 };
+/// The same where holders are: each of their browsers keeps several connections, and not for long.
+const HOLDERS_LIMITS: Options = Options {
+    idle_time: Duration::from_secs(30),
+    connections: 1_024,
+    connections_per_address: 1_024,
+    ..LIMITS
+};
 
 /// Serves the operator's listener until `shutdown`; what is in flight then is answered within a
 /// few seconds.
 pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: CancellationToken) {
+    serve_by(listener, &LIMITS, shutdown, Arc::new(admin), answer).await;
+}
+
+/// Serves the listener of holders' pages until `shutdown`, as the operator's is.
+pub async fn serve_holders(
+    listener: TcpListener,
+    pages: HoldersPages,
+    shutdown: CancellationToken,
+) {
+    serve_by(listener, &HOLDERS_LIMITS, shutdown, Arc::new(pages), answer_holder).await;
+}
+
+async fn serve_by<S, R>(
+    listener: TcpListener,
+    limits: &'static Options,
+    shutdown: CancellationToken,
+    state: Arc<S>,
+    answer: fn(Arc<S>, Request<Incoming>, Client) -> R,
+) where
+    S: Send + Sync + 'static,
+    R: Future<Output = HttpResponse> + Send + 'static,
+{
     let connections = TaskTracker::new();
     while let Some(accepted) = accept(&listener, &shutdown).await {
         // Closed unheard, without a line in the log: a scraper that finds no room tries again.
-        if connections.len() >= LIMITS.connections {
+        if connections.len() >= limits.connections {
             continue;
         }
-        let (admin, shutdown) = (admin.clone(), shutdown.clone());
+        let (state, shutdown) = (Arc::clone(&state), shutdown.clone());
         connections.spawn(async move {
-            let answer = |request, client| answer(&admin, request, client);
-            connection(accepted, &LIMITS, &shutdown, answer).await;
+            let answer = |request, client| answer(Arc::clone(&state), request, client);
+            connection(accepted, limits, &shutdown, answer).await;
         });
     }
     finish(&connections).await;
 }
 
-async fn answer(admin: &Admin, request: Request<Incoming>, client: Client) -> HttpResponse {
-    // They tell no more than the public listener does, and those who ask have no token.
-    if let Ok(route) = route(request.method(), request.uri().path())
-        && let Some(answer) = answer_probe(&admin.engine, route).await
-    {
+/// The probe's answer, where the request is one. It tells no more than the public listener does, and those
+/// who ask have no token.
+async fn probe(engine: &Engine, request: &Request<Incoming>) -> Option<HttpResponse> {
+    let route = route(request.method(), request.uri().path()).ok()?;
+    answer_probe(engine, route).await
+}
+
+async fn answer_holder(
+    pages: Arc<HoldersPages>,
+    request: Request<Incoming>,
+    client: Client,
+) -> HttpResponse {
+    match probe(&pages.engine, &request).await {
+        Some(answer) => answer,
+        None => handled(&pages.console, &pages.proxies, request, client.address).await,
+    }
+}
+
+async fn answer(admin: Arc<Admin>, request: Request<Incoming>, client: Client) -> HttpResponse {
+    if let Some(answer) = probe(&admin.engine, &request).await {
         return answer;
     }
     if let Some(administration) = &admin.administration
         && let Some(handler) = administration.handler(request.uri().path())
     {
-        return administration.answer(handler, request, client.address).await;
+        return handled(handler, &administration.proxies, request, client.address).await;
     }
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {
@@ -166,32 +254,33 @@ impl Administration {
         }
         (path != METRICS).then_some(&self.console)
     }
+}
 
-    async fn answer(
-        &self,
-        handler: &AdminHandler,
-        request: Request<Incoming>,
-        address: IpAddr,
-    ) -> HttpResponse {
-        let id = Uuid::new_v4();
-        let head = headers::head_bytes(request.uri(), request.headers());
-        if head > LIMITS.header_bytes {
-            return with_request_id(problem(&Problem::new(Code::HeadersTooLarge)), id);
-        }
-        let client = peers::client_beyond(&self.proxies, address, request.headers());
-        // Safe to assert: a handler shares nothing that a panic could leave half changed.
-        let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
-        let answer = match told {
-            Ok(answer) => answer.map(ResponseBody::from),
-            Err(_panic) => {
-                tracing::error!(request.id = %id, "a handler of administration panicked");
-                // Nothing runs here and nothing is charged; whether a change was made is not known.
-                let failed = Problem { charged: None, ..Problem::new(Code::InternalError) };
-                problem(&failed)
-            }
-        };
-        with_request_id(answer, id)
+/// The handler's answer, or one for it after a panic.
+async fn handled(
+    handler: &AdminHandler,
+    proxies: &[Network],
+    request: Request<Incoming>,
+    address: IpAddr,
+) -> HttpResponse {
+    let id = Uuid::new_v4();
+    let head = headers::head_bytes(request.uri(), request.headers());
+    if head > LIMITS.header_bytes {
+        return with_request_id(problem(&Problem::new(Code::HeadersTooLarge)), id);
     }
+    let client = peers::client_beyond(proxies, address, request.headers());
+    // Safe to assert: a handler shares nothing that a panic could leave half changed.
+    let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
+    let answer = match told {
+        Ok(answer) => answer.map(ResponseBody::from),
+        Err(_panic) => {
+            tracing::error!(request.id = %id, "a handler of administration panicked");
+            // Nothing runs here and nothing is charged; whether a change was made is not known.
+            let failed = Problem { charged: None, ..Problem::new(Code::InternalError) };
+            problem(&failed)
+        }
+    };
+    with_request_id(answer, id)
 }
 
 /// Constant-time comparison: its time depends on the lengths alone, so that a guess learns

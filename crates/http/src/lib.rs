@@ -16,6 +16,7 @@ mod guarded_bytes;
 mod headers;
 mod limits;
 mod live_options;
+mod local;
 mod log;
 mod peers;
 mod probe;
@@ -35,12 +36,15 @@ mod usage;
 
 use std::time::Duration;
 
-pub use crate::admin::{Admin, AdminHandler, Administration, Metrics, serve_admin};
+pub use crate::admin::{
+    Admin, AdminHandler, Administration, HandlerBody, HoldersPages, Metrics, serve_admin, serve_holders,
+};
 pub use crate::cors::{AllowedOrigin, BadOrigin};
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};
-pub use crate::serve::{Ports, serve};
+pub use crate::local::LocalBody;
+pub use crate::serve::{Ports, PublicApi, serve};
 
 /// Limits of connections and requests, all of them replaceable while the process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Response bodies: whole, streamed as server-sent events, or records for another node.
+//! Response bodies: whole, streamed as server-sent events, or relayed from or to somebody else.
 //!
 //! ```text
 //! event ─▶ event ─▶ … ─▶ end                 whole
@@ -43,8 +43,8 @@ pub(crate) enum ResponseBody {
     Whole(Bytes),
     /// The rest of it is still to come.
     Streamed(Box<StreamedBody>),
-    /// Records of a run, relayed to another node.
-    Records(BoxStream<'static, Bytes>),
+    /// Bytes that somebody else makes: records for another node, or the answer of a handler.
+    Relayed(BoxStream<'static, Bytes>),
 }
 
 impl<B: Into<Bytes>> From<B> for ResponseBody {
@@ -64,8 +64,8 @@ impl ResponseBody {
             }
             Self::Whole(_) => {}
             Self::Streamed(stream) => stream.place = Some(place),
-            // Another node has no API key.
-            Self::Records(_) => {}
+            // Neither another node nor a handler has an API key.
+            Self::Relayed(_) => {}
         }
     }
 }
@@ -82,8 +82,8 @@ impl HttpBody for ResponseBody {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Streamed(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
-            Self::Records(records) => {
-                records.poll_next_unpin(context).map(|bytes| Some(Ok(Frame::data(bytes?))))
+            Self::Relayed(bytes) => {
+                bytes.poll_next_unpin(context).map(|bytes| Some(Ok(Frame::data(bytes?))))
             }
         }
     }
@@ -91,7 +91,7 @@ impl HttpBody for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
-            Self::Streamed(_) | Self::Records(_) => false,
+            Self::Streamed(_) | Self::Relayed(_) => false,
         }
     }
 
@@ -100,7 +100,7 @@ impl HttpBody for ResponseBody {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
-            Self::Streamed(_) | Self::Records(_) => SizeHint::default(),
+            Self::Streamed(_) | Self::Relayed(_) => SizeHint::default(),
         }
     }
 }

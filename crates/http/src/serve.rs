@@ -8,11 +8,15 @@
 //! At shutdown the listener is dropped first, so that new connections go elsewhere; then those that
 //! there are finish ([`connection`](crate::connection)). Operations do not end with their connections:
 //! the engine owns them.
+//!
+//! [`PublicApi::ask`] answers within the process what the listener answers to a socket: the same service, with
+//! the same keys, limits and line in the log. The connection is a pipe in memory, and nobody counts it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
@@ -29,6 +33,7 @@ use crate::connection::{accept, connection, finish};
 use crate::cors::Cors;
 use crate::description::Description;
 use crate::live_options::{HttpConfig, LiveOptions};
+use crate::local::{self, LocalBody};
 use crate::peers::{AddressCounts, AddressPermit, is_trusted};
 use crate::probe::answer_probe;
 use crate::problem::Problem;
@@ -52,22 +57,43 @@ pub struct Ports {
     pub reports: Arc<dyn HolderReports>,
 }
 
+/// The public API of this process: for its listener, and for whoever asks it within the process.
+#[derive(Debug, Clone)]
+pub struct PublicApi(Arc<Service>);
+
+impl PublicApi {
+    /// The API over these parts, under these options.
+    #[must_use]
+    pub fn new(Ports { engine, reports }: Ports, live: Arc<LiveOptions>) -> Self {
+        Self(Arc::new(Service {
+            engine,
+            reports,
+            live,
+            description: Description::render(),
+            counts: Arc::default(),
+            bodies: BodyBudget::default(),
+        }))
+    }
+
+    /// Answers a request within the process, as if this client had sent it to the listener. Dropping the
+    /// answer is a hang-up.
+    ///
+    /// # Errors
+    ///
+    /// A `hyper::Error` where the answer broke off before its head.
+    pub async fn ask(
+        &self,
+        request: http::Request<Bytes>,
+        client: IpAddr,
+    ) -> Result<http::Response<LocalBody>, hyper::Error> {
+        local::ask(&self.0, request, client).await
+    }
+}
+
 /// Serves the public API until `shutdown`, then lets connections finish for a short while.
-pub async fn serve(
-    listener: TcpListener,
-    Ports { engine, reports }: Ports,
-    live: Arc<LiveOptions>,
-    shutdown: CancellationToken,
-) {
+pub async fn serve(listener: TcpListener, PublicApi(service): PublicApi, shutdown: CancellationToken) {
     let places = ConnectionLimiter::default();
-    let service = Arc::new(Service {
-        engine,
-        reports,
-        live: Arc::clone(&live),
-        description: Description::render(),
-        counts: Arc::default(),
-        bodies: BodyBudget::default(),
-    });
+    let live = Arc::clone(&service.live);
     let connections = TaskTracker::new();
     let mut tick = tokio::time::interval(refusals::WHILE);
     loop {

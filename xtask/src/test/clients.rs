@@ -121,7 +121,8 @@ fn node_version(folder: &Path) -> Option<String> {
     manifest.get("version")?.as_str().map(str::to_owned)
 }
 
-fn step(name: &str, command: &mut Command) -> Result<()> {
+/// Runs a step in silence; an error that says why where it fails.
+pub(super) fn step(name: &str, command: &mut Command) -> Result<()> {
     let heard = hear(command)?;
     if heard.status.success() {
         return Ok(());

@@ -68,6 +68,16 @@ impl Runner {
         env: &[(&str, PathBuf)],
         skip: &[String],
     ) -> Result<TestTally> {
+        self.run_some((package, None), env, skip)
+    }
+
+    /// The same for those tests alone whose names contain `only`.
+    pub(crate) fn run_some(
+        &self,
+        (package, only): (&str, Option<&str>),
+        env: &[(&str, PathBuf)],
+        skip: &[String],
+    ) -> Result<TestTally> {
         let mut command = shell::cargo(&self.root);
         match self.kind {
             RunnerKind::Nextest => {
@@ -82,7 +92,7 @@ impl Runner {
                 command.args(["test", "--tests", "--no-fail-fast", "--package", package]);
             }
         }
-        command.arg("--").args(skip.iter().flat_map(|pattern| ["--skip", pattern]));
+        command.args(only).arg("--").args(skip.iter().flat_map(|pattern| ["--skip", pattern]));
         command.envs(env.iter().map(|(name, value)| (name, value)));
         self.count(&mut command)
     }

@@ -36,7 +36,7 @@ pub(crate) async fn show(
         ("Signed in", Cell::moment(signed_in.session.signed_in_at)),
     ];
     let rows = sessions.iter().map(|session| row(session, &signed_in)).collect();
-    let head = ["Session", "Address", "Last request", "Role in use", ""];
+    let head = ["Session", "Address", "Last request", "Role in use", "End"];
     let sign_out = Form {
         action: "/sign-out".to_owned(),
         fields: Vec::new(),

@@ -16,7 +16,8 @@ use http::StatusCode;
 use crate::address::with_query;
 use crate::ask::{Fields, form};
 use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
+use crate::desk::{Audience, Desk};
+use crate::door::Door;
 use crate::failure::Failure;
 use crate::field::{Field, FieldKind};
 use crate::page::Page;
@@ -28,21 +29,36 @@ use crate::visitor::CurrentSession;
 const NOT_VALID: &str = "This link is not valid any more: it was used, or replaced, or it is too old. Ask \
     whoever gave it to you for another one.";
 
+const ELSEWHERE: &str = "This link gives no role for a wallet, and works at the operators' console alone. Open it \
+    there.";
+
 pub(crate) async fn show(
     State(desk): State<Desk>,
+    door: Door,
     session: Option<CurrentSession>,
     Path(token): Path<String>,
 ) -> Result<Page, Failure> {
     let token = read(&token)?;
-    let view = desk.accounts.look_at_link(&token).await.map_err(refusal)?;
+    let view = look(&desk, &door, &token).await?;
     if must_sign_in(&view, session.as_ref()) {
         return Ok(sign_in_first(&token, &view));
     }
     Ok(sheet(&token, &view).page())
 }
 
+/// What the link is for. At the holders' own listener a link to another role is none.
+async fn look(desk: &Desk, door: &Door, token: &LinkToken) -> Result<LinkView, Failure> {
+    let view = desk.accounts.look_at_link(token).await.map_err(refusal)?;
+    let role = view.purpose.authority().map(|authority| authority.role);
+    if door.audience == Audience::Holders && role.is_some_and(|role| !role.is_holder()) {
+        return Err(Failure::new(StatusCode::NOT_FOUND, ELSEWHERE));
+    }
+    Ok(view)
+}
+
 pub(crate) async fn send(
     State(desk): State<Desk>,
+    door: Door,
     session: Option<CurrentSession>,
     Path(token): Path<String>,
     request: HttpRequest,
@@ -50,7 +66,7 @@ pub(crate) async fn send(
     let token = read(&token)?;
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
-    let view = desk.accounts.look_at_link(&token).await.map_err(refusal)?;
+    let view = look(&desk, &door, &token).await?;
     if must_sign_in(&view, session.as_ref()) {
         return Ok(sign_in_first(&token, &view).into_response());
     }

@@ -142,8 +142,14 @@ fn below(title: &str, record: &PersonRecord) -> Page {
 }
 
 /// The link to hand over, which is told once.
-fn told(sheet: &Sheet, token: &holdfast_domain::secret::LinkToken) -> (Notice, Snippet) {
+fn told(
+    sheet: &Sheet,
+    token: &holdfast_domain::secret::LinkToken,
+    roles: &[Role],
+) -> (Notice, Snippet) {
     let text = "Hand this link over now: it is shown once, works once, and for 24 hours.";
-    let link = format!("{}/link/{}", sheet.origin, token.expose());
+    let origin = sheet.desk.options.address.origin_for(roles);
+    let origin = origin.unwrap_or_else(|| sheet.origin.clone());
+    let link = format!("{origin}/link/{}", token.expose());
     (Notice::new(Tone::Warning, text), Snippet::new("Link", link))
 }

@@ -18,7 +18,7 @@ use http::request::Parts;
 use crate::address::{with_query, within};
 use crate::ask::{Fields, Query, form};
 use crate::cookie;
-use crate::desk::Desk;
+use crate::desk::{Audience, Desk};
 use crate::door::Door;
 use crate::failure::Failure;
 use crate::field::{Field, FieldKind};
@@ -30,6 +30,8 @@ const NEXT: &str = "next";
 const WRONG: &str = "The e-mail address or the password is wrong.";
 const NOT_HERE: &str = "Your role is for the holder of a wallet, who does not sign in at this address. Ask \
     whoever runs the service for the address of the holders' console.";
+const HOLDERS_ALONE: &str = "Only holders of wallets sign in at this address, and you have no role for a wallet. \
+    Sign in at the address of the operators' console.";
 
 pub(crate) async fn show(Query(query): Query) -> Page {
     sheet(next(&query)).page()
@@ -68,7 +70,11 @@ pub(crate) async fn send(
     let before = parts.extensions.get().map(|CurrentSession(before)| before);
     if !took_role(&desk, &door, &begun.signed_in, before).await? {
         desk.accounts.sign_out(&begun.signed_in).await?;
-        let refused = Failure::new(StatusCode::FORBIDDEN, NOT_HERE);
+        let message = match door.audience {
+            Audience::Holders => HOLDERS_ALONE,
+            Audience::Everyone | Audience::Operators => NOT_HERE,
+        };
+        let refused = Failure::new(StatusCode::FORBIDDEN, message);
         return Ok(sheet(next).failed(&fields, refused).into_response());
     }
     if let Some(before) = before {
@@ -76,10 +82,10 @@ pub(crate) async fn send(
     }
     let mut answer = Redirect::to(next).into_response();
     let headers = answer.headers_mut();
-    cookie::begin(headers, door.is_https, &begun.token);
+    cookie::begin(headers, door.jar(), &begun.token);
     let mark = begun.signed_in.person.email.as_ref().map(|email| desk.accounts.device_mark(email));
     if let Some(Ok(mark)) = mark {
-        cookie::mark(headers, door.is_https, &mark);
+        cookie::mark(headers, door.jar(), &mark);
     }
     Ok(answer)
 }
@@ -93,7 +99,7 @@ async fn begin(
     let email = fields.raw("email");
     // A text that cannot be a password cannot be right.
     let password = fields.raw("password").parse().map_err(|_bad| SignInError::Wrong)?;
-    let mark = cookie::device(&parts.headers, door.is_https);
+    let mark = cookie::device(&parts.headers, door.jar());
     let is_known = mark.is_some_and(|mark| desk.accounts.is_known_device(email, mark));
     desk.accounts.sign_in(email, &password, door.client, is_known).await
 }
@@ -128,7 +134,7 @@ pub(crate) async fn sign_out(
         desk.accounts.sign_out(&signed_in).await?;
     }
     let mut answer = Redirect::to("/sign-in").into_response();
-    cookie::end(answer.headers_mut(), door.is_https);
+    cookie::end(answer.headers_mut(), door.jar());
     Ok(answer)
 }
 

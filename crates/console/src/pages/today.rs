@@ -98,7 +98,9 @@ async fn earned(
     let period = Period { from: Some(today), to: None };
     let by = Grouping::by(GroupBy::Day);
     let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
+    let place = desk.begin_report(visitor)?;
     let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, query).await?;
+    drop(place);
     let from = written(today);
     let href = with_query("/usage", &[("first", Some("hour")), ("from", Some(&from))]);
     let (mut charges, mut exposures) = (Vec::new(), Vec::new());

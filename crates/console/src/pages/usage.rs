@@ -43,7 +43,9 @@ pub(crate) async fn show(
     Query(query): Query,
 ) -> Result<Page, Failure> {
     let by = grouping(&query)?;
+    let place = desk.begin_report(&visitor)?;
     let UsageReport { rows, shows_costs } = report(&desk, &visitor, &query, by).await?;
+    drop(place);
     let passed = paging::request(&query)?.after.map_or(0, |PageCursor(rows)| rows);
     let passed = usize::try_from(passed).unwrap_or(0).min(rows.len());
     let shown: Vec<_> = rows.iter().skip(passed).take(ROWS).collect();
@@ -74,6 +76,7 @@ pub(crate) async fn download(
     Query(query): Query,
 ) -> Result<Response, Failure> {
     let by = grouping(&query)?;
+    let _place = desk.begin_report(&visitor)?;
     let UsageReport { rows, shows_costs } = report(&desk, &visitor, &query, by).await?;
     let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
     let mut answer = csv::usage(by, &rows, costs).into_response();

@@ -44,7 +44,7 @@ async fn every_answer_has_the_headers_that_pages_have() {
         let policy = reply.header("content-security-policy").unwrap();
         assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
         assert_eq!(reply.header("cache-control"), Some("no-store"));
-        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(reply.header("referrer-policy"), Some("strict-origin"));
     }
 }
 

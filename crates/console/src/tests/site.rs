@@ -17,11 +17,23 @@ use http_body_util::Full;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::console::Console;
-use crate::desk::{Audience, ConsoleOptions};
+use crate::console::{Console, ConsoleBody};
+use crate::desk::{Audience, ConsoleOptions, Desk};
 
 pub(crate) const EMAIL: &str = "ada@example.com";
 pub(crate) const PASSWORD: &str = "correct horse battery";
+
+/// Options of a console without a playground.
+fn options(address: AdminOptions, audience: Audience) -> ConsoleOptions {
+    let base_url = "https://api.example.com/v1".to_owned();
+    ConsoleOptions { address, audience, base_url, playground: None }
+}
+
+/// The desk of pages that are asked for without a guard.
+pub(crate) fn desk(accounts: &Accounts) -> Desk {
+    let address = AdminOptions::of_links(None, None);
+    Desk::new(accounts.clone(), options(address, Audience::Everyone))
+}
 
 /// The console over a database of its own.
 pub(crate) struct World {
@@ -46,7 +58,7 @@ impl World {
         let listens = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
         let url = url.map(|url| AdminUrl::parse(url).unwrap());
         let address = AdminOptions::new(listens, url).unwrap();
-        let console = Console::new(accounts.clone(), ConsoleOptions { address, audience });
+        let console = Console::new(accounts.clone(), options(address, audience));
         Self { accounts, console, _folder: folder }
     }
 
@@ -67,13 +79,22 @@ impl World {
     }
 
     pub(crate) async fn send(&self, call: Call) -> Reply {
+        self.send_from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), call).await
+    }
+
+    /// The same from this address of the network.
+    pub(crate) async fn send_from(&self, from: IpAddr, call: Call) -> Reply {
+        Self::answer_of(&self.console, from, call).await
+    }
+
+    pub(crate) async fn answer_of(console: &Console, from: IpAddr, call: Call) -> Reply {
         let mut request = Request::builder().method(call.method).uri(&call.path);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(Bytes::from(call.body))).unwrap();
-        let answer = self.console.answer(request, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))).await;
-        let (head, body) = answer.into_parts();
+        let (head, body) = console.answer(request, from).await.into_parts();
+        let ConsoleBody::Whole(body) = body else { panic!("pages are whole") };
         let text = String::from_utf8(body.to_vec()).unwrap();
         Reply { status: head.status.as_u16(), headers: head.headers, text }
     }

@@ -30,7 +30,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::console::pages;
-use crate::desk::Desk;
+use crate::tests::site::desk;
 use crate::visitor::Visitor;
 
 /// One model with a route, whose name no holder may see.
@@ -76,7 +76,7 @@ impl World {
         let secrets = vec![ServerSecret::new(&[7; 32]).unwrap()];
         let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
             .serving(Arc::new(SampleOffers));
-        let router = pages(Desk { accounts: accounts.clone() });
+        let router = pages(desk(&accounts));
         let owner = visitor(Role::Owner, Reach::All);
         Self { accounts, store, owner, router, _folder: folder }
     }

@@ -270,6 +270,15 @@ impl PersonRecord {
         }
     }
 
+    /// Roles that they have, and the one that a link offers which nobody has used.
+    #[must_use]
+    pub fn roles(&self) -> Vec<Role> {
+        let unused = self.link.as_ref().filter(|link| link.used_at.is_none());
+        let offered = unused.and_then(|link| link.purpose.authority());
+        let had = self.grants.iter().map(|grant| grant.authority);
+        had.chain(offered).map(|authority| authority.role).collect()
+    }
+
     /// Their last link, where it can be used.
     #[must_use]
     pub fn open_link(&self, now: Timestamp) -> Option<&PersonLink> {

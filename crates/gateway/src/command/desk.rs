@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use holdfast_admin::LocalApi;
+use holdfast_admin::{AdminOptions, LocalApi};
 use holdfast_config::{Config, SecretUse};
 use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
 use holdfast_engine::{Model, Route};
@@ -90,6 +90,7 @@ impl Need {
             },
             Command::Read(_) => Some(Self::Nothing),
             Command::Serve
+            | Command::Sidecar(_)
             | Command::CheckConfig { .. }
             | Command::Migrate(_)
             | Command::Usage(_)
@@ -118,7 +119,12 @@ impl Need {
             Self::Nothing | Self::Trail | Self::Issue => accounts,
         };
         let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
-        Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts)))))
+        let url = config.admin.as_ref().and_then(|admin| admin.url.clone());
+        // A port that the kernel chooses is known to the process that has it alone.
+        let holders = config.console.holders.as_ref().filter(|it| it.url.is_some() || it.listen.port() != 0);
+        let holders = holders.map(|holders| holders.origin(holders.listen));
+        let options = AdminOptions::of_links(url, holders);
+        Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts, options)))))
     }
 }
 

@@ -52,7 +52,6 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Person) -> Result<(), Com
     };
     let done = desk.door.change(&change).await;
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
-    let done = located(desk, done);
     let mut fields = vec![("id", text(&done, "id"))];
     let url = some_text(&done, "url");
     let is_told = url.is_some();
@@ -79,17 +78,4 @@ async fn of_role(
         Some(id) => with(body, "wallet_id", id),
         None => body,
     })
-}
-
-/// The same with a whole address: beside the database nobody but the configuration knows where the
-/// administration is.
-fn located(desk: &Desk<'_>, done: Value) -> Value {
-    let admin = desk.config.and_then(|config| config.admin.as_ref());
-    let origin = admin.and_then(|admin| admin.url.as_ref());
-    match (origin, some_text(&done, "url")) {
-        (Some(origin), Some(path)) if path.starts_with('/') => {
-            with(done, "url", format!("{origin}{path}"))
-        }
-        _ => done,
-    }
 }

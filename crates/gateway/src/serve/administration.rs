@@ -1,19 +1,32 @@
-//! The API of administration and the console, put on the operator's listener.
+//! The API of administration and the console, put on their listeners.
+//!
+//! | listener | has |
+//! |---|---|
+//! | `admin.listen` | metrics, probes, the API of administration, operators' pages; without a file everybody's pages |
+//! | `console.listen` | probes, holders' pages |
 //!
 //! They are served where keys and passwords cannot cross a network in plain text: on loopback, or behind a proxy
-//! with TLS that `admin.url` names. Elsewhere the listener has metrics and probes only, and the log
-//! says why: an upgrade opens nothing on an address that was meant for a scraper.
+//! with TLS that `admin.url` or `console.url` names. Elsewhere the operator's listener has metrics and probes
+//! only, and the log says why: an upgrade opens nothing on an address that was meant for a scraper.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use holdfast_accounts::Accounts;
 use holdfast_admin::{AdminApi, AdminOptions};
-use holdfast_config::Config;
-use holdfast_console::{Audience, Console, ConsoleOptions};
+use holdfast_config::{AdminConfig, Config};
+use holdfast_console::{ApiRelay, Audience, Console, ConsoleBody, ConsoleOptions};
 use holdfast_domain::offer::{ModelOffer, Offers};
+use holdfast_domain::ports::Unavailable;
 use holdfast_engine::Engine;
-use holdfast_http::Administration;
+use holdfast_http::{AdminHandler, Administration, HandlerBody, HoldersPages, PublicApi};
+use http::{Request, Response};
+
+use super::Addresses;
+use super::greeting::reachable;
 
 /// What the engine serves at the moment it is asked, whichever configuration that is by then.
 #[derive(Debug)]
@@ -25,36 +38,111 @@ impl Offers for EngineOffers {
     }
 }
 
-/// The API and the console over these use cases, for a listener at this address; `None` where they may not
-/// be served.
-pub(super) fn administration(
-    config: &Config,
-    accounts: Accounts,
-    listens: Option<SocketAddr>,
-) -> Option<Administration> {
-    let (settings, listens) = (config.admin.as_ref()?, listens?);
-    let Some(options) = AdminOptions::new(listens, settings.url.clone()) else {
-        tracing::warn!(
-            %listens,
-            "administration is not served: admin.listen is not on loopback and there is no https:// \
-             address in admin.url"
-        );
-        return None;
-    };
-    // Without a file there is one listener for everybody, on this machine alone.
-    let audience = if config.file.is_none() { Audience::Everyone } else { Audience::Operators };
-    let console = ConsoleOptions { address: options.clone(), audience };
-    let console = Console::new(accounts.clone(), console);
-    let api = AdminApi::new(accounts, options);
-    Some(Administration {
-        api: Arc::new(move |request, client| {
-            let api = api.clone();
-            Box::pin(async move { api.answer(request, client).await })
-        }),
-        console: Arc::new(move |request, client| {
+/// The public API of this process, for the playground.
+#[derive(Debug)]
+struct LocalRelay(PublicApi);
+
+#[async_trait]
+impl ApiRelay for LocalRelay {
+    async fn ask(
+        &self,
+        request: Request<Bytes>,
+        client: IpAddr,
+    ) -> Result<Response<BoxStream<'static, Bytes>>, Unavailable> {
+        let asked = self.0.ask(request, client).await;
+        let answer = asked.map_err(|error| Unavailable(Box::new(error)))?;
+        Ok(answer.map(holdfast_http::LocalBody::into_stream))
+    }
+}
+
+/// What the listeners of people and their programs have.
+pub(super) struct Doors {
+    pub(super) administration: Option<Administration>,
+    pub(super) holders: Option<HoldersPages>,
+}
+
+/// Everything that doors are made of, before any listener has one.
+pub(super) struct DoorParts<'a> {
+    pub(super) config: &'a Config,
+    pub(super) accounts: Accounts,
+    pub(super) addresses: &'a Addresses,
+    pub(super) api: &'a PublicApi,
+    pub(super) engine: &'a Arc<Engine>,
+}
+
+impl DoorParts<'_> {
+    /// The doors at these addresses.
+    pub(super) fn open(&self) -> Doors {
+        let admin = self.config.admin.as_ref().zip(self.addresses.admin);
+        Doors {
+            administration: admin.and_then(|(settings, at)| self.administration(settings, at)),
+            holders: self.holders(),
+        }
+    }
+
+    /// The API and the operators' pages; `None` where they may not be served.
+    fn administration(&self, settings: &AdminConfig, listens: SocketAddr) -> Option<Administration> {
+        let Some(options) = AdminOptions::new(listens, settings.url.clone()) else {
+            tracing::warn!(
+                %listens,
+                "administration is not served: admin.listen is not on loopback and there is no https:// \
+                 address in admin.url"
+            );
+            return None;
+        };
+        let holders = self.config.console.holders.as_ref().zip(self.addresses.console);
+        let options = options.with_holders(holders.map(|(holders, at)| holders.origin(at)));
+        // Without a file there is one listener for everybody, on this machine alone.
+        let is_embedded = self.config.file.is_none();
+        let audience = if is_embedded { Audience::Everyone } else { Audience::Operators };
+        let console = self.console(options.clone(), audience);
+        let api = AdminApi::new(self.accounts.clone(), options);
+        Some(Administration {
+            api: Arc::new(move |request, client| {
+                let api = api.clone();
+                Box::pin(async move { api.answer(request, client).await.map(HandlerBody::Whole) })
+            }),
+            console,
+            proxies: settings.proxies.as_slice().into(),
+        })
+    }
+
+    /// The pages of holders at their own listener.
+    fn holders(&self) -> Option<HoldersPages> {
+        let settings = self.config.console.holders.as_ref()?;
+        // The configuration was refused where this is none.
+        let options = AdminOptions::new(self.addresses.console?, settings.url.clone())?;
+        Some(HoldersPages {
+            console: self.console(options, Audience::Holders),
+            engine: Arc::clone(self.engine),
+            proxies: settings.proxies.as_slice().into(),
+        })
+    }
+
+    fn console(&self, address: AdminOptions, audience: Audience) -> AdminHandler {
+        let relay = || Arc::new(LocalRelay(self.api.clone())) as Arc<dyn ApiRelay>;
+        let options = ConsoleOptions {
+            address,
+            audience,
+            base_url: self.base_url(),
+            playground: self.config.console.playground.then(relay),
+        };
+        let console = Console::new(self.accounts.clone(), options);
+        Arc::new(move |request, client| {
             let console = console.clone();
-            Box::pin(async move { console.answer(request, client).await })
-        }),
-        proxies: settings.proxies.as_slice().into(),
-    })
+            Box::pin(async move {
+                console.answer(request, client).await.map(|body| match body {
+                    ConsoleBody::Whole(bytes) => HandlerBody::Whole(bytes),
+                    ConsoleBody::Streamed(bytes) => HandlerBody::Streamed(bytes),
+                })
+            })
+        })
+    }
+
+    /// Where the public API begins for callers.
+    fn base_url(&self) -> String {
+        let url = self.config.server.url.as_ref().map(ToString::to_string);
+        let own = || format!("http://{}", reachable(self.addresses.public));
+        format!("{}/v1", url.unwrap_or_else(own))
+    }
 }

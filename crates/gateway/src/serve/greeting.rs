@@ -90,7 +90,7 @@ fn curl(address: SocketAddr, key: &str, request_key: Uuid) -> String {
 }
 
 /// Address at which this machine reaches a listener: loopback for one on every address.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
+pub(super) fn reachable(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),

@@ -60,7 +60,7 @@ fn answer(engine: &Engine, request: &Request<Incoming>) -> HttpResponse {
     let relay = parse_request(request).and_then(|asked| engine.relay(&asked));
     let mut answer = match relay {
         Some(relay) => {
-            let mut answer = Response::new(ResponseBody::Records(relay.records));
+            let mut answer = Response::new(ResponseBody::Relayed(relay.records));
             if let Ok(nonce) = HeaderValue::try_from(relay.nonce.to_string()) {
                 answer.headers_mut().insert(NONCE, nonce);
             }

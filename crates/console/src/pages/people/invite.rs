@@ -28,6 +28,7 @@ impl Invite {
 #[async_trait]
 impl FormPage for Invite {
     const USE_CASE: UseCase = UseCase::PersonInvite;
+    const PRIVATE: &'static [&'static str] = &["email", "name"];
 
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
         Ok(Self { grantor: sheet.visitor.principal.authority() })
@@ -84,7 +85,7 @@ impl FormPage for Invite {
         let made = accounts.invite_person(principal, request, &new).await?.thing;
         Ok(match &made.link {
             Some(token) => {
-                let (notice, link) = told(sheet, token);
+                let (notice, link) = told(sheet, token, &[role]);
                 FormOutcome::done().section(notice).section(link).telling_once()
             }
             None => FormOutcome::done().next(address(made.person)),

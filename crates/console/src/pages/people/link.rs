@@ -47,7 +47,7 @@ impl FormPage for RenewLink {
         let made = accounts.renew_link(&sheet.visitor.principal, request, id).await?.thing;
         Ok(match &made.link {
             Some(token) => {
-                let (notice, link) = told(sheet, token);
+                let (notice, link) = told(sheet, token, &self.record.roles());
                 FormOutcome::done().section(notice).section(link).telling_once()
             }
             None => FormOutcome::done().next(address(id)),

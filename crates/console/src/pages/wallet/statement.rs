@@ -110,6 +110,7 @@ pub(crate) async fn file(
     let month = Month::asked(&query, desk.accounts.clock().await?)?;
     let page = PageRequest::first(Order::Newest, FILE_ENTRIES);
     let (reference, period) = (Reference::Id(id), month.period());
+    let _place = desk.begin_report(&visitor)?;
     let read = desk.accounts.statement(&visitor.principal, &reference, period, page).await?;
     let text = csv::statement(&read.statement, period, read.wallet.wallet.currency);
     let name = format!("attachment; filename=\"statement-{}.csv\"", month.text());

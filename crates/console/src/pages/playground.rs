@@ -1,0 +1,345 @@
+//! The playground: a request with its request key in sight, sent as the bearer of an API key that is pasted.
+//!
+//! ```text
+//! form ─▶ POST /playground ───────────▶ the answer as JSON, whole, on the page   (without a script)
+//! script ─▶ POST /playground/stream ──▶ the answer of the public API, as it comes
+//!        └▶ POST /playground/operation ▶ what became of the request key
+//! ```
+//!
+//! Sent again under the same key, a request gets the same answer and is not charged again; while it runs, another
+//! tab joins its stream.
+//!
+//! Never: the API key in an address, in a page, in a log, or anywhere after the answer. Nothing of the session goes
+//! along with the request.
+
+use std::net::IpAddr;
+
+use axum::body::Body;
+use axum::extract::{Request as HttpRequest, State};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use holdfast_admin::Place;
+use holdfast_domain::private::Private;
+use holdfast_domain::{Micros, OperationId, RequestKey};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::ask::{Fields, form};
+use crate::cell::{Cell, Tone, money};
+use crate::desk::Desk;
+use crate::door::Door;
+use crate::failure::Failure;
+use crate::field::{Choice, Field, FieldKind};
+use crate::page::Page;
+use crate::pages::plain::PlainForm;
+use crate::relay::bounded;
+use crate::section::{Facts, Notice, Snippet};
+use crate::shell::PLAYGROUND;
+use crate::visitor::Visitor;
+
+const BEARER: &str = "api_key";
+const MODEL: &str = "model";
+const MESSAGE: &str = "message";
+const REQUEST_KEY: &str = "request_key";
+
+/// Most bytes of a message.
+const MESSAGE_MAX: usize = 32 << 10;
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+pub(crate) async fn show(State(desk): State<Desk>, visitor: Visitor) -> Result<Page, Failure> {
+    Ok(sheet(&desk, &visitor, first_page())?.page())
+}
+
+fn first_page() -> Page {
+    Page::new("Playground").intro(
+        "Send a request, then send it again: under the same request key it is answered again, and charged once.",
+    )
+}
+
+/// The form, with a request key that nobody has used.
+fn sheet(desk: &Desk, visitor: &Visitor, page: Page) -> Result<PlainForm, Failure> {
+    let offered = desk.accounts.models(&visitor.principal)?;
+    let models = offered.models.iter().map(|model| model.contract.model.to_string());
+    let models: Vec<_> = models.map(|model| Choice::new(model.as_str(), model.as_str())).collect();
+    let first = models.first().map(|model| model.value.clone()).unwrap_or_default();
+    let key = Uuid::new_v4().to_string();
+    Ok(PlainForm::new(page, PLAYGROUND, "Send")
+        .field(
+            Field::new(BEARER, "API key", FieldKind::Secret)
+                .hint("It begins with hfk_. It is used for this request, and kept nowhere."),
+        )
+        .field(Field::new(MODEL, "Model", FieldKind::Select(models)).value(first))
+        .field(
+            Field::new(MESSAGE, "Message", FieldKind::Area)
+                .value("Say something that streams, word by word.\n[[sim: pace 300ms]]")
+                .hint("A line in double brackets is for the simulated models, which do as it says."),
+        )
+        .field(
+            Field::new(REQUEST_KEY, "Request key", FieldKind::Text)
+                .value(key)
+                .hint("One key is one run and one charge, however often it is sent."),
+        ))
+}
+
+/// What is sent to the public API.
+#[derive(Debug)]
+struct PlaygroundRequest {
+    bearer: HeaderValue,
+    request_key: RequestKey,
+    model: String,
+    message: Private<String>,
+}
+
+impl PlaygroundRequest {
+    fn read(fields: &Fields) -> Result<Self, Failure> {
+        let (bearer, request_key) = Self::identity(fields)?;
+        let message = fields.raw(MESSAGE).replace("\r\n", "\n");
+        if message.trim().is_empty() || message.len() > MESSAGE_MAX {
+            return Err(Failure::field(MESSAGE, "Write a message of at most 32 KiB."));
+        }
+        let model = fields.get(MODEL).ok_or_else(|| Failure::field(MODEL, "Choose a model."))?;
+        Ok(Self { bearer, request_key, model: model.to_owned(), message: Private(message) })
+    }
+
+    /// The API key and the request key alone.
+    fn identity(fields: &Fields) -> Result<(HeaderValue, RequestKey), Failure> {
+        let bad = || Failure::field(BEARER, "Paste an API key, which begins with hfk_.");
+        let pasted = fields.get(BEARER).filter(|key| key.starts_with("hfk_"));
+        let mut bearer = HeaderValue::try_from(format!("Bearer {}", pasted.ok_or_else(bad)?))
+            .map_err(|_bad| bad())?;
+        bearer.set_sensitive(true);
+        Ok((bearer, fields.want(REQUEST_KEY)?))
+    }
+
+    /// The request, as a client of the public API would send it.
+    fn completion(self, is_streamed: bool) -> Result<Request<Bytes>, Failure> {
+        let Self { bearer, request_key, model, message: Private(message) } = self;
+        let messages = json!([{ "role": "user", "content": message }]);
+        let body = json!({ "model": model, "messages": messages, "stream": is_streamed });
+        let key = HeaderValue::try_from(request_key.to_string());
+        let request = of_bearer(Method::POST, "/v1/chat/completions", bearer)
+            .header(CONTENT_TYPE, "application/json")
+            .header(IDEMPOTENCY_KEY, key.map_err(|_never| Failure::not_found())?);
+        request.body(body.to_string().into()).map_err(|_never| Failure::not_found())
+    }
+}
+
+fn of_bearer(method: Method, path: &str, bearer: HeaderValue) -> http::request::Builder {
+    let request = Request::builder().method(method).uri(path);
+    request.header(HOST, "localhost").header(AUTHORIZATION, bearer)
+}
+
+/// An answer of the public API.
+struct RelayedAnswer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: BoxStream<'static, Bytes>,
+}
+
+impl RelayedAnswer {
+    fn is_replayed(&self) -> bool {
+        self.headers.get(REPLAYED).is_some_and(|value| value == "true")
+    }
+
+    /// The whole body, as far as it may come.
+    async fn whole(mut self) -> Bytes {
+        let mut whole = BytesMut::new();
+        while let Some(bytes) = self.body.next().await {
+            whole.extend_from_slice(&bytes);
+        }
+        whole.freeze()
+    }
+}
+
+async fn relay(
+    desk: &Desk,
+    client: IpAddr,
+    request: Request<Bytes>,
+) -> Result<RelayedAnswer, Failure> {
+    let api = desk.options.playground.as_ref().ok_or_else(Failure::not_found)?;
+    let answer = api.ask(request, client).await.map_err(|error| {
+        tracing::warn!(%error, "a request of the playground was not answered");
+        Failure::new(StatusCode::BAD_GATEWAY, "The answer broke off. Send it again under its key.")
+    })?;
+    let (head, body) = answer.into_parts();
+    Ok(RelayedAnswer { status: head.status, headers: head.headers, body: bounded(body) })
+}
+
+/// A place for an answer that may take long.
+fn place(desk: &Desk, visitor: &Visitor) -> Result<Place, Failure> {
+    let message = "Four of your requests are being answered here. Wait for one of them.";
+    let busy = || Failure::new(StatusCode::TOO_MANY_REQUESTS, message);
+    desk.relays.enter(visitor.principal.actor).ok_or_else(busy)
+}
+
+/// Sends the form, and shows the whole answer.
+pub(crate) async fn send(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    door: Door,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let fields = form(&parts.headers, body).await?;
+    let read = PlaygroundRequest::read(&fields);
+    let asked = match read.and_then(|request| request.completion(false)) {
+        Ok(asked) => asked,
+        Err(failure) => {
+            return Ok(sheet(&desk, &visitor, first_page())?.failed(&fields, failure).into_response());
+        }
+    };
+    let _place = place(&desk, &visitor)?;
+    let answer = relay(&desk, door.client, asked).await?;
+    let (status, is_replayed) = (answer.status, answer.is_replayed());
+    let body = answer.whole().await;
+    let outcome = outcome(&desk, &visitor, door.client, &fields).await?;
+    let mut page = first_page().action(true, "Another request key", PLAYGROUND);
+    page = page.section(told(status, is_replayed)).section(facts(status, is_replayed, outcome));
+    page = page.section(Snippet::new("Answer", pretty(&body)));
+    let mut sheet = sheet(&desk, &visitor, page)?;
+    sheet.submit = "Send again";
+    sheet.fields = sheet.fields.into_iter().map(|field| field.holding(&fields)).collect();
+    Ok(sheet.page().into_response())
+}
+
+/// Sends the form, and passes the answer on as it comes.
+pub(crate) async fn stream(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    door: Door,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let fields = match form(&parts.headers, body).await {
+        Ok(fields) => fields,
+        Err(failure) => return Ok(spoken(&failure)),
+    };
+    let read = PlaygroundRequest::read(&fields).and_then(|request| request.completion(true));
+    let admitted = read.and_then(|asked| Ok((asked, place(&desk, &visitor)?)));
+    let (asked, place) = match admitted {
+        Ok(admitted) => admitted,
+        Err(failure) => return Ok(spoken(&failure)),
+    };
+    let answer = match relay(&desk, door.client, asked).await {
+        Ok(answer) => answer,
+        Err(failure) => return Ok(spoken(&failure)),
+    };
+    let mut head = Response::builder().status(answer.status);
+    // Nothing else of its head is for this page.
+    for name in [CONTENT_TYPE, CACHE_CONTROL, REPLAYED, HeaderName::from_static("x-accel-buffering")]
+    {
+        if let Some(value) = answer.headers.get(&name) {
+            head = head.header(name, value);
+        }
+    }
+    let bytes = answer.body.map(move |bytes| {
+        // Until the last of it is written.
+        let _held = &place;
+        Ok::<_, std::convert::Infallible>(bytes)
+    });
+    head.body(Body::from_stream(bytes)).map_err(|_never| Failure::not_found())
+}
+
+/// A failure in the words that the script shows.
+fn spoken(failure: &Failure) -> Response {
+    let body = json!({ "error": { "message": failure.message } }).to_string();
+    (failure.status, [(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// Tells what became of a request key, for the script.
+pub(crate) async fn operation(
+    State(desk): State<Desk>,
+    visitor: Visitor,
+    door: Door,
+    request: HttpRequest,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let fields = form(&parts.headers, body).await?;
+    let found = outcome(&desk, &visitor, door.client, &fields).await?;
+    let told = found.map(|found| {
+        json!({
+            "id": found.id, "status": found.status, "charge": found.charge, "href": found.href,
+        })
+    });
+    let body = told.unwrap_or(Value::Null).to_string();
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// What became of a request key.
+struct KeyOutcome {
+    id: String,
+    status: String,
+    /// The charge of the operation, once there is one.
+    charge: Option<String>,
+    /// The operation's page, where the visitor may see it.
+    href: Option<String>,
+}
+
+async fn outcome(
+    desk: &Desk,
+    visitor: &Visitor,
+    client: IpAddr,
+    fields: &Fields,
+) -> Result<Option<KeyOutcome>, Failure> {
+    let Ok((bearer, request_key)) = PlaygroundRequest::identity(fields) else { return Ok(None) };
+    let path = format!("/v1/operations/{request_key}");
+    let asked = of_bearer(Method::GET, &path, bearer).body(Bytes::new());
+    let answer = relay(desk, client, asked.map_err(|_never| Failure::not_found())?).await?;
+    if answer.status != StatusCode::OK {
+        return Ok(None);
+    }
+    let Ok(told) = serde_json::from_slice::<Value>(&answer.whole().await) else { return Ok(None) };
+    let text = |name: &str| told.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let id = text("id");
+    let charge = told.get("charge_micros").and_then(Value::as_i64).map(Micros::new);
+    let seen = match id.parse::<OperationId>() {
+        Ok(id) => desk.accounts.operation(&visitor.principal, id).await.ok(),
+        Err(_bad) => None,
+    };
+    let currency = seen.as_ref().map(|record| record.operation.price.currency);
+    let charge = charge.map(|charge| match currency {
+        Some(currency) => money(charge, currency),
+        None => charge.to_string(),
+    });
+    let href = seen.map(|record| format!("/operations/{}", record.operation.id));
+    Ok(Some(KeyOutcome { id, status: text("status"), charge, href }))
+}
+
+fn told(status: StatusCode, is_replayed: bool) -> Notice {
+    if is_replayed {
+        let text = "This is the answer of the first request with this key, told again. Nothing ran, and \
+            nothing was charged for it.";
+        Notice::new(Tone::Good, text)
+    } else if status.is_success() {
+        let text = "It ran. Paste the API key and send it again: the same answer comes, and no other charge.";
+        Notice::new(Tone::Good, text)
+    } else {
+        Notice::new(Tone::Warning, "It was answered with an error, which says what to do.")
+    }
+}
+
+fn facts(status: StatusCode, is_replayed: bool, outcome: Option<KeyOutcome>) -> Facts {
+    let mut rows = vec![
+        ("Status", Cell::Number(status.as_u16().to_string())),
+        ("idempotent-replayed", Cell::code(is_replayed)),
+    ];
+    if let Some(KeyOutcome { id, status, charge, href }) = outcome {
+        rows.push(("Operation", Cell::text(status)));
+        rows.push(("It cost, once", charge.map_or(Cell::Nothing, Cell::Number)));
+        rows.push(("Its id", Cell::code(id)));
+        rows.extend(href.map(|href| ("Why", Cell::link("Why it cost what it cost", href))));
+    }
+    Facts::new("", rows)
+}
+
+/// JSON as people read it, and anything else as it is.
+fn pretty(body: &Bytes) -> String {
+    let value = serde_json::from_slice::<Value>(body);
+    let pretty = value.and_then(|value| serde_json::to_string_pretty(&value));
+    pretty.unwrap_or_else(|_not_json| String::from_utf8_lossy(body).into_owned())
+}
