@@ -179,7 +179,11 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     process::keep_apart([
         Some(("server.listen", server.listen, &server_table)),
         admin.iter().flatten().map(|it| ("admin.listen", it.listen, &admin_table)).next(),
-        console.iter().filter_map(|it| it.holders.as_ref()).next().map(|it| ("console.listen", it.listen, &console_table)),
+        console
+            .iter()
+            .filter_map(|it| it.holders.as_ref())
+            .next()
+            .map(|it| ("console.listen", it.listen, &console_table)),
         node.iter().flatten().map(|it| ("node.listen", it.listen, &node_table)).next(),
     ]);
     // A secret beside an SQLite file serves its one process. Nodes on PostgreSQL have no folder in

@@ -58,14 +58,13 @@ impl Failure {
 
 impl From<AccountsError> for Failure {
     fn from(error: AccountsError) -> Self {
-        let (refused, forbidden) =
-            if let AccountsError::Forbidden { use_case, role } = &error {
-                let message = "Ask an owner for a role that has it.";
-                let message = format!("Your role {role} may not do {use_case}. {message}");
-                (Some(*use_case), Some(message))
-            } else {
-                (None, None)
-            };
+        let (refused, forbidden) = if let AccountsError::Forbidden { use_case, role } = &error {
+            let message = "Ask an owner for a role that has it.";
+            let message = format!("Your role {role} may not do {use_case}. {message}");
+            (Some(*use_case), Some(message))
+        } else {
+            (None, None)
+        };
         let problem = Problem::from(error);
         let status = StatusCode::from_u16(problem.code().status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -65,18 +65,17 @@ struct Shell<'a> {
 }
 
 /// Renders the page of an answer, and puts on the headers that every answer has.
-pub(crate) async fn render(
-    State(frame): State<Frame>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn render(State(frame): State<Frame>, request: Request, next: Next) -> Response {
     let visitor = request.extensions().get::<Visitor>().cloned();
     let path = request.uri().path().to_owned();
     let mut answer = next.run(request).await;
     if let Some(page) = answer.extensions_mut().remove::<Page>() {
         let navigation = visitor.as_ref().map(|visitor| navigation(frame, visitor, &path));
-        let shell =
-            Shell { page: &page, navigation: navigation.unwrap_or_default(), visitor: visitor.as_ref() };
+        let shell = Shell {
+            page: &page,
+            navigation: navigation.unwrap_or_default(),
+            visitor: visitor.as_ref(),
+        };
         answer = rendered(&shell, answer);
     }
     let headers = answer.headers_mut();

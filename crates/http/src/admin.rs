@@ -51,8 +51,9 @@ use crate::{Network, Options, headers};
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// Answers a request of the API of administration, or of the console; the address is its client's.
-pub type AdminHandler =
-    Arc<dyn Fn(Request<Incoming>, IpAddr) -> BoxFuture<'static, Response<HandlerBody>> + Send + Sync>;
+pub type AdminHandler = Arc<
+    dyn Fn(Request<Incoming>, IpAddr) -> BoxFuture<'static, Response<HandlerBody>> + Send + Sync,
+>;
 
 /// Body of a handler's answer.
 pub enum HandlerBody {

@@ -37,13 +37,14 @@ mod usage;
 use std::time::Duration;
 
 pub use crate::admin::{
-    Admin, AdminHandler, Administration, HandlerBody, HoldersPages, Metrics, serve_admin, serve_holders,
+    Admin, AdminHandler, Administration, HandlerBody, HoldersPages, Metrics, serve_admin,
+    serve_holders,
 };
 pub use crate::cors::{AllowedOrigin, BadOrigin};
 pub use crate::live_options::{HttpConfig, LiveOptions};
+pub use crate::local::LocalBody;
 pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};
-pub use crate::local::LocalBody;
 pub use crate::serve::{Ports, PublicApi, serve};
 
 /// Limits of connections and requests, all of them replaceable while the process runs.

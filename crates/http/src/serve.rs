@@ -91,7 +91,11 @@ impl PublicApi {
 }
 
 /// Serves the public API until `shutdown`, then lets connections finish for a short while.
-pub async fn serve(listener: TcpListener, PublicApi(service): PublicApi, shutdown: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    PublicApi(service): PublicApi,
+    shutdown: CancellationToken,
+) {
     let places = ConnectionLimiter::default();
     let live = Arc::clone(&service.live);
     let connections = TaskTracker::new();

@@ -77,7 +77,9 @@ fn sheet(desk: &Desk, visitor: &Visitor, page: Page) -> Result<PlainForm, Failur
         .field(
             Field::new(MESSAGE, "Message", FieldKind::Area)
                 .value("Say something that streams, word by word.\n[[sim: pace 300ms]]")
-                .hint("A line in double brackets is for the simulated models, which do as it says."),
+                .hint(
+                    "A line in double brackets is for the simulated models, which do as it says.",
+                ),
         )
         .field(
             Field::new(REQUEST_KEY, "Request key", FieldKind::Text)
@@ -190,7 +192,9 @@ pub(crate) async fn send(
     let asked = match read.and_then(|request| request.completion(false)) {
         Ok(asked) => asked,
         Err(failure) => {
-            return Ok(sheet(&desk, &visitor, first_page())?.failed(&fields, failure).into_response());
+            return Ok(sheet(&desk, &visitor, first_page())?
+                .failed(&fields, failure)
+                .into_response());
         }
     };
     let _place = place(&desk, &visitor)?;
@@ -231,7 +235,8 @@ pub(crate) async fn stream(
     };
     let mut head = Response::builder().status(answer.status);
     // Nothing else of its head is for this page.
-    for name in [CONTENT_TYPE, CACHE_CONTROL, REPLAYED, HeaderName::from_static("x-accel-buffering")]
+    for name in
+        [CONTENT_TYPE, CACHE_CONTROL, REPLAYED, HeaderName::from_static("x-accel-buffering")]
     {
         if let Some(value) = answer.headers.get(&name) {
             head = head.header(name, value);
