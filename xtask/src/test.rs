@@ -83,7 +83,7 @@ const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
     ("sqlite", "python3", "there is no python3, whose SQLite reads and changes the file"),
     ("postgres_clock", "cc", "there is no cc, which builds the library that a wrong clock is"),
-    ("browser", "chromium", "there is no chromium, whose pages call the gateway"),
+    ("chromium", "chromium", "there is no chromium, whose pages call the gateway"),
     ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
 ];
 /// Every example of the workspace and the one beside it, run to its end.

@@ -162,7 +162,7 @@ fn browse(page: &str) -> String {
 }
 
 #[test]
-fn browser_pages_call_the_gateway_where_their_origin_is_listed() {
+fn chromium_pages_call_the_gateway_where_their_origin_is_listed() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/browser/page.html");
     let text = std::fs::read_to_string(script).unwrap();
     for is_listed in [true, false] {

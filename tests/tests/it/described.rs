@@ -215,11 +215,16 @@ fn python_finds_that_the_gateway_keeps_to_its_description() {
     tester
         .args(["run", &url, "--checks", "all", "--phases", "examples,coverage,fuzzing"])
         .args(["--max-examples", "10", "--seed", "1", "--continue-on-failure", "--workers", "1"])
+        // Its body is a completion's, and would double the time.
+        .args(["--exclude-path", "/v1/quotes"])
         .args(["--header", &format!("Authorization: Bearer {}", world.account.key)])
         .env("SCHEMATHESIS_HOOKS", script("hooks"))
         .env("HOLDFAST_MODEL", SIM);
     let said = Ran::of(&mut tester).ok();
-    assert!(said.contains("13 selected / 13 total"), "all but the document itself: {said}");
+    assert!(
+        said.contains("12 selected / 13 total"),
+        "all but the document itself and quotes: {said}"
+    );
     let log = world.site.logs();
     let n_answered = |what: &str| log.lines().filter(|line| line.contains(what)).count();
     assert!(n_answered("invalid_value") > 500, "it sends what is forbidden");
