@@ -1,5 +1,5 @@
 //! `cargo xtask console`: the whole matrix of the console, which is too long for the suite: every role in a browser,
-//! with a script and without, on a file and on a server; then the time of each page over a million operations.
+//! with a script and without, on a file and on a server.
 //!
 //! The tests are those that are ignored elsewhere because they take minutes.
 
@@ -8,14 +8,14 @@ use anyhow::{Result, bail};
 use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
-    shell::{self, say},
+    shell,
     test::browser::Browser,
     workspace::Workspace,
 };
 
-/// The package with the tests, and what their names have.
+/// The package with the tests, and the beginning of their names.
 const PACKAGE: &str = "holdfast-tests";
-const TESTS: [&str; 2] = ["browser_matrix_", "console_scale_"];
+const TESTS: &str = "browser_matrix_";
 
 /// Runs all of it; whether nothing failed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
@@ -27,15 +27,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
         return Ok(false);
     };
     let server = PostgresServer::start(Purpose::Tests)?;
-    let mut passed = true;
-    for name in TESTS {
-        say(&format!("\n{name}"))?;
-        let mut cargo = shell::cargo(&workspace.root);
-        cargo.args(["test", "--tests", "--no-fail-fast", "--package", PACKAGE, name, "--"]);
-        // One after the other: a browser and a million rows want the machine for themselves.
-        cargo.args(["--ignored", "--nocapture", "--test-threads=1"]);
-        cargo.env("HOLDFAST_BIN", &gateway).envs(server.env()).envs(browser.clone());
-        passed &= shell::run(&mut cargo)?;
-    }
-    Ok(passed)
+    let mut cargo = shell::cargo(&workspace.root);
+    cargo.args(["test", "--test", "it", "--no-fail-fast", "--package", PACKAGE, TESTS, "--"]);
+    // One after the other: a browser wants the machine for itself.
+    cargo.args(["--ignored", "--nocapture", "--test-threads=1"]);
+    cargo.env("HOLDFAST_BIN", &gateway).envs(server.env()).envs(browser);
+    shell::run(&mut cargo)
 }

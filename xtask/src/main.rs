@@ -40,8 +40,7 @@ usage: cargo xtask <command>
                       fmt, outside, tidy, telemetry, clippy, doc, deny, advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
-  console             walk over the console in a browser as every role, on a file and on a server,
-                      and time its pages over a million operations
+  console             walk over the console in a browser as every role, on a file and on a server
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|balancer] [--kills N]
         [--seed S]

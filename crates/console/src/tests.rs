@@ -17,3 +17,9 @@ mod statement;
 mod walk;
 mod whole_book;
 pub(crate) mod world;
+
+/// URL of the server of the tests, without a database.
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+fn server() -> String {
+    std::env::var("HOLDFAST_TEST_POSTGRES").expect("`cargo xtask test console` starts a server")
+}

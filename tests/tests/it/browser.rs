@@ -56,6 +56,13 @@ const KINDS: [&str; 23] = [
     "/account",
 ];
 
+/// Script of the console in a browser that runs it, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    With,
+    Without,
+}
+
 /// A gateway with the book of a small customer, and somebody who is invited.
 struct World {
     site: Site,
@@ -180,7 +187,8 @@ impl World {
     }
 
     /// A new owner does all tasks, with a script or without.
-    fn tasks(&self, script: bool, looks: bool) {
+    fn tasks(&self, script: Script, looks: bool) {
+        let script = script == Script::With;
         let link = invited(&self.site, EMAIL, &["owner"]);
         let site = if script { "tasks" } else { "tasks-without-script" };
         self.run(&json!({
@@ -198,7 +206,7 @@ impl World {
 #[test]
 fn browser_people_do_their_tasks_with_a_script() {
     let world = World::on_a_file();
-    world.tasks(true, false);
+    world.tasks(Script::With, false);
     drop(world.site.verify());
     // Those of the first sign-in are of another test.
     for picture in pictures().filter(|it| !["today", "first-owner"].contains(it)) {
@@ -210,7 +218,7 @@ fn browser_people_do_their_tasks_with_a_script() {
 #[test]
 fn browser_people_do_their_tasks_without_a_script() {
     let world = World::on_a_file();
-    world.tasks(false, false);
+    world.tasks(Script::Without, false);
     drop(world.site.verify());
 }
 
@@ -259,7 +267,7 @@ fn walk_as_operators(world: &World, folder: &str) {
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_file() {
     let world = World::on_a_file();
-    world.tasks(true, true);
+    world.tasks(Script::With, true);
     walk_as_operators(&world, "file");
     drop(world.site.verify());
 }
@@ -268,7 +276,7 @@ fn browser_matrix_operators_on_a_file() {
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_server() {
     let world = World::on_a_server();
-    world.tasks(false, true);
+    world.tasks(Script::Without, true);
     walk_as_operators(&world, "server");
     drop(world.site.verify());
 }

@@ -26,7 +26,6 @@ mod compose;
 mod configuration;
 mod console;
 mod console_hostile;
-mod console_scale;
 mod cors;
 mod costs;
 mod coverage;

@@ -80,9 +80,8 @@ impl Home {
     }
 
     /// A database of its own on the server of the tests, which `cargo xtask test console` starts.
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
     fn on_a_server() -> (Self, String) {
-        let url = std::env::var("HOLDFAST_TEST_POSTGRES").expect("`cargo xtask test console`");
+        let url = super::server();
         let name = format!("console_{}", Uuid::new_v4().simple());
         let home = Self::Server { url, name };
         home.run("postgres", &format!("CREATE DATABASE {}", home.name()));

@@ -227,7 +227,8 @@ async fn postings_are_of_the_rows(world: &OpsWorld, whole: &WholeBook) {
         let shown = pages.iter().flat_map(|html| rows(html, title));
         let mut shown: Vec<_> = shown.map(|row| amount(&row["Amount"])).collect();
         let mut expected = expected.clone();
-        (shown.sort_unstable(), expected.sort_unstable());
+        shown.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(shown, expected, "{list}");
     }
     for (id, micros) in whole.postings.iter().step_by(31) {
