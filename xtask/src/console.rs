@@ -13,9 +13,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The packages with tests of the matrix, and the beginning of their names.
-const TESTS: [(&str, &str); 2] =
-    [("holdfast-tests", "browser_matrix"), ("holdfast-console", "scale")];
+/// The package with the tests, and what their names have.
+const PACKAGE: &str = "holdfast-tests";
+const TESTS: [&str; 2] = ["browser_matrix_", "console_scale_"];
 
 /// Runs all of it; whether nothing failed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
@@ -28,10 +28,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     };
     let server = PostgresServer::start(Purpose::Tests)?;
     let mut passed = true;
-    for (package, name) in TESTS {
-        say(&format!("\n{package}: {name}"))?;
+    for name in TESTS {
+        say(&format!("\n{name}"))?;
         let mut cargo = shell::cargo(&workspace.root);
-        cargo.args(["test", "--tests", "--no-fail-fast", "--package", package, name, "--"]);
+        cargo.args(["test", "--tests", "--no-fail-fast", "--package", PACKAGE, name, "--"]);
         // One after the other: a browser and a million rows want the machine for themselves.
         cargo.args(["--ignored", "--nocapture", "--test-threads=1"]);
         cargo.env("HOLDFAST_BIN", &gateway).envs(server.env()).envs(browser.clone());

@@ -40,7 +40,7 @@ const CRATES: &[(&str, &str)] = &[
     ("domain", "holdfast-domain"),
     ("accounts", "holdfast-accounts"),
     ("admin", "holdfast-admin"),
-    ("console", "holdfast-console"),
+    (CONSOLE, "holdfast-console"),
     ("failpoint", "holdfast-failpoint"),
     ("telemetry", "holdfast-telemetry"),
     ("testkit", "holdfast-testkit"),
@@ -49,6 +49,7 @@ const CRATES: &[(&str, &str)] = &[
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
     ("webhooks", "holdfast-webhooks"),
+    ("sidecar", "holdfast-sidecar"),
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
     ("gateway", "holdfast"),
@@ -58,6 +59,8 @@ const CRATES: &[(&str, &str)] = &[
     (BENCH, "holdfast-bench"),
 ];
 
+/// The pages of the console, on SQLite and on a server.
+const CONSOLE: &str = "console";
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
 /// Prefix of the names of tests that need a database server.
@@ -115,17 +118,18 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let mut suites = Vec::new();
     let is_built = runner.build()?;
     say(&format!("build: {}", spell(started.elapsed())))?;
-    let server = match wanted.iter().any(|(name, _)| [STORE, END_TO_END, BENCH].contains(name)) {
-        // Only after the build: it would stand idle for as long as that takes.
-        true if is_built => server(&mut notes)?,
-        true | false => None,
-    };
+    let server =
+        match wanted.iter().any(|(name, _)| [STORE, CONSOLE, END_TO_END, BENCH].contains(name)) {
+            // Only after the build: it would stand idle for as long as that takes.
+            true if is_built => server(&mut notes)?,
+            true | false => None,
+        };
     for (name, package) in wanted {
         suites.push(time(name, || match name {
             _ if !is_built => Ok(TestTally::NOT_RUN),
             END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
             BROWSER => in_a_browser(workspace, &runner, package, &mut notes),
-            STORE => with_server(&runner, package, server.as_ref()),
+            STORE | CONSOLE => with_server(&runner, package, server.as_ref()),
             BENCH => with_gateway(workspace, &runner, package, server.as_ref(), &mut notes),
             _ => runner.run(package, &[], &[]),
         })?);
@@ -299,8 +303,9 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
 
 /// Note on skipped tests of which no other note speaks: the tests themselves have asked for it.
 fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
-    let is_quiet =
-        |suite: &&Suite| ![STORE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty();
+    let is_quiet = |suite: &&Suite| {
+        ![STORE, CONSOLE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty()
+    };
     let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0).filter(is_quiet);
     let names: Vec<&str> = quiet.map(|suite| suite.name).collect();
     let names = names.join(", ");

@@ -1,6 +1,7 @@
 //! A database with the pages over it, visitors of every role, and books of random operations.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +58,61 @@ pub(crate) struct OpsWorld {
     pub(crate) store: Store,
     pub(crate) accounts: Accounts,
     router: Router,
-    _folder: TempDir,
+    // After the store, whose connections it ends.
+    _home: Home,
+}
+
+/// Where the database is, until it is dropped.
+enum Home {
+    File(#[expect(dead_code, reason = "the folder lasts as long as this")] TempDir),
+    Server { url: String, name: String },
+}
+
+impl Home {
+    fn on_a_file() -> (Self, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/holdfast.db", folder.path().display());
+        (Self::File(folder), url)
+    }
+
+    /// A database of its own on the server of the tests, which `cargo xtask test console` starts.
+    #[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+    fn on_a_server() -> (Self, String) {
+        let url = std::env::var("HOLDFAST_TEST_POSTGRES").expect("`cargo xtask test console`");
+        let name = format!("console_{}", Uuid::new_v4().simple());
+        let home = Self::Server { url, name };
+        home.run("postgres", &format!("CREATE DATABASE {}", home.name()));
+        let own = home.url_of(home.name());
+        (home, own)
+    }
+
+    fn name(&self) -> &str {
+        let Self::Server { name, .. } = self else { panic!("a file has no name") };
+        name
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        let Self::Server { url, .. } = self else { panic!("a file has one URL") };
+        match url.split_once('?') {
+            Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
+            None => format!("{url}/{database}"),
+        }
+    }
+
+    fn run(&self, database: &str, sql: &str) {
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--command", sql]);
+        let ran = psql.args(["--dbname", &self.url_of(database)]).output().unwrap();
+        assert!(ran.status.success() || std::thread::panicking(), "{ran:?}");
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Self::Server { name, .. } = &*self {
+            self.run("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
+        }
+    }
 }
 
 /// An answer.
@@ -86,8 +141,14 @@ pub(crate) fn owner() -> Visitor {
 
 impl OpsWorld {
     pub(crate) async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}/holdfast.db", folder.path().display());
+        Self::at(Home::on_a_file()).await
+    }
+
+    pub(crate) async fn on_a_server() -> Self {
+        Self::at(Home::on_a_server()).await
+    }
+
+    async fn at((home, url): (Home, String)) -> Self {
         let url = DatabaseUrl::parse(&url).unwrap();
         migrate::up(&url).await.unwrap();
         let store = Store::open(Options::new(url)).await.unwrap();
@@ -95,7 +156,7 @@ impl OpsWorld {
         let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
             .serving(Arc::new(SampleOffers));
         let router = pages(desk(&accounts));
-        Self { store, accounts, router, _folder: folder }
+        Self { store, accounts, router, _home: home }
     }
 
     pub(crate) async fn get(&self, visitor: &Visitor, path: &str) -> Reply {
@@ -293,6 +354,18 @@ pub(crate) fn rows(html: &str, title: &str) -> Vec<BTreeMap<String, String>> {
     let body = table.split_once("<tbody>").unwrap().1;
     let rows = body.split("<tr>").skip(1);
     rows.map(|row| head.iter().cloned().zip(cells(row, "td")).collect()).collect()
+}
+
+/// All pages of a list, from the first on.
+pub(crate) async fn pages_of(world: &OpsWorld, first: &str) -> Vec<String> {
+    let (mut pages, mut path) = (Vec::new(), Some(first.to_owned()));
+    while let Some(next) = path {
+        let html = world.page(&owner(), &next).await;
+        path = next_page(&html);
+        pages.push(html);
+        assert!(pages.len() < 50, "{next} leads on for ever");
+    }
+    pages
 }
 
 /// The amount of a text like `1,250.00 USD`.

@@ -7,7 +7,7 @@ use holdfast_domain::listing::{Order, PageRequest, WalletFilter};
 use holdfast_domain::operation::Phase;
 use holdfast_domain::{Journal, Micros};
 
-use crate::tests::book::{Book, OpsWorld, amount, book, fact, next_page, owner, plain, rows};
+use crate::tests::book::{Book, OpsWorld, amount, book, fact, owner, pages_of, plain, rows};
 
 const SEED: u64 = 0x5eed;
 
@@ -16,22 +16,8 @@ fn charges(book: &Book) -> i64 {
     completed.map(|it| it.phase.charge().unwrap().get()).sum()
 }
 
-/// All pages of a list, from the first on.
-async fn walk(world: &OpsWorld, first: &str) -> Vec<String> {
-    let (mut pages, mut path) = (Vec::new(), Some(first.to_owned()));
-    while let Some(next) = path {
-        let html = world.page(&owner(), &next).await;
-        path = next_page(&html);
-        pages.push(html);
-        assert!(pages.len() < 50, "{next} leads on for ever");
-    }
-    pages
-}
-
-#[tokio::test]
-async fn today_adds_up_what_the_rows_say() {
-    let world = OpsWorld::new().await;
-    let book = book(&world, SEED, 60, 6).await;
+async fn check_today_adds_up_what_the_rows_say(world: &OpsWorld) {
+    let book = book(world, SEED, 60, 6).await;
     let html = world.page(&owner(), "/").await;
     let held: i64 =
         book.operations.iter().filter(|it| it.phase.holds()).map(|it| it.hold.get()).sum();
@@ -50,9 +36,9 @@ async fn today_adds_up_what_the_rows_say() {
     assert!(html.contains("upstream/large"), "a route cools down");
 }
 
-#[tokio::test]
-async fn today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuck() {
-    let world = OpsWorld::new().await;
+async fn check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuck(
+    world: &OpsWorld,
+) {
     let low = world.wallet("nearly empty", 999).await;
     let rich = world.wallet("rich", 5_000_000).await;
     for number in 0..205 {
@@ -76,11 +62,11 @@ async fn today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuc
     assert!(shown.contains("/reconcile\">Reconcile"), "{shown}");
 }
 
-#[tokio::test]
-async fn every_operation_stands_once_on_the_pages_of_the_list_with_its_charge() {
-    let world = OpsWorld::new().await;
-    let book = book(&world, SEED + 1, 120, 4).await;
-    let pages = walk(&world, "/operations").await;
+async fn check_every_operation_stands_once_on_the_pages_of_the_list_with_its_charge(
+    world: &OpsWorld,
+) {
+    let book = book(world, SEED + 1, 120, 4).await;
+    let pages = pages_of(world, "/operations").await;
     assert_eq!(pages.len(), 3);
     let listed: Vec<_> = pages.iter().flat_map(|html| rows(html, "Newest first")).collect();
     let ids: BTreeSet<_> = listed.iter().map(|row| row["Operation"].clone()).collect();
@@ -91,7 +77,7 @@ async fn every_operation_stands_once_on_the_pages_of_the_list_with_its_charge() 
         listed.iter().filter(|it| it["State"] == "completed").map(|it| amount(&it["Charge"])).sum();
     assert_eq!(sum, charges(&book));
     let wallet = book.wallets[0];
-    let own = walk(&world, &format!("/operations?wallet={wallet}&status=completed")).await;
+    let own = pages_of(world, &format!("/operations?wallet={wallet}&status=completed")).await;
     let own: usize = own.iter().map(|html| rows(html, "Newest first").len()).sum();
     let expected = book.operations.iter().filter(|it| it.wallet == wallet);
     let expected = expected.filter(|it| matches!(it.phase, Phase::Completed { .. })).count();
@@ -105,14 +91,12 @@ async fn every_operation_stands_once_on_the_pages_of_the_list_with_its_charge() 
     }
 }
 
-#[tokio::test]
-async fn the_sums_of_usage_equal_the_rows_on_each_page_of_it() {
-    let world = OpsWorld::new().await;
-    let book = book(&world, SEED + 2, 220, 110).await;
+async fn check_the_sums_of_usage_equal_the_rows_on_each_page_of_it(world: &OpsWorld) {
+    let book = book(world, SEED + 2, 220, 110).await;
     for (path, title) in
         [("/usage?first=api_key&second=day", "Rows"), ("/usage?first=model", "By group")]
     {
-        let pages = walk(&world, path).await;
+        let pages = pages_of(world, path).await;
         let listed: Vec<_> = pages.iter().flat_map(|html| rows(html, title)).collect();
         let sum: i64 = listed.iter().map(|row| amount(&row["Charge"])).sum();
         assert_eq!(sum, charges(&book), "{path}");
@@ -135,10 +119,8 @@ async fn the_sums_of_usage_equal_the_rows_on_each_page_of_it() {
     assert_eq!(own, expected.sum::<i64>());
 }
 
-#[tokio::test]
-async fn the_lines_of_a_price_add_up_to_the_charge() {
-    let world = OpsWorld::new().await;
-    let book = book(&world, SEED + 3, 60, 2).await;
+async fn check_the_lines_of_a_price_add_up_to_the_charge(world: &OpsWorld) {
+    let book = book(world, SEED + 3, 60, 2).await;
     let (mut is_capped, mut is_rounded) = (false, false);
     for operation in &book.operations {
         let html = world.page(&owner(), &format!("/operations/{}", operation.id)).await;
@@ -171,9 +153,7 @@ async fn the_lines_of_a_price_add_up_to_the_charge() {
     assert!(is_capped && is_rounded, "the book has no such operation");
 }
 
-#[tokio::test]
-async fn a_cost_that_is_not_known_is_not_shown_as_zero() {
-    let world = OpsWorld::new().await;
+async fn check_a_cost_that_is_not_known_is_not_shown_as_zero(world: &OpsWorld) {
     let wallet = world.wallet("acme", 1_000).await;
     let api_key = world.api_key(wallet, "a key").await;
     let price = holdfast_testkit::sample::price();
@@ -189,4 +169,76 @@ async fn a_cost_that_is_not_known_is_not_shown_as_zero() {
     let usage = world.page(&owner(), "/usage").await;
     assert!(rows(&usage, "By group")[0]["Cost"].ends_with("of 1 known"), "{}", plain(&usage));
     assert!(world.store.load(operation.id).await.unwrap().operation.is_some());
+}
+
+#[tokio::test]
+async fn today_adds_up_what_the_rows_say() {
+    check_today_adds_up_what_the_rows_say(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn postgres_today_adds_up_what_the_rows_say() {
+    check_today_adds_up_what_the_rows_say(&OpsWorld::on_a_server().await).await;
+}
+
+#[tokio::test]
+async fn today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuck() {
+    check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuck(
+        &OpsWorld::new().await,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn postgres_today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuck() {
+    check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_is_stuck(
+        &OpsWorld::on_a_server().await,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn every_operation_stands_once_on_the_pages_of_the_list_with_its_charge() {
+    check_every_operation_stands_once_on_the_pages_of_the_list_with_its_charge(
+        &OpsWorld::new().await,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn postgres_every_operation_stands_once_on_the_pages_of_the_list_with_its_charge() {
+    check_every_operation_stands_once_on_the_pages_of_the_list_with_its_charge(
+        &OpsWorld::on_a_server().await,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_sums_of_usage_equal_the_rows_on_each_page_of_it() {
+    check_the_sums_of_usage_equal_the_rows_on_each_page_of_it(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn postgres_the_sums_of_usage_equal_the_rows_on_each_page_of_it() {
+    check_the_sums_of_usage_equal_the_rows_on_each_page_of_it(&OpsWorld::on_a_server().await).await;
+}
+
+#[tokio::test]
+async fn the_lines_of_a_price_add_up_to_the_charge() {
+    check_the_lines_of_a_price_add_up_to_the_charge(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn postgres_the_lines_of_a_price_add_up_to_the_charge() {
+    check_the_lines_of_a_price_add_up_to_the_charge(&OpsWorld::on_a_server().await).await;
+}
+
+#[tokio::test]
+async fn a_cost_that_is_not_known_is_not_shown_as_zero() {
+    check_a_cost_that_is_not_known_is_not_shown_as_zero(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn postgres_a_cost_that_is_not_known_is_not_shown_as_zero() {
+    check_a_cost_that_is_not_known_is_not_shown_as_zero(&OpsWorld::on_a_server().await).await;
 }

@@ -79,13 +79,21 @@ impl World {
     }
 
     pub(crate) async fn send(&self, call: Call) -> Reply {
+        self.send_from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), call).await
+    }
+
+    /// The same from this address of the network.
+    pub(crate) async fn send_from(&self, from: IpAddr, call: Call) -> Reply {
+        Self::answer_of(&self.console, from, call).await
+    }
+
+    pub(crate) async fn answer_of(console: &Console, from: IpAddr, call: Call) -> Reply {
         let mut request = Request::builder().method(call.method).uri(&call.path);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(Bytes::from(call.body))).unwrap();
-        let answer = self.console.answer(request, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))).await;
-        let (head, body) = answer.into_parts();
+        let (head, body) = console.answer(request, from).await.into_parts();
         let ConsoleBody::Whole(body) = body else { panic!("pages are whole") };
         let text = String::from_utf8(body.to_vec()).unwrap();
         Reply { status: head.status.as_u16(), headers: head.headers, text }
