@@ -40,7 +40,8 @@ usage: cargo xtask <command>
                       fmt, outside, tidy, telemetry, clippy, doc, deny, advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
-  console             walk over the console in a browser as every role, on a file and on a server
+  console             walk over the console in a browser as every role, on a file and on a server,
+                      and time its pages over a million operations
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|balancer] [--kills N]
         [--seed S]
@@ -49,7 +50,7 @@ usage: cargo xtask <command>
                       server, or one at each step in every way; clocks are set wrong too, and
                       racers are 64 callers of one key, again and again; sidecar cuts the
                       connections of calls without keys, and kills what they go through;
-                      on balancer gateways are replaced under load, not killed
+                      balancer replaces gateways under load, and kills none
   chaos --fuzz [--seconds N]
                       fuzz the request parser, the canonical feed and the reader of streams,
                       a minute each
