@@ -17,7 +17,7 @@ use super::super::person::{
 };
 use super::super::person_action::{EndedSessions, NewLink, PersonAction, PersonWrite};
 use super::super::refusal::AccountRefusal;
-use super::super::{ActorId, Role};
+use super::super::{ActorId, Role, UseCase};
 use crate::{LinkId, PersonId, Timestamp};
 
 /// Judges a change of a person.
@@ -230,13 +230,17 @@ fn accept(
 
 /// True where whoever made a link could make it now as well.
 fn is_still_given(link: &PersonLink, record: &PersonRecord, facts: &AccountFacts) -> bool {
-    let may = |given| facts.person.maker.iter().any(|authority| authority.may_grant(given));
+    // Whoever has the same role as is given has not, for that, the right to give it.
+    let may = |use_case, given| {
+        let mut makers = facts.person.maker.iter();
+        makers.any(|it| it.role.may(use_case) && it.may_grant(given))
+    };
     match link.created_by {
         // Beside the database there is no role to lose.
         ActorId::Local => true,
         ActorId::AdminKey(_) | ActorId::Person(_) => match link.purpose.authority() {
-            Some(offered) => may(offered),
-            None => record.grants.iter().all(|grant| may(grant.authority)),
+            Some(offered) => may(UseCase::PersonInvite, offered),
+            None => record.grants.iter().all(|it| may(UseCase::PersonLink, it.authority)),
         },
     }
 }

@@ -197,7 +197,7 @@ impl Told {
             let Some((told, seq)) = self.fields.get(field).cloned().or(nothing) else { continue };
             if told != value {
                 let [value, told] =
-                    [&value, &told].map(|value| value.as_deref().unwrap_or("nothing").to_owned());
+                    [value, told].map(|value| value.unwrap_or_else(|| "nothing".to_owned()));
                 let sentence =
                     format!("its {field} is {value}, row {seq} of the trail says {told}");
                 found.report(subject, sentence);
