@@ -14,6 +14,8 @@ use tempfile::TempDir;
 use crate::{Account, Answer, PATIENCE, Request, watchdog};
 
 const LISTENS: &str = "holdfast listens on http://";
+/// What a sidecar prints instead.
+pub(crate) const SIDECAR_LISTENS: &str = "holdfast sidecar listens on http://";
 const ADMIN_LISTENS: &str = "holdfast admin listens on http://";
 const NODE_LISTENS: &str = "holdfast node listens on http://";
 
@@ -67,7 +69,12 @@ impl Output {
 }
 
 impl Gateway {
-    pub(crate) fn start(mut command: Command, folder: Arc<TempDir>) -> Self {
+    pub(crate) fn start(command: Command, folder: Arc<TempDir>) -> Self {
+        Self::start_as(command, folder, LISTENS)
+    }
+
+    /// The same for a command that says otherwise where it listens.
+    pub(crate) fn start_as(mut command: Command, folder: Arc<TempDir>, listens: &str) -> Self {
         let name = format!("serve-{}", crate::request_key());
         let stderr = folder.path().join(format!("{name}.stderr.log"));
         let log = File::create(&stderr).expect("a log");
@@ -100,7 +107,7 @@ impl Gateway {
             has_ended: false,
             _folder: folder,
         };
-        gateway.address = gateway.address_after(LISTENS);
+        gateway.address = gateway.address_after(listens);
         gateway
     }
 
@@ -233,6 +240,11 @@ impl Gateway {
 
     /// Ends the process as a power cut does (SIGKILL).
     pub fn kill(mut self) {
+        self.end();
+    }
+
+    /// The same, and what has been said stays to be read.
+    pub fn kill_in_place(&mut self) {
         self.end();
     }
 

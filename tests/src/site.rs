@@ -1,6 +1,7 @@
 //! A folder with a configuration and data, as an operator has one, and what is done in it.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::config::UPSTREAM_KEY;
+use crate::gateway::SIDECAR_LISTENS;
 use crate::watchdog::Watchdog;
 use crate::{Account, Config, Gateway, Ran};
 
@@ -191,6 +193,16 @@ impl Site {
         let mut command = self.command_of(Path::new("taskset"));
         command.args(["-c", first]).arg(binary()).arg("serve");
         self.start(command)
+    }
+
+    /// Starts `holdfast sidecar` before this gateway, with the journal of this folder, and waits until it
+    /// listens.
+    #[must_use]
+    pub fn sidecar(&self, gateway: SocketAddr, options: &[&str]) -> Gateway {
+        let mut command = self.command();
+        command.args(["sidecar", "--listen", "127.0.0.1:0", "--upstream"]);
+        command.arg(format!("http://{gateway}/v1")).args(options);
+        Gateway::start_as(command, Arc::clone(&self.folder), SIDECAR_LISTENS)
     }
 
     /// Starts a command that serves, and waits until it listens.

@@ -14,16 +14,18 @@ use crate::{
 };
 
 /// Kinds of chaos, and how much of each is run where nobody says otherwise.
-const KINDS: [(&str, u32); 6] = [
+const KINDS: [(&str, u32); 7] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
     ("clocks", 24),
     ("matrix", 288),
     ("racers", 1_000),
+    (SIDECAR, 500),
 ];
-/// The one that needs no database server.
+/// Those that need no database server.
 const FILE: &str = "file";
+const SIDECAR: &str = "sidecar";
 
 #[derive(Debug, PartialEq, Eq)]
 struct ChaosRun {
@@ -38,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let Some(gateway) = gateway::build(workspace)? else { return Ok(false) };
     // It takes long enough for somebody to build another one meanwhile.
     let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
-    let server = match asked.iter().all(|asked| asked.kind == FILE) {
+    let server = match asked.iter().all(|asked| [FILE, SIDECAR].contains(&asked.kind)) {
         true => None,
         false => Some(PostgresServer::start(Purpose::Tests)?),
     };

@@ -34,19 +34,20 @@ usage: cargo xtask <command>
 
   test [suite]...     build and run the suites, all of them unless some are named:
                       domain, accounts, admin, console, failpoint, testkit, wire, store, engine,
-                      providers, webhooks, http, config, gateway, xtask, tests, browser, bench, examples,
-                      doc
+                      providers, webhooks, sidecar, http, config, gateway, xtask, tests, browser, bench,
+                      examples, doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, clippy, doc, deny, advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
   console             walk over the console in a browser as every role, on a file and on a server
   chaos               all that the next one can do, then the fuzz targets
-  chaos [--on file|nodes|server|clocks|matrix|racers] [--kills N] [--seed S]
+  chaos [--on file|nodes|server|clocks|matrix|racers|sidecar] [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file (which
                       is meant where --on is left out), three on a database, their database
                       server, or one at each step in every way; clocks are set wrong too, and
-                      racers are 64 callers of one key, again and again
+                      racers are 64 callers of one key, again and again; sidecar cuts the
+                      connections of calls without keys, and kills what they go through
   chaos --fuzz [--seconds N]
                       fuzz the request parser, the canonical feed and the reader of streams,
                       a minute each

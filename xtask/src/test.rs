@@ -47,6 +47,7 @@ const CRATES: &[(&str, &str)] = &[
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
     ("webhooks", "holdfast-webhooks"),
+    ("sidecar", "holdfast-sidecar"),
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
     ("gateway", "holdfast"),

@@ -120,7 +120,9 @@ impl Accounts {
             (false, Some(password)) => Some(self.passwords.hash(password).await?),
             (false, None) => return Err(LinkError::PasswordMissing),
         };
-        let accepted = PersonAction::Accept { person, link: link.id, password: hash, is_signed_in };
+        let (id, made_by) = (link.id, link.created_by);
+        let accepted =
+            PersonAction::Accept { person, link: id, made_by, password: hash, is_signed_in };
         self.use_link(person, &link, accepted).await
     }
 

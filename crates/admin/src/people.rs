@@ -212,6 +212,8 @@ impl fmt::Debug for InvitationDraft {
 }
 
 impl ChangeBody for InvitationDraft {
+    const PRIVATE: &'static [&'static str] = &["email", "name"];
+
     fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

@@ -103,6 +103,8 @@ fn named(path: &str, error: &impl std::fmt::Display) -> String {
 pub(crate) trait ChangeBody: DeserializeOwned + Serialize + Send {
     /// True where `?dry_run=true` is taken.
     const DRY_RUN: bool = false;
+    /// Members that identify somebody. No digest has anything of them, because it outlives their erasure.
+    const PRIVATE: &'static [&'static str] = &[];
 
     /// Reason of the change.
     fn reason(&self) -> Option<&str>;
@@ -148,8 +150,7 @@ impl<S: Sync, T: ChangeBody> FromRequest<S> for ChangeRequest<T> {
         }
         let body = read_body::<T>(&parts.headers, body).await?;
         let reason: Option<Reason> = parse_some("reason", body.reason())?;
-        let understood = serde_json::to_vec(&body);
-        let understood = understood.map_err(|_error| Problem::new(Code::InternalError))?;
+        let understood = digested(&body).map_err(|_error| Problem::new(Code::InternalError))?;
         // The router has taken the prefix off the other one.
         let uri = parts.extensions.get().map_or(&parts.uri, |OriginalUri(uri)| uri);
         let digested = [
@@ -162,6 +163,18 @@ impl<S: Sync, T: ChangeBody> FromRequest<S> for ChangeRequest<T> {
         let request = Request { dry_run, ..Request::new(key, &digested, reason) };
         Ok(Self { request, body })
     }
+}
+
+/// What a digest has of a body: all of it that identifies nobody.
+fn digested<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
+    if T::PRIVATE.is_empty() {
+        return serde_json::to_vec(body);
+    }
+    let mut members = serde_json::to_value(body)?;
+    if let Some(members) = members.as_object_mut() {
+        members.retain(|name, _| !T::PRIVATE.contains(&name.as_str()));
+    }
+    serde_json::to_vec(&members)
 }
 
 /// The one `Idempotency-Key`, in its one spelling: two spellings of one key would be two requests.

@@ -3,6 +3,8 @@
 
 use std::env::VarError;
 
+use holdfast_providers::{BadProxy, Proxies};
+
 /// Lookup of an environment variable by its name.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -15,6 +17,15 @@ pub(crate) fn process(name: &str) -> Option<String> {
         // Not as if it were not set: whatever it is then judged by tells that it is wrong.
         Err(VarError::NotUnicode(value)) => Some(value.to_string_lossy().into_owned()),
     }
+}
+
+/// The operator's proxies, for a command without a configuration file.
+///
+/// # Errors
+///
+/// The variable that is wrong, and why.
+pub fn proxies() -> Result<Proxies, (&'static str, BadProxy)> {
+    Proxies::read(&process)
 }
 
 /// Value of a variable that overrides something; an empty one overrides nothing.

@@ -116,6 +116,8 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     const USE_CASE: UseCase;
     /// True for what moves money: it is shown before it is done.
     const IS_REVIEWED: bool = false;
+    /// Fields that identify somebody. No digest has anything of them, because it outlives their erasure.
+    const PRIVATE: &'static [&'static str] = &[];
 
     /// Reads what the form is about.
     async fn open(sheet: &Sheet) -> Result<Self, Failure>;
@@ -172,7 +174,7 @@ async fn send<F: FormPage>(
     let page_of = F::open(&sheet).await?;
     let frame = page_of.frame();
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
-    let applied = match change(&sheet, key, &fields) {
+    let applied = match change::<F>(&sheet, key, &fields) {
         Ok(request) => {
             let request = Request { dry_run: is_rehearsal, ..request };
             page_of.apply(&sheet, &fields, &request).await
@@ -237,10 +239,16 @@ fn key_text(key: CommandKey) -> String {
     Uuid::from_bytes(key.to_bytes()).to_string()
 }
 
-/// The request of a change: bound to the form's path and to all fields but the confirmation.
-fn change(sheet: &Sheet, key: CommandKey, fields: &Fields) -> Result<Request, Failure> {
+/// The request of a change: bound to the form's path and to all fields but the confirmation and those
+/// that identify somebody.
+fn change<F: FormPage>(
+    sheet: &Sheet,
+    key: CommandKey,
+    fields: &Fields,
+) -> Result<Request, Failure> {
     let reason: Option<Reason> = fields.read("reason")?;
-    let mut told: Vec<_> = fields.iter().filter(|(name, _)| *name != CONFIRM).collect();
+    let is_told = |name: &str| name != CONFIRM && !F::PRIVATE.contains(&name);
+    let mut told: Vec<_> = fields.iter().filter(|(name, _)| is_told(name)).collect();
     told.sort_unstable();
     let mut parts = vec![b"form".as_slice(), sheet.path.as_bytes()];
     for (name, value) in told {

@@ -22,6 +22,7 @@ mod event;
 mod status;
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -344,6 +345,12 @@ impl Lease {
         self.node == *node && now < self.ends_at
     }
 }
+
+/// Formats of sealed results that this version writes and reads.
+pub const RESULT_FORMATS: RangeInclusive<u8> = 1..=2;
+
+/// Length of the tag that every sealed result ends with.
+pub const RESULT_TAG_LENGTH: usize = 16;
 
 /// A result as it reaches storage: sealed under a key that only its caller's credential yields.
 #[derive(Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use holdfast_domain::CredentialId;
-use holdfast_domain::operation::{Operation, SealedResult};
+use holdfast_domain::operation::{Operation, RESULT_FORMATS, SealedResult};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ResultKey;
 use holdfast_domain::state::{CallStates, Origin, ProviderState};
@@ -81,7 +81,7 @@ pub fn open(
     result: &SealedResult,
 ) -> Result<OpenedResult, SealError> {
     // Before the cipher: a layout of a newer version is not a seal that was broken.
-    if ![BODY, BODY_AND_STATES].contains(&result.format) {
+    if !RESULT_FORMATS.contains(&result.format) {
         return Err(SealError::Format(result.format));
     }
     let mut body = result.sealed.to_vec();
@@ -170,6 +170,13 @@ fn additional_data(operation: &Operation, format: u8) -> Aad<[u8; 49]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdfast_domain::operation::RESULT_TAG_LENGTH;
+
+    #[test]
+    fn an_audit_knows_the_formats_and_the_tag() {
+        assert_eq!(RESULT_FORMATS, BODY..=BODY_AND_STATES);
+        assert_eq!(RESULT_TAG_LENGTH, AES_256_GCM_SIV.tag_len());
+    }
 
     #[test]
     fn what_is_laid_out_reads_as_it_was_and_half_of_it_does_not() {

@@ -12,6 +12,7 @@ mod key;
 mod operation;
 mod person;
 pub(crate) mod read;
+mod sidecar;
 pub(crate) mod value;
 mod wallet;
 mod webhook;
@@ -30,6 +31,7 @@ pub(crate) use self::key::{AdminKey, Issue, Key, KeyChange, UpdateKey};
 pub(crate) use self::operation::{Operation, OperationFilter, Show};
 pub(crate) use self::person::Person;
 pub(crate) use self::read::Read;
+pub(crate) use self::sidecar::{HangUp, Identical, Sidecar};
 use self::value::PeriodBound;
 pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange};
 pub(crate) use self::webhook::{Webhook, WebhookChange, Why};
@@ -43,7 +45,7 @@ Without a command it serves. Without a configuration file it runs on what is bui
 HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
 HOLDFAST_DATABASE_URL override server.listen and database.url.
 
-With --server, or HOLDFAST_SERVER, all commands but serve, migrate and check-config work over the network, with an \
+With --server, or HOLDFAST_SERVER, all commands but serve, sidecar, migrate and check-config work over the network, with an \
 admin key from HOLDFAST_ADMIN_KEY or HOLDFAST_ADMIN_KEY_FILE.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -73,6 +75,11 @@ pub(crate) enum Command {
     /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of
     /// the configuration file, has it read again
     Serve,
+    /// Serve clients beside a gateway: give each chat completion a request key, and ask again under it
+    ///
+    /// A client that cannot make request keys uses this as the base URL, http://127.0.0.1:8089/v1, and its
+    /// own API key. There is no configuration file.
+    Sidecar(Sidecar),
     /// Check the configuration and report every mistake with its file and line
     CheckConfig {
         /// Also ask each provider for its list of models, and call each route once for a few tokens, which

@@ -20,6 +20,7 @@ mod person;
 mod read;
 mod reconcile;
 mod sheet;
+mod sidecar;
 mod usage;
 mod verify;
 mod wallet;
@@ -43,7 +44,18 @@ use crate::{database, serve};
 /// Does what was asked for.
 pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let output = Output::new(cli.json);
-    let command = cli.command.unwrap_or(Command::Serve);
+    let command = match cli.command {
+        // Of no database and no server: what HOLDFAST_CONFIG and HOLDFAST_SERVER name is not for it.
+        Some(Command::Sidecar(order)) => {
+            if cli.config.is_some() || cli.server.is_some() {
+                return Err(CommandFailure::Usage(anyhow!(
+                    "sidecar takes neither --config nor --server: name the gateway with --upstream"
+                )));
+            }
+            return sidecar::run(order).await;
+        }
+        command => command.unwrap_or(Command::Serve),
+    };
     let need = Need::of(&command);
     match holdfast_config::place(cli.config.as_deref(), cli.server.as_deref())? {
         CommandPlace::Server(url) => {
@@ -70,6 +82,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
 /// Why a command does not work over the network, and what does; nothing for one that does.
 fn beside_only(command: &Command) -> Option<String> {
     let (what, instead) = match command {
+        Command::Sidecar(_) => ("sidecar", "leave --server out"),
         Command::Serve => ("serve", "it is what serves: leave --server and HOLDFAST_SERVER out"),
         Command::CheckConfig { .. } => ("check-config", "run it where the file is, with --config"),
         Command::Migrate(_) => ("migrate", "run it beside the database, with --config"),
@@ -101,7 +114,10 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
             verify::run(desk, verify::VerificationOrder { progress, since, key }).await
         }
         // They have been refused, or are done beside.
-        Command::Serve | Command::CheckConfig { .. } | Command::Migrate(_) => Ok(()),
+        Command::Serve
+        | Command::Sidecar(_)
+        | Command::CheckConfig { .. }
+        | Command::Migrate(_) => Ok(()),
     }
 }
 
@@ -148,8 +164,9 @@ async fn beside(
             with_store(&config, async |store| book::verify(output, store, options, progress).await)
                 .await
         }
-        // The others go through a door.
-        Command::Wallet(_)
+        // The others go through a door, or have run.
+        Command::Sidecar(_)
+        | Command::Wallet(_)
         | Command::Key(_)
         | Command::AdminKey(_)
         | Command::Person(_)

@@ -46,7 +46,7 @@ use self::administration::{DoorParts, Doors, EngineOffers};
 use self::jobs::JobRunner;
 use self::reload::Reloader;
 use self::settings::{SettingsKeeper, settings};
-use self::signals::Signals;
+pub(crate) use self::signals::Signals;
 pub(crate) use self::start::receivers;
 use crate::accounts;
 use crate::database;
@@ -354,7 +354,7 @@ fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // A restart must not wait for the last process's connections to leave TIME_WAIT.
     socket.set_reuseaddr(true)?;
@@ -379,7 +379,7 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
 }
 
 /// Prints a line; a server goes on when nobody reads it.
-fn say(text: &str) -> Result<(), CommandFailure> {
+pub(crate) fn say(text: &str) -> Result<(), CommandFailure> {
     match line(text) {
         Err(CommandFailure::NobodyReads) => Ok(()),
         printed => printed,

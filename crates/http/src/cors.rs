@@ -141,7 +141,7 @@ mod tests {
         for good in [
             "https://app.example.com",
             "http://localhost:3000",
-            "http://127.0.0.1:8080",
+            "http://192.0.2.1:8080",
             "http://[::1]:3000",
             "https://a.example:80",
             "app://obsidian.md",

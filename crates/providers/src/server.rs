@@ -74,7 +74,11 @@ pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
     /// The address of something in the API; `path` begins with a slash.
-    pub(crate) fn join(&self, path: &str) -> Result<Uri, BadOptions> {
+    ///
+    /// # Errors
+    ///
+    /// [`BadOptions::Address`]: the path cannot be in one.
+    pub fn join(&self, path: &str) -> Result<Uri, BadOptions> {
         format!("{}{path}", self.0).parse().map_err(BadOptions::Address)
     }
 }

@@ -35,13 +35,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
+use http::response::Parts;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use rustls::ClientConfig;
 
 use self::connect::{Connector, ProxyRelay};
-use self::pool::{BoxError, Pool, PooledConnection, RequestTarget, ResponseBody};
+pub(crate) use self::pool::ResponseBody;
+use self::pool::{BoxError, Pool, PooledConnection, RequestTarget};
 use crate::proxy::Proxies;
 use crate::retry_after::retry_after;
 
@@ -91,6 +93,11 @@ pub(crate) struct UpstreamResponse {
     pub(crate) is_relayed: bool,
     /// Bytes that `is_object` looked at: the next read returns them first.
     ahead: Bytes,
+    body: AnswerBody,
+}
+
+/// Body of an answer, which lets other work have its turn while it is read.
+pub(crate) struct AnswerBody {
     body: ResponseBody,
     turn: YieldBudget,
 }
@@ -135,12 +142,30 @@ impl Transport {
         error_header: Option<&HeaderName>,
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<UpstreamResponse, SendError> {
+        let (head, body, is_relayed) = self.exchange(request, connect, sending).await?;
+        let kind = error_header.and_then(|name| head.headers.get(name)).cloned();
+        let retry_after = retry_after(&head.headers);
+        let (status, ahead, body) = (head.status, Bytes::new(), AnswerBody::new(body));
+        Ok(UpstreamResponse { status, kind, retry_after, is_relayed, ahead, body })
+    }
+
+    /// Sends once, as [`Self::send`] does: the head of the answer, its body, and whether a proxy
+    /// that relays may have written them.
+    pub(crate) async fn exchange<B: Into<Bytes>>(
+        &self,
+        request: Box<Request<B>>,
+        connect: Duration,
+        sending: &mut (dyn FnMut() + Send),
+    ) -> Result<(Parts, ResponseBody, bool), SendError> {
         let line = self.0.connection(request.uri(), connect).await;
         let line = line.map_err(|_not_connected| SendError::Unsent)?;
         // Shared with the body, which goes into the connection and does not come back from there.
         let taken = Arc::new(AtomicBool::new(false));
-        let prompt =
-            |body: Vec<u8>| TrackedBody { bytes: Some(body.into()), taken: Arc::clone(&taken) };
+        let prompt = |body: B| {
+            // A request without a body has no length to announce either.
+            let bytes = Some(body.into()).filter(|bytes| !bytes.is_empty());
+            TrackedBody { bytes, taken: Arc::clone(&taken) }
+        };
         // Before the send, never after it: told later, a byte could be on its way and nobody know.
         sending();
         let is_relayed = matches!(line.form(), RequestTarget::Relayed(_));
@@ -148,11 +173,7 @@ impl Transport {
         match self.0.send(line, request).await {
             Ok(response) => {
                 let (head, body) = response.into_parts();
-                let kind = error_header.and_then(|name| head.headers.get(name)).cloned();
-                let retry_after = retry_after(&head.headers);
-                let (status, ahead) = (head.status, Bytes::new());
-                let turn = YieldBudget::default();
-                Ok(UpstreamResponse { status, kind, retry_after, is_relayed, ahead, body, turn })
+                Ok((head, body, is_relayed))
             }
             Err(ExchangeError::Unprocessed) => Err(SendError::Unsent),
             // The body was taken: some of it may have arrived and run, though no answer says so.
@@ -246,16 +267,7 @@ impl UpstreamResponse {
         if !self.ahead.is_empty() {
             return Ok(Some(std::mem::take(&mut self.ahead)));
         }
-        loop {
-            self.turn.yield_if_spent().await;
-            let Some(frame) = self.body.frame().await else { return Ok(None) };
-            // Trailers say nothing that is wanted here.
-            let piece = frame.map_err(|_broken| SendError::Sent)?.into_data().unwrap_or_default();
-            self.turn.charge(piece.len());
-            if !piece.is_empty() {
-                return Ok(Some(piece));
-            }
-        }
+        self.body.next().await
     }
 
     /// Says if the body is a JSON object, by its first byte: no event of a stream begins like one.
@@ -284,6 +296,26 @@ impl UpstreamResponse {
         let rest = async { while let Ok(Some(_unsaid)) = self.next().await {} };
         // Not in time: the connection is closed.
         drop(tokio::time::timeout(END_TIME_MAX, rest).await);
+    }
+}
+
+impl AnswerBody {
+    pub(crate) fn new(body: ResponseBody) -> Self {
+        Self { body, turn: YieldBudget::default() }
+    }
+
+    /// The next bytes, as they come; `None` at the end. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, SendError> {
+        loop {
+            self.turn.yield_if_spent().await;
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            // Trailers say nothing that is wanted here.
+            let piece = frame.map_err(|_broken| SendError::Sent)?.into_data().unwrap_or_default();
+            self.turn.charge(piece.len());
+            if !piece.is_empty() {
+                return Ok(Some(piece));
+            }
+        }
     }
 }
 

@@ -98,7 +98,8 @@ impl Errand {
 
     /// Answer where the request key is bound already.
     pub(crate) fn replay(&self, findings: &Findings) -> Option<Verdict> {
-        findings.request.as_ref().map(|record| replay(record, &self.command))
+        let person = findings.facts.person.record.as_ref();
+        findings.request.as_ref().map(|record| replay(record, &self.command, person))
     }
 
     /// Judges, and says what is to be written.

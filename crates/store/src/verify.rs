@@ -196,7 +196,20 @@ pub(crate) enum StoredResult {
         finished_at: Option<Timestamp>,
         /// API key of the credential that it is sealed for, where that credential is kept.
         api_key: Option<ApiKeyId>,
+        /// True where that credential should be kept and is not: administration issued the API key.
+        is_nobodys: bool,
+        /// Shape of what is sealed.
+        shape: ResultShape,
     },
+}
+
+/// All that a row can show of sealed content without the caller's secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ResultShape {
+    pub(crate) format: i64,
+    /// Lengths in bytes.
+    pub(crate) nonce: i64,
+    pub(crate) sealed: i64,
 }
 
 /// Refunds of one operation, summed.

@@ -39,9 +39,10 @@ async def both(named, is_named):
     return await asyncio.gather(ask("left"), ask("right"), return_exceptions=True)
 
 
+loop = asyncio.new_event_loop()
 with holdfast.operation("order-42/summary") as named:
     ids = [client.chat.completions.create(**messages(text)).id for text in ("first", "first", "second")]
-    steps = asyncio.run(both(named, True))
+    steps = loop.run_until_complete(both(named, True))
 with holdfast.operation("order-42/other") as named:
-    unnamed = [str(said) for said in asyncio.run(both(named, False)) if isinstance(said, Exception)]
+    unnamed = [str(said) for said in loop.run_until_complete(both(named, False)) if isinstance(said, Exception)]
 print(json.dumps({"keys": check_keys(), "ids": len(set(ids)), "steps": len(set(steps)), "refused": unnamed}))

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use holdfast_tests::Reply;
+use holdfast_tests::chaos::cuts::{Deaths, cut};
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
 use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::chaos::{Moments, Plan, Topology, run};
@@ -13,7 +14,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
-        println!("usage: chaos file|nodes|server|clocks|matrix|racers N SEED");
+        println!("usage: chaos file|nodes|server|clocks|matrix|racers|sidecar N SEED");
         return ExitCode::from(2);
     };
     println!("time: {} s, seed {seed}", started.elapsed().as_secs());
@@ -37,6 +38,9 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
                 println!("{:>5} s: {rounds:>6} rounds, all in order", started.elapsed().as_secs());
             });
         }
+        "sidecar" => cut(count, seed, Deaths::Now, |done| {
+            println!("{:>5} s: {done:>6} calls, all in order", started.elapsed().as_secs());
+        }),
         "matrix" => {
             let mut cells = shuffled(seed);
             cells.truncate(usize::try_from(count).ok()?);

@@ -44,6 +44,7 @@ pub(crate) const ROWS: [(Code, &str, u16, &str, bool); 34] = [
     (Code::StorageUnavailable, "storage_unavailable", 503, "server_error", true),
     (Code::Draining, "draining", 503, "server_error", true),
     (Code::Overloaded, "overloaded", 503, "server_error", true),
+    (Code::GatewayUnreachable, "gateway_unreachable", 503, "server_error", true),
 ];
 
 /// Headers of every answer of the public API. The connection closes because the tests' client asks.

@@ -128,3 +128,21 @@ fn python_helper_does_what_its_readme_shows() {
 fn node_helper_does_what_its_readme_shows() {
     check_readme(&NODE, include_str!("../../../clients/node/README.md"), "js");
 }
+
+#[test]
+fn a_shell_that_keeps_its_key_pays_once() {
+    let world = world();
+    let text = include_str!("../../../docs/clients.md");
+    let (_, below) = text.split_once("```sh\n").unwrap();
+    let script = below.split_once("```").unwrap().0.replace("holdfast/sim-1", "acme/large-1");
+    let run = || {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-ec", &script]).current_dir(world.site.folder());
+        shell.env("HOLDFAST_URL", world.gateway.base_url()).env("NO_PROXY", "127.0.0.1");
+        Ran::of(shell.env("HOLDFAST_KEY", &world.account.key)).json()
+    };
+    let first = run();
+    assert_eq!(first["choices"][0]["message"]["content"], SAID);
+    assert_eq!(run(), first);
+    world.check_charges(1);
+}

@@ -1,4 +1,4 @@
-//! Commands that read, and those of webhooks: through both doors, and compared.
+//! Commands that read, and those of webhooks and people: through both doors, and compared.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -174,6 +174,61 @@ fn live_webhook(site: &Site, remote: &Remote<'_>, receiver: &Receiver) {
     }
 }
 
+/// People's life, each command through one of the doors, and all that is read or refused through both.
+fn live_people(site: &Site, remote: &Remote<'_>) {
+    let key = request_key();
+    let invite = ["person", "invite", "ada@example.com", "--role", "support", "--key", &key];
+    let made = site.json(&invite);
+    let id = text(&made, "id");
+    assert!(text(&made, "url").contains("/link/"), "{made}");
+    // A request key is its actor's: each door has one of its own, and both say what was done.
+    let again = site.json(&invite);
+    assert_eq!((&again["id"], &again["url"]), (&made["id"], &Value::Null));
+    let renewed = remote.json(&["person", "link", &id]);
+    assert!(renewed["url"] != made["url"] && text(&renewed, "url").contains("/link/"));
+    let bob = request_key();
+    let invite =
+        ["person", "invite", "bob@example.com", "--role", "holder_viewer", "--wallet", "main"];
+    let invite = [&invite[..], &["--name", "Bob", "--key", &bob]].concat();
+    let other = text(&remote.json(&invite), "id");
+    let repeated = remote.json(&invite);
+    assert_eq!((text(&repeated, "id"), &repeated["url"]), (other.clone(), &Value::Null));
+    for (arguments, rows) in [
+        (&["person", "list"][..], 2),
+        (&["person", "list", "--limit", "1"], 1),
+        (&["audit", "list", "--use-case", "person.invite", "--limit", "2"], 2),
+        (&["audit", "list", "--thing", &format!("person:{id}"), "--limit", "1"], 1),
+    ] {
+        assert_eq!(listed(site, remote, arguments).len(), rows, "{arguments:?}");
+    }
+    for person in [&id, &other] {
+        assert_eq!(check_same(site, remote, &["person", "show", person]).code, Some(0));
+    }
+    let ended = ["person", "revoke", &other, "--role", "holder_viewer", "--wallet", "main"];
+    assert_eq!(site.json(&ended)["id"], json!(other));
+    let ended = remote.json(&["person", "end", &other, "--erase"]);
+    assert_eq!(ended["id"], json!(other));
+    let shown = check_same(site, remote, &["person", "show", &other]);
+    assert!(!shown.stdout.contains("bob@example.com") && shown.stdout.contains("ended"));
+    // Whom it invited, nobody can say any more: it is refused and not done again.
+    let refused = remote.cli(&invite).failed(1);
+    assert!(refused.contains("ended"), "{refused}");
+    assert_eq!(listed(site, remote, &["person", "list"]).len(), 2);
+    let nobody = request_key();
+    for refused in [
+        &["person", "show", &nobody][..],
+        &["person", "link", &nobody, "--key", &nobody],
+        &["person", "link", &other, "--key", &nobody],
+        &["person", "end", &nobody, "--key", &nobody],
+        &["person", "revoke", &id, "--role", "holder_admin", "--key", &nobody],
+        &["person", "invite", "carl@example.com", "--role", "holder_admin", "--key", &nobody],
+        &["person", "invite", "c@d.example", "--role", "support", "--wallet", "nobody"],
+        &["person", "invite", "c@d.example", "--role", "support", "--wallet", "main"],
+    ] {
+        assert_ne!(check_same(site, remote, refused).code, Some(0), "{refused:?}");
+    }
+}
+
 /// Verifications, one without a mismatch and one with, and the jobs that they leave.
 fn verify_both(site: &Site, remote: &Remote<'_>) {
     let well = ["ledger", "verify"];
@@ -200,6 +255,7 @@ fn walk(config: Config) {
     compare_lists(&site, &remote, &account, &operation);
     compare_reports(&site, &remote);
     live_webhook(&site, &remote, &receiver);
+    live_people(&site, &remote);
     verify_both(&site, &remote);
     gateway.stop();
 }

@@ -7,7 +7,9 @@ use crate::workspace::{DependencyKind, Package};
 /// A crate of the first list is a normal dependency of the second list's only.
 const DOORS: &[(&[&str], &[&str])] = &[
     (&["sea-orm", "libsqlite3-sys"], &["holdfast-store"]),
-    (&["rusqlite", "sqlx"], &["holdfast-bench", "holdfast-store"]),
+    (&["sqlx"], &["holdfast-bench", "holdfast-store"]),
+    // The sidecar's journal is a file of its own, of keys alone.
+    (&["rusqlite"], &["holdfast-bench", "holdfast-sidecar", "holdfast-store"]),
     (
         &["hyper", "hyper-util"],
         &[
@@ -16,6 +18,7 @@ const DOORS: &[(&[&str], &[&str])] = &[
             "holdfast-bench",
             "holdfast-http",
             "holdfast-providers",
+            "holdfast-sidecar",
             "holdfast-tests",
             "holdfast-webhooks",
         ],

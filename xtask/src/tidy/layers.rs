@@ -17,6 +17,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     // No provider and no store: whoever has the rows hands it what it sends.
     ("holdfast-webhooks", &["holdfast-domain", "holdfast-wire"]),
     ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
+    // A client of the gateway over the transport of providers, and nothing of the gateway itself.
+    ("holdfast-sidecar", &["holdfast-providers", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
     ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-wire"]),
     // A door as the API is, and no client of it: their words for what fails are the same.
@@ -48,6 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-engine",
             "holdfast-http",
             "holdfast-providers",
+            "holdfast-sidecar",
             "holdfast-store",
             "holdfast-webhooks",
             "holdfast-wire",

@@ -23,25 +23,34 @@ use super::command::{
 };
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
-use super::{AdminCredential, AdminKey, Role, WalletRecord};
+use super::{AdminCredential, AdminKey, PersonAction, PersonRecord, Role, WalletRecord};
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::limits::SpendLimit;
 use crate::{AdminKeyId, ApiKeyId, Micros, Timestamp};
 
-/// Answers a command whose request key is bound already.
+/// Answers a command whose request key is bound already. `person` is the one that it has invited.
 ///
 /// # Errors
 ///
-/// [`AccountRefusal::RequestKeyConflict`] where it is bound to another request.
+/// [`AccountRefusal::RequestKeyConflict`] where it is bound to another request, and
+/// [`AccountRefusal::PersonEnded`] where nobody can say any more whom it has invited.
 pub fn replay(
     record: &RequestRecord,
     command: &AccountCommand,
+    person: Option<&PersonRecord>,
 ) -> Result<AccountReceipt, AccountRefusal> {
-    if record.digest == command.request.digest {
-        Ok(AccountReceipt { things: record.things.clone(), at: record.at, replayed: true })
-    } else {
-        Err(AccountRefusal::RequestKeyConflict)
+    if record.digest != command.request.digest {
+        return Err(AccountRefusal::RequestKeyConflict);
     }
+    // The digest outlives the person, and has nothing of the address: it is compared with theirs.
+    if let AccountAction::Person(PersonAction::Invite { email, .. }) = &command.action {
+        let invited = person.and_then(|record| record.person.email.as_ref());
+        let invited = invited.ok_or(AccountRefusal::PersonEnded)?;
+        if invited != email {
+            return Err(AccountRefusal::RequestKeyConflict);
+        }
+    }
+    Ok(AccountReceipt { things: record.things.clone(), at: record.at, replayed: true })
 }
 
 /// Judges a command whose request key is not bound yet.

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use super::UseCase;
 use super::person::{
     Authority, EmailAddress, PasswordHash, Person, PersonGrant, PersonLink, PersonRecord,
 };
+use super::{ActorId, UseCase};
 use crate::private::Private;
 use crate::secret::TokenHash;
 use crate::{LinkId, PersonId, SessionId, Timestamp};
@@ -63,6 +63,8 @@ pub enum PersonAction {
         person: PersonId,
         /// The link.
         link: LinkId,
+        /// Whoever made the link.
+        made_by: ActorId,
         /// Password of whoever has none.
         password: Option<PasswordHash>,
         /// True where the person has signed in.
@@ -120,11 +122,14 @@ pub struct PersonFacts {
     pub password: Option<PasswordHash>,
     /// True where somebody else who has not ended has the address of the action.
     pub is_email_taken: bool,
+    /// What whoever made the link has now: nothing, where they have ended.
+    pub maker: Vec<Authority>,
 }
 
 impl PersonFacts {
     /// Facts where there is no person.
-    pub const NONE: Self = Self { record: None, password: None, is_email_taken: false };
+    pub const NONE: Self =
+        Self { record: None, password: None, is_email_taken: false, maker: Vec::new() };
 }
 
 /// Sessions of a person that end.

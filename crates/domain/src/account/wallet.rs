@@ -106,10 +106,12 @@ impl WalletRecord {
 
     /// Fields that the trail compares. Balances are not among them: postings say those.
     pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
-        differences(before.map(Self::fields), after.fields())
+        differences(before.map(Self::trail_fields), after.trail_fields())
     }
 
-    fn fields(&self) -> Vec<(&'static str, Option<String>)> {
+    /// Fields that the trail has of it, as it says them.
+    #[must_use]
+    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
         let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
         vec![
             ("name", Some(self.wallet.name.clone())),

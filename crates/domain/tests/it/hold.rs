@@ -1,9 +1,9 @@
 //! The hold is an upper bound: no run that keeps to what was sent upstream costs more.
 
 use holdfast_domain::Micros;
-use holdfast_domain::hold::UsageBound;
+use holdfast_domain::hold::{HoldLine, UsageBound};
 use holdfast_domain::model::Contract;
-use holdfast_domain::price::UnitPrices;
+use holdfast_domain::price::{Tariff, Tier, UnitPrices};
 use holdfast_domain::request::CostFactors;
 use holdfast_domain::usage::{MeterKind, Meters};
 use holdfast_testkit::sample;
@@ -52,6 +52,35 @@ fn rates([input, cached, write, output, reasoning, request]: [u64; 6]) -> UnitPr
         MeterKind::AudioInput | MeterKind::AudioOutput | MeterKind::Image => u64::MAX / 100,
     })
     .unwrap()
+}
+
+#[test]
+fn the_lines_of_a_hold_name_the_dearest_kinds_and_add_up_to_it() {
+    let line = |kind, units, rate| HoldLine { kind, units, rate };
+    let cheap = rates([2_000_001, 1_000_000, 1_000_000, 4_000_000, 4_000_000, 7]);
+    let dear = rates([3_000_000, 1_000_000, 5_000_000, 4_000_000, 6_000_000, 7]);
+    let tier = |rates| vec![Tier { above_prompt_tokens: 50, rates }];
+    let request = bound(80, 20, 2);
+    let tariff = Tariff::with_tiers(cheap, tier(dear)).unwrap();
+    let lines = request.lines(&tariff);
+    assert_eq!(
+        lines,
+        [
+            line(MeterKind::CacheWrite, 80, 5_000_000),
+            line(MeterKind::Reasoning, 40, 6_000_000),
+            line(MeterKind::Image, 0, u64::MAX / 100),
+            line(MeterKind::Request, 1, 7),
+        ]
+    );
+    assert_eq!(request.hold(&tariff), Some(Micros::new(400 + 240 + 7)));
+    // A tier that is cheaper than the one below it bounds nothing: the longest prompt below it is dearer.
+    let tariff = Tariff::with_tiers(dear, tier(rates([0; 6]))).unwrap();
+    assert_eq!(request.lines(&tariff)[0], line(MeterKind::CacheWrite, 50, 5_000_000));
+    let tariff = Tariff::from(cheap);
+    let lines = request.lines(&tariff);
+    assert_eq!(lines[0], line(MeterKind::Input, 80, 2_000_001));
+    assert_eq!(lines[1], line(MeterKind::Output, 40, 4_000_000), "the first of equals");
+    assert_eq!(request.hold(&tariff), Some(Micros::new(161 + 160 + 7)), "rounded up once");
 }
 
 #[test]

@@ -22,7 +22,8 @@ use holdfast_domain::{
 };
 use holdfast_engine::{
     Caller, Catalogue, CoolDown, Engine, Guarantee, InFlight, Model, Options, Ports, Price, Reply,
-    ReplyBody, Route, Secrets, ServingConfig, ServingRules, StartError, Submission, Timeouts,
+    ReplyBody, Route, RunMode, Secrets, ServingConfig, ServingRules, StartError, Submission,
+    Timeouts,
 };
 use holdfast_testkit::{Script, ScriptedProvider, sample};
 use tokio::task::JoinSet;
@@ -318,6 +319,7 @@ impl World {
             request_key: sample::request_key(key),
             body: Private(Bytes::from(body.to_owned())),
             max_charge: Ok(None),
+            mode: RunMode::RunOrReplay,
             patience: TOTAL,
         }
     }

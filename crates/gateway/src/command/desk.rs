@@ -90,6 +90,7 @@ impl Need {
             },
             Command::Read(_) => Some(Self::Nothing),
             Command::Serve
+            | Command::Sidecar(_)
             | Command::CheckConfig { .. }
             | Command::Migrate(_)
             | Command::Usage(_)

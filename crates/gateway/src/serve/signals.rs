@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(super) struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     /// The terminal is gone, until somebody gives it another meaning.
@@ -14,7 +14,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Takes the signals over from the system: from now on they end nothing by themselves.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -28,7 +28,7 @@ impl Signals {
     }
 
     /// The next that asks for the end. Cancel safe.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,

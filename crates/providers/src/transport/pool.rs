@@ -96,7 +96,7 @@ pub(super) struct Http1Connection {
 
 /// Response body. Drives its HTTP/1.1 connection, and returns it to the pool at the end of the
 /// message; over HTTP/2 it holds the call's share of the connection until then.
-pub(super) struct ResponseBody {
+pub(crate) struct ResponseBody {
     body: Incoming,
     line: Option<PooledConnection>,
     idle_max: Duration,

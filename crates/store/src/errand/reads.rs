@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! opening   the head FOR NO KEY UPDATE, then the request key     every command, first
+//! bound     whom an invitation invited                          where its request key is bound
 //! facts     names, wallet, API key, posting, reference, refunds   what its action is judged by
 //! ```
 //!
@@ -97,6 +98,20 @@ pub(crate) fn opening(dialect: Dialect, command: &AccountCommand) -> Vec<Read> {
 pub(crate) fn request(cells: &mut Cells<'_>) -> Result<RequestRecord, BadRow> {
     let (digest, things) = (cells.bytes()?, trail::things(cells)?);
     Ok(RequestRecord { digest, things, at: cells.timestamp()? })
+}
+
+/// What a repetition is judged by beside its request key, which is bound to this.
+pub(crate) fn bound(
+    dialect: Dialect,
+    command: &AccountCommand,
+    record: Option<&RequestRecord>,
+) -> Vec<Read> {
+    match (&command.action, record) {
+        (AccountAction::Person(action), Some(record)) => {
+            person::invited(dialect, action, &record.things)
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The facts that an action is judged by.

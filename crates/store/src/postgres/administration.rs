@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use super::session::CLOCK;
-use crate::errand::reads::{Findings, Read, facts, opening};
+use crate::errand::reads::{Findings, Read, bound, facts, opening};
 use crate::errand::{Errand, OfferError, Verdict};
 use crate::rows::{BadRow, Cells};
 use crate::unavailable;
@@ -48,6 +48,9 @@ async fn administer(
 ) -> Result<Verdict, sqlx::Error> {
     let mut findings = Findings::at(Timestamp::from_micros(0));
     for read in opening(errand.dialect, &errand.command) {
+        take(connection, read, &mut findings).await?;
+    }
+    for read in bound(errand.dialect, &errand.command, findings.request.as_ref()) {
         take(connection, read, &mut findings).await?;
     }
     if let Some(replayed) = errand.replay(&findings) {

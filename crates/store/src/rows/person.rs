@@ -41,7 +41,8 @@ fn reach(cells: &mut Cells<'_>) -> Result<Reach, BadRow> {
     Ok(cells.opt_bytes()?.map_or(Reach::All, |id| Reach::Wallet(WalletId::from_bytes(id))))
 }
 
-fn authority(cells: &mut Cells<'_>) -> Result<Authority, BadRow> {
+/// Reads a role and its wallet.
+pub(crate) fn authority(cells: &mut Cells<'_>) -> Result<Authority, BadRow> {
     let role = cells.parse(|label: String| Role::from_label(&label))?;
     Ok(Authority { role, reach: reach(cells)? })
 }

@@ -9,7 +9,7 @@ use sea_orm::{Statement, Value};
 
 use super::Sqlite;
 use super::write_task::WriteError;
-use crate::errand::reads::{Findings, Read, facts, opening};
+use crate::errand::reads::{Findings, Read, bound, facts, opening};
 use crate::errand::{Errand, OfferError, Verdict};
 use crate::rows::Cells;
 use crate::unavailable;
@@ -44,6 +44,9 @@ fn administer(
 ) -> Result<Verdict, WriteError> {
     let mut findings = Findings::at(now);
     for read in opening(errand.dialect, &errand.command) {
+        take(transaction, &read, &mut findings)?;
+    }
+    for read in bound(errand.dialect, &errand.command, findings.request.as_ref()) {
         take(transaction, &read, &mut findings)?;
     }
     if let Some(replayed) = errand.replay(&findings) {

@@ -5,10 +5,13 @@
 //! set back is no mismatch.
 
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::operation::{Operation, Phase};
+use holdfast_domain::operation::{Operation, Phase, RESULT_FORMATS, RESULT_TAG_LENGTH};
 use holdfast_domain::{ApiKeyId, Micros, OperationId};
 
-use super::{AuditedOperation, Refunds, RetentionBound, StoredResult};
+use super::{AuditedOperation, Refunds, ResultShape, RetentionBound, StoredResult};
+
+/// Length of a nonce.
+const NONCE_LENGTH: i64 = 12;
 
 /// Sentences about an operation whose earlier generations held so much by its transfers.
 pub(crate) fn check(
@@ -79,14 +82,17 @@ fn check_price(operation: &Operation, wrong: &mut Vec<String>) {
     }
 }
 
-/// Each generation is two versions, its admission and its end, and asking to cancel is one.
+/// Each generation is two versions, its admission and its end, and asking to cancel is one. An end that
+/// was recorded first is one more: only what is completed may have that, or may not.
 fn check_version(operation: &Operation, wrong: &mut Vec<String>) {
+    let is_completed = matches!(operation.phase, Phase::Completed { .. });
     let ends = u64::from(operation.generation) - u64::from(operation.phase == Phase::Leased);
-    // At least: the settlement of what was recorded first is one more.
     let least = u64::from(operation.generation) + ends + u64::from(operation.cancel_asked);
     let version = operation.version.get();
-    if u64::from(version) < least {
-        wrong.push(format!("its version is {version}, its generations make {least}"));
+    let most = least + u64::from(is_completed);
+    if !(least..=most).contains(&u64::from(version)) {
+        let made = if is_completed { format!("{least} or {most}") } else { least.to_string() };
+        wrong.push(format!("its version is {version}, its generations make {made}"));
     }
 }
 
@@ -123,8 +129,12 @@ fn check_result(
         }
         (
             Phase::Recorded(_) | Phase::Completed { .. } | Phase::Refused { .. },
-            StoredResult::Result { finished_at, api_key },
+            StoredResult::Result { finished_at, api_key, is_nobodys, shape },
         ) => {
+            check_shape(shape, wrong);
+            if is_nobodys {
+                wrong.push("its result is sealed for a credential that is nobody's".to_owned());
+            }
             if finished_at != operation.phase.finished_at() {
                 wrong.push("its result says another moment than its row".to_owned());
             }
@@ -143,6 +153,19 @@ fn check_result(
             }
         }
         (Phase::Leased | Phase::Open | Phase::Abandoned { .. }, StoredResult::Nothing) => {}
+    }
+}
+
+/// Only the caller's secret opens what is sealed: a row shows whether it can be such a thing at all.
+fn check_shape(ResultShape { format, nonce, sealed }: ResultShape, wrong: &mut Vec<String>) {
+    if !u8::try_from(format).is_ok_and(|format| RESULT_FORMATS.contains(&format)) {
+        wrong.push(format!("its result is in format {format}, which this version does not know"));
+    }
+    if nonce != NONCE_LENGTH {
+        wrong.push(format!("the nonce of its result has {nonce} bytes"));
+    }
+    if usize::try_from(sealed).map_or(true, |sealed| sealed < RESULT_TAG_LENGTH) {
+        wrong.push(format!("its result has {sealed} bytes, which is less than its seal alone"));
     }
 }
 

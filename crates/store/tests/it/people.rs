@@ -200,6 +200,53 @@ async fn whoever_has_a_password_accepts_signed_in_and_chooses_among_roles(home: 
     desk.accounts.accept_link(&link, Some(&password()), None).await.unwrap();
 }
 
+async fn a_repeated_invitation_after_erasure_is_refused_and_done_no_more(home: &impl Home) {
+    let desk = Desk::of(home).await;
+    // As a door digests it: nothing of the address is in there.
+    let request = Request::new(sample::fresh(), &[b"POST", b"/people", b"support"], None);
+    let invite = async |email: &str| {
+        let (email, reach) = (email.parse().unwrap(), Reach::All);
+        let new = NewInvitation { email, name: None, role: Role::Support, reach };
+        desk.accounts.invite_person(&desk.local, &request, &new).await
+    };
+    let first = invite("ada@example.com").await.unwrap();
+    let again = invite("ada@example.com").await.unwrap();
+    assert_eq!((again.replayed, again.thing.person), (true, first.thing.person));
+    let other = refusal(invite("bob@example.com").await.unwrap_err());
+    assert_eq!(other, AccountRefusal::RequestKeyConflict, "another address is another request");
+    desk.end(first.thing.person, false).await.unwrap();
+    assert!(invite("ada@example.com").await.unwrap().replayed, "what was done is known");
+    desk.end(first.thing.person, true).await.unwrap();
+    for email in ["ada@example.com", "bob@example.com"] {
+        let refused = refusal(invite(email).await.unwrap_err());
+        assert_eq!(refused, AccountRefusal::PersonEnded, "nobody is invited anew by it: {email}");
+    }
+    let mut raw = Raw::open(home).await;
+    assert_eq!(raw.number("SELECT count(*) FROM people").await, 1);
+    let rows = "SELECT count(*) FROM people WHERE email IS NOT NULL OR name IS NOT NULL";
+    assert_eq!(raw.number(rows).await, 0);
+}
+
+async fn an_invitation_ends_with_what_its_maker_may_give(home: &impl Home) {
+    let desk = Desk::of(home).await;
+    let wallet = make_wallet(home.store(), "acme").await;
+    let admin = desk.member("admin@example.com", admin_of(wallet)).await;
+    let by = Principal::of_person(admin, admin_of(wallet), None);
+    let accept =
+        async |link: &LinkToken| desk.accounts.accept_link(link, Some(&password()), None).await;
+    let (_ada, kept) = desk.invite(&by, "ada@example.com", viewer_of(wallet)).await.unwrap();
+    let (_bob, left) = desk.invite(&by, "bob@example.com", viewer_of(wallet)).await.unwrap();
+    accept(&kept).await.unwrap();
+    desk.end_grant(&desk.local, admin, admin_of(wallet)).await.unwrap();
+    assert!(matches!(accept(&left).await, Err(LinkError::NotValid)), "the role was lost");
+    let admin = desk.member("admin@example.com", admin_of(wallet)).await;
+    accept(&left).await.unwrap();
+    let (_eve, last) = desk.invite(&by, "eve@example.com", viewer_of(wallet)).await.unwrap();
+    desk.end(admin, false).await.unwrap();
+    assert!(matches!(accept(&last).await, Err(LinkError::NotValid)), "the maker has ended");
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
+}
+
 async fn the_last_owner_stays_be_it_a_key_or_a_person(home: &impl Home) {
     let desk = Desk::of(home).await;
     let store = home.store();
@@ -376,6 +423,8 @@ on_every_store! {
     an_invitation_gives_one_role_to_whoever_sets_a_password,
     nothing_private_stands_in_the_trail_or_in_the_clear,
     whoever_has_a_password_accepts_signed_in_and_chooses_among_roles,
+    a_repeated_invitation_after_erasure_is_refused_and_done_no_more,
+    an_invitation_ends_with_what_its_maker_may_give,
     the_last_owner_stays_be_it_a_key_or_a_person,
     a_lost_password_is_given_up_by_whoever_gives_all_that_the_person_has,
     a_holders_administrator_sees_and_ends_what_is_of_the_wallet_alone,

@@ -305,6 +305,36 @@ async fn a_first_generation_was_admitted_when_its_operation_was_made(home: &impl
     finds(home, finished, "operation", "its result says another moment").await;
 }
 
+async fn sealed_bytes_show_their_shape_and_no_more(home: &impl Home) {
+    let result = |set: &str| format!("UPDATE results SET {set} WHERE op_seq = 3");
+    let of = async |set: &str, told: &str| finds(home, &result(set), "operation", told).await;
+    of("format = 3", "its result is in format 3, which this version does not know").await;
+    of("nonce = zeroblob(11)", "the nonce of its result has 11 bytes").await;
+    of("sealed = zeroblob(15)", "its result has 15 bytes, which is less than its seal").await;
+    for bound in ["fingerprint", "body_digest"] {
+        let short = format!("UPDATE operations SET {bound} = zeroblob(31) WHERE seq = 3");
+        finds(home, &short, "operation", "cannot be read").await;
+    }
+}
+
+async fn whether_a_cancel_was_asked_for_is_in_the_version(home: &impl Home) {
+    let told =
+        |version: u8, made: &str| format!("its version is {version}, its generations make {made}");
+    for (number, version, made) in [(1, 1, "2"), (4, 2, "3"), (5, 2, "3"), (7, 4, "5 or 6")] {
+        let asked = format!("UPDATE operations SET cancel_asked = 1 WHERE seq = {number}");
+        finds(home, &asked, "operation", &told(version, made)).await;
+    }
+    // One that was asked for, and is said not to have been.
+    let tenant = Tenant::new(home, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(operation.id, Event::AskCancel).await;
+    tenant.step(operation.id, give_up(&operation)).await;
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
+    Raw::reckless(home).await.run("UPDATE operations SET cancel_asked = 0").await;
+    let found = home.store().verify().await.unwrap().mismatches;
+    assert!(matches!(&*found, [one] if one.sentence == told(3, "2")), "{found:?}");
+}
+
 async fn what_belongs_to_nobody_is_found(home: &impl Home) {
     let counters = "INSERT INTO counters VALUES (zeroblob(16), 3, 0, 7)";
     finds(home, counters, "the book", "1 counters belong to no API key").await;
@@ -315,6 +345,8 @@ async fn what_belongs_to_nobody_is_found(home: &impl Home) {
     let wallet = "UPDATE api_keys SET wallet_id = zeroblob(16)";
     finds(home, wallet, "API key", "its wallet does not exist").await;
     // Between two operations, before the first and after the last.
+    let late = "INSERT INTO late_ends VALUES (99)";
+    finds(home, late, "the book", "1 transfers, results or notes").await;
     for number in [-4, 0, 99] {
         let transfer = format!("INSERT INTO transfers VALUES ({number}, 8, 1, 0)");
         finds(home, &transfer, "the book", "1 transfers, results or notes").await;
@@ -372,6 +404,8 @@ crate::scratch::on_every_store! {
     a_refund_that_calls_itself_a_deposit_is_found_by_what_it_names,
     results_are_sealed_for_the_api_key_of_their_operation,
     a_first_generation_was_admitted_when_its_operation_was_made,
+    sealed_bytes_show_their_shape_and_no_more,
+    whether_a_cancel_was_asked_for_is_in_the_version,
     what_belongs_to_nobody_is_found,
     sums_that_overflow_are_told,
 }

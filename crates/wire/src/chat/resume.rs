@@ -56,6 +56,8 @@ pub struct Resumption {
     written: BTreeMap<FieldPath, PrefixDigest>,
     /// The newest replay, which is compared until it is as far; `None` before the first break.
     replay: Option<BTreeMap<FieldPath, PrefixDigest>>,
+    /// Choices whose end was written.
+    n_finished: usize,
 }
 
 /// Path of a text, a list or a value: the members that lead to it, `0.delta.tool_calls[1].id`.
@@ -102,6 +104,12 @@ impl Resumption {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Choices whose `finish_reason` was written.
+    #[must_use]
+    pub const fn finished(&self) -> usize {
+        self.n_finished
     }
 
     /// Begins a replay: the next event is the first of the answer again.
@@ -185,6 +193,7 @@ impl Resumption {
                 ("finish_reason", Node::String(reason)) => {
                     let is_news = self.check_value(place.into(), reason)?;
                     has_news |= is_news;
+                    self.n_finished += usize::from(is_news);
                     if !is_news {
                         *value = Node::Null;
                     }

@@ -429,4 +429,13 @@ codes! {
         message: "This server has too much in hand. Send the same request with the same \
             Idempotency-Key again later.",
     }
+    GatewayUnreachable {
+        cause: "A sidecar beside the client does not reach its gateway: only `holdfast sidecar` \
+            gives it.",
+        // An ask may have arrived, and its answer may have been lost.
+        label: "gateway_unreachable", status: 503, kind: SERVER, retry: true,
+        key: Unsure, is_charge_known: false, param: None,
+        message: "The gateway cannot be reached from here. Send the same request again later: it \
+            will not run twice.",
+    }
 }

@@ -59,7 +59,13 @@ const TABLE: &[(u16, &str, bool, &[&str])] = &[
         503,
         "server_error",
         true,
-        &["upstream_unavailable", "storage_unavailable", "draining", "overloaded"],
+        &[
+            "upstream_unavailable",
+            "storage_unavailable",
+            "draining",
+            "overloaded",
+            "gateway_unreachable",
+        ],
     ),
 ];
 

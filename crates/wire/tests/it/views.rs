@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::hold::HoldLine;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::limits::Reservation;
 use holdfast_domain::model::{Contract, FingerprintTerms, PublicModelId};
@@ -19,7 +20,7 @@ use holdfast_domain::{
 };
 use holdfast_wire::api::{
     self, BalanceView, CountsView, LedgerEntryView, MismatchView, ModelListView, ModelView,
-    OperationResult, OperationView, StatementView, UsageApiKey, UsageView, UsageWallet,
+    OperationResult, OperationView, QuoteView, StatementView, UsageApiKey, UsageView, UsageWallet,
     VerificationView, rfc3339,
 };
 use serde::Serialize;
@@ -67,6 +68,35 @@ fn price() -> PriceVersion {
         .unwrap()
         .into(),
     }
+}
+
+#[test]
+fn a_quote_tells_its_lines_without_those_of_nothing() {
+    let line = |kind, units, rate| HoldLine { kind, units, rate };
+    let lines = [
+        line(MeterKind::Input, 91, 150_000),
+        line(MeterKind::Output, 100, 600_000),
+        line(MeterKind::Image, 0, 0),
+        line(MeterKind::Request, 1, 9),
+    ];
+    let model = PublicModelId::try_from("a/b").unwrap();
+    let told = shown(&QuoteView::of((&model, 5), &price(), Micros::new(83), &lines));
+    let line = |kind: &str, units: u64, price: u64, per: u64| json!({"kind": kind, "units": units, "price_micros": price, "per_units": per});
+    let expected = json!({
+        "object": "quote",
+        "model": "a/b",
+        "contract": 5,
+        "currency": "USD",
+        "price_version": "a/b/USD/2026-01-01T00:00:00Z",
+        "hold_micros": 83,
+        "lines": [
+            line("input", 91, 150_000, 1_000_000),
+            line("output", 100, 600_000, 1_000_000),
+            line("request", 1, 9, 1),
+        ],
+    });
+    assert_eq!(told, expected);
+    assert_eq!(answer_fault("Quote", &told), None);
 }
 
 pub(crate) fn operation(phase: Phase) -> Operation {

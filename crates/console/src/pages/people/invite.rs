@@ -28,6 +28,7 @@ impl Invite {
 #[async_trait]
 impl FormPage for Invite {
     const USE_CASE: UseCase = UseCase::PersonInvite;
+    const PRIVATE: &'static [&'static str] = &["email", "name"];
 
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
         Ok(Self { grantor: sheet.visitor.principal.authority() })

@@ -3,6 +3,12 @@
 //! An invitation takes the place of an open link only where whoever invites could have given that one
 //! too: nobody takes away what others have offered. A person without a password who has something
 //! gets no invitation, or its link would set a password for all that they have.
+//!
+//! A link is worth what its maker may give when it is used: whoever has ended, or has lost the role that
+//! they gave it with, lets nobody in by the links that they have left behind.
+
+#[cfg(test)]
+mod tests;
 
 use super::super::command::{AccountCommand, AccountEffect, AccountFacts, AccountWrite, Thing};
 use super::super::field_change::FieldChange;
@@ -36,8 +42,8 @@ pub(super) fn decide(
         Action::RenewLink { grantor, link, .. } => {
             renew_link(command.actor, *grantor, *link, facts)
         }
-        Action::Accept { link, password, is_signed_in, .. } => {
-            accept(*link, password.as_ref(), *is_signed_in, facts)
+        Action::Accept { link, made_by, password, is_signed_in, .. } => {
+            accept((*link, *made_by), password.as_ref(), *is_signed_in, facts)
         }
         Action::AcceptFirstOwner { link, email, name, password, .. } => {
             let record = person(facts)?;
@@ -200,14 +206,16 @@ fn renew_link(
 }
 
 fn accept(
-    link: LinkId,
+    (link, made_by): (LinkId, ActorId),
     password: Option<&PasswordHash>,
     is_signed_in: bool,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
     let record = person(facts)?;
     let link = open_link(link, record, facts.now)?;
-    if link.purpose == LinkPurpose::FirstOwner {
+    // The facts are of this maker.
+    let is_of_maker = link.created_by == made_by && is_still_given(&link, record, facts);
+    if link.purpose == LinkPurpose::FirstOwner || !is_of_maker {
         return Err(AccountRefusal::NoLink);
     }
     let password = match (record.has_password, password) {
@@ -218,6 +226,19 @@ fn accept(
         (false, None) => return Err(AccountRefusal::PasswordMissing),
     };
     Ok(taken(record, &link, password, facts.now))
+}
+
+/// True where whoever made a link could make it now as well.
+fn is_still_given(link: &PersonLink, record: &PersonRecord, facts: &AccountFacts) -> bool {
+    let may = |given| facts.person.maker.iter().any(|authority| authority.may_grant(given));
+    match link.created_by {
+        // Beside the database there is no role to lose.
+        ActorId::Local => true,
+        ActorId::AdminKey(_) | ActorId::Person(_) => match link.purpose.authority() {
+            Some(offered) => may(offered),
+            None => record.grants.iter().all(|grant| may(grant.authority)),
+        },
+    }
 }
 
 /// Effect of a link that is used.

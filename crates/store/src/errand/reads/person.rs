@@ -1,12 +1,14 @@
 //! Reads of changes of people: what these are judged by.
 
-use holdfast_domain::account::{EmailAddress, PasswordHash, PersonAction, PersonRecord};
+use holdfast_domain::account::{
+    ActorId, EmailAddress, PasswordHash, PersonAction, PersonRecord, Thing,
+};
 use holdfast_domain::{AdminKeyId, PersonId, Timestamp};
 use sea_orm::{Statement, Value};
 
 use super::Read;
 use crate::dialect::{Dialect, blob};
-use crate::rows::person::{GRANT, LINK, PERSON, grant, link, person};
+use crate::rows::person::{GRANT, LINK, PERSON, authority, grant, link, person};
 
 const OWNERS_KEYS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
     FROM admin_keys AS a WHERE a.role = 'owner'
@@ -15,6 +17,12 @@ const OWNERS_KEYS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL TH
 const OWNERS: &str = "SELECT count(*) FROM people AS p WHERE p.id <> $1 AND p.ended_at IS NULL
     AND EXISTS (SELECT 1 FROM person_passwords AS w WHERE w.person_id = p.id)
     AND EXISTS (SELECT 1 FROM person_grants AS g WHERE g.person_id = p.id AND g.role = 'owner')";
+
+const KEYS_AUTHORITY: &str = "SELECT a.role, a.wallet_id FROM admin_keys AS a
+    WHERE a.id = $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
+const PERSONS_AUTHORITY: &str = "SELECT g.role, g.wallet_id
+    FROM person_grants AS g JOIN people AS p ON p.id = g.person_id
+    WHERE p.id = $1 AND p.ended_at IS NULL";
 
 /// Condition that finds the person of an action, over `people AS p`.
 enum Whom<'a> {
@@ -49,9 +57,14 @@ pub(super) fn facts(dialect: Dialect, action: &PersonAction, now: Timestamp) -> 
             reads.extend(owners(PersonId::from_u128(0)));
             reads
         }
-        Action::RenewLink { person, .. }
-        | Action::Accept { person, .. }
-        | Action::ChangePassword { person, .. } => record(dialect, &Whom::Id(*person)),
+        Action::RenewLink { person, .. } | Action::ChangePassword { person, .. } => {
+            record(dialect, &Whom::Id(*person))
+        }
+        Action::Accept { person, made_by, .. } => {
+            let mut reads = record(dialect, &Whom::Id(*person));
+            reads.extend(maker(dialect, *made_by, now));
+            reads
+        }
         Action::AcceptFirstOwner { person, email, .. } => {
             let mut reads = record(dialect, &Whom::Id(*person));
             reads.extend(owners(PersonId::from_u128(0)));
@@ -95,6 +108,32 @@ pub(super) fn owners(
             },
         },
     ]
+}
+
+/// What whoever made a link has now. No command changes it meanwhile: they come one after the other.
+fn maker(dialect: Dialect, made_by: ActorId, now: Timestamp) -> Option<Read> {
+    let statement = match made_by {
+        ActorId::Local => return None,
+        ActorId::AdminKey(id) => {
+            dialect.statement(KEYS_AUTHORITY, [blob(id.to_bytes()), now.as_micros().into()])
+        }
+        ActorId::Person(id) => dialect.statement(PERSONS_AUTHORITY, [blob(id.to_bytes())]),
+    };
+    Some(Read {
+        statement,
+        take: |findings, cells| {
+            findings.facts.person.maker.push(authority(cells)?);
+            Ok(())
+        },
+    })
+}
+
+/// The person that a bound request key of an invitation has invited: its address is in no digest.
+pub(super) fn invited(dialect: Dialect, action: &PersonAction, bound: &[Thing]) -> Vec<Read> {
+    match (action, bound) {
+        (PersonAction::Invite { .. }, [Thing::Person(id), ..]) => record(dialect, &Whom::Id(*id)),
+        _ => Vec::new(),
+    }
 }
 
 /// The person, locked, and then all that they have.

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use holdfast_domain::account::UseCase;
 use holdfast_domain::ledger::Transfer;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, Timestamp, WalletId};
 use sea_orm::QueryResult;
@@ -18,8 +19,8 @@ use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::transfers::{AuditEntry, Transfers};
 use crate::verify::{
-    AuditOptions, AuditedOperation, Refunds, RetentionBound, StoredResult, Subject, Verification,
-    rules,
+    AuditOptions, AuditedOperation, Refunds, ResultShape, RetentionBound, StoredResult, Subject,
+    Verification, rules,
 };
 
 /// Operations read at once.
@@ -31,7 +32,7 @@ const TRANSFERS: &str = "SELECT op_seq, leg, amount, created_at FROM transfers
     WHERE (op_seq, leg) > ($1, $2) AND op_seq <= $3 ORDER BY op_seq, leg LIMIT $4";
 
 /// Place of the operation's id among the columns of [`operations`].
-const ID: usize = 8;
+const ID: usize = 12;
 
 pub(super) async fn check(
     db: &ReadTransaction,
@@ -75,7 +76,11 @@ pub(super) async fn check(
 fn operations(db: &ReadTransaction) -> String {
     format!(
         "SELECT o.seq, CASE WHEN {} THEN CAST(1 AS bigint) ELSE 0 END, r.op_seq, r.finished_at,
-         c.api_key_id, k.wallet_id, w.currency, o.released, {}
+         c.api_key_id, r.format, CAST(length(r.nonce) AS bigint), CAST(length(r.sealed) AS bigint),
+         CASE WHEN r.op_seq IS NULL OR c.id IS NOT NULL THEN 0
+              WHEN EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = o.api_key_id
+                  AND a.use_case = '{}') THEN CAST(1 AS bigint) ELSE 0 END,
+         k.wallet_id, w.currency, o.released, {}
          FROM operations AS o
          LEFT JOIN prices AS p ON p.price_version = o.price_version
          LEFT JOIN results AS r ON r.op_seq = o.seq
@@ -84,6 +89,7 @@ fn operations(db: &ReadTransaction) -> String {
          LEFT JOIN wallets AS w ON w.id = o.wallet_id
          WHERE o.seq > $1 AND o.seq <= $2 ORDER BY o.seq LIMIT $3",
         db.dialect().is_listed(),
+        UseCase::ApiKeyIssue.label(),
         rows::OPERATION
     )
 }
@@ -137,14 +143,15 @@ async fn orphans(
               AND NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.seq = t.op_seq))"
         )
     };
-    let mut sql = format!("SELECT {} + {}", count("transfers"), count("results"));
+    let [transfers, results, late] = ["transfers", "results", "late_ends"].map(count);
+    let mut sql = format!("SELECT {transfers} + {results} + {late}");
     if db.dialect() == Dialect::Postgres {
         sql = format!("{sql} + {}", count("running"));
     }
     let rows = db.query(&sql, [after.into(), end.into()]).await?;
     let orphans = rows.first().map(number).transpose()?.unwrap_or(0);
     if orphans > 0 {
-        let rows = "transfers, results or notes of what runs";
+        let rows = "transfers, results or notes of what runs or ended late";
         found.report(Subject::Book, format!("{orphans} {rows} belong to no operation"));
     }
     Ok(())
@@ -216,10 +223,16 @@ fn dossier(row: &QueryResult, refunds: Refunds) -> Result<AuditedOperation, BadR
     let has_result = cells.opt_int()?.is_some();
     let finished_at = cells.opt_timestamp()?;
     let api_key = cells.opt_bytes()?.map(ApiKeyId::from_bytes);
-    let result = if has_result {
-        StoredResult::Result { finished_at, api_key }
-    } else {
-        StoredResult::Nothing
+    let format = cells.opt_int()?;
+    let lengths = cells.opt_int()?.zip(cells.opt_int()?);
+    let is_nobodys = cells.int()? == 1;
+    let shape = format.zip(lengths);
+    let result = match shape.filter(|_| has_result) {
+        Some((format, (nonce, sealed))) => {
+            let shape = ResultShape { format, nonce, sealed };
+            StoredResult::Result { finished_at, api_key, is_nobodys, shape }
+        }
+        None => StoredResult::Nothing,
     };
     let key_wallet = cells.opt_bytes()?.map(WalletId::from_bytes);
     let currency = cells.opt_text()?;

@@ -1,7 +1,12 @@
 //! Postings, a page by their numbers: their amounts, and the wallets and operations that they name.
 //! What they come to is compared with the wallets, and refunds with the charges, elsewhere.
+//!
+//! A posting that came from administration has a row of the trail. It did so where it has details, which
+//! nobody else writes, and where administration made its wallet: a service of its own that posts through
+//! the ports of the domain has wallets of its own, too.
 
 use holdfast_domain::PostingId;
+use holdfast_domain::account::UseCase;
 use holdfast_domain::ledger::{Posting, PostingKind};
 use sea_orm::QueryResult;
 
@@ -20,7 +25,15 @@ const ID: usize = 3;
 struct AuditedPosting {
     has_wallet: bool,
     has_operation: bool,
+    untold: Option<Origin>,
     posting: Posting,
+}
+
+/// Sign that a posting came from administration.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    Details,
+    Wallet,
 }
 
 pub(super) async fn check(
@@ -29,11 +42,19 @@ pub(super) async fn check(
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
     let sql = format!(
-        "SELECT t.seq, w.seq, o.seq, {} FROM postings AS t
+        "SELECT t.seq, w.seq, o.seq, {}, CASE
+             WHEN EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = t.id
+                 AND a.thing_kind = 'posting' AND a.changes LIKE '%\"amount_micros\"%') THEN 0
+             WHEN d.posting_id IS NOT NULL THEN CAST(1 AS bigint)
+             WHEN EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = t.wallet_id
+                 AND a.use_case = '{}') THEN 2 ELSE 0 END
+         FROM postings AS t
          LEFT JOIN wallets AS w ON w.id = t.wallet_id
          LEFT JOIN operations AS o ON o.id = t.operation_id
+         LEFT JOIN posting_details AS d ON d.posting_id = t.id
          WHERE t.seq > $1 AND t.seq <= $2 ORDER BY t.seq LIMIT $3",
-        rows::POSTING
+        rows::POSTING,
+        UseCase::WalletCreate.label()
     );
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;
@@ -56,7 +77,13 @@ fn audited(row: &QueryResult) -> Result<AuditedPosting, BadRow> {
     let mut cells = Cells::new(row);
     cells.skip(1);
     let (has_wallet, has_operation) = (cells.opt_int()?.is_some(), cells.opt_int()?.is_some());
-    Ok(AuditedPosting { has_wallet, has_operation, posting: rows::posting(&mut cells)? })
+    let posting = rows::posting(&mut cells)?;
+    let untold = match cells.int()? {
+        1 => Some(Origin::Details),
+        2 => Some(Origin::Wallet),
+        _ => None,
+    };
+    Ok(AuditedPosting { has_wallet, has_operation, untold, posting })
 }
 
 impl AuditedPosting {
@@ -68,6 +95,14 @@ impl AuditedPosting {
         }
         if !kind.allows(*amount) {
             let sentence = format!("it is a {} of {} micros", kind.label(), amount.get());
+            found.report(Subject::Posting(*id), sentence);
+        }
+        if let Some(origin) = self.untold {
+            let sign = match origin {
+                Origin::Details => "it has details as administration writes them",
+                Origin::Wallet => "administration made its wallet",
+            };
+            let sentence = format!("no row of the trail made it, and {sign}");
             found.report(Subject::Posting(*id), sentence);
         }
         if let PostingKind::Refund(operation) = kind

@@ -35,6 +35,10 @@ async fn what_an_operation_says_once_is_compared_with_its_hour(home: &impl Home)
              WHERE {refund}"
         )
     };
+    let attempts = raw.text(&format!("SELECT attempts FROM operations WHERE seq = {first}")).await;
+    let released = "SELECT min(seq) FROM operations WHERE phase = 'abandoned' \
+         AND seq NOT IN (SELECT op_seq FROM late_ends)";
+    let released = raw.number(released).await;
     assert_ne!(first, refunded);
     for (broken, mended, sentence) in [
         (
@@ -53,7 +57,21 @@ async fn what_an_operation_says_once_is_compared_with_its_hour(home: &impl Home)
             "completed",
         ),
         (moved(first), moved(refunded), "refunded"),
-        (operation("attempts = '[]'"), String::new(), "under other keys"),
+        (
+            operation("attempts = '[]'"),
+            operation(&format!("attempts = '{attempts}'")),
+            "under other keys",
+        ),
+        (
+            format!(
+                "UPDATE operations SET hold = hold + 3 WHERE seq = {released};
+                 UPDATE transfers SET amount = amount + 3 WHERE op_seq = {released}"
+            ),
+            format!("UPDATE operations SET hold = hold - 3 WHERE seq = {released}"),
+            "exposure -3",
+        ),
+        // Whatever became of its money: on no database is it needed that a number is missing.
+        (format!("DELETE FROM operations WHERE seq = {first}"), String::new(), "completed +1"),
     ] {
         assert_eq!(told(home).await, Vec::<String>::new(), "before {broken}");
         raw.run(&broken).await;

@@ -1,10 +1,15 @@
 //! Rows that were changed by hand so that all sums fit, and that the trail says otherwise: postings along with
-//! the wallet's balance, and the terms of API keys.
+//! the wallet's balance, the terms of wallets and API keys, and what administration never made.
 
-use holdfast_domain::account::{AccountAction, ApiKeyPatch, NewPosting, PostingDetails};
+use std::time::Duration;
+
+use holdfast_domain::account::{
+    AccountAction, ApiKeyPatch, NewPosting, PostingDetails, WalletPatch,
+};
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::{Micros, PostingId};
-use holdfast_testkit::laws::tenant::{Tenant, finish};
+use holdfast_domain::limits::{SpendLimit, SpendWindow};
+use holdfast_domain::{Directory as _, Micros, PostingId, WalletId};
+use holdfast_testkit::laws::tenant::{Tenant, credential, finish};
 use holdfast_testkit::sample;
 
 use crate::administration::{act, deposit, issue, make_wallet};
@@ -106,6 +111,11 @@ async fn terms_of_api_keys_that_were_changed_by_hand_are_found(home: &impl Home)
             "its wallet_id is",
         ),
         (
+            "UPDATE api_keys SET suspended_at = 7 WHERE name = 'three'",
+            "UPDATE api_keys SET suspended_at = NULL WHERE name = 'three'",
+            "its suspended_at is 7",
+        ),
+        (
             "UPDATE api_keys SET revoked_at = NULL WHERE name = 'two'",
             "",
             "its revoked_at is nothing",
@@ -124,6 +134,88 @@ async fn terms_of_api_keys_that_were_changed_by_hand_are_found(home: &impl Home)
     }
 }
 
+async fn terms_of_wallets_that_were_changed_by_hand_are_found(home: &impl Home) {
+    let store = home.store();
+    let wallet = make_wallet(store, "acme").await;
+    let key_spend = SpendLimit { micros: Micros::new(700), window: SpendWindow::Month };
+    let patch = WalletPatch { key_spend: Some(Some(key_spend)), ..WalletPatch::default() };
+    act(store, AccountAction::EditWallet { wallet, patch, expected: None }).await.unwrap();
+    act(store, AccountAction::SuspendWallet(wallet)).await.unwrap();
+    let closed = make_wallet(store, "closed").await;
+    act(store, AccountAction::CloseWallet(closed)).await.unwrap();
+    let broken = [
+        (
+            "key_spend = 7000 WHERE name = 'acme'",
+            "its key_spend_micros is 7000, row 2 of the trail",
+        ),
+        ("key_spend_window = 'day' WHERE name = 'acme'", "its key_spend_window is day"),
+        ("suspended_at = NULL WHERE name = 'acme'", "its suspended_at is nothing"),
+        ("closed_at = NULL WHERE name = 'closed'", "its closed_at is nothing"),
+        ("low_balance = 1 WHERE name = 'closed'", "its low_balance_micros is 1"),
+    ];
+    assert_eq!(home.store().verify().await.unwrap().mismatches, [], "as it was written");
+    let mut raw = Raw::reckless(home).await;
+    for (set, _) in broken {
+        raw.run(&format!("UPDATE wallets SET {set}")).await;
+    }
+    let found = home.store().verify().await.unwrap().mismatches;
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), broken.len(), "{told:#?}");
+    for (set, sentence) in broken {
+        let is_told = told.iter().any(|it| it.starts_with("wallet") && it.contains(sentence));
+        assert!(is_told, "{set}: {told:#?}");
+    }
+}
+
+/// Breaks a book with keys and postings of administration, and expects a mismatch that says this.
+async fn finds_any<H: Home>(_: &H, sql: &str, sentence: &str) {
+    let home = H::make().await;
+    fill(&home).await;
+    let keys = issue(home.store(), wallet_of(&home).await, &["one", "two"]).await.unwrap();
+    let (credential, grace) = (credential(keys[0]), Duration::from_secs(60));
+    act(home.store(), AccountAction::RotateApiKey { credential, grace }).await.unwrap();
+    assert_eq!(home.store().verify().await.unwrap().mismatches, [], "as it was written");
+    Raw::reckless(&home).await.run(sql).await;
+    let found = home.store().verify().await.unwrap().mismatches;
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|it| it.contains(sentence)), "{sql}: {told:#?}");
+}
+
+async fn wallet_of(home: &impl Home) -> WalletId {
+    home.store().wallet_named("acme").await.unwrap().unwrap().wallet.id
+}
+
+async fn what_administration_never_made_is_found(home: &impl Home) {
+    let posting = |wallet: &str| {
+        format!(
+            "INSERT INTO postings (id, wallet_id, kind, amount, created_at)
+             SELECT zeroblob(16), id, 'deposit', 9, 0 FROM wallets WHERE {wallet};
+             UPDATE wallets SET available = available + 9 WHERE {wallet};"
+        )
+    };
+    let untold = "no row of the trail made it, and administration made its wallet";
+    finds_any(home, &posting("name = 'acme'"), untold).await;
+    let details = "INSERT INTO posting_details (posting_id) VALUES (zeroblob(16))";
+    let detailed = format!("{} {details}", posting("name <> 'acme'"));
+    finds_any(home, &detailed, "and it has details as administration writes them").await;
+    let key = "INSERT INTO api_keys (id, wallet_id, name, balance, created_at)
+        SELECT zeroblob(16), id, 'mine', 'shown', 0 FROM wallets WHERE name = 'acme'";
+    finds_any(home, key, "no row of the trail issued it").await;
+    let one = "(SELECT id FROM api_keys WHERE name = 'one')";
+    let added = format!(
+        "INSERT INTO credentials SELECT zeroblob(16), api_key_id, verifier, server_secret,
+             created_at, NULL FROM credentials WHERE api_key_id = {one} AND ends_at IS NULL"
+    );
+    finds_any(home, &added, "no row of the trail made its credential").await;
+    let gone = format!("DELETE FROM credentials WHERE api_key_id = {one} AND ends_at IS NULL");
+    finds_any(home, &gone, "it has 1 credentials, rows of the trail made 2").await;
+    let longer = format!("UPDATE credentials SET ends_at = NULL WHERE api_key_id = {one}");
+    finds_any(home, &longer, "ends never, the trail says").await;
+    finds_any(home, "UPDATE credentials SET verifier = zeroblob(31)", "or can be none").await;
+    let sealed = "UPDATE operations SET api_key_id = (SELECT id FROM api_keys WHERE name = 'one')";
+    finds_any(home, sealed, "its result is sealed for a credential that is nobody's").await;
+}
+
 /// A kind has its operation along: both differ.
 async fn finds_kind<H: Home>(_: &H, sql: &str) {
     let home = H::make().await;
@@ -138,6 +230,8 @@ async fn finds_kind<H: Home>(_: &H, sql: &str) {
 
 crate::scratch::on_every_store! {
     postings_that_were_changed_with_their_balances_are_found,
+    terms_of_wallets_that_were_changed_by_hand_are_found,
+    what_administration_never_made_is_found,
     refunds_that_were_moved_where_they_fit_are_found,
     terms_of_api_keys_that_were_changed_by_hand_are_found,
 }

@@ -1,0 +1,57 @@
+//! Arguments of `holdfast sidecar`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use holdfast_sidecar::UpstreamUrl;
+
+use super::grant::Span;
+
+#[derive(Debug, Args)]
+pub(crate) struct Sidecar {
+    /// The gateway's API, like https://gateway.example/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: UpstreamUrl,
+    /// Address to listen on, of this machine alone
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8089")]
+    pub(crate) listen: SocketAddr,
+    /// File that remembers which key each call has, so that a restart asks under the same keys; or none
+    #[arg(long, value_name = "FILE|none", default_value = "holdfast-sidecar.db")]
+    pub(crate) journal: PathBuf,
+    /// Meaning of identical calls at the same time
+    #[arg(long, value_enum, default_value = "new")]
+    pub(crate) identical: Identical,
+    /// Time for which a call is remembered after its client was last seen
+    #[arg(long, value_name = "SPAN", default_value = "10m")]
+    pub(crate) window: Span,
+    /// What becomes of a run whose client hangs up
+    #[arg(long, value_enum, default_value = "run")]
+    pub(crate) on_hangup: HangUp,
+    /// Time for which a gateway that fails is asked again, where the client announces no time-out
+    #[arg(long, value_name = "SPAN", default_value = "2m")]
+    pub(crate) patience: Span,
+    /// Sync each key to the disk before its call goes out, so that a loss of power does not lose it
+    #[arg(long)]
+    pub(crate) sync: bool,
+    /// Listen on an address that other machines reach: the clients' credentials cross that network in
+    /// plain text
+    #[arg(long)]
+    pub(crate) listen_anyway: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Identical {
+    /// Each is a call of its own, and paid for
+    New,
+    /// They are one call, with one answer
+    Attach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HangUp {
+    /// It ends by itself, is paid for, and its answer waits for a retry
+    Run,
+    /// The gateway is asked to cancel it
+    Cancel,
+}

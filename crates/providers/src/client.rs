@@ -1,0 +1,96 @@
+//! Client of one server for requests that are passed on as they are, over the transport of
+//! providers: TLS, HTTP/2 where the server chooses it, and the operator's proxies.
+//!
+//! It reads nothing of what it sends or gets. What holds for the transport holds here: a request is
+//! sent once, and `PassedFailure::Unsent` is proof.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+
+use crate::proxy::Proxies;
+use crate::server::{BadOptions, tls};
+use crate::transport::{AnswerBody, SendError, Transport};
+
+/// Client of one server, with a pool of connections.
+#[derive(Debug)]
+pub struct ServerClient(Transport);
+
+/// Failure of an exchange, by what it proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PassedFailure {
+    /// The server has got nothing of the request.
+    #[error("the server was not reached")]
+    Unsent,
+    /// The connection broke, and some of the request may have arrived.
+    #[error("the connection broke")]
+    Broken,
+}
+
+/// Answer whose body has not been read.
+pub struct PassedAnswer {
+    /// Its status.
+    pub status: StatusCode,
+    /// All of its headers.
+    pub headers: HeaderMap,
+    /// Pause that it asks for.
+    pub retry_after: Option<Duration>,
+    body: AnswerBody,
+}
+
+impl ServerClient {
+    /// A client that keeps no connection longer than `pool_idle`.
+    ///
+    /// # Errors
+    ///
+    /// [`BadOptions`]: TLS cannot be set up.
+    pub fn new(proxies: Proxies, pool_idle: Duration) -> Result<Self, BadOptions> {
+        Ok(Self(Transport::new(tls(Vec::new())?, proxies, pool_idle)))
+    }
+
+    /// Sends once, and waits for the head of the answer; `connect` bounds the time to a new
+    /// connection. Dropping the future closes the connection, or resets its stream.
+    ///
+    /// # Errors
+    ///
+    /// [`PassedFailure`]: there is no answer.
+    pub async fn send(
+        &self,
+        request: Request<Bytes>,
+        connect: Duration,
+    ) -> Result<PassedAnswer, PassedFailure> {
+        let exchange = self.0.exchange(Box::new(request), connect, &mut || {}).await;
+        let (head, body, _is_relayed) = exchange.map_err(PassedFailure::from)?;
+        let retry_after = crate::retry_after::retry_after(&head.headers);
+        let body = AnswerBody::new(body);
+        Ok(PassedAnswer { status: head.status, headers: head.headers, retry_after, body })
+    }
+}
+
+impl PassedAnswer {
+    /// The next bytes of the body, as they come; `None` at its end. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`PassedFailure`]: the body ends before its end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, PassedFailure> {
+        self.body.next().await.map_err(PassedFailure::from)
+    }
+}
+
+impl From<SendError> for PassedFailure {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Unsent => Self::Unsent,
+            SendError::Sent | SendError::TooLarge => Self::Broken,
+        }
+    }
+}
+
+impl fmt::Debug for PassedAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PassedAnswer({})", self.status)
+    }
+}

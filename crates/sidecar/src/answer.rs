@@ -1,0 +1,106 @@
+//! What an answer of the gateway means for its slot and for whoever asks: the one place that reads
+//! the gateway's hints.
+
+use holdfast_wire::error::{Code, KeyEffect};
+use holdfast_wire::json;
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use crate::table::CallEnd;
+
+/// The gateway's word on whether the same request with the same key may fare better.
+pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// Beginning of the data of an event that tells of an error, as the gateway renders it.
+const ERROR: &[u8] = b"{\"error\":";
+
+/// Meaning of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// An answer of the model.
+    Success,
+    /// The gateway says: ask again under the key.
+    AskAgain,
+    /// The end of the call, or nobody's word on it; passed on.
+    PassOn(CallEnd),
+}
+
+/// Meaning of an answer that came whole.
+pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Meaning {
+    if status.is_success() {
+        return Meaning::Success;
+    }
+    match headers.get(SHOULD_RETRY).map(http::HeaderValue::as_bytes) {
+        Some(b"true") => Meaning::AskAgain,
+        Some(b"false") if is_bound(status, body) => Meaning::PassOn(CallEnd::Final),
+        Some(b"false") => Meaning::PassOn(CallEnd::Refused),
+        // Not the gateway's: somebody between, who does not know what became of the request.
+        Some(_) | None => Meaning::PassOn(CallEnd::Retryable),
+    }
+}
+
+/// Meaning of an event that tells of an error; `None` for any other event.
+pub(crate) fn of_event(data: &[u8]) -> Option<Meaning> {
+    if !data.starts_with(ERROR) {
+        return None;
+    }
+    let error = json::parse_answer(data).ok();
+    let label = error.as_ref().and_then(|it| it.get("error")?.get("code")?.as_str());
+    let code = Code::ALL.into_iter().find(|code| label == Some(code.label()));
+    Some(match code {
+        Some(code) if code.retry() => Meaning::AskAgain,
+        Some(code) => Meaning::PassOn(match code.key_effect() {
+            KeyEffect::Final => CallEnd::Final,
+            KeyEffect::Untouched | KeyEffect::Unsure | KeyEffect::Bound => CallEnd::Retryable,
+        }),
+        None => Meaning::PassOn(CallEnd::Retryable),
+    })
+}
+
+/// True where an error is of an operation, which every retry under its key gets too.
+fn is_bound(status: StatusCode, body: &[u8]) -> bool {
+    let is_final = [StatusCode::UNPROCESSABLE_ENTITY, StatusCode::BAD_GATEWAY, StatusCode::GONE];
+    is_final.contains(&status)
+        || json::parse_answer(body)
+            .is_ok_and(|it| it.get("error").is_some_and(|it| it.get("operation_id").is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: u16, hint: Option<&'static str>, body: &str, meaning: Meaning) {
+        let mut headers = HeaderMap::new();
+        headers.extend(hint.map(|hint| (SHOULD_RETRY, http::HeaderValue::from_static(hint))));
+        let status = StatusCode::from_u16(status).unwrap();
+        assert_eq!(of_answer(status, &headers, body.as_bytes()), meaning, "{status} {hint:?}");
+    }
+
+    #[test]
+    fn only_the_gateways_own_word_asks_again() {
+        let own = r#"{"error":{"code":"x","operation_id":"1"}}"#;
+        check(200, None, "", Meaning::Success);
+        for status in [409, 429, 500, 503] {
+            check(status, Some("true"), own, Meaning::AskAgain);
+        }
+        for status in [502, 503, 504] {
+            check(status, None, "<html>", Meaning::PassOn(CallEnd::Retryable));
+        }
+        for status in [422, 502, 410] {
+            check(status, Some("false"), "", Meaning::PassOn(CallEnd::Final));
+        }
+        check(400, Some("false"), own, Meaning::PassOn(CallEnd::Final));
+        for status in [400, 401, 402, 403, 404, 413] {
+            let error = r#"{"error":{"code":"x"}}"#;
+            check(status, Some("false"), error, Meaning::PassOn(CallEnd::Refused));
+        }
+    }
+
+    #[test]
+    fn an_event_tells_of_an_error_by_its_code() {
+        let of = |code: &str| of_event(format!("{{\"error\":{{\"code\":\"{code}\"}}}}").as_bytes());
+        assert_eq!(of("draining"), Some(Meaning::AskAgain));
+        assert_eq!(of("outcome_unknown"), Some(Meaning::PassOn(CallEnd::Final)));
+        assert_eq!(of("nobody_knows"), Some(Meaning::PassOn(CallEnd::Retryable)));
+        assert_eq!(of_event(b"{\"id\":\"error\"}"), None);
+    }
+}

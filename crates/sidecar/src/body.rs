@@ -1,0 +1,158 @@
+//! Bodies of answers to the client: whole, as a stream, or passed on as they come.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt};
+use holdfast_providers::PassedFailure;
+use holdfast_wire::sse::PING;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::attendance::Attendance;
+use crate::socket::CallerState;
+use crate::stream::{Told, as_event};
+
+/// The longest that a stream says nothing: proxies and clients take silence for an end.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Body on its way to the client.
+pub(crate) enum CallerBody {
+    /// All of it, and who leaves with it.
+    Whole(Bytes, Option<(Arc<CallerState>, Attendance)>),
+    Told(Box<ToldBody>),
+    /// What comes, and who leaves with its end.
+    Passed(
+        BoxStream<'static, Result<Bytes, PassedFailure>>,
+        Option<(Arc<CallerState>, Attendance)>,
+    ),
+}
+
+impl CallerBody {
+    /// The body of an answer that is there.
+    pub(crate) fn whole(
+        bytes: Bytes,
+        state: &Arc<CallerState>,
+        attendance: Option<Attendance>,
+    ) -> Self {
+        match attendance {
+            // Nothing of it will ever be handed over.
+            Some(attendance) if bytes.is_empty() => {
+                state.hand_over(attendance);
+                Self::Whole(bytes, None)
+            }
+            attendance => Self::Whole(bytes, attendance.map(|it| (Arc::clone(state), it))),
+        }
+    }
+}
+
+/// A stream on its way to the client.
+pub(crate) struct ToldBody {
+    told: BoxStream<'static, Told>,
+    /// Read already, while the head was waited for.
+    first: Option<Told>,
+    state: Arc<CallerState>,
+    is_broken: bool,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl ToldBody {
+    pub(crate) fn new(
+        told: BoxStream<'static, Told>,
+        first: Option<Told>,
+        state: Arc<CallerState>,
+    ) -> Self {
+        // A head without an event tells at once that it is alive.
+        let silence = if first.is_some() { KEEP_ALIVE } else { Duration::ZERO };
+        Self { told, first, state, is_broken: false, silence: Box::pin(sleep(silence)) }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            if self.is_broken {
+                // Never an end: the connection goes once the last event is written.
+                self.state.abort();
+                return Poll::Pending;
+            }
+            let told = match self.first.take() {
+                Some(first) => Poll::Ready(Some(first)),
+                None => self.told.poll_next_unpin(context),
+            };
+            let Poll::Ready(told) = told else {
+                ready!(self.silence.as_mut().poll(context));
+                self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                // Registers the timer; it is not due yet.
+                if self.silence.as_mut().poll(context).is_pending() {
+                    return Poll::Ready(Some(Bytes::from_static(PING)));
+                }
+                continue;
+            };
+            self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
+            let (bytes, attendance) = match told {
+                None => return Poll::Ready(None),
+                Some(Told::Begun(_)) => continue,
+                Some(Told::Event(bytes, attendance)) => (bytes, attendance),
+                Some(Told::Broken(bytes, attendance)) => {
+                    self.is_broken = true;
+                    (bytes, attendance)
+                }
+                Some(Told::Whole(answer, attendance)) => {
+                    self.is_broken = true;
+                    (as_event(&answer), attendance)
+                }
+            };
+            attendance.into_iter().for_each(|attendance| self.state.hand_over(attendance));
+            return Poll::Ready(Some(bytes));
+        }
+    }
+}
+
+impl Body for CallerBody {
+    type Data = Bytes;
+    type Error = PassedFailure;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, PassedFailure>>> {
+        match self.get_mut() {
+            Self::Whole(bytes, leaving) => {
+                if let Some((state, attendance)) = leaving.take() {
+                    state.hand_over(attendance);
+                }
+                let bytes = std::mem::take(bytes);
+                let frame = (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)));
+                Poll::Ready(frame)
+            }
+            Self::Told(told) => told.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
+            Self::Passed(passed, leaving) => {
+                let bytes = ready!(passed.poll_next_unpin(context));
+                if bytes.is_none()
+                    && let Some((state, attendance)) = leaving.take()
+                {
+                    state.hand_over(attendance);
+                }
+                Poll::Ready(bytes.map(|bytes| bytes.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes, _) => bytes.is_empty(),
+            Self::Told(_) | Self::Passed(..) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes, _) => {
+                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+            }
+            Self::Told(_) | Self::Passed(..) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! One completion on its way: asked for under its key, and asked for again while the gateway says
+//! that this helps, or cannot be reached.
+//!
+//! ```text
+//! ask ─▶ attempt ─┬─ an answer that is whole, or a stream that begins ─▶ Asked
+//!         ▲       └─ x-should-retry: true, or a connection that breaks
+//!         └──── pause: the gateway's hint, else 100 ms to 2 s ──┘   (until patience has ended)
+//! ```
+//!
+//! A JSON answer is read to its end before any of it is written. What exceeds the budget of all
+//! answers is passed on as it comes, and then a cut in it is the client's to heal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
+use holdfast_wire::error::{Code, ErrorBody};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::answer::{self, Meaning, SHOULD_RETRY};
+use crate::attendance::Attendance;
+use crate::budget::{ByteBudget, Reservation};
+use crate::patience::Patience;
+use crate::table::CallEnd;
+
+/// Time to a new connection of one ask.
+pub(crate) const CONNECT: Duration = Duration::from_secs(5);
+const EVENT_STREAM: &[u8] = b"text/event-stream";
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// Bytes that hold their part of a budget.
+pub(crate) struct GuardedBytes<B> {
+    pub(crate) bytes: B,
+    pub(crate) _reservation: Reservation,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for GuardedBytes<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+/// Answer that is there as a whole.
+#[derive(Debug)]
+pub(crate) struct WholeAnswer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// End of the call, once this was taken.
+    pub(crate) end: CallEnd,
+}
+
+impl WholeAnswer {
+    /// An error of the sidecar itself.
+    pub(crate) fn error(code: Code) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let is_retry = code.retry();
+        let hint = if is_retry { "true" } else { "false" };
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static(hint));
+        if is_retry {
+            headers.insert(RETRY_AFTER, HeaderValue::from(1));
+            headers.insert(RETRY_AFTER_MS, HeaderValue::from(1_000));
+        }
+        let status = StatusCode::from_u16(code.status());
+        Self {
+            status: status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
+            headers,
+            body: ErrorBody::new(code).render().into(),
+            end: CallEnd::Retryable,
+        }
+    }
+}
+
+/// What has come of asking.
+pub(crate) enum Asked {
+    Whole(WholeAnswer),
+    /// A stream whose head is there.
+    Stream(PassedAnswer),
+    /// An answer for which there is no room: its beginning, and the rest as it comes.
+    Long(Bytes, PassedAnswer),
+}
+
+/// A completion with everything that it is asked for again with.
+pub(crate) struct Call {
+    pub(crate) client: Arc<ServerClient>,
+    pub(crate) answers: ByteBudget,
+    pub(crate) uri: Uri,
+    /// With the key, and without what is of one connection.
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) patience: Patience,
+    /// None where the client brought its own key.
+    pub(crate) attendance: Option<Attendance>,
+    /// The gateway's newest word that asking again helps.
+    pub(crate) refused: Option<WholeAnswer>,
+}
+
+/// Attempt that did not end the call.
+struct FailedAttempt {
+    hint: Option<Duration>,
+    may_have_arrived: bool,
+    answer: Option<WholeAnswer>,
+}
+
+impl From<PassedFailure> for FailedAttempt {
+    fn from(failure: PassedFailure) -> Self {
+        let may_have_arrived = match failure {
+            PassedFailure::Unsent => false,
+            PassedFailure::Broken => true,
+        };
+        Self { hint: None, may_have_arrived, answer: None }
+    }
+}
+
+impl Call {
+    /// Asks until there is an answer, or no time is left. Not cancel safe: it begins anew.
+    pub(crate) async fn ask(&mut self) -> Asked {
+        loop {
+            let failed = match self.attempt_in_time().await {
+                Ok(asked) => return asked,
+                Err(failed) => failed,
+            };
+            if failed.may_have_arrived {
+                self.cut();
+            }
+            if failed.answer.is_some() {
+                self.refused = failed.answer;
+            }
+            if let Some(last) = self.wait(failed.hint).await {
+                return Asked::Whole(last);
+            }
+        }
+    }
+
+    /// Some of an ask may have arrived, and its answer did not.
+    pub(crate) fn cut(&self) {
+        if let Some(attendance) = &self.attendance {
+            attendance.cut();
+        }
+    }
+
+    /// Waits until the next ask; the last word where there is no time for one.
+    pub(crate) async fn wait(&mut self, hint: Option<Duration>) -> Option<WholeAnswer> {
+        let Some(pause) = self.patience.pause(hint, Instant::now()) else {
+            let unreachable = || WholeAnswer::error(Code::GatewayUnreachable);
+            return Some(self.refused.take().unwrap_or_else(unreachable));
+        };
+        sleep(pause).await;
+        None
+    }
+
+    async fn attempt_in_time(&self) -> Result<Asked, FailedAttempt> {
+        match self.patience.ask_time(Instant::now()) {
+            None => self.attempt().await,
+            Some(time) => match timeout(time, self.attempt()).await {
+                Ok(attempted) => attempted,
+                Err(_elapsed) => Err(PassedFailure::Broken.into()),
+            },
+        }
+    }
+
+    async fn attempt(&self) -> Result<Asked, FailedAttempt> {
+        let mut request = Request::new(self.body.clone());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        self.patience.announce(request.headers_mut(), Instant::now());
+        let mut answer = Box::pin(self.client.send(request, CONNECT)).await?;
+        let content_type = answer.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let is_stream = content_type.is_some_and(|it| it.starts_with(EVENT_STREAM));
+        if answer.status.is_success() && is_stream {
+            return Ok(Asked::Stream(answer));
+        }
+        let mut reservation = self.answers.reserve();
+        let mut body = Vec::new();
+        while let Some(piece) = answer.next().await? {
+            body.extend_from_slice(&piece);
+            if !reservation.grow(piece.len()) {
+                return Ok(Asked::Long(body.into(), answer));
+            }
+        }
+        let PassedAnswer { status, ref headers, retry_after, .. } = answer;
+        let meaning = answer::of_answer(status, headers, &body);
+        let whole = |end| WholeAnswer {
+            status,
+            headers: headers.clone(),
+            body: Bytes::from_owner(GuardedBytes { bytes: body, _reservation: reservation }),
+            end,
+        };
+        match meaning {
+            Meaning::Success => Ok(Asked::Whole(whole(CallEnd::Delivered))),
+            Meaning::PassOn(end) => Ok(Asked::Whole(whole(end))),
+            Meaning::AskAgain => Err(FailedAttempt {
+                hint: retry_after,
+                may_have_arrived: false,
+                answer: Some(whole(CallEnd::Retryable)),
+            }),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Journal of a sidecar: a SQLite file that remembers which key each slot has, so that a sidecar
+//! which was killed asks under the same keys again.
+//!
+//! ```text
+//! call ─▶ put ─▶ queue ─▶ writer thread ─▶ one transaction for all that has come ─▶ answer
+//! end  ─▶ note ─▶ queue ─┘ (waits for nobody, and at most `LATE` for others)
+//! ```
+//!
+//! A row has the key, a keyed digest of the call, its stage and two moments: no prompt, no answer,
+//! no credential. The file is its owner's alone (0600), and one process has it at a time. A row is
+//! committed before a byte of its call goes out; a kill does not lose it, and where every commit is
+//! synced (`sync`) a loss of power does not either. Ends are written late: a lost one replays once.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, Transaction, params};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::table::{BodyDigest, Change, Moment, Record, Stage};
+
+/// The longest that an end waits for others to be written with.
+const LATE: Duration = Duration::from_millis(100);
+/// Changes of one transaction at most.
+const BATCH_MAX: usize = 512;
+/// Tells a journal from any other SQLite file: `HFsc`.
+const APPLICATION: i32 = 0x4846_7363;
+/// Version of the table below.
+const VERSION: i32 = 1;
+
+const TABLE: &str = "\
+CREATE TABLE slots (
+    key BLOB NOT NULL PRIMARY KEY CHECK (length(key) = 16),
+    body BLOB NOT NULL CHECK (length(body) = 32),
+    stage INTEGER NOT NULL CHECK (stage BETWEEN 0 AND 2),
+    born INTEGER NOT NULL,
+    seen INTEGER NOT NULL
+) STRICT, WITHOUT ROWID";
+
+/// Reason for which a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadJournal {
+    /// Another process has it.
+    #[error("{0} is another sidecar's: one journal is for one sidecar at a time")]
+    Taken(PathBuf),
+    /// A file of something else, or of another version.
+    #[error("{0} is no journal of this version of the sidecar: name another file")]
+    Foreign(PathBuf),
+    /// It cannot be made or its permissions cannot be set.
+    #[error("{0} cannot be made, or kept from others")]
+    File(PathBuf, #[source] io::Error),
+    /// It cannot be read or written.
+    #[error("{0} cannot be read or written")]
+    Database(PathBuf, #[source] rusqlite::Error),
+}
+
+/// Change for the writer, and who waits for it.
+struct Entry {
+    change: Change,
+    written: Option<oneshot::Sender<()>>,
+}
+
+/// Door to the journal; without a file it remembers nothing.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    queue: Option<Sender<Entry>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// The writer could not commit a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the journal was not written")]
+pub(crate) struct NotWritten;
+
+impl Journal {
+    /// A journal that remembers nothing.
+    pub(crate) const fn none() -> Self {
+        Self { queue: None, writer: None }
+    }
+
+    /// Opens or makes the file, and reads what it has.
+    pub(crate) fn open(path: &Path, is_synced: bool) -> Result<(Self, Vec<Record>), BadJournal> {
+        let (connection, records) = prepare(path, is_synced)?;
+        let (queue, entries) = channel();
+        let spawned = std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || write_all(connection, &entries));
+        let writer = spawned.map_err(|error| BadJournal::File(path.to_owned(), error))?;
+        Ok((Self { queue: Some(queue), writer: Some(writer) }, records))
+    }
+
+    /// Writes a row, and waits until it is kept. Cancel safe: what is dropped is written all the
+    /// same.
+    pub(crate) async fn put(&self, record: Record) -> Result<(), NotWritten> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        let (written, answer) = oneshot::channel();
+        let entry = Entry { change: Change::Put(record), written: Some(written) };
+        queue.send(entry).map_err(|_ended| NotWritten)?;
+        answer.await.map_err(|_failed| NotWritten)
+    }
+
+    /// Has a change written soon.
+    pub(crate) fn note(&self, change: Change) {
+        if let Some(queue) = &self.queue
+            && queue.send(Entry { change, written: None }).is_err()
+        {
+            tracing::warn!("the journal's writer has ended");
+        }
+    }
+
+    /// Writes what waits, and ends the writer.
+    pub(crate) fn close(mut self) {
+        self.queue = None;
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::warn!("the journal's writer has failed");
+        }
+    }
+}
+
+fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), BadJournal> {
+    let of_file = |error| BadJournal::File(path.to_owned(), error);
+    let of_database = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            BadJournal::Taken(path.to_owned())
+        }
+        Some(ErrorCode::NotADatabase) => BadJournal::Foreign(path.to_owned()),
+        Some(_) | None => BadJournal::Database(path.to_owned(), error),
+    };
+    // Before SQLite, which would make it for others to read; its log takes the file's mode.
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
+    let file = file.map_err(of_file)?;
+    file.set_permissions(PermissionsExt::from_mode(0o600)).map_err(of_file)?;
+    drop(file);
+    let mut connection = Connection::open(path).map_err(of_database)?;
+    connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
+    // Set before the first read, so that the lock is taken once and kept until the process ends.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(of_database)?;
+    let mode = if is_synced { "FULL" } else { "NORMAL" };
+    connection.pragma_update(None, "synchronous", mode).map_err(of_database)?;
+    let begun = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive);
+    let transaction = begun.map_err(of_database)?;
+    if !is_ours(&transaction).map_err(of_database)? {
+        return Err(BadJournal::Foreign(path.to_owned()));
+    }
+    transaction.commit().map_err(of_database)?;
+    connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |_mode| Ok(()))
+        .map_err(of_database)?;
+    let records = read(&connection).map_err(of_database)?;
+    Ok((connection, records))
+}
+
+/// Whether the file is a journal of this version; an empty one becomes it.
+fn is_ours(transaction: &Transaction<'_>) -> rusqlite::Result<bool> {
+    let number =
+        |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = transaction.query_row(count, [], |row| row.get(0))?;
+    if tables > 0 {
+        return Ok((application, version) == (APPLICATION, VERSION));
+    }
+    transaction.execute_batch(TABLE)?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    Ok(true)
+}
+
+fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
+    let mut rows = connection.prepare("SELECT key, body, stage, born, seen FROM slots")?;
+    let rows = rows.query_map([], |row| {
+        let moment = |at: i64| Moment(u64::try_from(at).unwrap_or_default());
+        Ok(Record {
+            key: Uuid::from_bytes(row.get(0)?),
+            body: BodyDigest(row.get(1)?),
+            stage: match row.get::<_, i64>(2)? {
+                1 => Stage::Failed,
+                2 => Stage::Delivered,
+                _ => Stage::Open,
+            },
+            born: moment(row.get(3)?),
+            seen: moment(row.get(4)?),
+        })
+    })?;
+    rows.collect()
+}
+
+/// Writes until nobody is left who could send.
+fn write_all(mut connection: Connection, entries: &Receiver<Entry>) {
+    while let Ok(first) = entries.recv() {
+        let batch = gather(first, entries);
+        match write(&mut connection, &batch) {
+            Ok(()) => {
+                for written in batch.into_iter().filter_map(|entry| entry.written) {
+                    if written.send(()).is_err() {
+                        tracing::debug!("a row was written that nobody waits for any more");
+                    }
+                }
+            }
+            // Whoever waits is told by the end of its channel.
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(error, "the journal was not written");
+            }
+        }
+    }
+}
+
+/// What has come, and where nobody waits for it, what comes soon.
+fn gather(first: Entry, entries: &Receiver<Entry>) -> Vec<Entry> {
+    let until = Instant::now() + LATE;
+    let mut batch = vec![first];
+    let mut is_awaited = batch.iter().any(|entry| entry.written.is_some());
+    while batch.len() < BATCH_MAX {
+        let time = if is_awaited {
+            Duration::ZERO
+        } else {
+            until.saturating_duration_since(Instant::now())
+        };
+        match entries.recv_timeout(time) {
+            Ok(entry) => {
+                is_awaited |= entry.written.is_some();
+                batch.push(entry);
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    batch
+}
+
+fn write(connection: &mut Connection, batch: &[Entry]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    {
+        let mut put = transaction.prepare_cached(
+            "INSERT OR REPLACE INTO slots (key, body, stage, born, seen) VALUES (?, ?, ?, ?, ?)",
+        )?;
+        let mut remove = transaction.prepare_cached("DELETE FROM slots WHERE key = ?")?;
+        for entry in batch {
+            match entry.change {
+                Change::Put(Record { key, body, stage, born, seen }) => {
+                    let stage = match stage {
+                        Stage::Open => 0,
+                        Stage::Failed => 1,
+                        Stage::Delivered => 2,
+                    };
+                    let moment = |at: Moment| i64::try_from(at.0).unwrap_or(i64::MAX);
+                    put.execute(params![
+                        key.as_bytes(),
+                        body.0,
+                        stage,
+                        moment(born),
+                        moment(seen)
+                    ])?;
+                }
+                Change::Remove(key) => {
+                    remove.execute([key.as_bytes()])?;
+                }
+            }
+        }
+    }
+    transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(number: u128, stage: Stage) -> Record {
+        let key = Uuid::from_u128(number);
+        Record { key, body: BodyDigest([3; 32]), stage, born: Moment(5), seen: Moment(6) }
+    }
+
+    #[tokio::test]
+    async fn what_was_put_is_there_after_a_kill_and_ends_follow() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.db");
+        let (journal, records) = Journal::open(&path, false).unwrap();
+        assert_eq!(records, []);
+        let [one, two] = [1, 2].map(|number| record(number, Stage::Open));
+        journal.put(one).await.unwrap();
+        journal.put(two).await.unwrap();
+        // A copy of the files is what a kill leaves.
+        let copy = folder.path().join("copy.db");
+        for end in ["", "-wal"] {
+            let from = format!("{}{end}", path.display());
+            std::fs::copy(from, format!("{}{end}", copy.display())).unwrap();
+        }
+        let (left, records) = Journal::open(&copy, true).unwrap();
+        assert_eq!(records, [one, two]);
+        left.close();
+        journal.note(Change::Remove(one.key));
+        let delivered = Record { stage: Stage::Delivered, seen: Moment(7), ..two };
+        journal.note(Change::Put(delivered));
+        journal.close();
+        let (_, records) = Journal::open(&path, false).unwrap();
+        assert_eq!(records, [delivered]);
+    }
+
+    #[test]
+    fn a_journal_is_its_owners_alone_and_one_sidecars() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.db");
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        let (journal, _) = Journal::open(&path, false).unwrap();
+        for end in ["", "-wal"] {
+            let file = std::fs::metadata(format!("{}{end}", path.display())).unwrap();
+            assert_eq!(file.permissions().mode() & 0o777, 0o600, "{end}");
+        }
+        let second = Journal::open(&path, false).unwrap_err();
+        assert!(matches!(second, BadJournal::Taken(_)), "{second:?}");
+        journal.close();
+        drop(Journal::open(&path, false).unwrap());
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().join("notes.txt");
+        std::fs::write(&text, "nothing that SQLite could read, and longer than its head".repeat(9))
+            .unwrap();
+        let other = folder.path().join("other.db");
+        Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+        for path in [text, other] {
+            let before = std::fs::read(&path).unwrap();
+            let refused = Journal::open(&path, false).unwrap_err();
+            assert!(matches!(refused, BadJournal::Foreign(_)), "{refused:?}");
+            assert_eq!(std::fs::read(&path).unwrap(), before);
+        }
+    }
+}

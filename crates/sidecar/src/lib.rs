@@ -1,0 +1,139 @@
+//! `holdfast sidecar`: a proxy beside a client that cannot make request keys. It is spoken to as
+//! OpenAI's API, gives every chat completion a key that survives, and asks again under that key
+//! until the client has the answer.
+//!
+//! ```text
+//! client ─▶ serve ─▶ service ─▶ attendance (Desk) ─▶ table: which key     ─▶ journal: kept first
+//!                       │
+//!                       └─▶ call: asked for, again ─▶ stream: resumed ─▶ body ─▶ socket: taken?
+//! ```
+//!
+//! Pure are `table`, `answer` and `patience`; the rest carries out what they say. Everything but
+//! `POST …/chat/completions` is passed on as it is. A client's own `Idempotency-Key` wins.
+//!
+//! Never: a prompt, an answer or a credential in the journal or in the log; a splice of two answers;
+//! a second key for a call whose first one may still have an answer.
+//!
+//! Limits: 64 MiB of requests, and as much of answers that are read whole; 65,536 slots.
+#![warn(missing_docs)]
+
+mod answer;
+mod attendance;
+mod body;
+mod budget;
+mod call;
+mod journal;
+mod patience;
+mod serve;
+mod service;
+mod socket;
+mod stream;
+mod table;
+mod upstream;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_providers::{BadOptions, Proxies, ServerClient, ServerOptions};
+use tokio_util::task::TaskTracker;
+
+use crate::attendance::Desk;
+use crate::budget::ByteBudget;
+pub use crate::journal::BadJournal;
+use crate::journal::Journal;
+pub use crate::serve::serve;
+use crate::service::Service;
+pub use crate::table::IdenticalCalls;
+use crate::table::Rules;
+pub use crate::upstream::{BadUpstreamUrl, UpstreamUrl};
+
+/// What a hang-up means for the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HangUpPolicy {
+    /// Nothing: it ends by itself, and its answer waits for a retry.
+    Run,
+    /// The gateway is asked to cancel it.
+    Cancel,
+}
+
+/// File of the journal, and how it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// Every row is synced before its call goes out, so that a loss of power does not lose it.
+    pub is_synced: bool,
+}
+
+/// Options of a sidecar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The gateway.
+    pub upstream: UpstreamUrl,
+    /// Proxies on the way to it.
+    pub proxies: Proxies,
+    /// The journal; without one a restart forgets all keys.
+    pub journal: Option<JournalOptions>,
+    /// Meaning of identical calls at once.
+    pub identical: IdenticalCalls,
+    /// Time that a slot stays after a caller was last seen.
+    pub window: Duration,
+    /// Meaning of a hang-up.
+    pub hang_up: HangUpPolicy,
+    /// Patience with a gateway that fails, where a client announces no time-out.
+    pub patience: Duration,
+}
+
+/// Reason for which a sidecar does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BadSidecar {
+    /// The journal cannot be used.
+    #[error("the journal cannot be used")]
+    Journal(#[source] BadJournal),
+    /// No client can be made.
+    #[error("no client of the gateway can be made")]
+    Client(#[source] BadOptions),
+}
+
+/// A sidecar with its journal open, which listens nowhere yet.
+pub struct Sidecar {
+    service: Arc<Service>,
+}
+
+impl std::fmt::Debug for Sidecar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sidecar")
+    }
+}
+
+impl Sidecar {
+    /// Opens the journal and takes it for this process.
+    ///
+    /// # Errors
+    ///
+    /// [`BadSidecar`]: nothing was changed.
+    pub fn open(options: Options) -> Result<Self, BadSidecar> {
+        let client = ServerClient::new(options.proxies, ServerOptions::POOL_IDLE);
+        let client = Arc::new(client.map_err(BadSidecar::Client)?);
+        let (journal, records) = match &options.journal {
+            None => (Journal::none(), Vec::new()),
+            Some(JournalOptions { path, is_synced }) => {
+                Journal::open(path, *is_synced).map_err(BadSidecar::Journal)?
+            }
+        };
+        let rules = Rules { identical: options.identical, window: options.window };
+        Ok(Self {
+            service: Arc::new(Service {
+                upstream: options.upstream,
+                client,
+                desk: Arc::new(Desk::new(rules, journal, records)),
+                patience: options.patience,
+                hang_up: options.hang_up,
+                requests: ByteBudget::new(),
+                answers: ByteBudget::new(),
+                tasks: TaskTracker::new(),
+            }),
+        })
+    }
+}

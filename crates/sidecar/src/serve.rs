@@ -1,0 +1,109 @@
+//! The sidecar's listener. Its clients are programs of one machine: a connection may be idle for as
+//! long as it likes, because one that is closed under a client looks like a lost answer to it.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Sidecar;
+use crate::service::{Caller, Service};
+use crate::socket::CallerSocket;
+
+/// Connections at once; more wait to be accepted.
+const CONNECTIONS: usize = 2_048;
+/// The largest head of a request, in bytes.
+const HEAD_BYTES_MAX: usize = 128 << 10;
+/// Pause after an error of the listener, such as too many open files, which would repeat at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Time for answers in flight at shutdown; what is cut is asked for again under its key.
+const DRAIN: Duration = Duration::from_secs(30);
+/// Between two sweeps of the table.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// Serves until `shutdown`, then lets answers in flight finish, for 30 s at most.
+pub async fn serve(listener: TcpListener, sidecar: Sidecar, shutdown: CancellationToken) {
+    let Sidecar { service } = sidecar;
+    let connections = TaskTracker::new();
+    let cut = CancellationToken::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut sweep = interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let accepted = tokio::select! {
+            accepted = async {
+                let place = Arc::clone(&places).acquire_owned().await;
+                (listener.accept().await, place)
+            } => accepted,
+            _ = sweep.tick() => {
+                service.desk.sweep();
+                continue;
+            }
+            () = shutdown.cancelled() => break,
+        };
+        let (Ok((stream, _)), Ok(place)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let (service, shutdown, cut) = (Arc::clone(&service), shutdown.clone(), cut.clone());
+        connections.spawn(async move {
+            tokio::select! {
+                () = connection(stream, &service, &shutdown) => {}
+                () = cut.cancelled() => {}
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
+        tracing::warn!(connections = connections.len(), "connections were cut at the end");
+        cut.cancel();
+        connections.wait().await;
+    }
+    service.tasks.close();
+    service.tasks.wait().await;
+    // Nobody else has them any more; else the last ends are lost, and replay once.
+    if let Some(desk) = Arc::into_inner(service).and_then(|it| Arc::into_inner(it.desk)) {
+        desk.close();
+    }
+}
+
+async fn connection(stream: TcpStream, service: &Service, shutdown: &CancellationToken) {
+    if let Err(error) = stream.set_nodelay(true) {
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(error, "a connection keeps its delay");
+    }
+    let caller = Caller { socket: Arc::new(stream), state: Arc::default() };
+    let io = CallerSocket::new(Arc::clone(&caller.socket), Arc::clone(&caller.state));
+    let answer = service_fn(|request: http::Request<Incoming>| {
+        let answered = service.answer(request, caller.clone());
+        async { Ok::<_, Infallible>(answered.await) }
+    });
+    let mut builder = http1::Builder::new();
+    let builder = builder.max_buf_size(HEAD_BYTES_MAX);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answer));
+    let served = tokio::select! {
+        biased;
+        served = connection.as_mut() => served,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        // A client that goes away is nobody's mistake.
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(error, "a connection ended");
+    }
+}

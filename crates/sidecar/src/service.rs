@@ -1,0 +1,293 @@
+//! One request of a client: passed on, or as a completion given its key and healed.
+//!
+//! ```text
+//! request ─┬─ no completion ──────────────▶ passed on
+//!          └─ completion ─┬─ its own key ─▶ Call (healed, without a slot)
+//!                         └─ none ────────▶ Desk::admit ─▶ Call ─┬─ Whole
+//!                                                                └─ Telling
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, StreamExt};
+use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
+use holdfast_wire::error::Code;
+use http::header::{AUTHORIZATION, CONNECTION, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, Uri};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+use crate::attendance::{Attendance, Desk, NoSlot};
+use crate::body::{CallerBody, KEEP_ALIVE, ToldBody};
+use crate::budget::{BYTES_MAX, ByteBudget};
+use crate::call::{Asked, CONNECT, Call, GuardedBytes, WholeAnswer};
+use crate::patience::Patience;
+use crate::socket::CallerState;
+use crate::stream::{Telling, Told};
+use crate::table::{BodyDigest, CallEnd};
+use crate::upstream::{IDEMPOTENCY_KEY, UpstreamUrl, crossing, is_completion, n_choices};
+use crate::{HangUpPolicy, upstream};
+
+/// Time for a body from the end of its head to its last byte.
+const BODY_TIME: Duration = Duration::from_secs(60);
+/// Time for the gateway to take a cancellation.
+const CANCEL_TIME: Duration = Duration::from_secs(10);
+/// SDKs mark their retries with this: 0 is the first try.
+const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
+/// Context of the keys of body digests.
+const DIGEST: &str = "holdfast 2026-11 sidecar body v1";
+
+pub(crate) type CallerResponse = Response<CallerBody>;
+
+/// Everything that requests share.
+pub(crate) struct Service {
+    pub(crate) upstream: UpstreamUrl,
+    pub(crate) client: Arc<ServerClient>,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) patience: Duration,
+    pub(crate) hang_up: HangUpPolicy,
+    pub(crate) requests: ByteBudget,
+    pub(crate) answers: ByteBudget,
+    /// Cancellations under way.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// The client of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) socket: Arc<TcpStream>,
+    pub(crate) state: Arc<CallerState>,
+}
+
+impl Service {
+    /// Answers one request. Dropped where its client hangs up: its slot is then orphaned.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> CallerResponse {
+        caller.state.begin();
+        let since = Instant::now();
+        let (head, body) = request.into_parts();
+        let Some(uri) = self.upstream.uri(&head.uri) else {
+            return own(Code::NotFound, &caller);
+        };
+        let body = match self.read(body).await {
+            Ok(body) => body,
+            Err(code) => return own(code, &caller),
+        };
+        if !is_completion(&head.method, &head.uri) {
+            return self.pass(head, uri, body, &caller).await;
+        }
+        let mut headers = upstream::of_completion(&head.headers);
+        let mut attendance = None;
+        if !headers.contains_key(IDEMPOTENCY_KEY) {
+            match self.admit(&head, &body, &caller).await {
+                Ok(admitted) => {
+                    if let Ok(key) = HeaderValue::try_from(admitted.key().to_string()) {
+                        headers.insert(IDEMPOTENCY_KEY, key);
+                    }
+                    attendance = Some(admitted);
+                }
+                Err(NoSlot::Full) => return own(Code::Overloaded, &caller),
+                Err(NoSlot::NotWritten) => return own(Code::StorageUnavailable, &caller),
+            }
+        }
+        let call = Call {
+            client: Arc::clone(&self.client),
+            answers: self.answers.clone(),
+            uri,
+            patience: Patience::new(&headers, self.patience, since),
+            headers,
+            body,
+            attendance,
+            refused: None,
+        };
+        Box::pin(complete(call, caller)).await
+    }
+
+    async fn admit(
+        &self,
+        head: &Parts,
+        body: &Bytes,
+        caller: &Caller,
+    ) -> Result<Attendance, NoSlot> {
+        let digest = self.digest(head, body);
+        let retries = head.headers.get(RETRY_COUNT).and_then(|it| it.to_str().ok());
+        let is_retry =
+            retries.and_then(|it| it.trim().parse::<u64>().ok()).is_some_and(|it| it > 0);
+        let mut attendance = self.desk.admit(digest, is_retry, &caller.socket).await?;
+        match self.hang_up {
+            HangUpPolicy::Run => {}
+            HangUpPolicy::Cancel => {
+                let credential = head.headers.get(AUTHORIZATION).cloned();
+                self.cancel_on_hang_up(&mut attendance, credential);
+            }
+        }
+        Ok(attendance)
+    }
+
+    /// Digest of a call, keyed by its credential: a stolen journal confirms no guessed prompt.
+    fn digest(&self, head: &Parts, body: &[u8]) -> BodyDigest {
+        let mut key = blake3::Hasher::new_derive_key(DIGEST);
+        for credential in head.headers.get_all(AUTHORIZATION) {
+            feed(&mut key, credential.as_bytes());
+        }
+        let mut digest = blake3::Hasher::new_keyed(key.finalize().as_bytes());
+        let target = head.uri.path_and_query().map_or("", |target| target.as_str());
+        for part in [self.upstream.text().as_bytes(), target.as_bytes(), body] {
+            feed(&mut digest, part);
+        }
+        BodyDigest(*digest.finalize().as_bytes())
+    }
+
+    fn cancel_on_hang_up(&self, attendance: &mut Attendance, credential: Option<HeaderValue>) {
+        let Some(uri) = self.upstream.cancel(attendance.key()) else { return };
+        let (client, tasks) = (Arc::clone(&self.client), self.tasks.clone());
+        attendance.on_hang_up(Box::new(move || {
+            tasks.spawn(async move {
+                let mut request = Request::new(Bytes::new());
+                *request.method_mut() = Method::POST;
+                *request.uri_mut() = uri;
+                request.headers_mut().extend(credential.map(|it| (AUTHORIZATION, it)));
+                let sent = timeout(CANCEL_TIME, client.send(request, CONNECT)).await;
+                if !matches!(sent, Ok(Ok(_))) {
+                    tracing::warn!("a call whose client hung up was not cancelled");
+                }
+            });
+        }));
+    }
+
+    /// Reads a body whole: it may have to be sent again.
+    async fn read(&self, mut body: Incoming) -> Result<Bytes, Code> {
+        let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        if announced > BYTES_MAX {
+            return Err(Code::RequestTooLarge);
+        }
+        let mut reservation = self.requests.reserve();
+        let reading = async {
+            let mut read = BytesMut::new();
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|_broken| Code::RequestTimeout)?;
+                let Ok(data) = frame.into_data() else { continue };
+                if read.len().saturating_add(data.len()) > BYTES_MAX {
+                    return Err(Code::RequestTooLarge);
+                }
+                if !reservation.grow(data.len()) {
+                    return Err(Code::Overloaded);
+                }
+                read.extend_from_slice(&data);
+            }
+            Ok(read.freeze())
+        };
+        let read = timeout(BODY_TIME, reading).await.unwrap_or(Err(Code::RequestTimeout))?;
+        Ok(Bytes::from_owner(GuardedBytes { bytes: read, _reservation: reservation }))
+    }
+
+    /// Passes a request on that is no completion, once.
+    async fn pass(&self, head: Parts, uri: Uri, body: Bytes, caller: &Caller) -> CallerResponse {
+        let mut request = Request::new(body);
+        *request.method_mut() = head.method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = crossing(&head.headers);
+        match Box::pin(self.client.send(request, CONNECT)).await {
+            Ok(answer) => passed(Bytes::new(), answer, None),
+            Err(PassedFailure::Unsent | PassedFailure::Broken) => {
+                own(Code::GatewayUnreachable, caller)
+            }
+        }
+    }
+}
+
+/// Asks for a completion, and answers with what comes.
+async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
+    let answer = match call.ask().await {
+        Asked::Whole(answer) => return whole(answer, call.attendance, &caller),
+        Asked::Long(beginning, rest) => {
+            let leaving = call.attendance.map(|mut attendance| {
+                let is_success = rest.status.is_success();
+                attendance.set_end(if is_success {
+                    CallEnd::Delivered
+                } else {
+                    CallEnd::Retryable
+                });
+                (caller.state, attendance)
+            });
+            return passed(beginning, rest, leaving);
+        }
+        Asked::Stream(answer) => answer,
+    };
+    let n_choices = n_choices(&call.body);
+    let mut told = Telling::begin(call, n_choices, answer).into_stream();
+    let Some(Told::Begun(headers)) = told.next().await else {
+        return own(Code::InternalError, &caller);
+    };
+    // Until its first event a stream may still become an error with a status.
+    let first = tokio::select! {
+        first = told.next() => first,
+        () = sleep(KEEP_ALIVE) => None,
+    };
+    if let Some(Told::Whole(answer, attendance)) = first {
+        return whole(answer, attendance, &caller);
+    }
+    let body = ToldBody::new(told, first, Arc::clone(&caller.state));
+    let mut response = Response::new(CallerBody::Told(Box::new(body)));
+    *response.headers_mut() = crossing(&headers);
+    response
+}
+
+fn whole(answer: WholeAnswer, attendance: Option<Attendance>, caller: &Caller) -> CallerResponse {
+    let attendance = attendance.map(|mut attendance| {
+        attendance.set_end(answer.end);
+        attendance
+    });
+    let mut response = Response::new(CallerBody::whole(answer.body, &caller.state, attendance));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = crossing(&answer.headers);
+    response
+}
+
+/// An error of the sidecar itself, of a request that has no slot.
+fn own(code: Code, caller: &Caller) -> CallerResponse {
+    let mut response = whole(WholeAnswer::error(code), None, caller);
+    // The rest of such a request is not read.
+    if matches!(code, Code::RequestTooLarge | Code::RequestTimeout | Code::Overloaded) {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// An answer as it comes, after what of it was read, and who leaves with its end.
+fn passed(
+    beginning: Bytes,
+    mut answer: PassedAnswer,
+    leaving: Option<(Arc<CallerState>, Attendance)>,
+) -> CallerResponse {
+    let headers = std::mem::replace(&mut answer.headers, HeaderMap::new());
+    let status = answer.status;
+    let rest = stream::unfold(Some(answer), |answer| async {
+        let mut answer = answer?;
+        match answer.next().await {
+            Ok(piece) => piece.map(|piece| (Ok(piece), Some(answer))),
+            Err(broken) => Some((Err(broken), None)),
+        }
+    });
+    let beginning = (!beginning.is_empty()).then_some(Ok(beginning));
+    let body = stream::iter(beginning).chain(rest).boxed();
+    let mut response = Response::new(CallerBody::Passed(body, leaving));
+    *response.status_mut() = status;
+    *response.headers_mut() = crossing(&headers);
+    response
+}
+
+/// One part of what is hashed, after its length.
+fn feed(hasher: &mut blake3::Hasher, part: &[u8]) {
+    hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+    hasher.update(part);
+}

@@ -1,0 +1,222 @@
+//! A stream as its client is told it: one unbroken answer out of as many asks as it takes.
+//!
+//! ```text
+//! pieces ─▶ Decoder ─▶ whole events ─▶ Resumption ─▶ Told
+//!    └ the connection breaks, or an event says "again" ─▶ Call::ask ─▶ from the beginning ─┘
+//! ```
+//!
+//! What the client has is dropped from the answer that begins anew, and compared as it is dropped
+//! (`holdfast_wire::chat::resume`). Another answer is an error event and an abort, never a splice.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use holdfast_providers::PassedAnswer;
+use holdfast_wire::chat::resume::Resumption;
+use holdfast_wire::error::{Code, ErrorBody};
+use holdfast_wire::sse::{self, Decoder};
+use http::HeaderMap;
+use tokio::time::Instant;
+
+use crate::answer::{self, Meaning};
+use crate::attendance::Attendance;
+use crate::call::{Asked, Call, WholeAnswer};
+use crate::table::CallEnd;
+
+/// The longest event of a stream, in bytes: as much as a whole answer may have.
+const EVENT_BYTES_MAX: usize = crate::budget::BYTES_MAX;
+const DONE: &[u8] = b"[DONE]";
+
+/// Next part of a stream.
+pub(crate) enum Told {
+    /// A gateway has begun to answer, with these headers.
+    Begun(HeaderMap),
+    /// An event; with the attendance where the answer is whole with it.
+    Event(Bytes, Option<Attendance>),
+    /// The last event of a stream that has no end.
+    Broken(Bytes, Option<Attendance>),
+    /// Instead of a stream.
+    Whole(WholeAnswer, Option<Attendance>),
+}
+
+/// A stream, and what it takes to go on with it.
+pub(crate) struct Telling {
+    call: Call,
+    /// The choices that the client waits for.
+    n_choices: usize,
+    answer: Option<PassedAnswer>,
+    decoder: Decoder,
+    resumption: Resumption,
+    ready: VecDeque<Told>,
+    progress: Progress,
+}
+
+/// How far a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Nothing was told.
+    Silent,
+    /// Some of it was told.
+    Telling,
+    /// All of it was, or its last word.
+    Over,
+}
+
+impl Telling {
+    /// A stream whose first answer has begun.
+    pub(crate) fn begin(call: Call, n_choices: usize, answer: PassedAnswer) -> Self {
+        let ready = VecDeque::from([Told::Begun(answer.headers.clone())]);
+        Self {
+            call,
+            n_choices,
+            answer: Some(answer),
+            decoder: Decoder::new(EVENT_BYTES_MAX, EVENT_BYTES_MAX),
+            resumption: Resumption::new(),
+            ready,
+            progress: Progress::Silent,
+        }
+    }
+
+    /// The parts of it, whose reader may stop waiting at any time.
+    pub(crate) fn into_stream(self) -> BoxStream<'static, Told> {
+        let told = stream::unfold(self, |mut telling| async {
+            telling.next().await.map(|told| (told, telling))
+        });
+        told.boxed()
+    }
+
+    async fn next(&mut self) -> Option<Told> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                return Some(told);
+            }
+            if self.progress == Progress::Over {
+                return None;
+            }
+            match &mut self.answer {
+                None => self.ask().await,
+                Some(answer) => match answer.next().await {
+                    Ok(Some(piece)) => {
+                        if !self.feed(&piece) {
+                            self.break_off().await;
+                        }
+                    }
+                    // An end before the last word is a break like any other.
+                    Ok(None) | Err(_) => self.break_off().await,
+                },
+            }
+        }
+    }
+
+    /// Asks again, after a break.
+    async fn ask(&mut self) {
+        match self.call.ask().await {
+            Asked::Stream(answer) => {
+                if self.progress == Progress::Telling {
+                    self.resumption.restart();
+                }
+                self.decoder = Decoder::new(EVENT_BYTES_MAX, EVENT_BYTES_MAX);
+                self.answer = Some(answer);
+            }
+            Asked::Whole(answer) => self.end_with(answer),
+            // No gateway says that to a request which it has begun to stream to.
+            Asked::Long(_, _) => self.break_for_good(),
+        }
+    }
+
+    async fn break_off(&mut self) {
+        self.answer = None;
+        self.call.cut();
+        if let Some(last) = self.call.wait(None).await {
+            self.end_with(last);
+        }
+    }
+
+    /// Reads the events that end in a piece; false where the rest has to be asked for again.
+    fn feed(&mut self, piece: &[u8]) -> bool {
+        let mut datas = Vec::new();
+        let mut events = self.decoder.feed(piece);
+        let is_readable = loop {
+            match events.next_event() {
+                Ok(Some(event)) => datas.push(Bytes::copy_from_slice(event.data)),
+                Ok(None) => break true,
+                Err(_too_long) => break false,
+            }
+        };
+        for data in datas {
+            if self.progress == Progress::Over {
+                return true;
+            }
+            match answer::of_event(&data) {
+                None => self.event(&data),
+                Some(Meaning::AskAgain) => return false,
+                Some(Meaning::PassOn(end)) => self.end(sse::event(&data), end),
+                // Of no event.
+                Some(Meaning::Success) => {}
+            }
+        }
+        if !is_readable {
+            self.break_for_good();
+        }
+        true
+    }
+
+    fn event(&mut self, data: &[u8]) {
+        match self.resumption.filter(&sse::event(data)) {
+            Ok(None) => {}
+            Ok(Some(event)) => {
+                let is_done = data == DONE;
+                self.progress = if is_done { Progress::Over } else { Progress::Telling };
+                let is_whole = is_done || self.resumption.finished() >= self.n_choices;
+                let attendance = if is_whole { self.leave(CallEnd::Delivered) } else { None };
+                self.call.patience.begin_anew(Instant::now());
+                self.ready.push_back(Told::Event(event, attendance));
+            }
+            Err(error) => {
+                tracing::error!(%error, "a stream cannot be continued");
+                self.break_for_good();
+            }
+        }
+    }
+
+    /// The attendance, once, with the end that it has when its last bytes were taken.
+    fn leave(&mut self, end: CallEnd) -> Option<Attendance> {
+        let mut attendance = self.call.attendance.take()?;
+        attendance.set_end(end);
+        Some(attendance)
+    }
+
+    /// Ends with an answer that is no stream.
+    fn end_with(&mut self, answer: WholeAnswer) {
+        let attendance = self.leave(answer.end);
+        self.progress = Progress::Over;
+        self.ready.push_back(Told::Whole(answer, attendance));
+    }
+
+    fn end(&mut self, event: Bytes, end: CallEnd) {
+        let attendance = self.leave(end);
+        self.progress = Progress::Over;
+        self.ready.push_back(Told::Broken(event, attendance));
+    }
+
+    /// Nothing that can be trusted follows.
+    fn break_for_good(&mut self) {
+        let error = ErrorBody {
+            message: "The answer that came again is not the one that was begun. Send the same \
+                      request again to read it from its beginning.",
+            ..ErrorBody::new(Code::InternalError)
+        };
+        let error = ErrorBody { charged_micros: None, ..error };
+        self.end(sse::event(&error.render()), CallEnd::Retryable);
+    }
+}
+
+/// The event that a whole answer becomes in a stream that has begun.
+pub(crate) fn as_event(answer: &WholeAnswer) -> Bytes {
+    let is_error = answer::of_event(&answer.body).is_some() && !answer.body.contains(&b'\n');
+    if is_error {
+        return sse::event(&answer.body);
+    }
+    sse::event(&ErrorBody::new(Code::GatewayUnreachable).render())
+}

@@ -1,0 +1,386 @@
+//! Table of slots: which request key a call gets. A slot is one key and one logical call of one
+//! body. This is a state machine without clock, sockets or disk. Its driver says who came, who
+//! went, what was seen on a socket and what time it is, and writes to the journal what it returns.
+//!
+//! ```text
+//!             arrive                         leave
+//! (nothing) ─────────▶ attended ──┬─ the answer was taken ─────────▶ delivered ─┐
+//!                         ▲       ├─ a final error was taken ──────▶ failed ────┤
+//!                         │       ├─ gone, or told to ask again ───▶ orphaned   │
+//!                         │       └─ refused before anything bound ▶ (nothing)  │
+//!                         └──────────────── arrive, by the rules ◀──────────────┘
+//! ```
+//!
+//! Who comes with a body takes, in this order: its oldest orphan; as a marked retry its latest slot
+//! that failed or was delivered within [`REPLAY_TIME`], then its oldest attended one; as anybody
+//! its slot that failed within [`FAILED_TIME`]; where identical calls share, its oldest attended
+//! one; else a new slot. Before an attended slot counts as somebody else's, the driver looks at the
+//! sockets of its callers ([`Admission::Look`]).
+//!
+//! Never: a slot that leaves while somebody hangs on it, or a key for a second logical call while
+//! the first one's answer is on its way.
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+/// Time in which a marked retry gets what failed or was delivered before.
+pub(crate) const REPLAY_TIME: Duration = Duration::from_secs(120);
+/// Time in which anybody with the same body gets a final error again.
+pub(crate) const FAILED_TIME: Duration = Duration::from_secs(60);
+/// The most slots; beyond, the one that ended longest ago goes for a new one.
+pub(crate) const SLOTS_MAX: usize = 65_536;
+
+/// Keyed digest of a call: its credential, upstream, path and body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BodyDigest(pub(crate) [u8; 32]);
+
+/// Milliseconds since 1970 by the machine's clock, which outlives the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Moment(pub(crate) u64);
+
+impl Moment {
+    /// Time since an earlier moment; zero where the clock was set back.
+    fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// One request of the client, while it is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CallerId(pub(crate) u64);
+
+/// Meaning of identical calls at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IdenticalCalls {
+    /// Each is a call of its own.
+    New,
+    /// They are one call.
+    Attach,
+}
+
+/// Rules of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Rules {
+    pub(crate) identical: IdenticalCalls,
+    /// Time that a slot stays after a caller was last seen.
+    pub(crate) window: Duration,
+}
+
+/// A call that has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) caller: CallerId,
+    pub(crate) body: BodyDigest,
+    /// Marked by its SDK as a retry.
+    pub(crate) is_retry: bool,
+    /// The sockets of the body's callers were looked at, twice.
+    pub(crate) has_looked: bool,
+    /// Key of a new slot, where this becomes one.
+    pub(crate) fresh: Uuid,
+}
+
+/// Reply to an arrival.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// The call's key, the row that the journal must have before a byte goes out, and the key of a
+    /// slot that had to go for it.
+    Slot { record: Record, evicted: Option<Uuid> },
+    /// Callers whose sockets are to be looked at before the call is asked about again.
+    Look(Vec<CallerId>),
+    /// There is no room: every slot may still be needed.
+    Full,
+}
+
+/// End of a request, as its client saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum CallEnd {
+    /// Its socket took the answer.
+    Delivered,
+    /// Its socket took an error that every later try under the key gets too.
+    Final,
+    /// Its socket took an error after which the same key may fare better.
+    Retryable,
+    /// Its socket took a refusal that binds no key.
+    Refused,
+    /// It went before the end of its answer was written.
+    Gone,
+}
+
+/// What has become of a slot, as the journal keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Stage {
+    /// Attended where somebody hangs on it, else orphaned.
+    Open,
+    Failed,
+    Delivered,
+}
+
+/// Row of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Record {
+    pub(crate) key: Uuid,
+    pub(crate) body: BodyDigest,
+    pub(crate) stage: Stage,
+    /// Beginning of the slot, by which the oldest is known.
+    pub(crate) born: Moment,
+    /// The last moment at which a caller was seen.
+    pub(crate) seen: Moment,
+}
+
+/// Change that the journal is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Change {
+    Put(Record),
+    Remove(Uuid),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Slot {
+    record: Record,
+    callers: BTreeSet<CallerId>,
+    /// Some ask under the key may have arrived, and no refusal proves that none will.
+    may_be_bound: bool,
+    /// Somebody has had the answer since the slot was last taken.
+    was_delivered: bool,
+}
+
+impl Slot {
+    fn is_orphan(&self) -> bool {
+        self.record.stage == Stage::Open && self.callers.is_empty()
+    }
+
+    fn is_attended(&self) -> bool {
+        !self.callers.is_empty()
+    }
+
+    /// Place among the body's slots of its stage: the open by their birth, the others by their end.
+    fn place(&self) -> (Stage, (Moment, Uuid)) {
+        let Record { key, stage, born, seen, .. } = self.record;
+        match stage {
+            Stage::Open => (stage, (born, key)),
+            Stage::Failed | Stage::Delivered => (stage, (seen, key)),
+        }
+    }
+}
+
+/// Slots of one body, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct BodySlots(BTreeMap<Stage, BTreeSet<(Moment, Uuid)>>);
+
+impl BodySlots {
+    fn of(&self, stage: Stage) -> impl DoubleEndedIterator<Item = (Moment, Uuid)> {
+        self.0.get(&stage).into_iter().flatten().copied()
+    }
+
+    /// The slot that came to this end last, if that was within `time`.
+    fn latest(&self, stage: Stage, time: Duration, now: Moment) -> Option<(Moment, Uuid)> {
+        self.of(stage).next_back().filter(|(ended, _)| now.since(*ended) < time)
+    }
+}
+
+/// All slots of a sidecar.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Table {
+    rules: Rules,
+    slots: BTreeMap<Uuid, Slot>,
+    bodies: BTreeMap<BodyDigest, BodySlots>,
+    /// The slot that each caller hangs on.
+    callers: BTreeMap<CallerId, Uuid>,
+}
+
+impl Table {
+    /// A table as a journal has left it. Whoever hung on an open slot is gone since, and was seen
+    /// last nobody knows when.
+    pub(crate) fn restore(rules: Rules, records: Vec<Record>, now: Moment) -> Self {
+        let (slots, bodies, callers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut table = Self { rules, slots, bodies, callers };
+        for mut record in records {
+            match record.stage {
+                Stage::Open => record.seen = now,
+                Stage::Failed | Stage::Delivered => {}
+            }
+            table.put(Slot {
+                record,
+                callers: BTreeSet::new(),
+                may_be_bound: true,
+                was_delivered: false,
+            });
+        }
+        table
+    }
+
+    /// Gives a call its slot.
+    pub(crate) fn arrive(&mut self, arrival: &Arrival, now: Moment) -> Admission {
+        let Arrival { caller, body, is_retry, has_looked, fresh } = *arrival;
+        let none = BodySlots::default();
+        let slots = self.bodies.get(&body).unwrap_or(&none);
+        let open = || slots.of(Stage::Open).filter_map(|(_, key)| self.slots.get(&key));
+        let orphan = open().find(|slot| slot.is_orphan()).map(|slot| slot.record.key);
+        if let Some(key) = orphan {
+            return self.take(key, caller, now);
+        }
+        let attended = open().next().map(|slot| slot.record.key);
+        if attended.is_some() && !has_looked {
+            return Admission::Look(open().flat_map(|slot| slot.callers.iter().copied()).collect());
+        }
+        let again = if is_retry {
+            let latest = |stage| slots.latest(stage, REPLAY_TIME, now);
+            let ended = latest(Stage::Failed).max(latest(Stage::Delivered));
+            ended.map(|(_, key)| key).or(attended)
+        } else {
+            None
+        };
+        let failed = slots.latest(Stage::Failed, FAILED_TIME, now).map(|(_, key)| key);
+        let shared = match self.rules.identical {
+            IdenticalCalls::New => None,
+            IdenticalCalls::Attach => attended,
+        };
+        match again.or(failed).or(shared) {
+            Some(key) => self.take(key, caller, now),
+            None => self.begin(
+                caller,
+                Record { key: fresh, body, stage: Stage::Open, born: now, seen: now },
+            ),
+        }
+    }
+
+    /// An ask for this caller broke off after some of it may have arrived.
+    pub(crate) fn cut(&mut self, caller: CallerId) {
+        if let Some(slot) = self.callers.get(&caller).and_then(|key| self.slots.get_mut(key)) {
+            slot.may_be_bound = true;
+        }
+    }
+
+    /// A caller leaves its slot; one that has left already changes nothing.
+    pub(crate) fn leave(&mut self, caller: CallerId, end: CallEnd, now: Moment) -> Option<Change> {
+        let key = self.callers.remove(&caller)?;
+        let slot = self.slots.get_mut(&key)?;
+        slot.callers.remove(&caller);
+        match end {
+            CallEnd::Delivered => (slot.may_be_bound, slot.was_delivered) = (true, true),
+            CallEnd::Final | CallEnd::Gone => slot.may_be_bound = true,
+            CallEnd::Retryable | CallEnd::Refused => {}
+        }
+        if slot.is_attended() {
+            slot.record.seen = now;
+            return None;
+        }
+        // Of several that shared it somebody has had it: nobody waits for it any more.
+        let stage = match end {
+            CallEnd::Final => Stage::Failed,
+            CallEnd::Refused if !slot.may_be_bound => {
+                self.remove(key);
+                return Some(Change::Remove(key));
+            }
+            CallEnd::Delivered | CallEnd::Gone | CallEnd::Retryable | CallEnd::Refused => {
+                if slot.was_delivered { Stage::Delivered } else { Stage::Open }
+            }
+        };
+        self.set(key, stage, now).map(Change::Put)
+    }
+
+    /// The socket that took a slot's answer was reset after it: nobody has read the answer.
+    pub(crate) fn reset(&mut self, key: Uuid, now: Moment) -> Option<Change> {
+        let slot = self.slots.get_mut(&key)?;
+        slot.was_delivered = false;
+        if slot.is_attended() || slot.record.stage != Stage::Delivered {
+            return None;
+        }
+        self.set(key, Stage::Open, now).map(Change::Put)
+    }
+
+    /// Drops the slots whose window has passed, and says which.
+    pub(crate) fn sweep(&mut self, now: Moment) -> Vec<Uuid> {
+        let window = self.rules.window;
+        let is_old = |slot: &&Slot| {
+            let time = match slot.record.stage {
+                Stage::Open => window,
+                // Nobody gets it any more.
+                Stage::Failed | Stage::Delivered => window.min(REPLAY_TIME),
+            };
+            !slot.is_attended() && now.since(slot.record.seen) >= time
+        };
+        let old: Vec<Uuid> = self.slots.values().filter(is_old).map(|it| it.record.key).collect();
+        for key in &old {
+            self.remove(*key);
+        }
+        old
+    }
+
+    fn take(&mut self, key: Uuid, caller: CallerId, now: Moment) -> Admission {
+        let Some(slot) = self.slots.get_mut(&key) else { return Admission::Full };
+        if !slot.is_attended() {
+            slot.was_delivered = false;
+        }
+        slot.callers.insert(caller);
+        self.callers.insert(caller, key);
+        match self.set(key, Stage::Open, now) {
+            Some(record) => Admission::Slot { record, evicted: None },
+            None => Admission::Full,
+        }
+    }
+
+    fn begin(&mut self, caller: CallerId, record: Record) -> Admission {
+        let evicted = if self.slots.len() < SLOTS_MAX {
+            None
+        } else {
+            let is_ended = |slot: &&Slot| !slot.is_attended() && !slot.is_orphan();
+            let ended = self.slots.values().filter(is_ended);
+            // What may still run is never dropped for room.
+            let Some(oldest) = ended.min_by_key(|slot| slot.record.seen) else {
+                return Admission::Full;
+            };
+            Some(oldest.record.key)
+        };
+        if let Some(key) = evicted {
+            self.remove(key);
+        }
+        self.callers.insert(caller, record.key);
+        self.put(Slot {
+            record,
+            callers: BTreeSet::from([caller]),
+            may_be_bound: false,
+            was_delivered: false,
+        });
+        Admission::Slot { record, evicted }
+    }
+
+    /// Moves a slot to a stage, at which a caller was seen now.
+    fn set(&mut self, key: Uuid, stage: Stage, now: Moment) -> Option<Record> {
+        let mut slot = self.remove(key)?;
+        (slot.record.stage, slot.record.seen) = (stage, now);
+        let record = slot.record;
+        self.put(slot);
+        Some(record)
+    }
+
+    fn put(&mut self, slot: Slot) {
+        let (stage, place) = slot.place();
+        let body = self.bodies.entry(slot.record.body).or_default();
+        body.0.entry(stage).or_default().insert(place);
+        self.slots.insert(slot.record.key, slot);
+    }
+
+    fn remove(&mut self, key: Uuid) -> Option<Slot> {
+        let slot = self.slots.remove(&key)?;
+        let (stage, place) = slot.place();
+        let body = self.bodies.get_mut(&slot.record.body)?;
+        if let Some(places) = body.0.get_mut(&stage) {
+            places.remove(&place);
+            if places.is_empty() {
+                body.0.remove(&stage);
+            }
+        }
+        if body.0.is_empty() {
+            self.bodies.remove(&slot.record.body);
+        }
+        Some(slot)
+    }
+}

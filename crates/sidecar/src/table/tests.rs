@@ -1,0 +1,246 @@
+//! The table, row by row, as the manual lists them.
+
+use super::*;
+
+const BODY: BodyDigest = BodyDigest([1; 32]);
+const WINDOW: Duration = Duration::from_secs(600);
+
+/// A table and its clock, in milliseconds.
+struct Bench {
+    table: Table,
+    now: u64,
+    callers: u64,
+}
+
+fn bench(identical: IdenticalCalls) -> Bench {
+    let rules = Rules { identical, window: WINDOW };
+    let now = 1_000_000;
+    Bench { table: Table::restore(rules, Vec::new(), Moment(now)), now, callers: 0 }
+}
+
+impl Bench {
+    fn ask(&mut self, is_retry: bool, has_looked: bool) -> (CallerId, Admission) {
+        self.ask_with(BODY, is_retry, has_looked)
+    }
+
+    fn ask_with(
+        &mut self,
+        body: BodyDigest,
+        is_retry: bool,
+        has_looked: bool,
+    ) -> (CallerId, Admission) {
+        self.callers += 1;
+        let (caller, fresh) = (CallerId(self.callers), Uuid::from_u128(self.callers.into()));
+        let arrival = Arrival { caller, body, is_retry, has_looked, fresh };
+        (caller, self.table.arrive(&arrival, Moment(self.now)))
+    }
+
+    /// A call whose twins were looked at, and found alive.
+    fn arrive(&mut self, is_retry: bool) -> (CallerId, Uuid) {
+        let (caller, admission) = self.ask(is_retry, true);
+        let Admission::Slot { record, .. } = admission else { panic!("{admission:?}") };
+        (caller, record.key)
+    }
+
+    fn leave(&mut self, caller: CallerId, end: CallEnd) -> Option<Change> {
+        self.table.leave(caller, end, Moment(self.now))
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += u64::try_from(time.as_millis()).unwrap();
+    }
+
+    /// The key after a call under a new key ended so.
+    fn after(&mut self, end: CallEnd) -> Uuid {
+        let (caller, key) = self.arrive(false);
+        self.leave(caller, end);
+        key
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn identical_calls_one_after_the_other_are_two() {
+    let mut bench = bench(IdenticalCalls::New);
+    let first = bench.after(CallEnd::Delivered);
+    assert_ne!(bench.arrive(false).1, first);
+}
+
+#[test]
+fn identical_calls_at_once_are_two_unless_they_share() {
+    let mut apart = bench(IdenticalCalls::New);
+    assert_ne!(apart.arrive(false).1, apart.arrive(false).1);
+    let mut shared = bench(IdenticalCalls::Attach);
+    assert_eq!(shared.arrive(false).1, shared.arrive(false).1);
+}
+
+#[test]
+fn who_comes_with_the_body_of_an_orphan_takes_the_oldest() {
+    let mut bench = bench(IdenticalCalls::New);
+    let (one, oldest) = bench.arrive(false);
+    let (two, newer) = bench.arrive(false);
+    bench.leave(two, CallEnd::Gone);
+    bench.leave(one, CallEnd::Gone);
+    assert_eq!(bench.arrive(false).1, oldest);
+    assert_eq!(bench.arrive(true).1, newer);
+}
+
+#[test]
+fn an_error_that_may_pass_leaves_an_orphan() {
+    let mut bench = bench(IdenticalCalls::New);
+    let key = bench.after(CallEnd::Retryable);
+    assert_eq!(bench.arrive(false).1, key);
+}
+
+#[test]
+fn a_marked_retry_gets_what_was_delivered_within_two_minutes() {
+    let mut bench = bench(IdenticalCalls::New);
+    let key = bench.after(CallEnd::Delivered);
+    bench.pass(REPLAY_TIME - SECOND);
+    let (caller, again) = bench.arrive(true);
+    assert_eq!(again, key);
+    bench.leave(caller, CallEnd::Delivered);
+    bench.pass(REPLAY_TIME);
+    assert_ne!(bench.arrive(true).1, key);
+}
+
+#[test]
+fn a_marked_retry_prefers_the_latest() {
+    let mut bench = bench(IdenticalCalls::New);
+    bench.after(CallEnd::Delivered);
+    bench.pass(SECOND);
+    let latest = bench.after(CallEnd::Delivered);
+    assert_eq!(bench.arrive(true).1, latest);
+}
+
+#[test]
+fn a_marked_retry_joins_what_is_attended() {
+    let mut bench = bench(IdenticalCalls::New);
+    let (_, oldest) = bench.arrive(false);
+    bench.arrive(false);
+    assert_eq!(bench.arrive(true).1, oldest);
+}
+
+#[test]
+fn a_final_error_is_everybodys_for_a_minute() {
+    let mut bench = bench(IdenticalCalls::New);
+    let key = bench.after(CallEnd::Final);
+    bench.pass(FAILED_TIME - SECOND);
+    let (caller, again) = bench.arrive(false);
+    assert_eq!(again, key);
+    bench.leave(caller, CallEnd::Final);
+    bench.pass(FAILED_TIME);
+    assert_ne!(bench.arrive(false).1, key, "anybody's no more");
+}
+
+#[test]
+fn a_refusal_that_binds_nothing_ends_the_slot() {
+    let mut bench = bench(IdenticalCalls::New);
+    let (caller, key) = bench.arrive(false);
+    assert_eq!(bench.leave(caller, CallEnd::Refused), Some(Change::Remove(key)));
+    assert_ne!(bench.arrive(true).1, key);
+}
+
+#[test]
+fn a_refusal_after_a_cut_leaves_an_orphan() {
+    let mut bench = bench(IdenticalCalls::New);
+    let (caller, key) = bench.arrive(false);
+    bench.table.cut(caller);
+    bench.leave(caller, CallEnd::Refused);
+    assert_eq!(bench.arrive(false).1, key);
+}
+
+#[test]
+fn a_refusal_after_a_caller_went_leaves_an_orphan() {
+    let mut bench = bench(IdenticalCalls::New);
+    let key = bench.after(CallEnd::Gone);
+    let (caller, _) = bench.arrive(false);
+    bench.leave(caller, CallEnd::Refused);
+    assert_eq!(bench.arrive(false).1, key);
+}
+
+#[test]
+fn a_twin_waits_until_the_sockets_were_looked_at() {
+    let mut bench = bench(IdenticalCalls::New);
+    let (first, key) = bench.arrive(false);
+    assert_eq!(bench.ask(false, false).1, Admission::Look(vec![first]));
+    assert_eq!(bench.ask(true, false).1, Admission::Look(vec![first]));
+    bench.leave(first, CallEnd::Gone);
+    let (_, admission) = bench.ask(false, false);
+    assert!(matches!(admission, Admission::Slot { record, .. } if record.key == key));
+}
+
+#[test]
+fn a_shared_answer_that_somebody_has_had_is_delivered() {
+    let mut bench = bench(IdenticalCalls::Attach);
+    let (one, key) = bench.arrive(false);
+    let (two, _) = bench.arrive(false);
+    assert_eq!(bench.leave(one, CallEnd::Delivered), None);
+    bench.leave(two, CallEnd::Gone);
+    assert_ne!(bench.arrive(false).1, key);
+}
+
+#[test]
+fn a_reset_after_the_answer_takes_the_delivery_back() {
+    let mut bench = bench(IdenticalCalls::New);
+    let key = bench.after(CallEnd::Delivered);
+    assert!(bench.table.reset(key, Moment(bench.now)).is_some());
+    assert_eq!(bench.arrive(false).1, key);
+}
+
+#[test]
+fn a_slot_stays_for_its_window_and_never_goes_while_it_is_attended() {
+    let mut bench = bench(IdenticalCalls::New);
+    let (caller, key) = bench.arrive(false);
+    bench.pass(WINDOW * 2);
+    assert_eq!(bench.table.sweep(Moment(bench.now)), Vec::<Uuid>::new());
+    bench.leave(caller, CallEnd::Gone);
+    bench.pass(WINDOW - SECOND);
+    assert_eq!(bench.table.sweep(Moment(bench.now)), Vec::<Uuid>::new());
+    bench.pass(SECOND);
+    assert_eq!(bench.table.sweep(Moment(bench.now)), vec![key]);
+    assert_ne!(bench.arrive(true).1, key);
+}
+
+#[test]
+fn a_sidecar_that_died_has_left_orphans() {
+    let mut bench = bench(IdenticalCalls::New);
+    let (_, open) = bench.arrive(false);
+    let record = bench.table.slots[&open].record;
+    bench.pass(WINDOW * 2);
+    let now = Moment(bench.now);
+    bench.table = Table::restore(bench.table.rules, vec![record], now);
+    assert_eq!(bench.table.sweep(now), Vec::<Uuid>::new(), "nobody knows when its caller went");
+    let (caller, key) = bench.arrive(false);
+    assert_eq!(key, open);
+    bench.leave(caller, CallEnd::Refused);
+    assert_eq!(bench.arrive(false).1, open, "it may have been asked for");
+}
+
+#[test]
+fn a_full_table_drops_what_has_ended_and_nothing_else() {
+    let mut bench = bench(IdenticalCalls::New);
+    let ended = bench.after(CallEnd::Delivered);
+    for number in 1..SLOTS_MAX {
+        let mut body = [0; 32];
+        body[..8].copy_from_slice(&number.to_be_bytes());
+        bench.ask_with(BodyDigest(body), false, true);
+    }
+    let (_, admission) = bench.ask(false, true);
+    assert!(matches!(admission, Admission::Slot { evicted, .. } if evicted == Some(ended)));
+    assert_eq!(bench.ask(false, true).1, Admission::Full);
+}
+
+#[test]
+fn the_manual_names_every_test_of_the_table_and_no_other() {
+    let manual = include_str!("../../../../docs/sidecar.md");
+    let rows = manual.lines().filter(|line| line.starts_with('|'));
+    let last = rows.filter_map(|row| row.trim_end_matches([' ', '|']).rsplit(" | ").next());
+    let named: BTreeSet<&str> =
+        last.flat_map(|cell| cell.split('`')).filter(|it| it.matches('_').count() > 3).collect();
+    let tests = include_str!("tests.rs").split("#[test]\nfn ").skip(1);
+    let tests = tests.filter_map(|it| it.split('(').next());
+    let tests: BTreeSet<&str> = tests.filter(|it| !it.starts_with("the_manual_names")).collect();
+    assert_eq!(named, tests);
+}

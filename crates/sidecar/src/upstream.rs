@@ -1,0 +1,194 @@
+//! The gateway behind a sidecar: where a path of the client is there, and which headers cross.
+//!
+//! A client speaks to the sidecar as to OpenAI's API, below `/v1`, which is where the upstream's URL
+//! leads; any other path is beside that. Headers of one connection alone do not cross.
+
+use bytes::Bytes;
+use holdfast_providers::{BadBaseUrl, BaseUrl};
+use http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, Method, Uri};
+
+/// The client's own request key, which wins.
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Prefix of the API's paths at the sidecar.
+const API: &str = "/v1";
+const COMPLETIONS: &str = "/chat/completions";
+/// Headers that are about one connection. A body is framed anew on each.
+const OF_CONNECTION: [HeaderName; 11] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    EXPECT,
+    HOST,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Address of a gateway's API, such as `https://gateway.example/v1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamUrl {
+    text: Box<str>,
+    api: BaseUrl,
+    root: BaseUrl,
+}
+
+/// Text that is no such address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadUpstreamUrl {
+    /// A user name or password in it.
+    #[error("a URL with a user name or password: each client sends its own credential")]
+    Userinfo,
+    /// Anything else.
+    #[error(transparent)]
+    Url(BadBaseUrl),
+}
+
+impl std::str::FromStr for UpstreamUrl {
+    type Err = BadUpstreamUrl;
+
+    fn from_str(text: &str) -> Result<Self, BadUpstreamUrl> {
+        let base = |text: &str| {
+            BaseUrl::try_from(text).map_err(|error| match error {
+                BadBaseUrl::Userinfo => BadUpstreamUrl::Userinfo,
+                BadBaseUrl::Malformed
+                | BadBaseUrl::Server
+                | BadBaseUrl::Query
+                | BadBaseUrl::Endpoint => BadUpstreamUrl::Url(error),
+            })
+        };
+        let trimmed = text.trim_end_matches('/');
+        let root = base(trimmed.strip_suffix(API).unwrap_or(trimmed))?;
+        Ok(Self { text: trimmed.into(), api: base(text)?, root })
+    }
+}
+
+impl UpstreamUrl {
+    /// The same for the same gateway: part of what a slot is known by.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where a target of a client is; `None` for one that is no path.
+    pub(crate) fn uri(&self, target: &Uri) -> Option<Uri> {
+        let path = target.path_and_query()?.as_str();
+        let in_api = path.strip_prefix(API).filter(|rest| rest.starts_with(['/', '?']));
+        match in_api {
+            Some(rest) => self.api.join(rest),
+            None => self.root.join(path),
+        }
+        .ok()
+    }
+
+    /// Where an operation is cancelled.
+    pub(crate) fn cancel(&self, key: uuid::Uuid) -> Option<Uri> {
+        self.api.join(&format!("/operations/{key}/cancel")).ok()
+    }
+}
+
+/// Whether this request is a chat completion, under whatever prefix.
+pub(crate) fn is_completion(method: &Method, uri: &Uri) -> bool {
+    method == Method::POST && uri.path().trim_end_matches('/').ends_with(COMPLETIONS)
+}
+
+/// The headers of a request or an answer that cross.
+pub(crate) fn crossing(headers: &HeaderMap) -> HeaderMap {
+    let mut crossing = headers.clone();
+    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    for name in named.flat_map(|names| names.split(',')) {
+        crossing.remove(name.trim());
+    }
+    for name in &OF_CONNECTION {
+        crossing.remove(name);
+    }
+    crossing
+}
+
+/// The headers of a completion that cross: it is read here, so that nobody may compress it.
+pub(crate) fn of_completion(headers: &HeaderMap) -> HeaderMap {
+    let mut crossing = crossing(headers);
+    crossing.remove(ACCEPT_ENCODING);
+    crossing
+}
+
+/// The choices that a request asks for: `n`, or one.
+pub(crate) fn n_choices(body: &Bytes) -> usize {
+    // Most bodies do not have the member, and none of them is parsed for it.
+    if !body.windows(3).any(|window| window == b"\"n\"") {
+        return 1;
+    }
+    let parsed = holdfast_wire::json::parse(body).ok();
+    let n = parsed.as_ref().and_then(|body| body.get("n")?.as_number()?.parse().ok());
+    n.unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(upstream: &str, target: &str, uri: &str) {
+        let upstream: UpstreamUrl = upstream.parse().unwrap();
+        let found = upstream.uri(&target.parse().unwrap()).unwrap();
+        assert_eq!(found.to_string(), uri);
+    }
+
+    #[test]
+    fn the_api_is_where_the_url_leads_and_the_rest_beside_it() {
+        for upstream in ["https://a/v1", "https://a/v1/"] {
+            check(upstream, "/v1/chat/completions?x=1", "https://a/v1/chat/completions?x=1");
+            check(upstream, "/readyz", "https://a/readyz");
+            check(upstream, "/chat/completions", "https://a/chat/completions");
+        }
+        check("http://a:1/tenant", "/v1/models", "http://a:1/tenant/models");
+        check("http://a:1/tenant", "/v1x", "http://a:1/tenant/v1x");
+    }
+
+    #[test]
+    fn a_wrong_url_is_told_what_to_write() {
+        let told = |text: &str| text.parse::<UpstreamUrl>().unwrap_err().to_string();
+        assert!(told("gateway").contains("http://HOST"));
+        assert!(told("https://me:secret@a/v1").contains("its own credential"));
+        assert!(told("https://a/v1/chat/completions").contains("leave /chat/completions away"));
+        assert!(told("https://a/v1?x").contains("query"));
+    }
+
+    #[test]
+    fn headers_of_one_connection_do_not_cross() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in
+            [("connection", "x-own, close"), ("x-own", "1"), ("host", "a"), ("x-two", "2")]
+        {
+            headers.insert(name, value.parse().unwrap());
+        }
+        headers.insert(ACCEPT_ENCODING, "gzip".parse().unwrap());
+        let names = |headers: HeaderMap| {
+            headers.keys().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(of_completion(&headers)), ["x-two"]);
+        assert!(names(crossing(&headers)).contains(&"accept-encoding".to_owned()));
+    }
+
+    #[test]
+    fn only_a_posted_completion_gets_a_key() {
+        let is = |method, path: &str| is_completion(&method, &path.parse().unwrap());
+        assert!(is(Method::POST, "/v1/chat/completions"));
+        assert!(is(Method::POST, "/openai/v1/chat/completions"));
+        assert!(!is(Method::GET, "/v1/chat/completions"));
+        assert!(!is(Method::POST, "/v1/embeddings"));
+    }
+
+    #[test]
+    fn choices_are_counted_by_the_member_of_the_body() {
+        for (body, n) in [("{\"n\": 3}", 3), ("{}", 1), ("{\"m\":\"\\\"n\\\"\"}", 1), ("\"n\"", 1)]
+        {
+            assert_eq!(n_choices(&Bytes::from(body)), n, "{body}");
+        }
+    }
+}
