@@ -276,7 +276,7 @@ fn browser_matrix_operators_on_a_file() {
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_server() {
     let world = World::on_a_server();
-    world.tasks(Script::Without, true);
+    world.tasks(Script::With, true);
     walk_as_operators(&world, "server");
     drop(world.site.verify());
 }
