@@ -36,7 +36,7 @@ const PIECES: [&str; 4] = ["Good ", "day", " to", " you"];
 
 /// What callers met.
 #[derive(Debug, Default)]
-pub struct Met {
+pub struct RollReport {
     /// Whole answers.
     pub answers: AtomicUsize,
     /// Whole streams.
@@ -49,7 +49,7 @@ pub struct Met {
 ///
 /// Where anything is not in order.
 #[track_caller]
-pub fn roll(rounds: u32, tell: impl Fn(u32, &Met)) -> Met {
+pub fn roll(rounds: u32, tell: impl Fn(u32, &RollReport)) -> RollReport {
     let streamed = PIECES.iter().fold(Streaming::new().opening(), |stream, piece| {
         stream.text(piece).pause(Duration::from_millis(150))
     });
@@ -70,7 +70,7 @@ pub fn roll(rounds: u32, tell: impl Fn(u32, &Met)) -> Met {
     let account = site.account("main", "USD", "100.00");
     let mut gateways = [site.serve(), site.serve()];
     let balancer = HaProxy::before([gateways[0].address(), gateways[1].address()]);
-    let (met, is_over) = (Met::default(), AtomicBool::new(false));
+    let (met, is_over) = (RollReport::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for caller in 0..CALLERS {
             let (met, is_over, account, to) = (&met, &is_over, &account, balancer.address);
@@ -117,7 +117,7 @@ impl Drop for EndGuard<'_> {
 }
 
 /// One request, which is answered whole.
-fn ask(to: SocketAddr, account: &Account, is_streamed: bool, met: &Met) {
+fn ask(to: SocketAddr, account: &Account, is_streamed: bool, met: &RollReport) {
     let body = json!({
         "model": ACME, "stream": is_streamed, "messages": [{"role": "user", "content": "Say hello"}],
     });
