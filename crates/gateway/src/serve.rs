@@ -118,8 +118,13 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let (reports, on) = (Arc::new(StoreReports(store.clone())), Arc::clone(&live));
     let api = PublicApi::new(Ports { engine: Arc::clone(&engine), reports }, on);
     let (parts, accounts) = (accounts.clone(), accounts);
-    let parts =
-        DoorParts { config: &config, accounts: parts, addresses: &addresses, api: &api, engine: &engine };
+    let parts = DoorParts {
+        config: &config,
+        accounts: parts,
+        addresses: &addresses,
+        api: &api,
+        engine: &engine,
+    };
     let doors = parts.open();
     let gateway = Gateway {
         drain: config.server.drain,
@@ -205,7 +210,8 @@ impl Gateway {
     /// Serves the listeners until `shutdown`, takes other configurations, does jobs, delivers to
     /// webhooks, and keeps the metrics small.
     async fn serve(&self, listeners: Listeners, beside: Beside) {
-        let public = holdfast_http::serve(listeners.public, self.api.clone(), self.shutdown.clone());
+        let public =
+            holdfast_http::serve(listeners.public, self.api.clone(), self.shutdown.clone());
         let holders = async {
             if let (Some(listener), Some(pages)) = (listeners.console, &self.doors.holders) {
                 holdfast_http::serve_holders(listener, pages.clone(), self.shutdown.clone()).await;

@@ -81,7 +81,11 @@ impl DoorParts<'_> {
     }
 
     /// The API and the operators' pages; `None` where they may not be served.
-    fn administration(&self, settings: &AdminConfig, listens: SocketAddr) -> Option<Administration> {
+    fn administration(
+        &self,
+        settings: &AdminConfig,
+        listens: SocketAddr,
+    ) -> Option<Administration> {
         let Some(options) = AdminOptions::new(listens, settings.url.clone()) else {
             tracing::warn!(
                 %listens,
