@@ -77,8 +77,8 @@ pub(crate) enum Command {
     Serve,
     /// Serve clients beside a gateway: give each chat completion a request key, and ask again under it
     ///
-    /// A client that cannot make request keys uses this as the base URL, http://127.0.0.1:8089/v1, and its
-    /// own API key. There is no configuration file.
+    /// A client that cannot make request keys uses the address of this, and /v1, as its base URL, and its own
+    /// API key. There is no configuration file.
     Sidecar(Sidecar),
     /// Check the configuration and report every mistake with its file and line
     CheckConfig {

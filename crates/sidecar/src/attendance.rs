@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use crate::journal::{Journal, NotWritten};
-use crate::socket::has_hung_up;
+use crate::peek::has_hung_up;
 use crate::table::{
     Admission, Arrival, BodyDigest, CallEnd, CallerId, Change, Moment, Record, Rules, Stage, Table,
 };

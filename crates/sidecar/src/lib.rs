@@ -24,6 +24,7 @@ mod budget;
 mod call;
 mod journal;
 mod patience;
+mod peek;
 mod serve;
 mod service;
 mod socket;

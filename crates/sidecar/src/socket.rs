@@ -18,13 +18,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use crate::attendance::{Attendance, TakenAnswer};
+use crate::peek::has_hung_up;
 
 /// Time after the last answer in which unread bytes are taken and thrown away: unread bytes at the
 /// close would become a reset, to which an answer may be lost.
@@ -74,15 +74,6 @@ impl CallerState {
         if let Some(taken) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).take() {
             taken.reset();
         }
-    }
-}
-
-/// True where a peek finds that the client has ended its side, or reset it.
-pub(crate) fn has_hung_up(socket: &TcpStream) -> bool {
-    let mut byte = [0_u8; 1];
-    match recv(socket.as_fd(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-        Ok((_, read)) => read == 0,
-        Err(error) => !matches!(error, Errno::AGAIN | Errno::INTR),
     }
 }
 

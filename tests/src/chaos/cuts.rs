@@ -106,11 +106,11 @@ pub fn cut(calls: u32, seed: u64, deaths: Deaths, mut tell: impl FnMut(u32)) {
             ask(&request, front)
         };
         match said {
-            Said::Whole(text) => {
+            CallOutcome::Whole(text) => {
                 assert_eq!(text, SAID, "call {call} of seed {seed}");
                 answered += 1;
             }
-            Said::Error(code) => {
+            CallOutcome::Error(code) => {
                 assert_eq!(deaths, Deaths::Now, "{code}: call {call} of seed {seed}");
                 assert_eq!(code, "outcome_unknown", "call {call} of seed {seed}");
             }
@@ -137,14 +137,14 @@ fn request(account: &Account, text: &str, is_streamed: bool) -> Request {
 }
 
 /// How a call has ended for its client.
-enum Said {
+enum CallOutcome {
     Whole(String),
     /// With this code.
     Error(String),
 }
 
 /// A client that asks until it has an answer or an error, as an SDK does: its retries are marked.
-fn ask(request: &Request, front: std::net::SocketAddr) -> Said {
+fn ask(request: &Request, front: std::net::SocketAddr) -> CallOutcome {
     let until = Instant::now() + PATIENCE;
     let mut tries = 0;
     loop {
@@ -167,23 +167,26 @@ fn ask(request: &Request, front: std::net::SocketAddr) -> Said {
         }
         // A stream that broke in the middle says why.
         if let Some(code) = error(body) {
-            return Said::Error(code);
+            return CallOutcome::Error(code);
         }
     }
 }
 
 /// The text of a whole answer, streamed or not, or the code of an error.
-fn said(body: &str) -> Said {
+fn said(body: &str) -> CallOutcome {
     if let Ok(whole) = serde_json::from_str::<Value>(body) {
         let text = whole["choices"][0]["message"]["content"].as_str();
         let code = || whole["error"]["code"].as_str().expect("an answer or an error").to_owned();
-        return text.map_or_else(|| Said::Error(code()), |text| Said::Whole(text.to_owned()));
+        return text.map_or_else(
+            || CallOutcome::Error(code()),
+            |text| CallOutcome::Whole(text.to_owned()),
+        );
     }
     let texts = datas(body).map(|chunk| {
         let text = chunk["choices"][0]["delta"]["content"].as_str();
         text.unwrap_or_default().to_owned()
     });
-    Said::Whole(texts.collect())
+    CallOutcome::Whole(texts.collect())
 }
 
 fn error(body: &str) -> Option<String> {

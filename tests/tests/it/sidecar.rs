@@ -253,13 +253,9 @@ fn the_journal_is_one_sidecars_and_has_nothing_of_what_was_said() {
     let pair = pair(&[]);
     let mark = "a-prompt-that-nobody-may-find";
     check_said(&pair.ask(mark));
-    let second = pair.world.site.cli(&[
-        "sidecar",
-        "--upstream",
-        "http://127.0.0.1:9/v1",
-        "--listen",
-        "127.0.0.1:0",
-    ]);
+    let upstream = format!("http://{}/v1", Upstream::absent());
+    let second =
+        pair.world.site.cli(&["sidecar", "--upstream", &upstream, "--listen", "127.0.0.1:0"]);
     assert!(second.failed(1).contains("one journal is for one sidecar at a time"));
     let folder = pair.world.site.folder().to_owned();
     let key = pair.world.account.key.clone();
@@ -283,7 +279,8 @@ fn the_journal_is_one_sidecars_and_has_nothing_of_what_was_said() {
 #[test]
 fn wrong_arguments_are_told_before_anything_is_made() {
     let site = holdfast_tests::Site::empty();
-    let upstream = ["--upstream", "http://127.0.0.1:9/v1"];
+    let nowhere = format!("http://{}/v1", Upstream::absent());
+    let upstream = ["--upstream", nowhere.as_str()];
     for (arguments, told) in [
         (&["--upstream", "gateway"][..], "http://HOST"),
         (&[upstream[0], upstream[1], "--listen", "0.0.0.0:0"], "--listen-anyway"),

@@ -435,7 +435,7 @@ codes! {
         // An ask may have arrived, and its answer may have been lost.
         label: "gateway_unreachable", status: 503, kind: SERVER, retry: true,
         key: Unsure, is_charge_known: false, param: None,
-        message: "The gateway cannot be reached from here. Send the same request again later: it \
-            will not run twice.",
+        message: "The gateway cannot be reached from here. Send the same request again later, with the \
+            same Idempotency-Key where you set one: it will not run twice.",
     }
 }

@@ -158,7 +158,10 @@ fn a_refusal_says_nothing_of_the_provider() {
 #[test]
 fn a_charge_that_is_not_known_is_not_told() {
     for code in Code::ALL {
-        let is_unknown = matches!(code, Code::OperationInProgress | Code::StorageUnavailable);
+        let is_unknown = matches!(
+            code,
+            Code::OperationInProgress | Code::StorageUnavailable | Code::GatewayUnreachable
+        );
         let told = body(&ErrorBody::new(code));
         let charge = told["error"].get("charged_micros");
         assert_eq!(charge, (!is_unknown).then_some(&json!(0)), "{told}");
