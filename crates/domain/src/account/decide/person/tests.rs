@@ -132,9 +132,8 @@ fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected
         action: AccountAction::Person(action.clone()),
     };
     let judged = decide(&command, &action, facts).map(|effect| {
-        let person = |write: &AccountWrite| match write {
-            AccountWrite::Person(write) => Some(label(write)),
-            _ => None,
+        let person = |write: &AccountWrite| {
+            if let AccountWrite::Person(write) = write { Some(label(write)) } else { None }
         };
         effect.writes.iter().filter_map(person).collect::<Vec<_>>()
     });
@@ -286,7 +285,7 @@ fn whoever_has_nothing_left_has_no_password() {
         (member(&[OWNER]), OWNER, OWNER, Err(Refusal::LastOwner)),
         (ended(member(&[VIEWER])), VIEWER, OWNER, Err(Refusal::PersonEnded)),
     ] {
-        let expected = expected.map(|all| Box::leak(all.to_vec().into_boxed_slice()) as &_);
+        let expected = expected.map(|all| &*Box::leak(all.to_vec().into_boxed_slice()));
         check(Some(record), end_grant(authority, grantor), expected);
     }
     let mut facts = facts(Some(member(&[OWNER, SUPPORT])));
