@@ -106,12 +106,10 @@ pub(crate) fn bound(
     command: &AccountCommand,
     record: Option<&RequestRecord>,
 ) -> Vec<Read> {
-    match (&command.action, record) {
-        (AccountAction::Person(action), Some(record)) => {
-            person::invited(dialect, action, &record.things)
-        }
-        _ => Vec::new(),
+    if let (AccountAction::Person(action), Some(record)) = (&command.action, record) {
+        return person::invited(dialect, action, &record.things);
     }
+    Vec::new()
 }
 
 /// The facts that an action is judged by.

@@ -130,10 +130,10 @@ fn maker(dialect: Dialect, made_by: ActorId, now: Timestamp) -> Option<Read> {
 
 /// The person that a bound request key of an invitation has invited: its address is in no digest.
 pub(super) fn invited(dialect: Dialect, action: &PersonAction, bound: &[Thing]) -> Vec<Read> {
-    match (action, bound) {
-        (PersonAction::Invite { .. }, [Thing::Person(id), ..]) => record(dialect, &Whom::Id(*id)),
-        _ => Vec::new(),
+    if let (PersonAction::Invite { .. }, [Thing::Person(id), ..]) = (action, bound) {
+        return record(dialect, &Whom::Id(*id));
     }
+    Vec::new()
 }
 
 /// The person, locked, and then all that they have.

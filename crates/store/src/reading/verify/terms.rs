@@ -27,7 +27,7 @@ pub(super) const KEYS: usize = 200;
 
 /// All that the trail tells of a wallet or key.
 #[derive(Default)]
-struct Told {
+struct TrailRecord {
     /// The last values of its fields, each with the number of its row.
     fields: BTreeMap<String, (Option<String>, u64)>,
     /// Moment at which administration made it, with the number of that row.
@@ -102,7 +102,7 @@ pub(super) async fn check_api_keys(
 
 fn compare_key(
     key: &ApiKey,
-    told: Option<&Told>,
+    told: Option<&TrailRecord>,
     (is_of_administration, credentials): (bool, &[CredentialRow]),
     found: &mut Verification,
 ) {
@@ -128,13 +128,13 @@ async fn told(
     db: &ReadTransaction,
     (table, kind): (&str, &str),
     numbers: &RangeInclusive<i64>,
-) -> Result<BTreeMap<[u8; 16], Told>, ReadError> {
+) -> Result<BTreeMap<[u8; 16], TrailRecord>, ReadError> {
     let sql = format!(
         "SELECT {ROW} FROM {table} AS k CROSS JOIN audit AS a
          WHERE k.seq >= $1 AND k.seq <= $2 AND a.thing_id = k.id AND a.thing_kind = '{kind}'
          ORDER BY a.seq"
     );
-    let mut told: BTreeMap<[u8; 16], Told> = BTreeMap::new();
+    let mut told: BTreeMap<[u8; 16], TrailRecord> = BTreeMap::new();
     for row in db.query(&sql, bounds(numbers)).await? {
         // A row that cannot be read is reported with the trail.
         let Ok(row) = trail::row(&mut Cells::new(&row)) else { continue };
@@ -166,7 +166,7 @@ async fn credentials(
     Ok(all)
 }
 
-impl Told {
+impl TrailRecord {
     fn add(&mut self, row: TrailRow) {
         let of = |field: &str| {
             let change = row.changes.iter().find(|change| change.field == field);

@@ -23,7 +23,7 @@ const ELSEWHERE: Authority =
     Authority { role: Role::HolderAdmin, reach: Reach::Wallet(WalletId::from_u128(4)) };
 
 /// Writes of an effect by their names, or the refusal.
-type Judged = Result<&'static [&'static str], Refusal>;
+type Verdict = Result<&'static [&'static str], Refusal>;
 
 fn somebody() -> PersonRecord {
     let person = Person {
@@ -122,7 +122,7 @@ fn facts(record: Option<PersonRecord>) -> AccountFacts {
 
 /// Judges by one of the actors, and compares.
 #[track_caller]
-fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected: Judged) {
+fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected: Verdict) {
     let request = RequestBinding { key: CommandKey::from_u128(5), digest: [6; 32] };
     let command = AccountCommand {
         actor,
@@ -132,9 +132,8 @@ fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected
         action: AccountAction::Person(action.clone()),
     };
     let judged = decide(&command, &action, facts).map(|effect| {
-        let person = |write: &AccountWrite| match write {
-            AccountWrite::Person(write) => Some(label(write)),
-            _ => None,
+        let person = |write: &AccountWrite| {
+            if let AccountWrite::Person(write) = write { Some(label(write)) } else { None }
         };
         effect.writes.iter().filter_map(person).collect::<Vec<_>>()
     });
@@ -142,7 +141,7 @@ fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected
 }
 
 #[track_caller]
-fn check(record: Option<PersonRecord>, action: PersonAction, expected: Judged) {
+fn check(record: Option<PersonRecord>, action: PersonAction, expected: Verdict) {
     check_by(MAKER, &facts(record), action, expected);
 }
 
@@ -169,7 +168,7 @@ fn an_invitation_takes_no_place_that_is_not_its_own() {
 #[test]
 fn a_link_is_renewed_by_whoever_could_give_all_of_it() {
     let offered = |authority| linked(somebody(), LinkPurpose::Accept(authority));
-    let again: Judged = Ok(&["delete password", "end sessions", "put link"]);
+    let again: Verdict = Ok(&["delete password", "end sessions", "put link"]);
     for (record, grantor, expected) in [
         (somebody(), OWNER, Err(Refusal::NothingOffered)),
         (linked(somebody(), LinkPurpose::FirstOwner), OWNER, Err(Refusal::NothingOffered)),
@@ -193,7 +192,7 @@ fn a_link_is_renewed_by_whoever_could_give_all_of_it() {
 
 #[test]
 fn a_link_is_worth_what_its_maker_may_give_as_it_is_used() {
-    let taken: Judged = Ok(&["use link", "insert grant", "put password"]);
+    let taken: Verdict = Ok(&["use link", "insert grant", "put password"]);
     let offered = LinkPurpose::Accept(VIEWER);
     let lost = PersonRecord { has_password: false, ..member(&[VIEWER, ELSEWHERE]) };
     let key = ActorId::AdminKey(AdminKeyId::from_u128(2));
@@ -257,7 +256,7 @@ fn there_is_one_first_owner() {
         password: hash("secret"),
     };
     let record = linked_by(somebody(), LinkPurpose::FirstOwner, ActorId::Local);
-    let taken: Judged = Ok(&["update", "use link", "insert grant", "put password"]);
+    let taken: Verdict = Ok(&["update", "use link", "insert grant", "put password"]);
     check(Some(record.clone()), action(), taken);
     let mut facts = facts(Some(record));
     facts.person.is_email_taken = true;
@@ -286,19 +285,19 @@ fn whoever_has_nothing_left_has_no_password() {
         (member(&[OWNER]), OWNER, OWNER, Err(Refusal::LastOwner)),
         (ended(member(&[VIEWER])), VIEWER, OWNER, Err(Refusal::PersonEnded)),
     ] {
-        let expected = expected.map(|all| Box::leak(all.to_vec().into_boxed_slice()) as &_);
+        let expected = expected.map(|all| &*Box::leak(all.to_vec().into_boxed_slice()));
         check(Some(record), end_grant(authority, grantor), expected);
     }
     let mut facts = facts(Some(member(&[OWNER, SUPPORT])));
     facts.other_lasting_owners = 1;
-    let kept: Judged = Ok(&["delete grant", "end its sessions"]);
+    let kept: Verdict = Ok(&["delete grant", "end its sessions"]);
     check_by(MAKER, &facts, end_grant(OWNER, OWNER), kept);
 }
 
 #[test]
 fn an_end_is_for_good_and_can_be_erased_later() {
     let all = ["update", "delete grants", "delete password", "delete link", "end sessions"];
-    let all: Judged = Ok(Box::leak(Box::new(all)));
+    let all: Verdict = Ok(Box::leak(Box::new(all)));
     let erased = || {
         let person = Person { email: None, name: None, ..somebody().person };
         ended(PersonRecord { person, ..somebody() })
@@ -329,6 +328,6 @@ fn a_password_is_changed_by_whoever_knows_it() {
     facts.person.password = Some(hash("another"));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
     facts.person.password = Some(hash("old"));
-    let changed: Judged = Ok(&["put password", "end other sessions"]);
+    let changed: Verdict = Ok(&["put password", "end other sessions"]);
     check_by(ActorId::Person(ID), &facts, change(), changed);
 }
