@@ -8,6 +8,7 @@
 //! `holdfast-telemetry` says what they mean, and their buckets. Gauges are set whenever the metrics are
 //! rendered (`gauges`), but for those that a look at many rows costs: the facts of the database.
 
+mod float;
 mod gauges;
 mod log_line;
 mod process;
@@ -19,7 +20,8 @@ use holdfast_telemetry::MetricKind;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::{EnvFilter, reload};
 
-pub(crate) use self::gauges::{as_float, rendered};
+pub(crate) use self::float::as_float;
+pub(crate) use self::gauges::rendered;
 use self::log_line::LogLine;
 use holdfast_config::LogConfig;
 

@@ -8,8 +8,6 @@ use holdfast_domain::operation::Receipt;
 use holdfast_domain::ports::CommitError;
 use metrics::{Counter, Histogram, counter, histogram};
 
-use crate::job::Job;
-
 const BATCH_SIZE: &str = "holdfast_commit_batch_size";
 const BATCH_SECONDS: &str = "holdfast_commit_batch_seconds";
 const WAIT_SECONDS: &str = "holdfast_commit_wait_seconds";
@@ -59,8 +57,8 @@ static USUAL: LazyLock<CommitMetrics> = LazyLock::new(|| CommitMetrics {
 });
 
 /// A batch goes to the database: its oldest change has waited for it since it was offered.
-pub(crate) fn waited(batch: &[Job]) {
-    if let Some(oldest) = batch.iter().map(Job::age).max() {
+pub(crate) fn waited(oldest: Option<Duration>) {
+    if let Some(oldest) = oldest {
         USUAL.wait_seconds.record(oldest);
     }
 }

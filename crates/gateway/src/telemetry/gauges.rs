@@ -16,6 +16,7 @@ use holdfast_store::report::OutstandingHolds;
 use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use super::float::as_float;
 use super::process;
 
 /// Renders the metrics, with what store, engine and system say at that moment.
@@ -65,21 +66,5 @@ fn set_pools(store: &Store) {
             let labels = [("pool", pool.name), ("state", state)];
             gauge!("holdfast_pool_connections", &labels).set(as_float(count));
         }
-    }
-}
-
-/// The nearest number that a metric can carry.
-pub(crate) fn as_float(count: impl std::fmt::Display) -> f64 {
-    count.to_string().parse().unwrap_or(f64::NAN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::as_float;
-
-    #[test]
-    fn counts_become_the_nearest_float() {
-        assert!((as_float(0_u64) - 0.0).abs() < f64::EPSILON);
-        assert!((as_float(9_007_199_254_740_992_i64) - 9_007_199_254_740_992.0).abs() < 1.0);
     }
 }

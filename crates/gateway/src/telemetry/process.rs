@@ -8,7 +8,7 @@ use metrics::{counter, gauge};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::as_float;
+use super::float::as_float;
 
 /// Shows what does not change: to be called once, when the process begins.
 pub(super) fn begin() {

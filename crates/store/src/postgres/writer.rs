@@ -207,7 +207,7 @@ impl Writer {
         if batch.is_empty() {
             return BatchOutcome::Answered;
         }
-        metrics::waited(&batch);
+        metrics::waited(batch.iter().map(Job::age).max());
         let started = Instant::now();
         let mut tries = TRIES;
         loop {

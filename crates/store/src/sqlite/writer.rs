@@ -213,7 +213,7 @@ impl WriterThread {
             // Set before the first statement: a panic from here on must be answered `Uncertain`.
             job.set_in_flight(true);
         }
-        metrics::waited(&batch);
+        metrics::waited(batch.iter().map(Job::age).max());
         let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
         match batch::commit(statements, &mut self.memory, &changes) {
             Ok(verdicts) => {
