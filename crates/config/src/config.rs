@@ -180,28 +180,12 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         Some(("server.listen", server.listen, &server_table)),
         admin.iter().flatten().map(|it| ("admin.listen", it.listen, &admin_table)).next(),
         console
-            .iter()
-            .filter_map(|it| it.holders.as_ref())
-            .next()
+            .as_ref()
+            .and_then(|it| it.holders.as_ref())
             .map(|it| ("console.listen", it.listen, &console_table)),
         node.iter().flatten().map(|it| ("node.listen", it.listen, &node_table)).next(),
     ]);
-    // A secret beside an SQLite file serves its one process. Nodes on PostgreSQL have no folder in
-    // common, and with a secret each they would refuse one another's keys.
-    let needs = |it: &DatabaseUrl| it.file().is_none() && server_table.field("secrets").is_none();
-    if let Some(url) = environment::overriding(environment, DATABASE_VARIABLE) {
-        match DatabaseUrl::parse(&url) {
-            Ok(url) if needs(&url) => {
-                document.mistake_in_variable(DATABASE_VARIABLE, process::NEEDS_SECRETS);
-            }
-            Ok(url) => database = Some(url),
-            Err(error) => document.mistake_in_variable(DATABASE_VARIABLE, error),
-        }
-    } else if database.as_ref().is_some_and(needs)
-        && let Some(field) = database_table.field("url")
-    {
-        field.mistake(format_args!("is {}", process::NEEDS_SECRETS));
-    }
+    override_database(document, environment, &mut database, [&server_table, &database_table]);
     if let (Some(database), true) = (&database, node_table.is_present()) {
         node::needs_server(database, &node_table);
     }
@@ -229,6 +213,31 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         models,
         price_places,
     })
+}
+
+/// Has the variable name the database, and refuses one that needs secrets of its own and has none.
+fn override_database(
+    document: &Document<'_>,
+    environment: Environment<'_>,
+    database: &mut Option<DatabaseUrl>,
+    [server_table, database_table]: [&Table<'_>; 2],
+) {
+    // A secret beside an SQLite file serves its one process. Nodes on PostgreSQL have no folder in
+    // common, and with a secret each they would refuse one another's keys.
+    let needs = |it: &DatabaseUrl| it.file().is_none() && server_table.field("secrets").is_none();
+    if let Some(url) = environment::overriding(environment, DATABASE_VARIABLE) {
+        match DatabaseUrl::parse(&url) {
+            Ok(url) if needs(&url) => {
+                document.mistake_in_variable(DATABASE_VARIABLE, process::NEEDS_SECRETS);
+            }
+            Ok(url) => *database = Some(url),
+            Err(error) => document.mistake_in_variable(DATABASE_VARIABLE, error),
+        }
+    } else if database.as_ref().is_some_and(needs)
+        && let Some(field) = database_table.field("url")
+    {
+        field.mistake(format_args!("is {}", process::NEEDS_SECRETS));
+    }
 }
 
 /// Listener for other nodes. A command that does not serve has none, and need not know its address.
