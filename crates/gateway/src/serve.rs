@@ -73,6 +73,7 @@ const CLOSE: Duration = Duration::from_secs(10);
 const SEND_BUFFER: u32 = 131_072;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
+
 /// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of
 /// its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
@@ -102,14 +103,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         .judging(Arc::new(receivers.clone()));
     let identity = start::Identity::new(&config, node)?;
     let deliverer = deliverer(&store, &receivers, &secrets, &identity.node);
-    let jobs = JobRunner {
-        store: store.clone(),
-        owner: identity.node.clone(),
-        options: AuditOptions {
-            secrets: secrets.all().into(),
-            ..AuditOptions::keeping(config.retention.results)
-        },
-    };
+    let jobs = job_runner(&config, &store, &secrets, &identity.node);
     let (source, settings) =
         settings(&config, secrets.first().settings_key(), &store, &identity.node);
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
@@ -118,10 +112,9 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let departure = Departure::ending_with(&shutdown);
     let (reports, on) = (Arc::new(StoreReports(store.clone())), Arc::clone(&live));
     let api = PublicApi::new(Ports { engine: Arc::clone(&engine), reports }, on, departure.clone());
-    let (parts, accounts) = (accounts.clone(), accounts);
     let parts = DoorParts {
         config: &config,
-        accounts: parts,
+        accounts: accounts.clone(),
         addresses: &addresses,
         api: &api,
         engine: &engine,
@@ -155,6 +148,18 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, &mut signals).await
+}
+
+/// Runner of jobs, as this node.
+fn job_runner(config: &Config, store: &Store, secrets: &Secrets, node: &Node) -> JobRunner {
+    JobRunner {
+        store: store.clone(),
+        owner: node.clone(),
+        options: AuditOptions {
+            secrets: secrets.all().into(),
+            ..AuditOptions::keeping(config.retention.results)
+        },
+    }
 }
 
 /// Whoever delivers events to webhooks, as this node.

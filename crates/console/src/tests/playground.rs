@@ -54,7 +54,7 @@ fn fields(message: &str) -> [(&'static str, &str); 4] {
 async fn world(status: u16) -> (World, Arc<Recorder>, String) {
     let mut world = World::owned().await;
     let recorder = Arc::new(Recorder { asked: Mutex::default(), status });
-    let relay: Arc<dyn ApiRelay> = recorder.clone();
+    let relay: Arc<dyn ApiRelay> = Arc::<Recorder>::clone(&recorder);
     let options = ConsoleOptions { playground: Some(relay), ..desk_options() };
     world.console = Console::new(world.accounts.clone(), options);
     let cookies = world.cookies().await;

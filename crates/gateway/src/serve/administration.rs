@@ -124,7 +124,7 @@ impl DoorParts<'_> {
     }
 
     fn console(&self, address: AdminOptions, audience: Audience) -> AdminHandler {
-        let relay = || Arc::new(LocalRelay(self.api.clone())) as Arc<dyn ApiRelay>;
+        let relay = || -> Arc<dyn ApiRelay> { Arc::new(LocalRelay(self.api.clone())) };
         let options = ConsoleOptions {
             address,
             audience,
