@@ -10,7 +10,7 @@ use super::grant::Span;
 
 #[derive(Debug, Args)]
 pub(crate) struct Sidecar {
-    /// The gateway's API, like https://gateway.example/v1
+    /// Address of the gateway's API, its /v1 included
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: UpstreamUrl,
     /// Address to listen on, of this machine alone
