@@ -383,8 +383,10 @@ mod tests {
         let mut found = BTreeSet::new();
         commands(&Cli::command(), "", &mut found);
         // They are about a file, a process or a database, and nobody's right.
-        for beside in ["serve", "check-config", "migrate up", "migrate down", "migrate status"] {
-            assert!(found.remove(beside), "{beside}");
+        let beside =
+            ["serve", "sidecar", "check-config", "migrate up", "migrate down", "migrate status"];
+        for words in beside {
+            assert!(found.remove(words), "{words}");
         }
         let told = TABLE.iter().flat_map(|door| door.commands);
         assert_eq!(told.map(|words| (*words).to_owned()).collect::<BTreeSet<_>>(), found);
