@@ -1,7 +1,7 @@
 """What no description can say to a tester: keys are for one body each, and which model there is.
 
 A well-formed key becomes a fresh one, also where only the body is to be wrong; a well-formed model id
-the model of this gateway; and a bound of the answer or of the charge one that suffices. So requests run.
+the model of this gateway; and a bound of the answer or of the charge one that suffices. So requests run: seldom is one asked to replay only.
 Moments of a report become a day, and a page of it none: they depend on each other. What is meant to be wrong stays wrong.
 """
 
@@ -40,6 +40,8 @@ def of_report(path, query):
 def before_call(context, case, kwargs):
     headers = {} if case.headers is None else case.headers
     place = str(getattr(case.meta.phase.data, "parameter_location", ""))
+    if headers.get("Holdfast-Replay-Only") == "true" and not place.endswith("HEADER"):
+        del headers["Holdfast-Replay-Only"]
     if place.endswith("BODY") or KEY.match(str(headers.get("Idempotency-Key", ""))):
         headers["Idempotency-Key"] = str(uuid.uuid4())
     if str(headers.get("Holdfast-Max-Charge-Micros", "")).isdecimal():

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use holdfast_tests::config::{ADMIN_TOKEN, SIM};
+use holdfast_tests::events::{DONE, chunk};
 use holdfast_tests::{Account, Answer, Config, Gateway, Request, Site, database};
 
 use crate::embedded;
@@ -249,6 +250,24 @@ fn playground(account: &Account, request_key: &str, message: &str) -> String {
     format!("api_key={}&model={SIM}&message={message}&request_key={request_key}", account.key)
 }
 
+/// What the page's script sends to read the answer as it comes.
+fn stream(listener: SocketAddr, form: &str, cookie: &str) -> Request {
+    Request::post("/playground/stream", form)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .header("Sec-Fetch-Site", "same-origin")
+        .header("Cookie", cookie)
+        .host(&listener.to_string())
+}
+
+/// Text of the chunks of a stream.
+fn content(events: &[String]) -> String {
+    let events = events.iter().filter(|event| *event != DONE && event.starts_with("data: "));
+    let delta = |event: &String| {
+        chunk(event)["choices"][0]["delta"]["content"].as_str().unwrap_or_default().to_owned()
+    };
+    events.map(delta).collect()
+}
+
 #[test]
 fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
     let (site, gateway) = start();
@@ -270,10 +289,11 @@ fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
     assert_eq!(site.balance(&account), charged);
     assert!(charged.0 < 10_000_000);
 
-    let streamed = post(&gateway, "/playground/stream", &form, &cookie);
-    assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
-    assert_eq!(streamed.header("idempotent-replayed"), Some("true"));
-    assert!(streamed.text().ends_with("data: [DONE]\n\n"), "{streamed:?}");
+    let admin = gateway.admin_address();
+    let streamed = stream(admin, &form, &cookie).begin(admin).events().rest();
+    assert_eq!(streamed.head.header("content-type"), Some("text/event-stream"));
+    assert_eq!(streamed.head.header("idempotent-replayed"), Some("true"));
+    assert_eq!(streamed.events.last().map(String::as_str), Some(DONE), "{streamed:?}");
     let outcome = post(&gateway, "/playground/operation", &form, &cookie).json();
     assert_eq!(outcome["status"], "completed");
     assert!(outcome["charge"].as_str().unwrap().ends_with(" USD"), "{outcome}");
@@ -282,8 +302,8 @@ fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
 
     let broken =
         playground(&account, "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c12", "%5B%5Bsim%3A+break%5D%5D");
-    let broken = post(&gateway, "/playground/stream", &broken, &cookie);
-    assert!(broken.text().contains("\"error\""), "{broken:?}");
+    let broken = stream(admin, &broken, &cookie).begin(admin).events().rest();
+    assert!(broken.events.iter().any(|event| event.contains("\"error\"")), "{broken:?}");
     let other = post(&gateway, "/playground", &form.replace("hello", "bye"), &cookie);
     assert!(other.text().contains("idempotency_key_conflict"), "{}", other.text());
     let secret = account.key.rsplit('_').next().unwrap();
@@ -301,29 +321,14 @@ fn a_second_tab_joins_the_stream_of_the_playground() {
     let message = "one+two+three+four%0A%5B%5Bsim%3A+pace+150ms%5D%5D";
     let form = playground(&account, "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c13", message);
     let admin = gateway.admin_address();
-    let request = Request::post("/playground/stream", form)
-        .header("Content-Type", "application/x-www-form-urlencoded")
-        .header("Sec-Fetch-Site", "same-origin")
-        .header("Cookie", &cookie)
-        .host(&admin.to_string());
-    let mut tab = request.begin(admin);
-    // It has begun once the first bytes of the answer are there.
-    let begun = tab.read(1);
-    assert!(!begun.is_empty());
-    let joined = request.send(admin);
-    assert_eq!(joined.header("idempotent-replayed"), Some("true"));
-    let content = |text: &str| -> String {
-        let events = text.split("\n\n").filter_map(|event| event.strip_prefix("data: {"));
-        let events = events.map(|event| serde_json::from_str(&format!("{{{event}")).unwrap());
-        events
-            .map(|event: serde_json::Value| {
-                event["choices"][0]["delta"]["content"].as_str().unwrap_or_default().to_owned()
-            })
-            .collect()
-    };
-    assert_eq!(content(joined.text()), "You said: one two three four\n");
-    let rest = tab.rest();
-    assert!(rest.contains("[DONE]"), "{rest}");
+    let request = stream(admin, &form, &cookie);
+    let mut tab = request.begin(admin).events();
+    let first = tab.event();
+    let joined = request.begin(admin).events().rest();
+    assert_eq!(joined.head.header("idempotent-replayed"), Some("true"));
+    assert_eq!(content(&joined.events), "You said: one two three four\n");
+    let own = [vec![first], tab.rest().events].concat();
+    assert_eq!(content(&own), "You said: one two three four\n");
     assert_eq!(site.verify()["ok"], true);
     gateway.stop();
 }
