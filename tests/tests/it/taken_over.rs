@@ -16,15 +16,23 @@ use crate::webhooks_delivered::Owner;
 /// Postings of a book: a verification reads a thousand of them at once, and rests between two pages.
 const POSTINGS: u64 = 60_000;
 
-/// Rows of postings without details, which the wallet's balance does not follow.
-const ON_A_FILE: &str = "
-    INSERT INTO postings (id, wallet_id, kind, amount, created_at)
-    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
-    SELECT randomblob(16), w.id, 'deposit', 1, w.created_at FROM n JOIN wallets AS w";
-const ON_A_SERVER: &str = "
-    INSERT INTO postings (id, wallet_id, kind, amount, created_at)
-    SELECT decode(md5(i::text), 'hex'), w.id, 'deposit', 1, w.created_at
-    FROM generate_series(1, 60000) AS i CROSS JOIN wallets AS w";
+/// A wallet that administration has not made, so that its postings need no trail, and many of them, which
+/// its balance does not follow.
+const ON_A_FILE: [&str; 2] = [
+    "INSERT INTO wallets (id, name, currency, available, held, created_at)
+     SELECT randomblob(16), 'filled', currency, 0, 0, created_at FROM wallets",
+    "INSERT INTO postings (id, wallet_id, kind, amount, created_at)
+     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+     SELECT randomblob(16), w.id, 'deposit', 1, w.created_at
+     FROM n JOIN wallets AS w ON w.name = 'filled'",
+];
+const ON_A_SERVER: [&str; 2] = [
+    "INSERT INTO wallets (id, name, currency, available, held, created_at)
+     SELECT decode(md5('filled'), 'hex'), 'filled', currency, 0, 0, created_at FROM wallets",
+    "INSERT INTO postings (id, wallet_id, kind, amount, created_at)
+     SELECT decode(md5(i::text), 'hex'), w.id, 'deposit', 1, w.created_at
+     FROM generate_series(1, 60000) AS i JOIN wallets AS w ON w.name = 'filled'",
+];
 /// A charge that its meters do not make: operations are looked at before postings.
 const OVERCHARGED: &str = "UPDATE operations SET charge = charge - 1";
 /// The end of every lease, as if its minute had gone by.
@@ -88,14 +96,15 @@ fn check_taken_over(
 }
 
 /// A book with one operation and many postings, all of them in order but for the two mismatches.
-fn site(config: &Config, fill: &str, run: &dyn Fn(&Site, &str) -> Vec<String>) -> Site {
+fn site(config: &Config, fill: [&str; 2], run: &dyn Fn(&Site, &str) -> Vec<String>) -> Site {
     let (site, account) = Site::funded(config);
     let gateway = site.serve();
     let key = request_key();
     check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
     gateway.stop();
-    drop(run(&site, fill));
-    drop(run(&site, OVERCHARGED));
+    for sql in fill.into_iter().chain([OVERCHARGED]) {
+        drop(run(&site, sql));
+    }
     site
 }
 
