@@ -1,5 +1,5 @@
-//! Prints a dashboard as Grafana reads it: the argument is its name. `cargo xtask docs` writes them to
-//! `deploy/grafana`; a test compares.
+//! Prints a dashboard as Grafana reads it: the argument is its name, and without one they are all printed.
+//! `cargo xtask docs` writes them to `deploy/grafana`; a test compares.
 
 use std::env;
 use std::io::{self, Error, Write};
@@ -11,10 +11,13 @@ use serde_json::{Value, json};
 const SIZE: (usize, usize) = (8, 12);
 
 fn main() -> io::Result<()> {
-    let name = env::args().nth(1).unwrap_or_default();
-    let dashboard = DASHBOARDS.iter().find(|dashboard| dashboard.name == name);
-    let dashboard = dashboard.ok_or_else(|| Error::other(format!("no dashboard `{name}`")))?;
-    io::stdout().write_all(document(dashboard).as_bytes())
+    let name = env::args().nth(1);
+    let is_meant = |it: &&Dashboard| name.as_ref().is_none_or(|name| it.name == name);
+    let meant: String = DASHBOARDS.iter().filter(is_meant).map(document).collect();
+    if meant.is_empty() {
+        return Err(Error::other("there is no dashboard of that name"));
+    }
+    io::stdout().write_all(meant.as_bytes())
 }
 
 /// The whole document.

@@ -6,9 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use metrics::{counter, gauge};
 use rustix::process::{Resource, getrlimit};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::float::as_float;
+
+/// Ticks in which Linux tells processes of processor time, on every machine that Rust runs on.
+const TICKS_PER_SECOND: u64 = 100;
 
 /// Shows what does not change: to be called once, when the process begins.
 pub(super) fn begin() {
@@ -20,8 +22,9 @@ pub(super) fn begin() {
 
 /// Sets the gauges by what the system says now.
 pub(super) fn set_gauges() {
-    let cpu = clock_gettime(ClockId::ProcessCPUTime);
-    counter!("process_cpu_seconds_total").absolute(u64::try_from(cpu.tv_sec).unwrap_or(0));
+    if let Some(ticks) = fs::read_to_string("/proc/self/stat").ok().and_then(|it| ticks(&it)) {
+        counter!("process_cpu_seconds_total").absolute(ticks / TICKS_PER_SECOND);
+    }
     if let Some(files) = getrlimit(Resource::Nofile).current {
         gauge!("process_max_fds").set(as_float(files));
     }
@@ -42,6 +45,15 @@ pub(super) fn set_gauges() {
     }
 }
 
+/// Ticks of processor time in `/proc/self/stat`, the process's own and the kernel's for it.
+fn ticks(stat: &str) -> Option<u64> {
+    // The name, in parentheses, may have spaces: what follows it begins with the third field.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let (own, kernel) = (fields.next()?, fields.next()?);
+    own.parse::<u64>().ok()?.checked_add(kernel.parse().ok()?)
+}
+
 /// The number of a field of `/proc/self/status`, which has its memory in KiB.
 fn number(status: &str, field: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(field))?;
@@ -50,7 +62,14 @@ fn number(status: &str, field: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::number;
+    use super::{number, ticks};
+
+    #[test]
+    fn processor_time_is_found_behind_any_name() {
+        let stat = "7 (a (b) c) S 1 7 7 0 -1 4194304 9 0 0 0 250 51 0 0 20 0 7 0";
+        assert_eq!(ticks(stat), Some(301));
+        assert_eq!(ticks("7 (a"), None);
+    }
 
     #[test]
     fn a_field_is_found_by_its_whole_name() {
