@@ -215,16 +215,16 @@ impl Gateway {
         // A second signal must end even a drain that hangs, so both are awaited side by side.
         let drained = async {
             // Answers go out while operations finish; connections end after them.
-            tokio::join!(serving, async {
-                if ended.is_ok() {
-                    self.depart().await;
-                }
+            let ((), failure) = tokio::join!(serving, async {
+                let failure = if ended.is_ok() { self.depart().await } else { None };
                 self.drain().await;
+                failure
             });
             self.close().await;
+            failure
         };
         tokio::select! {
-            () = drained => ended,
+            failure = drained => failure.map_or(ended, Err),
             () = signals.next() => {
                 tracing::error!("a second signal: ended at once, what ran is reaped at the next start");
                 Err(CommandFailure::Told(Status::Failed))
@@ -296,9 +296,9 @@ impl Gateway {
     /// Sends whoever comes elsewhere, while everything is served: for the delay by readiness and the
     /// answers, then for a moment more, because some are on their way. Ends where the process must not
     /// go on.
-    async fn depart(&self) {
+    async fn depart(&self) -> Option<CommandFailure> {
         if self.drain_delay.is_zero() {
-            return;
+            return None;
         }
         self.engine.announce_end();
         self.departure.announce();
@@ -308,8 +308,8 @@ impl Gateway {
             tokio::time::sleep(LINGER).await;
         };
         tokio::select! {
-            () = served => {}
-            _failure = self.wait_for_failure() => {}
+            () = served => None,
+            failure = self.wait_for_failure() => Some(failure),
         }
     }
 

@@ -138,8 +138,6 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
     let file = file.map_err(of_file)?;
-    file.set_permissions(PermissionsExt::from_mode(0o600)).map_err(of_file)?;
-    drop(file);
     let mut connection = Connection::open(path).map_err(of_database)?;
     connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
     // Set before the first read, so that the lock is taken once and kept until the process ends.
@@ -152,6 +150,8 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
         return Err(BadJournal::Foreign(path.to_owned()));
     }
     transaction.commit().map_err(of_database)?;
+    // Only now: the mode of a file of something else is not ours to change.
+    file.set_permissions(PermissionsExt::from_mode(0o600)).map_err(of_file)?;
     connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |_mode| Ok(()))
         .map_err(of_database)?;
@@ -331,10 +331,13 @@ mod tests {
         let other = folder.path().join("other.db");
         Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
         for path in [text, other] {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
             let before = std::fs::read(&path).unwrap();
             let refused = Journal::open(&path, false).unwrap_err();
             assert!(matches!(refused, BadJournal::Foreign(_)), "{refused:?}");
             assert_eq!(std::fs::read(&path).unwrap(), before);
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o644, "others may read it as before");
         }
     }
 }

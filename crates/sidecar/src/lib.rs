@@ -37,6 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_providers::{BadOptions, Proxies, ServerClient, ServerOptions};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attendance::Desk;
@@ -134,6 +135,7 @@ impl Sidecar {
                 requests: ByteBudget::new(),
                 answers: ByteBudget::new(),
                 tasks: TaskTracker::new(),
+                cut: CancellationToken::new(),
             }),
         })
     }

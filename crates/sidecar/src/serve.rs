@@ -35,7 +35,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 pub async fn serve(listener: TcpListener, sidecar: Sidecar, shutdown: CancellationToken) {
     let Sidecar { service } = sidecar;
     let connections = TaskTracker::new();
-    let cut = CancellationToken::new();
+    let cut = service.cut.clone();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);

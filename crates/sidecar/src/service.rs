@@ -21,6 +21,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attendance::{Attendance, Desk, NoSlot};
@@ -56,6 +57,8 @@ pub(crate) struct Service {
     pub(crate) answers: ByteBudget,
     /// Cancellations under way.
     pub(crate) tasks: TaskTracker,
+    /// Cut of the connections that outlast the end of the process: no client has hung up there.
+    pub(crate) cut: CancellationToken,
 }
 
 /// The client of a connection.
@@ -150,7 +153,11 @@ impl Service {
     fn cancel_on_hang_up(&self, attendance: &mut Attendance, credential: Option<HeaderValue>) {
         let Some(uri) = self.upstream.cancel(attendance.key()) else { return };
         let (client, tasks) = (Arc::clone(&self.client), self.tasks.clone());
+        let cut = self.cut.clone();
         attendance.on_hang_up(Box::new(move || {
+            if cut.is_cancelled() {
+                return;
+            }
             tasks.spawn(async move {
                 let mut request = Request::new(Bytes::new());
                 *request.method_mut() = Method::POST;

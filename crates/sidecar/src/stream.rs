@@ -9,6 +9,7 @@
 //! (`holdfast_wire::chat::resume`). Another answer is an error event and an abort, never a splice.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -17,7 +18,7 @@ use holdfast_wire::chat::resume::Resumption;
 use holdfast_wire::error::{Code, ErrorBody};
 use holdfast_wire::sse::{self, Decoder};
 use http::HeaderMap;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::answer::{self, Meaning};
 use crate::attendance::Attendance;
@@ -26,6 +27,8 @@ use crate::table::CallEnd;
 
 /// The longest event of a stream, in bytes: as much as a whole answer may have.
 const EVENT_BYTES_MAX: usize = crate::budget::BYTES_MAX;
+/// Silence after which a gateway is taken to be gone: one that lives says something every 15 s.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 const DONE: &[u8] = b"[DONE]";
 
 /// Next part of a stream.
@@ -96,14 +99,14 @@ impl Telling {
             }
             match &mut self.answer {
                 None => self.ask().await,
-                Some(answer) => match answer.next().await {
-                    Ok(Some(piece)) => {
+                Some(answer) => match timeout(SILENCE_MAX, answer.next()).await {
+                    Ok(Ok(Some(piece))) => {
                         if !self.feed(&piece) {
                             self.break_off().await;
                         }
                     }
-                    // An end before the last word is a break like any other.
-                    Ok(None) | Err(_) => self.break_off().await,
+                    // An end before the last word is a break like any other, and so is silence.
+                    Ok(Ok(None) | Err(_)) | Err(_) => self.break_off().await,
                 },
             }
         }

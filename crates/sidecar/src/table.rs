@@ -149,6 +149,8 @@ struct Slot {
     may_be_bound: bool,
     /// Somebody has had the answer since the slot was last taken.
     was_delivered: bool,
+    /// The first of its final errors: whoever gets it again does not renew it.
+    failed_at: Option<Moment>,
 }
 
 impl Slot {
@@ -165,7 +167,8 @@ impl Slot {
         let Record { key, stage, born, seen, .. } = self.record;
         match stage {
             Stage::Open => (stage, (born, key)),
-            Stage::Failed | Stage::Delivered => (stage, (seen, key)),
+            Stage::Failed => (stage, (self.failed_at.unwrap_or(seen), key)),
+            Stage::Delivered => (stage, (seen, key)),
         }
     }
 }
@@ -211,6 +214,7 @@ impl Table {
                 callers: BTreeSet::new(),
                 may_be_bound: true,
                 was_delivered: false,
+                failed_at: None,
             });
         }
         table
@@ -348,6 +352,7 @@ impl Table {
             callers: BTreeSet::from([caller]),
             may_be_bound: false,
             was_delivered: false,
+            failed_at: None,
         });
         Admission::Slot { record, evicted }
     }
@@ -356,6 +361,11 @@ impl Table {
     fn set(&mut self, key: Uuid, stage: Stage, now: Moment) -> Option<Record> {
         let mut slot = self.remove(key)?;
         (slot.record.stage, slot.record.seen) = (stage, now);
+        match stage {
+            Stage::Open => {}
+            Stage::Failed => slot.failed_at = slot.failed_at.or(Some(now)),
+            Stage::Delivered => slot.failed_at = None,
+        }
         let record = slot.record;
         self.put(slot);
         Some(record)

@@ -76,8 +76,10 @@ fn counts(dialect: Dialect) -> String {
         Dialect::Sqlite => "is_fanned_out = 0",
         Dialect::Postgres => "NOT is_fanned_out",
     };
+    // Low as `LowBalance::is_low` judges it, and as the list of such wallets has them.
     format!(
-        "SELECT (SELECT count(*) FROM wallets WHERE available < low_balance AND closed_at IS NULL),
+        "SELECT (SELECT count(*) FROM wallets WHERE low_balance IS NOT NULL AND closed_at IS NULL
+             AND held < CASE WHEN low_balance > 1 THEN low_balance ELSE 1 END - available),
          (SELECT count(*) FROM events WHERE {open}),
          (SELECT count(*) FROM deliveries WHERE state = 'pending')"
     )
