@@ -291,7 +291,7 @@ fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
 
     let admin = gateway.admin_address();
     let streamed = stream(admin, &form, &cookie).begin(admin).events().rest();
-    assert_eq!(streamed.head.header("content-type"), Some("text/event-stream"));
+    assert_eq!(streamed.head.header("content-type"), Some("text/event-stream; charset=utf-8"));
     assert_eq!(streamed.head.header("idempotent-replayed"), Some("true"));
     assert_eq!(streamed.events.last().map(String::as_str), Some(DONE), "{streamed:?}");
     let outcome = post(&gateway, "/playground/operation", &form, &cookie).json();
@@ -326,9 +326,9 @@ fn a_second_tab_joins_the_stream_of_the_playground() {
     let first = tab.event();
     let joined = request.begin(admin).events().rest();
     assert_eq!(joined.head.header("idempotent-replayed"), Some("true"));
-    assert_eq!(content(&joined.events), "You said: one two three four\n");
+    assert_eq!(content(&joined.events), "You said: one two three four");
     let own = [vec![first], tab.rest().events].concat();
-    assert_eq!(content(&own), "You said: one two three four\n");
+    assert_eq!(content(&own), "You said: one two three four");
     assert_eq!(site.verify()["ok"], true);
     gateway.stop();
 }
