@@ -137,7 +137,8 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     // Before SQLite, which would make it for others to read; its log takes the file's mode.
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
-    let file = file.map_err(of_file)?;
+    // Closed before SQLite locks it: a file that is closed later takes the lock with it.
+    drop(file.map_err(of_file)?);
     let mut connection = Connection::open(path).map_err(of_database)?;
     connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
     // Set before the first read, so that the lock is taken once and kept until the process ends.
@@ -151,7 +152,7 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     }
     transaction.commit().map_err(of_database)?;
     // Only now: the mode of a file of something else is not ours to change.
-    file.set_permissions(PermissionsExt::from_mode(0o600)).map_err(of_file)?;
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(of_file)?;
     connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |_mode| Ok(()))
         .map_err(of_database)?;
