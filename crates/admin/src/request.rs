@@ -165,7 +165,7 @@ impl<S: Sync, T: ChangeBody> FromRequest<S> for ChangeRequest<T> {
     }
 }
 
-/// What a digest has of a body: all of it that identifies nobody.
+/// Bytes of a body for its digest: all of it that identifies nobody.
 fn digested<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
     if T::PRIVATE.is_empty() {
         return serde_json::to_vec(body);

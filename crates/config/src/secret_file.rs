@@ -2,8 +2,8 @@
 //! systemd (`LoadCredential`) mount them. A file is read whenever the configuration is, so that a new
 //! secret is taken by a reload.
 //!
-//! What others may write is refused: whoever writes it could choose the secret. That others may read it
-//! is the supervisor's business: mounts are often readable for all inside their container.
+//! A file that others may write is refused: its writers could choose the secret. Its readers are the
+//! supervisor's business: mounts are often readable for all inside their container.
 
 use std::fs::File;
 use std::io::Read;

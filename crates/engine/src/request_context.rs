@@ -24,7 +24,7 @@ use crate::serving_config::ServingConfig;
 /// error still has its own status.
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 
-/// What a request may do where its key holds no answer.
+/// Right of a request whose key holds no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunMode {
     /// Run.
@@ -42,7 +42,7 @@ pub struct Submission {
     pub caller: Arc<Caller>,
     /// The caller's `Idempotency-Key`.
     pub request_key: RequestKey,
-    /// Whether it may run.
+    /// Right to run.
     pub mode: RunMode,
     /// The body as it came.
     pub body: Private<Bytes>,

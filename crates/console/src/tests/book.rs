@@ -66,7 +66,7 @@ pub(crate) struct OpsWorld {
     _home: Home,
 }
 
-/// Where the database is, until it is dropped.
+/// Place of the database, until it is dropped.
 enum Home {
     File(#[expect(dead_code, reason = "the folder lasts as long as this")] TempDir),
     Server { url: String, name: String },

@@ -24,7 +24,7 @@ const KEY: &str = "key=5d0c7c4e-6a55-4c1c-9d0f-3f0b1f3d7a21";
 /// Markup, as long as a name may be.
 const MARKUP: &str = "<b>\"&'</b><script>alert(1)</script><img src=x onerror=alert(1)>";
 
-/// What a route answers.
+/// Kind of a route, by its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RouteKind {
     /// A page.

@@ -83,7 +83,7 @@ impl WholeBook {
         self.refunds.get(&id).copied().unwrap_or(0)
     }
 
-    /// What a row of usage has over these operations: counts, charge, refunds, exposure.
+    /// Sums of a row of usage over these operations: counts, charge, refunds, exposure.
     fn usage<'a>(&self, operations: impl Iterator<Item = &'a Operation>) -> [i64; 6] {
         let mut sums = [0; 6];
         for it in operations {

@@ -34,9 +34,9 @@ pub enum PersonAction {
         new: Person,
         /// The address.
         email: EmailAddress,
-        /// What is offered.
+        /// The role that is offered.
         offered: Authority,
-        /// What whoever offers it has.
+        /// Authority of its grantor.
         grantor: Authority,
         /// The link.
         link: NewLink,
@@ -52,7 +52,7 @@ pub enum PersonAction {
     RenewLink {
         /// The person.
         person: PersonId,
-        /// What whoever asks for it has.
+        /// Authority of its grantor.
         grantor: Authority,
         /// The link.
         link: NewLink,
@@ -98,7 +98,7 @@ pub enum PersonAction {
     EndGrant {
         /// The person.
         person: PersonId,
-        /// What ends.
+        /// The role that ends.
         authority: Authority,
         /// What whoever ends it has.
         grantor: Authority,
@@ -122,7 +122,7 @@ pub struct PersonFacts {
     pub password: Option<PasswordHash>,
     /// True where somebody else who has not ended has the address of the action.
     pub is_email_taken: bool,
-    /// What whoever made the link has now: nothing, where they have ended.
+    /// Authorities of the link's maker now: none, where they have ended.
     pub maker: Vec<Authority>,
 }
 
