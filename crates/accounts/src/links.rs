@@ -21,7 +21,7 @@ pub struct LinkView {
     pub email: Option<EmailAddress>,
     /// Name of its person.
     pub name: Option<Private<String>>,
-    /// What it is for.
+    /// Purpose of the link.
     pub purpose: LinkPurpose,
     /// True where its person has a password: they use it signed in.
     pub has_password: bool,

@@ -1,4 +1,4 @@
-//! What is on offer: models, prices, and the nodes that serve them.
+//! The offer: models, prices, and the nodes that serve them.
 //!
 //! Prices are the book's, which has every version that was ever configured, future ones too. Models,
 //! their routes and the health of those are what this process knows. Holders see what callers see:

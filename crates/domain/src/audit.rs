@@ -63,17 +63,17 @@ pub struct TrailRow {
     pub seq: u64,
     /// Moment of the command.
     pub at: Timestamp,
-    /// Whoever did it.
+    /// Actor that did it.
     pub actor: ActorId,
-    /// What was done.
+    /// Use case that was done.
     pub use_case: UseCase,
-    /// What it was done to.
+    /// Thing that it was done to.
     pub thing: Thing,
     /// Request key of the command.
     pub request_key: CommandKey,
     /// Digest of the request.
     pub digest: [u8; 32],
-    /// What changed.
+    /// Fields that changed.
     pub changes: Vec<FieldChange>,
     /// Reason that the actor gave.
     pub reason: Option<String>,
@@ -161,9 +161,9 @@ fn push(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
 /// beside the chain: nothing was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedAttempts {
-    /// Whoever asked.
+    /// Actor that asked.
     pub actor: ActorId,
-    /// What they asked for.
+    /// Use case that it asked for.
     pub use_case: UseCase,
     /// Number of attempts.
     pub attempts: u64,

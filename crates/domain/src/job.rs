@@ -47,9 +47,9 @@ pub enum JobState {
     Queued,
     /// A process has claimed it, and may have died since.
     Running,
-    /// It has ended, with a report.
+    /// Ended, with a report.
     Done,
-    /// It cannot be done. What it has reported until then is kept.
+    /// Cannot be done. The report until then is kept.
     Failed,
 }
 
@@ -94,13 +94,13 @@ pub struct JobLease {
 /// A job as its row tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its id.
+    /// Id of the job.
     pub id: JobId,
     /// Work that it does.
     pub kind: JobKind,
     /// Head of the trail that was printed before: a verification wants the trail to go through it.
     pub since: Option<TrailHead>,
-    /// Its state.
+    /// State of the job.
     pub state: JobState,
     /// Last step that was kept.
     pub step: JobStep,
@@ -117,9 +117,9 @@ pub struct Job {
 /// Ending of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEnding {
-    /// It was done to its end.
+    /// Done to its end.
     Done,
-    /// It cannot be done.
+    /// Cannot be done.
     Failed,
 }
 

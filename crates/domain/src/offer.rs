@@ -43,13 +43,13 @@ pub struct RouteOffer {
 /// State of a route's circuit breaker, as the next request meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteHealth {
-    /// It takes requests.
+    /// Takes requests.
     Well,
-    /// Its cool-down is over: the next request is a probe.
+    /// After its cool-down: the next request is a probe.
     Probe,
-    /// It cools down after failures, and is taken where no other route is left.
+    /// Cools down after failures, and is taken where no other route is left.
     LastResort,
-    /// Its provider has asked to be left alone.
+    /// Left alone, as its provider has asked.
     LeftAlone,
 }
 

@@ -1,5 +1,5 @@
-//! What an answer of the gateway means for its slot and for whoever asks: the one place that reads
-//! the gateway's hints.
+//! Meaning of an answer of the gateway for its slot and for its caller: the one place that reads the
+//! gateway's hints.
 
 use holdfast_wire::error::{Code, KeyEffect};
 use holdfast_wire::json;

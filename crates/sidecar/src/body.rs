@@ -24,7 +24,7 @@ pub(crate) enum CallerBody {
     /// All of it, and who leaves with it.
     Whole(Bytes, Option<(Arc<CallerState>, Attendance)>),
     Told(Box<ToldBody>),
-    /// What comes, and who leaves with its end.
+    /// The bytes as they come, and who leaves with their end.
     Passed(
         BoxStream<'static, Result<Bytes, PassedFailure>>,
         Option<(Arc<CallerState>, Attendance)>,

@@ -1,4 +1,4 @@
-//! One completion on its way: asked for under its key, and asked for again while the gateway says
+//! A completion on its way: asked for under its key, and asked for again while the gateway says
 //! that this helps, or cannot be reached.
 //!
 //! ```text
@@ -75,7 +75,7 @@ impl WholeAnswer {
     }
 }
 
-/// What has come of asking.
+/// Result of asking.
 pub(crate) enum AskResult {
     Whole(WholeAnswer),
     /// A stream whose head is there.

@@ -52,10 +52,10 @@ pub enum BadJournal {
     /// A file of something else, or of another version.
     #[error("{0} is no journal of this version of the sidecar: name another file")]
     Foreign(PathBuf),
-    /// It cannot be made or its permissions cannot be set.
+    /// A file that cannot be made, or whose permissions cannot be set.
     #[error("{0} cannot be made, or kept from others")]
     File(PathBuf, #[source] io::Error),
-    /// It cannot be read or written.
+    /// A file that cannot be read or written.
     #[error("{0} cannot be read or written")]
     Database(PathBuf, #[source] rusqlite::Error),
 }
@@ -160,7 +160,7 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     Ok((connection, records))
 }
 
-/// Whether the file is a journal of this version; an empty one becomes it.
+/// True where the file is a journal of this version; an empty one becomes it.
 fn is_ours(transaction: &Transaction<'_>) -> rusqlite::Result<bool> {
     let number =
         |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -216,7 +216,7 @@ fn write_all(mut connection: Connection, entries: &Receiver<Entry>) {
     }
 }
 
-/// What has come, and where nobody waits for it, what comes soon.
+/// Entries that have come, and where nobody waits for them, the ones that come soon.
 fn gather(first: Entry, entries: &Receiver<Entry>) -> Vec<Entry> {
     let until = Instant::now() + LATE;
     let mut batch = vec![first];

@@ -50,10 +50,10 @@ pub use crate::table::IdenticalCalls;
 use crate::table::Rules;
 pub use crate::upstream::{BadUpstreamUrl, UpstreamUrl};
 
-/// What a hang-up means for the run.
+/// Meaning of a hang-up for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HangUpPolicy {
-    /// Nothing: it ends by itself, and its answer waits for a retry.
+    /// The run ends by itself, and its answer waits for a retry.
     Run,
     /// The gateway is asked to cancel it.
     Cancel,

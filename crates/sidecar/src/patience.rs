@@ -1,5 +1,5 @@
-//! How long a call is asked for: until 2 s before the time-out that its caller has announced, else
-//! for as long as the sidecar has patience with a gateway that fails. Time is an argument here.
+//! Time for which a call is asked for: until 2 s before the time-out that its caller has announced,
+//! else for as long as the sidecar has patience with a gateway that fails. Time is an argument here.
 
 use std::time::Duration;
 

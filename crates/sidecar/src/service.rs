@@ -1,4 +1,4 @@
-//! One request of a client: passed on, or as a completion given its key and healed.
+//! A request of a client: passed on, or as a completion given its key and healed.
 //!
 //! ```text
 //! request ─┬─ no completion ──────────────▶ passed on
@@ -297,7 +297,7 @@ fn passed(
     response
 }
 
-/// One part of what is hashed, after its length.
+/// Hashes a part after its length.
 fn feed(hasher: &mut blake3::Hasher, part: &[u8]) {
     hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
     hasher.update(part);

@@ -55,10 +55,10 @@ pub(crate) struct Telling {
     progress: Progress,
 }
 
-/// How far a stream is.
+/// Progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Nothing was told.
+    /// Not begun.
     Silent,
     /// Some of it was told.
     Telling,
@@ -203,7 +203,7 @@ impl Telling {
         self.ready.push_back(StreamPart::Broken(event, attendance));
     }
 
-    /// Nothing that can be trusted follows.
+    /// End of a stream after which no bytes can be trusted.
     fn break_for_good(&mut self) {
         let error = ErrorBody {
             message: "The answer that came again is not the one that was begun. Send the same \

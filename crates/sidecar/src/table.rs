@@ -52,7 +52,7 @@ impl Moment {
     }
 }
 
-/// One request of the client, while it is served.
+/// A request of the client, while it is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CallerId(pub(crate) u64);
 
@@ -61,7 +61,7 @@ pub(crate) struct CallerId(pub(crate) u64);
 pub enum IdenticalCalls {
     /// Each is a call of its own.
     New,
-    /// They are one call.
+    /// All of them are one call.
     Attach,
 }
 
@@ -101,19 +101,19 @@ pub(crate) enum Admission {
 /// End of a request, as its client saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum CallEnd {
-    /// Its socket took the answer.
+    /// The socket took the answer.
     Delivered,
-    /// Its socket took an error that every later try under the key gets too.
+    /// The socket took an error that every later try under the key gets too.
     Final,
-    /// Its socket took an error after which the same key may fare better.
+    /// The socket took an error after which the same key may fare better.
     Retryable,
-    /// Its socket took a refusal that binds no key.
+    /// The socket took a refusal that binds no key.
     Refused,
-    /// It went before the end of its answer was written.
+    /// The caller went before the end of its answer was written.
     Gone,
 }
 
-/// What has become of a slot, as the journal keeps it.
+/// Stage of a slot, as the journal keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Stage {
     /// Attended where somebody hangs on it, else orphaned.

@@ -75,7 +75,7 @@ impl UpstreamUrl {
         &self.text
     }
 
-    /// Where a target of a client is; `None` for one that is no path.
+    /// Address of a client's target; `None` for one that is no path.
     pub(crate) fn uri(&self, target: &Uri) -> Option<Uri> {
         let path = target.path_and_query()?.as_str();
         let in_api = path.strip_prefix(API).filter(|rest| rest.starts_with(['/', '?']));
@@ -86,13 +86,13 @@ impl UpstreamUrl {
         .ok()
     }
 
-    /// Where an operation is cancelled.
+    /// Address at which an operation is cancelled.
     pub(crate) fn cancel(&self, key: uuid::Uuid) -> Option<Uri> {
         self.api.join(&format!("/operations/{key}/cancel")).ok()
     }
 }
 
-/// Whether this request is a chat completion, under whatever prefix.
+/// True for a chat completion, under whatever prefix.
 pub(crate) fn is_completion(method: &Method, uri: &Uri) -> bool {
     method == Method::POST && uri.path().trim_end_matches('/').ends_with(COMPLETIONS)
 }

@@ -24,7 +24,7 @@ pub const CATALOGUE: &[MetricGroup] = &[
 pub struct MetricGroup {
     /// Heading in the manual.
     pub title: &'static str,
-    /// What is to be known of all of them.
+    /// Facts about all of them.
     pub introduction: &'static str,
     /// The metrics.
     pub metrics: &'static [Metric],
@@ -43,7 +43,7 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// Meaning, as a scrape says it: one line.
     pub help: &'static str,
-    /// When it is a reason to act; empty where it is none.
+    /// Reason to act; empty where it is none.
     pub alarm: &'static str,
 }
 

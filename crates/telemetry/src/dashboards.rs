@@ -18,11 +18,11 @@ pub struct Dashboard {
 /// A graph.
 #[derive(Debug)]
 pub struct Panel {
-    /// What it shows.
+    /// Title of the panel.
     pub title: &'static str,
     /// Unit, as Grafana names it.
     pub unit: &'static str,
-    /// Its queries, each with the legend of its series.
+    /// Queries, each with the legend of its series.
     pub queries: &'static [(&'static str, &'static str)],
 }
 

@@ -137,16 +137,16 @@ impl fmt::Display for Authority {
 /// A person as they are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
-    /// Their id; request keys are bound for it.
+    /// Id of the person; request keys are bound for it.
     pub id: PersonId,
-    /// Their address, unique among those who have not ended; `None` once it is erased, and for the
-    /// first owner until they give one.
+    /// Address of the person, unique among those who have not ended; `None` once it is erased, and for
+    /// the first owner until they give one.
     pub email: Option<EmailAddress>,
-    /// Their name.
+    /// Name of the person.
     pub name: Option<Private<String>>,
     /// Moment of the first invitation.
     pub created_at: Timestamp,
-    /// Whoever invited them first.
+    /// Actor of the first invitation.
     pub created_by: ActorId,
     /// Moment since which they have ended, for good.
     pub ended_at: Option<Timestamp>,
@@ -159,18 +159,18 @@ pub struct PersonGrant {
     pub authority: Authority,
     /// Moment at which they took it.
     pub granted_at: Timestamp,
-    /// Whoever gave it.
+    /// Actor that gave it.
     pub granted_by: ActorId,
 }
 
 /// Purpose of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPurpose {
-    /// It gives this authority, with a password for whoever has none.
+    /// To give this authority, with a password for whoever has none.
     Accept(Authority),
-    /// It lets a person who has lost their password set another one.
+    /// To let a person who has lost their password set another one.
     SetPassword,
-    /// It makes the first owner, who says who they are.
+    /// To make the first owner, who says who they are.
     FirstOwner,
 }
 
@@ -199,17 +199,17 @@ impl LinkPurpose {
 /// The last link of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersonLink {
-    /// Its id.
+    /// Id of the link.
     pub id: LinkId,
     /// The person.
     pub person: PersonId,
-    /// What it is for.
+    /// Purpose of the link.
     pub purpose: LinkPurpose,
     /// Moment from which it is not accepted.
     pub expires_at: Timestamp,
     /// Moment at which it was used.
     pub used_at: Option<Timestamp>,
-    /// Whoever made it.
+    /// Actor that made it.
     pub created_by: ActorId,
 }
 
@@ -224,11 +224,11 @@ impl PersonLink {
 /// State of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersonState {
-    /// They have no password: they have not accepted, or have lost it.
+    /// Without a password: not accepted yet, or lost it.
     Pending,
-    /// They can sign in.
+    /// Able to sign in.
     Active,
-    /// They have ended, for good.
+    /// Ended for good.
     Ended,
 }
 
@@ -249,11 +249,11 @@ impl PersonState {
 pub struct PersonRecord {
     /// The person.
     pub person: Person,
-    /// What they may, in the order in which they took it.
+    /// Authorities of the person, in the order in which they took them.
     pub grants: Vec<PersonGrant>,
     /// True where they have a password.
     pub has_password: bool,
-    /// Their last link.
+    /// Last link of the person.
     pub link: Option<PersonLink>,
 }
 
@@ -279,14 +279,14 @@ impl PersonRecord {
         had.chain(offered).map(|authority| authority.role).collect()
     }
 
-    /// Their last link, where it can be used.
+    /// Last link of the person, where it can be used.
     #[must_use]
     pub fn open_link(&self, now: Timestamp) -> Option<&PersonLink> {
         self.link.as_ref().filter(|link| self.person.ended_at.is_none() && link.is_open(now))
     }
 
-    /// What of the person is seen by whoever has this reach: their grants and link there; `None` where
-    /// there is nothing of that.
+    /// The part of the person that this reach sees: their grants and link there; `None` where there is
+    /// nothing of that.
     #[must_use]
     pub fn seen_from(mut self, reach: Reach) -> Option<Self> {
         let Reach::Wallet(_) = reach else { return Some(self) };
@@ -310,7 +310,7 @@ pub struct KnownLink {
 /// A session of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its id.
+    /// Id of the session.
     pub id: SessionId,
     /// The person.
     pub person: PersonId,
@@ -344,7 +344,7 @@ impl Session {
 /// A session that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
+    /// Id of the session.
     pub id: SessionId,
     /// The person.
     pub person: PersonId,
@@ -365,7 +365,7 @@ pub struct KnownSession {
     pub session: Session,
     /// The person.
     pub person: Person,
-    /// What they may.
+    /// Authorities of the person.
     pub grants: Vec<PersonGrant>,
     /// The database's clock.
     pub now: Timestamp,
@@ -388,7 +388,7 @@ pub struct KnownPassword {
     pub person: PersonId,
     /// Hash of the password.
     pub hash: PasswordHash,
-    /// What they may.
+    /// Authorities of the person.
     pub grants: Vec<PersonGrant>,
 }
 

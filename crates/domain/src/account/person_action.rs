@@ -17,7 +17,7 @@ use crate::{LinkId, PersonId, SessionId, Timestamp};
 /// A link that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewLink {
-    /// Its id.
+    /// Id of the link.
     pub id: LinkId,
     /// Hash of its token.
     pub token: TokenHash,
@@ -63,7 +63,7 @@ pub enum PersonAction {
         person: PersonId,
         /// The link.
         link: LinkId,
-        /// Whoever made the link.
+        /// Actor that made the link.
         made_by: ActorId,
         /// Password of whoever has none.
         password: Option<PasswordHash>,
@@ -76,11 +76,11 @@ pub enum PersonAction {
         person: PersonId,
         /// The link.
         link: LinkId,
-        /// Their address.
+        /// Address of the owner.
         email: EmailAddress,
-        /// Their name.
+        /// Name of the owner.
         name: Option<Private<String>>,
-        /// Their password.
+        /// Password of the owner.
         password: PasswordHash,
     },
     /// Change a password that is known.
@@ -100,7 +100,7 @@ pub enum PersonAction {
         person: PersonId,
         /// The role that ends.
         authority: Authority,
-        /// What whoever ends it has.
+        /// Authority of the one who ends it.
         grantor: Authority,
     },
     /// End a person for good.
@@ -118,7 +118,7 @@ pub struct PersonFacts {
     /// The person: locked. Of an invitation the one who has the address and has not ended; of the
     /// first owner's the one without an address who has not.
     pub record: Option<PersonRecord>,
-    /// Their password.
+    /// Password of the person.
     pub password: Option<PasswordHash>,
     /// True where somebody else who has not ended has the address of the action.
     pub is_email_taken: bool,
@@ -139,7 +139,7 @@ pub enum EndedSessions {
     All,
     /// All but one.
     Except(SessionId),
-    /// Those that use this authority.
+    /// The ones that use this authority.
     Using(Authority),
 }
 

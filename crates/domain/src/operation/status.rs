@@ -3,15 +3,15 @@
 /// Status of an operation: which phase it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationStatus {
-    /// It has an owner.
+    /// A node owns it.
     Leased,
-    /// Its answer is kept, and is to be settled.
+    /// The answer is kept, and is to be settled.
     Recorded,
-    /// It has ended without an answer, and may run once more.
+    /// The run has ended without an answer, and may be repeated once more.
     Open,
-    /// It has an answer, and is paid for.
+    /// Answered, and paid for.
     Completed,
-    /// It has an error for an answer.
+    /// Answered with an error.
     Refused,
     /// Nobody knows what its run used.
     Abandoned,

@@ -23,11 +23,11 @@ pub struct DeliveryNumber(pub i64);
 /// State of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// It has a try to come, or one under way.
+    /// A try is to come, or under way.
     Pending,
-    /// Its receiver has it.
+    /// The receiver has it.
     Delivered,
-    /// Nothing more is sent, unless somebody asks for it.
+    /// No more is sent, unless somebody asks for it.
     Dead,
 }
 
@@ -55,7 +55,7 @@ pub struct DeliveryRecord {
     pub kind: Box<str>,
     /// Webhook that it is for.
     pub webhook: WebhookId,
-    /// Its state.
+    /// State of the delivery.
     pub state: DeliveryState,
     /// Tries that were made.
     pub tries: u32,

@@ -46,7 +46,7 @@ struct Calls {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Try {
-    /// Nothing is under way; so many tries were made.
+    /// No try is under way; so many were made.
     Idle,
     /// A caller hangs on this key.
     Waiting { caller: CallerId, key: Uuid, is_retry: bool },
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// What the calls that were served have read, but for marked retries: these may share.
+    /// Keys of the answers that served calls have read, but for marked retries: these may share.
     fn answers(&self) -> Vec<Uuid> {
         let done = self.calls.iter().filter_map(|(one, _)| match one {
             Try::Done { key, is_retry: false } => Some(*key),
