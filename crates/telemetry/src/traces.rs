@@ -10,7 +10,8 @@
 //!
 //! A span is built once, of moments that the request and its run have kept anyway: nothing is opened, nothing
 //! follows a task, and an unsampled request costs a branch at each of the places above. Spans of an unusual run
-//! ([`RunRecord::is_unusual`]) are kept whatever the sampling says.
+//! are built whatever the sampling says: its outcome is unknown, its result came too late or could not be settled,
+//! or it cost more than was held.
 //!
 //! - The queue never waits: what finds no room is lost, and counted ([`SpanResult`]).
 //! - The span of a request whose client hung up waits for its run, so that it has the settlement.
@@ -27,7 +28,7 @@ mod tracer;
 
 pub use self::attribute::{ATTRIBUTES, Attribute, EVENTS};
 pub use self::context::{SpanContext, TraceId};
-pub use self::export::{Resource, encode};
+pub use self::export::{Resource, encode, rejected};
 pub use self::record::{CallRecord, OperationRecord, RunRecord, ServerRecord, TokenCounts};
 pub use self::request_trace::RequestTrace;
 pub use self::tracer::{ParentPolicy, Sampling, SpanQueue, SpanResult, Tracer, register_results};

@@ -1,6 +1,8 @@
 //! Requests to a collector: spans of a batch under the resource that made them, in protobuf.
 
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::resource::v1;
@@ -22,7 +24,10 @@ pub struct Resource {
 impl Resource {
     /// A process of this version with these attributes; of two with one name the later counts.
     #[must_use]
-    pub fn new(version: &'static str, attributes: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn new(
+        version: &'static str,
+        attributes: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
         let fixed = [
             ("service.version", version),
             ("telemetry.sdk.name", "holdfast"),
@@ -53,4 +58,12 @@ pub fn encode(resource: &Resource, batch: &mut Vec<Span>) -> Vec<u8> {
         schema_url: SCHEMA_URL.to_owned(),
     };
     ExportTraceServiceRequest { resource_spans: vec![of] }.encode_to_vec()
+}
+
+/// Number of spans that a collector's answer rejects. An answer that cannot be read rejects none.
+#[must_use]
+pub fn rejected(answer: &[u8]) -> usize {
+    let answer = ExportTraceServiceResponse::decode(answer).ok();
+    let partial = answer.and_then(|answer| answer.partial_success);
+    partial.and_then(|partial| usize::try_from(partial.rejected_spans).ok()).unwrap_or(0)
 }

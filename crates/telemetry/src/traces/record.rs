@@ -57,9 +57,6 @@ pub struct RunRecord {
     pub settle: (Instant, Option<i64>),
     /// Calls, in their order.
     pub calls: Vec<CallRecord>,
-    /// True for a run that is exported whatever the sampling says: its outcome is unknown, its result came too
-    /// late or could not be settled, or it cost more than was held.
-    pub is_unusual: bool,
 }
 
 /// Facts of a call to a provider.

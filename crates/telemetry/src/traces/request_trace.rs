@@ -54,7 +54,8 @@ impl RequestTrace {
         }
     }
 
-    /// The run that the request started has ended. The record is made where it is exported.
+    /// The run that the request started has ended. The record is made where it is exported: an unusual run is
+    /// whatever the sampling says.
     pub fn end_run(&self, is_unusual: bool, record: impl FnOnce() -> RunRecord) {
         if is_unusual {
             self.is_wanted.store(true, Ordering::Release);
@@ -88,7 +89,8 @@ impl Drop for RequestTrace {
         }
         let Parts { server, run, followed } = std::mem::take(&mut *self.parts());
         let base = SpanBase { followed, ..self.base };
-        for (call, run) in run.iter().flat_map(|run| run.calls.iter().map(move |call| (call, run))) {
+        for (call, run) in run.iter().flat_map(|run| run.calls.iter().map(move |call| (call, run)))
+        {
             self.tracer.send(base.client(call, run));
         }
         if let Some(server) = server {

@@ -111,7 +111,8 @@ impl SpanBase {
         if !call.finish_reasons.is_empty() {
             attributes.texts(attribute::FINISH_REASONS, &call.finish_reasons);
         }
-        if let (true, Some(sent), Some(first)) = (call.is_streamed, call.dispatched, call.first_chunk)
+        if let (true, Some(sent), Some(first)) =
+            (call.is_streamed, call.dispatched, call.first_chunk)
         {
             let took = first.saturating_duration_since(sent);
             attributes.add(attribute::FIRST_CHUNK_TIME, Value::DoubleValue(took.as_secs_f64()));
@@ -129,10 +130,8 @@ impl SpanBase {
         attributes.text(attribute::CLASS, &*call.class);
         attributes.operation(&run.operation, false);
         attributes.text(attribute::PROVIDER_ROUTE, &*call.route);
-        let moments = [
-            (attribute::DISPATCH, call.dispatched),
-            (attribute::FIRST_CHUNK, call.first_chunk),
-        ];
+        let moments =
+            [(attribute::DISPATCH, call.dispatched), (attribute::FIRST_CHUNK, call.first_chunk)];
         let events =
             moments.into_iter().filter_map(|(name, at)| Some(self.event(name, at?, Vec::new())));
         let name = format!("chat {}", call.model);
@@ -254,5 +253,9 @@ impl Attributes {
 
 /// A name with its value.
 pub(super) fn pair(name: &str, value: Value) -> KeyValue {
-    KeyValue { key: name.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+    KeyValue {
+        key: name.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    }
 }

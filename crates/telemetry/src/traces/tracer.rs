@@ -108,7 +108,11 @@ impl Tracer {
 
     /// Begins the trace of the request with this id, which a caller may have sent within a trace of its own.
     #[must_use]
-    pub fn begin(self: &Arc<Self>, request: Uuid, caller: Option<SpanContext>) -> Arc<RequestTrace> {
+    pub fn begin(
+        self: &Arc<Self>,
+        request: Uuid,
+        caller: Option<SpanContext>,
+    ) -> Arc<RequestTrace> {
         let id = request.as_u128();
         let parent = caller.filter(|_caller| self.parents == ParentPolicy::Trust);
         let (trace, is_sampled) = match parent {
