@@ -21,6 +21,7 @@
 mod attribute;
 mod context;
 mod export;
+mod queue;
 mod record;
 mod request_trace;
 mod spans;
@@ -29,6 +30,7 @@ mod tracer;
 pub use self::attribute::{ATTRIBUTES, Attribute, EVENTS};
 pub use self::context::{SpanContext, TraceId};
 pub use self::export::{Resource, encode, rejected};
+pub use self::queue::{SpanQueue, SpanResult, register_results};
 pub use self::record::{CallRecord, OperationRecord, RunRecord, ServerRecord, TokenCounts};
 pub use self::request_trace::RequestTrace;
-pub use self::tracer::{ParentPolicy, Sampling, SpanQueue, SpanResult, Tracer, register_results};
+pub use self::tracer::{ParentPolicy, Sampling, Tracer};

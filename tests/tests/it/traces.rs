@@ -1,181 +1,25 @@
 //! Traces as a collector gets them: which spans there are, what they are linked to, which names they have, and
 //! what becomes of requests whose collector is gone.
 
-use std::collections::BTreeMap;
+mod collector;
+
 use std::time::{Duration, Instant};
 
-use holdfast_telemetry::traces::{ATTRIBUTES, EVENTS};
 use holdfast_tests::config::{ACME, ADMIN_TOKEN, UPSTREAM_KEY, UPSTREAM_MODEL};
-use holdfast_tests::{
-    Account, Answer, Config, Gate, Gateway, Reply, Request, Site, Streaming, Upstream, request_key,
-};
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::KeyValue;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use holdfast_tests::{Answer, Config, Gate, Reply, Request, Site, Upstream, request_key};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
-use prost::Message as _;
 
+use self::collector::{
+    CALLER_SPAN, CALLER_TRACE, Collector, HEADER_SECRET, check_names, events, hex, named, only,
+    server, texts, trace_of, traceparent, world, world_at,
+};
 use crate::admin::{metrics, value, wait_for_waiters};
 use crate::bodies::{acme, sim};
 use crate::check::{charge, check_completion, until};
 
-const CONVENTIONS: &str = include_str!("../../../crates/telemetry/tests/conventions-1.42.0.txt");
-const CALLER_TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-const CALLER_SPAN: &str = "b7ad6b7169203331";
-/// Sent with every batch, and to be seen nowhere else.
-const HEADER_SECRET: &str = "otlp-header-secret-4713";
-const HOLD: &str = "hold";
-const SETTLE: &str = "settle";
-
-fn traceparent(flags: &str) -> String {
-    format!("00-{CALLER_TRACE}-{CALLER_SPAN}-{flags}")
-}
-
-/// A collector that takes everything.
-struct Collector(Upstream);
-
-impl Collector {
-    fn start() -> Self {
-        Self(Upstream::start(Reply::Send(200, String::new())))
-    }
-
-    fn endpoint(&self) -> String {
-        self.0.base_url().trim_end_matches("/v1").to_owned()
-    }
-
-    fn batches(&self) -> Vec<ExportTraceServiceRequest> {
-        let decode = |bytes: &[u8]| ExportTraceServiceRequest::decode(bytes).expect("OTLP");
-        self.0.arrived().iter().map(|arrived| decode(&arrived.bytes)).collect()
-    }
-
-    fn spans(&self) -> Vec<Span> {
-        let of = self.batches().into_iter().flat_map(|batch| batch.resource_spans);
-        of.flat_map(|of| of.scope_spans).flat_map(|of| of.spans).collect()
-    }
-
-    #[track_caller]
-    fn wait_for(&self, spans: usize) -> Vec<Span> {
-        until("spans are exported", || Some(self.spans()).filter(|all| all.len() >= spans))
-    }
-
-    fn holds(&self, text: &str) -> bool {
-        let is_in = |bytes: &[u8]| bytes.windows(text.len()).any(|it| it == text.as_bytes());
-        self.0.arrived().iter().any(|arrived| is_in(&arrived.bytes))
-    }
-}
-
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-/// A gateway that exports to this endpoint, with these variables besides.
-fn world_at(endpoint: &str, variables: &[(&str, &str)]) -> World {
-    let upstream = Upstream::start(Reply::as_wanted(
-        Streaming::saying(&["Good ", "day"]).reply(),
-        Reply::saying("Good day"),
-    ));
-    let config = Config::upstream(&upstream)
-        .set("providers.sim", "kind", "\"simulated\"")
-        .model("holdfast/sim-1", "sim", "sim-1", "input = 2_000_000, output = 4_000_000")
-        .set("telemetry", "endpoint", &format!("\"{endpoint}\""))
-        .set("telemetry.headers", "x-collector-key", &format!("\"{HEADER_SECRET}\""));
-    let (mut site, account) = Site::funded(&config);
-    for (name, value) in variables {
-        site.set_env(name, *value);
-    }
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
-}
-
-fn world(collector: &Collector, variables: &[(&str, &str)]) -> World {
-    world_at(&collector.endpoint(), variables)
-}
-
-impl World {
-    fn completion(&self, body: String) -> Request {
-        Request::completion(&self.account.key, &request_key(), body)
-    }
-
-    fn send(&self, request: &Request) -> Answer {
-        request.send(self.gateway.address())
-    }
-
-    /// Ends the gateway, which exports what waits.
-    fn end(self) -> (Upstream, Site) {
-        self.gateway.terminate();
-        assert!(self.gateway.wait().success());
-        (self.upstream, self.site)
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn named<'s>(spans: &'s [Span], name: &str) -> Vec<&'s Span> {
-    spans.iter().filter(|span| span.name == name).collect()
-}
-
-fn only<'s>(spans: &'s [Span], name: &str) -> &'s Span {
-    let found = named(spans, name);
-    assert_eq!(found.len(), 1, "{name} in {spans:?}");
-    found[0]
-}
-
-fn server(spans: &[Span]) -> &Span {
-    only(spans, "POST /v1/chat/completions")
-}
-
-/// Attributes as texts.
-fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, String> {
-    let text = |value: &Value| match value {
-        Value::StringValue(text) => text.clone(),
-        Value::BoolValue(flag) => flag.to_string(),
-        Value::IntValue(count) => count.to_string(),
-        Value::ArrayValue(values) => format!("{} values", values.values.len()),
-        other => format!("{other:?}"),
-    };
-    let pair = |it: &KeyValue| {
-        let value = it.value.as_ref().and_then(|value| value.value.as_ref());
-        (it.key.as_str(), text(value.expect("a value")))
-    };
-    let all: BTreeMap<_, _> = attributes.iter().map(|it| (pair(it).0, pair(it).1)).collect();
-    assert_eq!(all.len(), attributes.len(), "no name twice");
-    all
-}
-
-fn events(span: &Span) -> Vec<&str> {
-    span.events.iter().map(|event| event.name.as_str()).collect()
-}
-
-fn trace_of(answer: &Answer) -> String {
-    answer.header("x-request-id").unwrap().replace('-', "")
-}
-
-/// Each name is of the conventions or Holdfast's own, and in the manual's table.
-fn check_names(collector: &Collector) {
-    let is_known = |name: &str| CONVENTIONS.lines().any(|line| line == name);
-    for batch in collector.batches() {
-        for of in batch.resource_spans {
-            let resource = of.resource.expect("a resource");
-            resource.attributes.iter().for_each(|it| assert!(is_known(&it.key), "{}", it.key));
-            for span in of.scope_spans.into_iter().flat_map(|of| of.spans) {
-                let own = span.attributes.iter();
-                for it in own.chain(span.events.iter().flat_map(|event| &event.attributes)) {
-                    assert!(is_known(&it.key) || it.key.starts_with("holdfast."), "{}", it.key);
-                    assert!(ATTRIBUTES.iter().any(|row| row.name == it.key), "{}", it.key);
-                }
-                for event in &span.events {
-                    assert!(EVENTS.iter().any(|(name, ..)| *name == event.name), "{}", event.name);
-                }
-            }
-        }
-    }
-}
+/// Events of a request that has started a run.
+const RUN_EVENTS: [&str; 2] = ["hold", "settle"];
 
 #[test]
 fn a_request_and_its_call_are_two_spans_of_one_trace() {
@@ -189,7 +33,7 @@ fn a_request_and_its_call_are_two_spans_of_one_trace() {
     assert_eq!([hex(&server.trace_id), hex(&client.trace_id)], [(); 2].map(|()| trace_of(&answer)));
     assert_eq!((server.parent_span_id.len(), &client.parent_span_id), (0, &server.span_id));
     assert_ne!(server.span_id, client.span_id);
-    assert_eq!([events(server), events(client)], [[HOLD, SETTLE], ["dispatch", "first_chunk"]]);
+    assert_eq!([events(server), events(client)], [RUN_EVENTS, ["dispatch", "first_chunk"]]);
     let moments = [
         server.start_time_unix_nano,
         server.events[0].time_unix_nano,
@@ -375,7 +219,7 @@ fn runs_that_end_unusually_are_exported_whatever_the_sampling_says() {
     assert_eq!(of(&trace_of(&short)).len(), 2);
     let gone = spans.iter().find(|span| texts(&span.attributes).contains_key("holdfast.hung_up"));
     let gone = gone.expect("the request of the caller that is gone");
-    assert_eq!((outcome(gone).as_str(), events(gone)), ("abandoned", vec![HOLD, SETTLE]));
+    assert_eq!((outcome(gone).as_str(), events(gone)), ("abandoned", RUN_EVENTS.to_vec()));
     assert!(gone.events[1].time_unix_nano > gone.end_time_unix_nano);
 }
 
@@ -390,7 +234,7 @@ fn a_stream_has_the_time_to_its_first_chunk() {
     let call = texts(&only(&spans, &format!("chat {UPSTREAM_MODEL}")).attributes);
     assert_eq!(call["gen_ai.request.stream"], "true");
     assert!(call["gen_ai.response.time_to_first_chunk"].starts_with("DoubleValue("), "{call:?}");
-    assert_eq!(events(server(&spans)), [HOLD, SETTLE]);
+    assert_eq!(events(server(&spans)), RUN_EVENTS);
     assert!(server(&spans).events[1].time_unix_nano <= server(&spans).end_time_unix_nano);
     check_names(&collector);
 }

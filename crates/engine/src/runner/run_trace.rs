@@ -1,7 +1,7 @@
 //! Moments of a run, kept for its spans: its hold, its calls, its settlement. They become a record when the
 //! ending is committed, and the record is given to the trace of the request that started the run.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_domain::conduct::Conclusion;
 use holdfast_domain::operation::{Attempt, Operation, Phase, situation};
@@ -44,8 +44,8 @@ impl<'a> RunMoments<'a> {
         let provider = route_state.provider.as_ref();
         let call = CallRecord {
             system: provider.map_or("_OTHER", |provider| provider.semantic_name()),
-            model: route_state.route.model.to_string(),
-            route: attempt.route.clone(),
+            model: Arc::clone(&route_state.route.model),
+            route: Arc::clone(&attempt.route),
             class: attempt.class.clone(),
             has_failed: called.is_err(),
             is_streamed: answer.is_streaming(),

@@ -122,9 +122,8 @@ impl ExportTask {
                     () = closing.cancelled() => break,
                     more = timeout_at(until, queue.receive(&mut batch, room)) => more,
                 };
-                if more.is_err() {
-                    break;
-                }
+                // Late, or nobody is left to send.
+                let Ok(1..) = more else { break };
             }
             let spans = batch.len();
             let body = encode(&self.resource, &mut batch);

@@ -65,7 +65,7 @@ pub struct CallRecord {
     /// Name of the provider by the conventions.
     pub system: &'static str,
     /// Model of the route.
-    pub model: String,
+    pub model: Arc<str>,
     /// Name of the route.
     pub route: Arc<str>,
     /// Class of the attempt.

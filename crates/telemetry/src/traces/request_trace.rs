@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use super::attribute::REQUEST_ID;
 use super::context::SpanContext;
+use super::queue::SpanSender;
 use super::record::{RunRecord, ServerRecord};
 use super::spans::{SpanBase, pair};
-use super::tracer::Tracer;
 
 /// Trace of a request.
 #[derive(Debug)]
 pub struct RequestTrace {
-    tracer: Arc<Tracer>,
+    spans: SpanSender,
     request: Uuid,
     base: SpanBase,
     /// True where its spans are built: it was sampled, or its run is unusual.
@@ -36,9 +36,9 @@ struct Parts {
 }
 
 impl RequestTrace {
-    pub(super) fn new(tracer: Arc<Tracer>, request: Uuid, base: SpanBase) -> Self {
+    pub(super) fn new(spans: SpanSender, request: Uuid, base: SpanBase) -> Self {
         let is_wanted = AtomicBool::new(base.own.is_sampled);
-        Self { tracer, request, base, is_wanted, parts: Mutex::default() }
+        Self { spans, request, base, is_wanted, parts: Mutex::default() }
     }
 
     /// Span of the request, for whoever links to it.
@@ -91,13 +91,13 @@ impl Drop for RequestTrace {
         let base = SpanBase { followed, ..self.base };
         for (call, run) in run.iter().flat_map(|run| run.calls.iter().map(move |call| (call, run)))
         {
-            self.tracer.send(base.client(call, run));
+            self.spans.send(base.client(call, run));
         }
         if let Some(server) = server {
             let mut span = base.server(&server, run.as_ref());
             let id = Value::StringValue(self.request.to_string());
             span.attributes.push(pair(REQUEST_ID, id));
-            self.tracer.send(span);
+            self.spans.send(span);
         }
     }
 }

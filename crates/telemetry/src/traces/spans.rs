@@ -104,7 +104,7 @@ impl SpanBase {
         let mut attributes = Attributes::default();
         attributes.text(attribute::GEN_AI_OPERATION, "chat");
         attributes.text(attribute::GEN_AI_PROVIDER, call.system);
-        attributes.text(attribute::REQUEST_MODEL, call.model.as_str());
+        attributes.text(attribute::REQUEST_MODEL, &*call.model);
         if call.is_streamed {
             attributes.bool(attribute::REQUEST_STREAM, true);
         }

@@ -1,65 +1,20 @@
-//! The tracer: sampling at the head of a request, and the queue of finished spans.
+//! The tracer: sampling at the head of a request.
 //!
 //! The trace id of a request is its request id, whose last seven bytes are random as the conventions want
 //! them; the sampling looks at those, so that whoever samples by the same bytes decides alike.
-//!
-//! The queue is bounded and never waited for: a request must not notice its collector.
 
 use std::sync::Arc;
 
-use metrics::{Counter, counter};
-use opentelemetry_proto::tonic::trace::v1::Span;
-use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::context::{SpanContext, SpanId, TraceId};
+use super::queue::{SpanQueue, SpanSender};
 use super::request_trace::RequestTrace;
 use super::spans::{Clock, SpanBase};
 
-const SPANS: &str = "holdfast_spans_total";
-/// Finished spans that wait to be exported: some 2 MB.
-const QUEUE_MAX: usize = 2_048;
 /// Random bits of an id that sampling looks at.
 const RANDOM_BITS: u32 = 56;
 const MILLION: u128 = 1_000_000;
-
-/// Fate of a finished span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpanResult {
-    /// Taken by the collector.
-    Exported,
-    /// Lost: the queue was full.
-    QueueFull,
-    /// Lost: the collector was not reached in time, or refused it.
-    Failed,
-}
-
-impl SpanResult {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Exported, Self::QueueFull, Self::Failed];
-
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Exported => "exported",
-            Self::QueueFull => "queue_full",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Counts spans.
-    pub fn count(self, spans: usize) {
-        self.counter().increment(u64::try_from(spans).unwrap_or(u64::MAX));
-    }
-
-    fn counter(self) -> Counter {
-        counter!(SPANS, "result" => self.label())
-    }
-}
-
-/// Shows the fates of spans with none in them, once a recorder is installed.
-pub fn register_results() {
-    SpanResult::ALL.into_iter().for_each(|result| result.count(0));
-}
 
 /// Meaning of a caller's `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,27 +47,21 @@ impl Sampling {
 pub struct Tracer {
     threshold: u64,
     parents: ParentPolicy,
-    queue: mpsc::Sender<Span>,
-    lost: Counter,
+    spans: SpanSender,
 }
 
 impl Tracer {
     /// A tracer and the queue that its spans go to. Metrics must be recorded by then.
     #[must_use]
     pub fn new(sampling: Sampling) -> (Arc<Self>, SpanQueue) {
-        let (queue, receiver) = mpsc::channel(QUEUE_MAX);
-        let lost = SpanResult::QueueFull.counter();
+        let (spans, queue) = SpanSender::new();
         let (threshold, parents) = (sampling.threshold(), sampling.parents);
-        (Arc::new(Self { threshold, parents, queue, lost }), SpanQueue(receiver))
+        (Arc::new(Self { threshold, parents, spans }), queue)
     }
 
     /// Begins the trace of the request with this id, which a caller may have sent within a trace of its own.
     #[must_use]
-    pub fn begin(
-        self: &Arc<Self>,
-        request: Uuid,
-        caller: Option<SpanContext>,
-    ) -> Arc<RequestTrace> {
+    pub fn begin(&self, request: Uuid, caller: Option<SpanContext>) -> Arc<RequestTrace> {
         let id = request.as_u128();
         let parent = caller.filter(|_caller| self.parents == ParentPolicy::Trust);
         let (trace, is_sampled) = match parent {
@@ -127,36 +76,12 @@ impl Tracer {
             followed: None,
             clock: Clock::start(),
         };
-        Arc::new(RequestTrace::new(Arc::clone(self), request, base))
+        Arc::new(RequestTrace::new(self.spans.clone(), request, base))
     }
 
     fn is_sampled(&self, id: u128) -> bool {
         let random = id & ((1 << RANDOM_BITS) - 1);
         random < u128::from(self.threshold)
-    }
-
-    pub(super) fn send(&self, span: Span) {
-        // Without a reader the process is at its end: that loses a span as a full queue does.
-        if self.queue.try_send(span).is_err() {
-            self.lost.increment(1);
-        }
-    }
-}
-
-/// Finished spans on their way to whoever exports them.
-#[derive(Debug)]
-pub struct SpanQueue(mpsc::Receiver<Span>);
-
-impl SpanQueue {
-    /// Adds at most `limit` spans to a batch, once one is there; none when the queue is closed and empty. Cancel
-    /// safe.
-    pub async fn receive(&mut self, batch: &mut Vec<Span>, limit: usize) -> usize {
-        self.0.recv_many(batch, limit).await
-    }
-
-    /// Takes no more spans; those that wait can still be received.
-    pub fn close(&mut self) {
-        self.0.close();
     }
 }
 
