@@ -101,10 +101,10 @@ fn whoever_attaches_is_linked_to_the_run_and_a_replay_is_not() {
     let (first, second) = (first.answer(), second.answer());
     let replay = world.send(&request);
     let spans = collector.wait_for(4);
-    let of = |answer: &Answer| {
+    let servers = named(&spans, "POST /v1/chat/completions");
+    let of = |answer: &Answer| -> &Span {
         let trace = trace_of(answer);
-        let is_it = |span: &&&Span| hex(&span.trace_id) == trace;
-        **named(&spans, "POST /v1/chat/completions").iter().find(is_it).unwrap()
+        servers.iter().find(|span| hex(&span.trace_id) == trace).unwrap()
     };
     let link = &of(&second).links[0];
     assert_eq!((&link.trace_id, &link.span_id), (&of(&first).trace_id, &of(&first).span_id));

@@ -131,11 +131,10 @@ pub(crate) fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, String> {
         Value::ArrayValue(values) => format!("{} values", values.values.len()),
         other => format!("{other:?}"),
     };
-    let pair = |it: &KeyValue| {
-        let value = it.value.as_ref().and_then(|value| value.value.as_ref());
-        (it.key.as_str(), text(value.expect("a value")))
+    let of = |it: &KeyValue| {
+        text(it.value.as_ref().and_then(|value| value.value.as_ref()).expect("a value"))
     };
-    let all: BTreeMap<_, _> = attributes.iter().map(|it| (pair(it).0, pair(it).1)).collect();
+    let all: BTreeMap<_, _> = attributes.iter().map(|it| (it.key.as_str(), of(it))).collect();
     assert_eq!(all.len(), attributes.len(), "no name twice");
     all
 }
