@@ -70,7 +70,7 @@ impl SpanBase {
         }
         // A broken stream has the status of its head; a 4xx is the caller's mistake, and no error of a server.
         let has_failed = server.error.is_some()
-            && server.status.is_none_or(|status| status < 400 || status >= 500);
+            && server.status.is_none_or(|status| !(400..500).contains(&status));
         attributes.text_if(attribute::ERROR_TYPE, server.error.filter(|_code| has_failed));
         attributes.text_if(attribute::ERROR_CODE, server.error);
         // The run knows better where the client has gone before its end.

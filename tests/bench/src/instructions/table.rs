@@ -122,7 +122,8 @@ pub(super) fn traces_table(
         format!("{row:<40}{none:>12}{}", columns.collect::<String>())
     };
     for (at, none) in counts.iter().enumerate() {
-        let with = traced.iter().map(|rows| rows[at].instructions).collect::<Vec<_>>();
+        let with =
+            traced.iter().filter_map(|rows| Some(rows.get(at)?.instructions)).collect::<Vec<_>>();
         lines.push(line(&none.row, none.instructions, &with));
     }
     let sum = |counts: &[RowFigures]| counts.iter().map(|it| it.instructions).sum::<u64>();
