@@ -50,7 +50,7 @@ pub struct TelemetryConfig {
     pub resource: BTreeMap<String, String>,
 }
 
-/// What is set so far.
+/// Settings that were read so far.
 struct Settings {
     url: Option<BaseUrl>,
     headers: HeaderMap,

@@ -120,7 +120,7 @@ impl RequestLog {
         self.status.is_none() || self.streamed.as_ref().is_some_and(|streamed| !streamed.is_over)
     }
 
-    /// What its span is built of.
+    /// Record that its span is built of.
     fn server_record(&self, method: &'static str) -> ServerRecord {
         let facts = &self.facts;
         ServerRecord {

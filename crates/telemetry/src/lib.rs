@@ -1,4 +1,4 @@
-//! What the process tells of itself: traces ([`traces`]), and the catalogue of metrics, the one place that says
+//! Telemetry of the process: traces ([`traces`]), and the catalogue of metrics, the one place that says
 //! which there are, what they mean, and when one is a reason to act.
 //!
 //! ```text

@@ -143,7 +143,7 @@ struct Run<'a> {
     until: Instant,
     /// Memory share of its answer, held until the store has the answer.
     share: AnswerShare,
-    /// What its spans are built of; `None` where traces are off.
+    /// Moments that its spans are built of; `None` where traces are off.
     traced: Option<RunMoments<'a>>,
 }
 

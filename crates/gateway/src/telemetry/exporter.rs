@@ -78,7 +78,7 @@ impl Exporter {
     }
 }
 
-/// Why a batch was not taken.
+/// Failure to export a batch.
 #[derive(Debug, thiserror::Error)]
 enum ExportError {
     #[error(transparent)]

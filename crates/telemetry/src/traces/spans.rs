@@ -45,7 +45,7 @@ fn nanos(count: u128) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// What the spans of a request share: ids, parent, links, and the clock.
+/// Common part of the spans of a request: ids, parent, links, and the clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpanBase {
     pub(super) own: SpanContext,
