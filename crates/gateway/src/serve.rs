@@ -147,7 +147,6 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&addresses)?;
-    tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, exporter, &mut signals).await
 }
@@ -440,7 +439,9 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(node) = addresses.node {
         say(&format!("holdfast node listens on http://{node}"))?;
     }
-    say(&format!("holdfast listens on http://{}", addresses.public))
+    say(&format!("holdfast listens on http://{}", addresses.public))?;
+    tracing::info!(listen = %addresses.public, version = env!("CARGO_PKG_VERSION"), "serving");
+    Ok(())
 }
 
 /// Prints a line; a server goes on when nobody reads it.

@@ -233,7 +233,8 @@ fn a_stream_has_the_time_to_its_first_chunk() {
     let spans = collector.wait_for(2);
     let call = texts(&only(&spans, &format!("chat {UPSTREAM_MODEL}")).attributes);
     assert_eq!(call["gen_ai.request.stream"], "true");
-    assert!(call["gen_ai.response.time_to_first_chunk"].starts_with("DoubleValue("), "{call:?}");
+    let seconds: f64 = call["gen_ai.response.time_to_first_chunk"].parse().unwrap();
+    assert!((0.0..60.0).contains(&seconds), "{call:?}");
     assert_eq!(events(server(&spans)), RUN_EVENTS);
     assert!(server(&spans).events[1].time_unix_nano <= server(&spans).end_time_unix_nano);
     check_names(&collector);
