@@ -12,7 +12,7 @@ The gateway exports OpenTelemetry traces over OTLP by HTTP with protobuf. Traces
 
 ```toml
 [telemetry]
-endpoint = "http://127.0.0.1:4318"                     # spans go to /v1/traces below it
+endpoint = "http://localhost:4318"                     # spans go to /v1/traces below it
 ratio = 0.01                                           # share of requests; default 1
 parents = "link"                                       # or "trust"; default "link"
 timeout = "10s"                                        # for one batch; the default

@@ -323,7 +323,7 @@ fn a_collector_that_is_silent_is_waited_for_by_nobody() {
 fn what_the_variables_ask_for_and_there_is_not_is_refused_at_the_start() {
     let site = Site::configured(&Config::simulated());
     let endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT";
-    let site = site.with_env(endpoint, "http://127.0.0.1:4317");
+    let site = site.with_env(endpoint, "http://collector:4317");
     let site = site.with_env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
     for command in [&["serve"][..], &["check-config"]] {
         let said = site.cli(command).failed(2);
