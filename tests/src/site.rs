@@ -73,8 +73,13 @@ impl Site {
     /// Sets a variable of the environment for everything that is started later.
     #[must_use]
     pub fn with_env(mut self, name: &str, value: impl Into<OsString>) -> Self {
-        self.env.push((name.into(), value.into()));
+        self.set_env(name, value);
         self
+    }
+
+    /// The same of a folder that stays where it is.
+    pub fn set_env(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.push((name.into(), value.into()));
     }
 
     /// Writes another configuration.

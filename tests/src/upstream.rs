@@ -95,8 +95,10 @@ impl std::fmt::Debug for Judge {
 pub struct ArrivedRequest {
     /// The request line and the headers.
     pub head: String,
-    /// The body.
+    /// The body, as text.
     pub body: String,
+    /// The body as it came: not all that is sent somewhere is text.
+    pub bytes: Vec<u8>,
 }
 
 impl ArrivedRequest {
@@ -401,8 +403,9 @@ fn read_request(line: &mut impl Read) -> Option<ArrivedRequest> {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
             let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
             if body.len() >= length {
-                let body = String::from_utf8(body[..length].to_vec()).expect("a body of text");
-                return Some(ArrivedRequest { head, body });
+                let bytes = body[..length].to_vec();
+                let body = String::from_utf8_lossy(&bytes).into_owned();
+                return Some(ArrivedRequest { head, body, bytes });
             }
         }
         match line.read(&mut more) {

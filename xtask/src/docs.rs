@@ -15,6 +15,7 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("docs/errors.md", "holdfast-wire", "errors"),
     ("docs/administration-api.md", "holdfast-admin", "api"),
     ("docs/metrics.md", "holdfast-telemetry", "metrics"),
+    ("docs/traces.md", "holdfast-telemetry", "traces"),
     ("deploy/grafana/traffic.json", "holdfast-telemetry", "dashboard"),
     ("deploy/grafana/money.json", "holdfast-telemetry", "dashboard"),
     ("deploy/grafana/routes.json", "holdfast-telemetry", "dashboard"),

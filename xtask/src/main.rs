@@ -67,11 +67,14 @@ usage: cargo xtask <command>
                       measure it on a PostgreSQL server of its own, beside a plain loop of
                       transactions; the names are also 32-wallets, 256-wallets, nodes,
                       nodes-wallets; without purge and --stored, which fill a file
-  bench --instructions [--requests N] [--against BINARY] [--low-balance] [--folder FOLDER]
+  bench --instructions [--requests N] [--against BINARY] [--low-balance] [--traces]
+                      [--folder FOLDER]
                       count the user instructions of a request by valgrind: a completion, also
                       on 32 and 256 connections, a replay, a stream, a refusal, with the
                       writer's apart; beside another binary, 3 % more in sum fail;
                       --low-balance also on a wallet with a threshold: 2 % more in sum fail
+                      --traces also with no, one in a hundred and all requests traced: 1 % and 2 %
+                      more in sum fail of the first two
   bench --micro [NAME]...
                       measure single functions: reading a request, deciding, judging,
                       sealing, events, translating

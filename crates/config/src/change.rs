@@ -136,6 +136,7 @@ impl Config {
                 "operations.orphan_grace",
                 self.operations.orphan_grace != other.operations.orphan_grace,
             ),
+            ("telemetry", self.telemetry != other.telemetry),
             ("log.format", self.log.format != other.log.format),
         ];
         settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()

@@ -31,6 +31,7 @@ use crate::process::{
 use crate::provider::{self, ProviderKind};
 use crate::role::{self, RolesConfig};
 use crate::stamp::FileStamp;
+use crate::telemetry::{self, TelemetryConfig};
 use crate::value::Secret;
 
 pub(crate) const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
@@ -63,6 +64,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     pub webhooks: WebhooksConfig,
     pub log: LogConfig,
+    /// `None`: no traces.
+    pub telemetry: Option<TelemetryConfig>,
     pub providers: BTreeMap<String, ProviderKind>,
     pub models: Vec<Model>,
     /// File and line of each price version, kept after the reading: only the database knows whether
@@ -168,6 +171,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let retention = process::retention(&root.table("retention"));
     let webhooks = process::webhooks(&root.table("webhooks"));
     let log = process::log(&root.table("log"));
+    let telemetry = telemetry::telemetry(document, &root.table("telemetry"), environment);
     let proxies = Proxies::read(environment).unwrap_or_else(|(name, why)| {
         document.mistake_in_variable(name, why);
         Proxies::none()
@@ -206,6 +210,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         retention,
         webhooks,
         log,
+        telemetry,
         providers: providers
             .into_iter()
             .filter_map(|(name, kind)| Some((name.to_owned(), kind?)))

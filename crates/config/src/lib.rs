@@ -25,6 +25,7 @@ mod role;
 mod secret_file;
 mod settings;
 mod stamp;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -44,4 +45,5 @@ pub use crate::process::{
 pub use crate::provider::ProviderKind;
 pub use crate::role::RolesConfig;
 pub use crate::stamp::FileStamp;
+pub use crate::telemetry::TelemetryConfig;
 pub use crate::value::Secret;

@@ -4,7 +4,7 @@
 //! refuse on one node what another one takes. So each node keeps a digest of what it runs under in its
 //! row, and whoever administers sees that two differ. The digest does not tell in what: the files do.
 //!
-//! Left out is what is a node's own: its addresses and name, the log, the listeners of administration and
+//! Left out is what is a node's own: its addresses and name, the log, traces, the listeners of administration and
 //! nodes, the way to the database, proxies of its environment. Each part is spelled as the `Debug` of its
 //! type, with all its fields; a build whose types have other fields has other digests.
 //!
@@ -47,6 +47,7 @@ impl Config {
             retention,
             webhooks,
             log: _,
+            telemetry: _,
             providers,
             models,
             price_places: _,

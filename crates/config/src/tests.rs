@@ -11,6 +11,7 @@ mod contract;
 mod deployed;
 mod provider;
 mod settings;
+mod telemetry;
 
 use std::path::Path;
 use std::time::Duration;
@@ -44,6 +45,7 @@ fn environment(name: &str) -> Option<String> {
     match name {
         "HOLDFAST_SECRET" => Some("a secret that nobody may ever see".to_owned()),
         "HOLDFAST_ADMIN_TOKEN" => Some("a-token-that-nobody-may-see".to_owned()),
+        "OTLP_TOKEN" => Some("a-token-that-nobody-may-see".to_owned()),
         "OPENAI_API_KEY"
         | "ANTHROPIC_API_KEY"
         | "GEMINI_API_KEY"

@@ -275,7 +275,8 @@ fn spell_span(span: Duration) -> String {
     whole.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
 }
 
-fn parse_millionths(text: &str) -> Option<u64> {
+/// Millionths of a decimal of at most six places, without an exponent.
+pub(crate) fn parse_millionths(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text);
     let (units, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());

@@ -20,12 +20,21 @@ impl Metrics {
         self.money.expose(operation);
     }
 
-    /// Counts what was given up or settled for whoever ran it. What it used up was counted when its
-    /// result was recorded.
+    /// Counts what was given up or settled for whoever ran it, and logs whose it was: a process that was
+    /// killed tells nothing of it. What it used up was counted when its result was recorded.
     pub(crate) fn count_found(&self, found: Reconciliation) -> Snapshot {
         if let Some(operation) = found.snapshot.operation.as_ref().filter(|_row| found.moved) {
-            self.outcome(operation.phase.label());
+            let phase = operation.phase.label();
+            self.outcome(phase);
             self.money.expose(operation);
+            let age = found.snapshot.now.since(operation.admitted_at);
+            tracing::info!(
+                operation.id = %operation.id,
+                node.name = %operation.owner.node.name,
+                age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+                phase,
+                "reconciled"
+            );
         }
         found.snapshot
     }

@@ -13,6 +13,7 @@ use holdfast_domain::operation::Claim;
 use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
 use holdfast_domain::{Micros, OperationId, RequestKey};
+use holdfast_telemetry::traces::RequestTrace;
 use holdfast_wire::chat::request::{BadRequest, Delivery};
 use tokio::time::Instant;
 
@@ -54,6 +55,8 @@ pub struct Submission {
     /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
     /// up does not have less in flight.
     pub in_flight: Arc<InFlight>,
+    /// Trace of the request; `None` where traces are off.
+    pub trace: Option<Arc<RequestTrace>>,
 }
 
 /// Context of one request while it is answered, without its content.
@@ -71,6 +74,7 @@ pub(crate) struct RequestContext {
     pub(crate) patience: Instant,
     /// Time at which the head of a stream goes out, with or without an event.
     pub(crate) head_by: Instant,
+    pub(crate) trace: Option<Arc<RequestTrace>>,
     _in_flight: Arc<InFlight>,
 }
 
@@ -85,6 +89,7 @@ impl RequestContext {
             max_charge,
             patience,
             in_flight,
+            trace,
         } = submission;
         let id = OperationId::of(caller.api_key.id, request_key);
         let now = Instant::now();
@@ -98,6 +103,7 @@ impl RequestContext {
             delivery: Delivery::default(),
             patience: now + patience,
             head_by: now + HEAD_WAIT,
+            trace,
             _in_flight: in_flight,
         };
         (context, body)

@@ -20,6 +20,7 @@ mod metering;
 mod operate;
 mod rendering;
 mod route_complaints;
+mod run_trace;
 mod states;
 
 use std::sync::Arc;

@@ -29,11 +29,12 @@ use bytes::Bytes;
 use holdfast_domain::operation::{Binding, Snapshot};
 use holdfast_domain::private::Private;
 use holdfast_domain::{ClaimId, OperationId};
+use holdfast_telemetry::traces::SpanContext;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::chunk_log::{ChunkLog, ClosingChunks, Follower};
-pub(crate) use self::registry::{Registration, RunRegistry};
+pub(crate) use self::registry::{NewRun, Registration, RunRegistry};
 use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
@@ -99,6 +100,8 @@ pub(crate) struct Tape {
     pub(crate) claim: ClaimId,
     /// Digest and fingerprint of the claiming request, by which later requests are compared.
     pub(crate) binding: Binding,
+    /// Span of the claiming request, to which the spans of later ones are linked.
+    pub(crate) span: Option<SpanContext>,
     /// Creation time of the tape, earlier than any reader's.
     offered: Instant,
     /// Time after which its task counts as dead; set once, when the task begins.
@@ -138,16 +141,12 @@ impl Drop for Reader {
 }
 
 impl Tape {
-    fn new(
-        operation: OperationId,
-        claim: ClaimId,
-        binding: Binding,
-        chunk_log: Option<ChunkLog>,
-    ) -> Self {
+    fn new(operation: OperationId, NewRun { claim, binding, chunk_log, span }: NewRun) -> Self {
         Self {
             operation,
             claim,
             binding,
+            span,
             offered: Instant::now(),
             deadline: OnceLock::new(),
             chunk_log,

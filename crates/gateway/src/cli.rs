@@ -43,7 +43,8 @@ Without a command it serves. Without a configuration file it runs on what is bui
 ./holdfast-data/, the simulated provider as holdfast/sim-1 and holdfast/sim-tools, on port 8080 of this machine.
 
 HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
-HOLDFAST_DATABASE_URL override server.listen and database.url.
+HOLDFAST_DATABASE_URL override server.listen and database.url, and the OTEL_* variables of OpenTelemetry \
+[telemetry].
 
 With --server, or HOLDFAST_SERVER, all commands but serve, sidecar, migrate and check-config work over the network, with an \
 admin key from HOLDFAST_ADMIN_KEY or HOLDFAST_ADMIN_KEY_FILE.

@@ -56,7 +56,7 @@ use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
 use crate::reports::StoreReports;
-use crate::telemetry;
+use crate::telemetry::{self, Exporter};
 use holdfast_config::Config;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
@@ -104,6 +104,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let identity = start::Identity::new(&config, node)?;
     let deliverer = deliverer(&store, &receivers, &secrets, &identity.node);
     let jobs = job_runner(&config, &store, &secrets, &identity.node);
+    let (tracer, exporter) = start::traces(&config, &identity)?;
     let (source, settings) =
         settings(&config, secrets.first().settings_key(), &store, &identity.node);
     let engine = start::engine(&config, &store, secrets, identity, serving).await?;
@@ -111,7 +112,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let shutdown = CancellationToken::new();
     let departure = Departure::ending_with(&shutdown);
     let (reports, on) = (Arc::new(StoreReports(store.clone())), Arc::clone(&live));
-    let api = PublicApi::new(Ports { engine: Arc::clone(&engine), reports }, on, departure.clone());
+    let ports = Ports { engine: Arc::clone(&engine), reports, tracer };
+    let api = PublicApi::new(ports, on, departure.clone());
     let parts = DoorParts {
         config: &config,
         accounts: accounts.clone(),
@@ -145,9 +147,8 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&addresses)?;
-    tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
-    gateway.run(listeners, beside, &mut signals).await
+    gateway.run(listeners, beside, exporter, &mut signals).await
 }
 
 /// Runner of jobs, as this node.
@@ -204,6 +205,7 @@ impl Gateway {
         self,
         listeners: Listeners,
         beside: Beside,
+        exporter: Option<Exporter>,
         signals: &mut Signals,
     ) -> Result<(), CommandFailure> {
         let mut serving = pin!(self.serve(listeners, beside));
@@ -220,6 +222,10 @@ impl Gateway {
                 self.drain().await;
                 failure
             });
+            // After the connections, whose requests have ended with them.
+            if let Some(exporter) = exporter {
+                exporter.close().await;
+            }
             self.close().await;
             failure
         };
@@ -433,7 +439,9 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(node) = addresses.node {
         say(&format!("holdfast node listens on http://{node}"))?;
     }
-    say(&format!("holdfast listens on http://{}", addresses.public))
+    say(&format!("holdfast listens on http://{}", addresses.public))?;
+    tracing::info!(listen = %addresses.public, version = env!("CARGO_PKG_VERSION"), "serving");
+    Ok(())
 }
 
 /// Prints a line; a server goes on when nobody reads it.

@@ -1,4 +1,4 @@
-//! Telemetry: a log on standard error, and metrics in the text format of Prometheus. Neither ever
+//! Telemetry: a log on standard error, metrics in the text format of Prometheus, and traces. None ever
 //! has a secret or a word of a prompt in it.
 //!
 //! The log's level can be replaced while the process runs, its format cannot. A log that cannot be
@@ -8,6 +8,7 @@
 //! `holdfast-telemetry` says what they mean, and their buckets. Gauges are set whenever the metrics are
 //! rendered (`gauges`), but for those that a look at many rows costs: the facts of the database.
 
+mod exporter;
 mod float;
 mod gauges;
 mod log_line;
@@ -17,9 +18,11 @@ use std::io::{self, IsTerminal};
 
 use anyhow::Context;
 use holdfast_telemetry::MetricKind;
+use holdfast_telemetry::traces::register_results;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::{EnvFilter, reload};
 
+pub(crate) use self::exporter::Exporter;
 pub(crate) use self::float::as_float;
 pub(crate) use self::gauges::rendered;
 use self::log_line::LogLine;
@@ -73,6 +76,7 @@ pub(crate) fn metrics() -> anyhow::Result<PrometheusHandle> {
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).context("metrics cannot be recorded")?;
     holdfast_telemetry::register_descriptions();
+    register_results();
     process::begin();
     Ok(handle)
 }

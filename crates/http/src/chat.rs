@@ -60,6 +60,7 @@ pub(crate) async fn complete(
         max_charge: headers::max_charge(head),
         patience: headers::patience(head, options.retry_wait),
         in_flight: Arc::clone(&in_flight),
+        trace: log.trace.as_ref().map(|(trace, _method)| Arc::clone(trace)),
     };
     let reply = engine.complete(submission).await;
     Ok(with_guard(answer(reply, log), in_flight))

@@ -9,6 +9,7 @@
 //! - `Holdfast-Max-Charge-Micros`: a whole number of micros, or absent.
 //! - `Holdfast-Replay-Only`: `true`, or absent.
 //! - `Content-Type`, `Content-Encoding`, `Transfer-Encoding`: plain JSON, whole or in chunks.
+//! - `traceparent`: one, well formed, or none; `tracestate` and `baggage` are not read.
 //! - `x-stainless-…-timeout`: a hint, and ignored where it cannot be read.
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use holdfast_domain::{Micros, RequestKey};
 use holdfast_engine::RunMode;
+use holdfast_telemetry::traces::SpanContext;
 use holdfast_wire::chat::request::BadRequest;
 use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key};
 use http::header::{
@@ -23,12 +25,13 @@ use http::header::{
 };
 use http::request::Parts;
 use http::uri::Authority;
-use http::{HeaderMap, Uri, Version};
+use http::{HeaderMap, Method, Uri, Version};
 
 use crate::problem::Problem;
 use crate::reply::IDEMPOTENCY_KEY;
 
 const REPLAY_ONLY: HeaderName = HeaderName::from_static("holdfast-replay-only");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const MAX_CHARGE: HeaderName = HeaderName::from_static("holdfast-max-charge-micros");
 /// Headers in which official SDKs announce their timeout, in seconds, perhaps with a fraction.
 const ANNOUNCED: [HeaderName; 2] = [
@@ -79,6 +82,18 @@ pub(crate) fn no_host() -> Problem {
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, text) = once(headers, AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(text.trim_matches(' '))
+}
+
+/// Span that the caller sent the request in; `None` where the header is missing, repeated or malformed.
+pub(crate) fn caller_span(headers: &HeaderMap) -> Option<SpanContext> {
+    SpanContext::parse(once(headers, TRACEPARENT)?.as_bytes())
+}
+
+/// Name of a method that HTTP defines; `_OTHER`, as the conventions have it, for one that a caller made up.
+pub(crate) fn method_name(method: &Method) -> &'static str {
+    const KNOWN: [&str; 9] =
+        ["POST", "GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT"];
+    KNOWN.into_iter().find(|known| method == known).unwrap_or("_OTHER")
 }
 
 /// Request key in `Idempotency-Key`. A missing, a repeated and a malformed one are three errors.

@@ -14,12 +14,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::ApiKeyId;
+use holdfast_domain::operation::Situation;
 use holdfast_engine::ReplyFacts;
+use holdfast_telemetry::traces::{OperationRecord, RequestTrace, ServerRecord, TraceId};
 use holdfast_wire::error::Code;
 use uuid::Uuid;
 
 use crate::problem::Problem;
 use crate::request_metrics::RequestMetrics;
+
+/// Label of a request that has no route.
+pub(crate) const NO_ROUTE: &str = "none";
 
 /// Log line of a request in progress. Written when it is dropped: also for a request whose
 /// client hung up, because hyper drops its future at any await.
@@ -37,6 +42,10 @@ pub(crate) struct RequestLog {
     pub(crate) client: IpAddr,
     /// True where the API key was refused: only the first such lines of a window are written.
     pub(crate) is_refused: bool,
+    /// Trace that the caller sent it in.
+    pub(crate) caller_trace: Option<TraceId>,
+    /// Trace of its own, with its method; `None` where traces are off.
+    pub(crate) trace: Option<(Arc<RequestTrace>, &'static str)>,
     streamed: Option<StreamProgress>,
     started: Instant,
     counts: Arc<RequestMetrics>,
@@ -69,6 +78,8 @@ impl RequestLog {
             param: None,
             client,
             is_refused: false,
+            caller_trace: None,
+            trace: None,
             streamed: None,
             started: Instant::now(),
             counts,
@@ -108,6 +119,28 @@ impl RequestLog {
         // No status: the future was dropped before there was an answer.
         self.status.is_none() || self.streamed.as_ref().is_some_and(|streamed| !streamed.is_over)
     }
+
+    /// Record that its span is built of.
+    fn server_record(&self, method: &'static str) -> ServerRecord {
+        let facts = &self.facts;
+        ServerRecord {
+            method,
+            route: (self.route != NO_ROUTE).then_some(self.route),
+            status: self.status,
+            error: self.code,
+            client: self.client,
+            hung_up: self.hung_up(),
+            replayed: self.replayed,
+            provider_route: facts.route.clone(),
+            operation: OperationRecord {
+                model: facts.model.as_ref().map(ToString::to_string),
+                id: facts.operation.map(|id| id.to_string()),
+                situation: facts.situation.map(Situation::label),
+                outcome: facts.phase,
+            },
+            ended: Instant::now(),
+        }
+    }
 }
 
 impl Drop for RequestLog {
@@ -116,6 +149,9 @@ impl Drop for RequestLog {
         self.counts.count(self.route, self.status, took);
         if let Some(streamed) = &self.streamed {
             self.counts.record_first_event(streamed.first);
+        }
+        if let Some((trace, method)) = self.trace.take() {
+            trace.end_request(|| self.server_record(method));
         }
         // After the metrics, which count every request: only its line is left out.
         if self.is_refused && !self.counts.refusals.has_line() {
@@ -126,6 +162,7 @@ impl Drop for RequestLog {
         let streamed = self.streamed.as_ref();
         tracing::info!(
             request.id = %self.id,
+            caller.trace_id = self.caller_trace.map(tracing::field::display),
             client.address = %self.client,
             http.route = self.route,
             http.status = self.status,

@@ -19,6 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
+use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
@@ -55,6 +56,8 @@ pub struct Ports {
     pub engine: Arc<Engine>,
     /// Usage.
     pub reports: Arc<dyn HolderReports>,
+    /// Traces of requests; `None` where they are off.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// The public API of this process: for its listener, and for whoever asks it within the process.
@@ -65,7 +68,7 @@ impl PublicApi {
     /// The API over these parts, under these options, until this departure is over.
     #[must_use]
     pub fn new(
-        Ports { engine, reports }: Ports,
+        Ports { engine, reports, tracer }: Ports,
         live: Arc<LiveOptions>,
         departure: Departure,
     ) -> Self {
@@ -75,6 +78,7 @@ impl PublicApi {
             live,
             description: Description::render(),
             counts: Arc::default(),
+            tracer,
             bodies: BodyBudget::default(),
             departure,
         }))

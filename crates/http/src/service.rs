@@ -12,6 +12,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::{AuthError, Caller, Engine};
+use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
 use http::header::CONNECTION;
 use http::request::Parts;
@@ -26,7 +27,7 @@ use crate::cors::Cors;
 use crate::departure::Departure;
 use crate::description::Description;
 use crate::live_options::LiveOptions;
-use crate::log::RequestLog;
+use crate::log::{NO_ROUTE, RequestLog};
 use crate::probe::answer_probe;
 use crate::problem::Problem;
 use crate::reply::{
@@ -46,6 +47,8 @@ pub(crate) struct Service {
     pub(crate) live: Arc<LiveOptions>,
     pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
+    /// Begins the traces of requests; `None` where they are off.
+    pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) bodies: BodyBudget,
     pub(crate) departure: Departure,
 }
@@ -94,8 +97,12 @@ impl Service {
         head: &Parts,
         body: Incoming,
     ) -> HttpResponse {
-        let label = found.as_ref().map_or("none", Route::label);
+        let label = found.as_ref().map_or(NO_ROUTE, Route::label);
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
+        let caller = headers::caller_span(&head.headers);
+        log.caller_trace = caller.map(|caller| caller.trace);
+        let begun = self.tracer.as_ref().map(|tracer| tracer.begin(id, caller));
+        log.trace = begun.map(|trace| (trace, headers::method_name(&head.method)));
         let body = Upload::new(body, &self.bodies);
         let told =
             // Safe to assert: after a panic only the log is used again, a row of plain values.

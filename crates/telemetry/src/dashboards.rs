@@ -369,6 +369,11 @@ const NODES: Dashboard = Dashboard {
             ],
         },
         Panel {
+            title: "Spans of traces",
+            unit: "ops",
+            queries: &[("sum by (result) (rate(holdfast_spans_total[5m]))", "{{result}}")],
+        },
+        Panel {
             title: "Relays and reloads, in an hour",
             unit: "short",
             queries: &[

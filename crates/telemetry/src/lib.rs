@@ -1,5 +1,5 @@
-//! The catalogue of metrics: the one place that says which there are, what they mean, and when one is
-//! a reason to act.
+//! Telemetry of the process: traces ([`traces`]), and the catalogue of metrics, the one place that says
+//! which there are, what they mean, and when one is a reason to act.
 //!
 //! ```text
 //!              ┌─ describe()              HELP and TYPE of a scrape
@@ -16,6 +16,7 @@
 
 mod catalogue;
 pub mod dashboards;
+pub mod traces;
 
 pub use crate::catalogue::{
     CATALOGUE, Metric, MetricGroup, MetricKind, families, find, register_descriptions,

@@ -42,7 +42,7 @@ use crate::numbers::{each, permille};
 use crate::pinned::Peer;
 use crate::say;
 use crate::scenario::KeySharing;
-use table::{WITH_THRESHOLD, table, threshold_table};
+use table::{SHARES, WITH_THRESHOLD, table, threshold_table, traces_table};
 
 pub use table::RowFigures;
 
@@ -155,6 +155,10 @@ pub struct Plan {
     pub widths: Vec<u64>,
     /// Counts completions of a wallet with a threshold for `wallet.low` too.
     pub has_threshold: bool,
+    /// Shares of requests with which everything is counted again, traced.
+    pub shares: &'static [(&'static str, u64)],
+    /// Share of requests that are traced; `None` where traces are off.
+    pub share: Option<&'static str>,
     /// Another binary of the gateway, to compare with.
     pub against: Option<PathBuf>,
     /// Tells the counts as JSON, to another process of this program.
@@ -167,8 +171,18 @@ impl Plan {
     pub fn usual(program: PathBuf) -> Self {
         let folder = env::temp_dir();
         let (warm_up, requests, widths) = (WARM_UP, REQUESTS, WIDTHS.to_vec());
-        let (against, has_threshold, is_json) = (None, false, false);
-        Self { program, folder, warm_up, requests, widths, has_threshold, against, is_json }
+        Self {
+            program,
+            folder,
+            warm_up,
+            requests,
+            widths,
+            has_threshold: false,
+            shares: &[],
+            share: None,
+            against: None,
+            is_json: false,
+        }
     }
 
     /// Reads the arguments; nothing when they are wrong.
@@ -180,6 +194,7 @@ impl Plan {
             match option.as_str() {
                 "--json" => plan.is_json = true,
                 "--low-balance" => plan.has_threshold = true,
+                "--traces" => plan.shares = &SHARES,
                 _ => plan.set(option, arguments.next()?)?,
             }
         }
@@ -217,7 +232,11 @@ pub fn run(plan: &Plan) -> bool {
     lines.iter().for_each(|line| say(line));
     let (lines, is_threshold_within) = threshold_table(&counts);
     lines.iter().for_each(|line| say(line));
-    is_within && is_threshold_within
+    let of_share = |(share, _most): &(_, _)| count(&Plan { share: Some(*share), ..plan.clone() });
+    let traced = plan.shares.iter().map(of_share);
+    let (lines, is_traced_within) = traces_table(&counts, &traced.collect::<Vec<_>>());
+    lines.iter().for_each(|line| say(line));
+    is_within && is_threshold_within && is_traced_within
 }
 
 /// The instructions of each row.
@@ -227,7 +246,20 @@ pub fn count(plan: &Plan) -> Vec<RowFigures> {
     let upstream = ["upstream", "--chunks", CHUNKS].map(OsString::from);
     let (_upstream, address) = Peer::listening(Command::new(&plan.program), &upstream);
     let config = Config::at(&format!("http://{address}/v1")).set("log", "level", "\"info\"");
-    let site = Site::unwatched_in(&plan.folder, &config);
+    let mut site = Site::unwatched_in(&plan.folder, &config);
+    let _collector = plan.share.map(|share| {
+        // It answers whatever is posted.
+        let (collector, address) =
+            Peer::listening(Command::new(&plan.program), &["upstream".into()]);
+        for (name, value) in [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{address}").as_str()),
+            ("OTEL_TRACES_SAMPLER", "traceidratio"),
+            ("OTEL_TRACES_SAMPLER_ARG", share),
+        ] {
+            site.set_env(name, value);
+        }
+        collector
+    });
     drop(site.cli(&["migrate", "up"]).ok());
     let account = site.account("bench", "USD", "1000000.00");
     let threshold_account = plan.has_threshold.then(|| {

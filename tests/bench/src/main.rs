@@ -11,7 +11,8 @@ const USAGE: &str = "\
 usage: holdfast-bench run [--database sqlite|postgres] [--quick] [--rounds N] [--seconds N]
                           [--only NAME]... [--stored N] [--streams N] [--log LEVEL]
                           [--folder FOLDER] [--json FILE]
-       holdfast-bench instructions [--requests N] [--against BINARY] [--low-balance] [--folder FOLDER]
+       holdfast-bench instructions [--requests N] [--against BINARY] [--low-balance] [--traces]
+                          [--folder FOLDER]
        holdfast-bench upstream [--delay-ms N] [--chunks N] [--gap-ms N]
        holdfast-bench passthrough --to ADDRESS
        holdfast-bench load --to ADDRESS[,ADDRESS]... --connections N --millis N

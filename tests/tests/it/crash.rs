@@ -84,6 +84,13 @@ fn the_wallet_gets_a_dead_hold_back_without_anybody_asking() {
     let _gateway = site.serve();
     until("the hold is back", || (site.balance(&account) == (FUNDS, 0)).then_some(()));
     gate.open();
+    // The dead process has told nothing of it.
+    let line = until("it is logged whose it was", || {
+        site.logs().lines().find(|line| line.contains("reconciled")).map(str::to_owned)
+    });
+    for field in ["operation.id=", "node.name=embedded", "age_ms="] {
+        assert!(line.contains(field), "{line}");
+    }
 }
 
 #[test]

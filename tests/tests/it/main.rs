@@ -92,6 +92,7 @@ mod suspension;
 mod taken_over;
 mod told;
 mod tools;
+mod traces;
 mod upstream;
 mod upstream_streams;
 mod usage;

@@ -33,6 +33,7 @@ const DOORS: &[(&[&str], &[&str])] = &[
     (&["axum", "tower"], &["holdfast-admin", "holdfast-console"]),
     (&["utoipa", "utoipa-axum"], &["holdfast-admin"]),
     (&["askama"], &["holdfast-console"]),
+    (&["opentelemetry-proto", "prost"], &["holdfast-telemetry"]),
 ];
 
 /// Not even its tests may: the wire would freeze the domain.

@@ -11,14 +11,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-failpoint", &[]),
     ("holdfast-testkit", &["holdfast-domain"]),
     ("holdfast-wire", &["holdfast-domain"]),
-    // Names and words alone: whoever counts has no need of it.
+    // Names, and spans of plain values: whoever counts has no need of it.
     ("holdfast-telemetry", &[]),
     ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
-    ("holdfast-engine", &["holdfast-domain", "holdfast-failpoint", "holdfast-wire"]),
+    (
+        "holdfast-engine",
+        &["holdfast-domain", "holdfast-failpoint", "holdfast-telemetry", "holdfast-wire"],
+    ),
     ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
     // No provider and no store: whoever has the rows hands it what it sends.
     ("holdfast-webhooks", &["holdfast-domain", "holdfast-wire"]),
-    ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
+    (
+        "holdfast-http",
+        &["holdfast-domain", "holdfast-engine", "holdfast-telemetry", "holdfast-wire"],
+    ),
     // A client of the gateway over the transport of providers, and nothing of the gateway itself.
     ("holdfast-sidecar", &["holdfast-providers", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
@@ -38,6 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-http",
             "holdfast-providers",
             "holdfast-store",
+            "holdfast-telemetry",
             "holdfast-wire",
         ],
     ),

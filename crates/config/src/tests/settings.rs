@@ -30,6 +30,7 @@ fn what_is_a_nodes_own_is_not_in_the_digest() {
         "[admin]\nlisten = \"127.0.0.1:3\"\ntoken = \"${HOLDFAST_ADMIN_TOKEN}\"",
         "[console]\nlisten = \"127.0.0.1:4\"\nplayground = true",
         "[server]\nurl = \"https://api.example.com\"",
+        "[telemetry]\nendpoint = \"http://127.0.0.1:4318\"",
         "[limits]\nconnections = 1_024\nidle_time = \"60s\"",
     ] {
         let differs = digest(&file(own, KEY)) != whole;

@@ -17,7 +17,9 @@ use bytes::Bytes;
 use holdfast_domain::OperationId;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
+use holdfast_domain::operation::{
+    Operation, Phase, ProviderRefusal, Situation, Snapshot, situation,
+};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
 use tokio::time::sleep_until;
@@ -66,6 +68,8 @@ pub struct ReplyFacts {
     pub model: Option<PublicModelId>,
     /// Label of the phase.
     pub phase: Option<&'static str>,
+    /// Situation as callers see it.
+    pub situation: Option<Situation>,
     /// Route of the last attempt.
     pub route: Option<Arc<str>>,
     /// Class of the last attempt.
@@ -107,7 +111,7 @@ impl Reply {
                 return None;
             }
         };
-        let (rates, facts) = (RateLimitStatus::default(), ReplyFacts::of(operation));
+        let (rates, facts) = (RateLimitStatus::default(), ReplyFacts::of(snapshot, operation));
         Some(Self { outcome: Ok(answered), replayed, rates, facts })
     }
 }
@@ -162,7 +166,7 @@ impl Front {
             outcome,
             replayed,
             rates: RateLimitStatus::default(),
-            facts: ReplyFacts::of(operation),
+            facts: ReplyFacts::of(snapshot, operation),
         }
     }
 }
@@ -182,12 +186,14 @@ const fn failure_of_room(full: ResultsFull, operation: OperationId) -> RequestFa
 
 impl ReplyFacts {
     /// Facts of a row and its last attempt.
-    pub(crate) fn of(operation: &Operation) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, operation: &Operation) -> Self {
         let last = operation.attempts.last();
+        let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
         Self {
             operation: Some(operation.id),
             model: Some(operation.model.clone()),
             phase: Some(operation.phase.label()),
+            situation: Some(situation),
             route: last.map(|attempt| Arc::clone(&attempt.route)),
             class: last.map(|attempt| attempt.class.clone()),
             upstream: last.map(|attempt| attempt.latency),

@@ -27,6 +27,7 @@ use holdfast_domain::OperationId;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
+use holdfast_telemetry::traces::RequestTrace;
 use holdfast_wire::chat::request::{BadRequest, ParsedRequest, model_name, parse};
 use holdfast_wire::error::Code;
 
@@ -37,7 +38,7 @@ use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
 use crate::request_context::{RequestBody, RequestContext, RunMode, Submission};
 use crate::serving_config::ServingConfig;
-use crate::tape::{ChunkLog, FollowOutcome, Outcome, Registration, Tape};
+use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
 
 /// Turns of one request, each lost to another claim of its key, before it is refused.
 const TURNS_MAX: u32 = 16;
@@ -145,8 +146,9 @@ impl Front {
             .stream
             .then(|| ChunkLog::new(&context.caller.bearer, prepared.claim.model.clone()));
         let claim = prepared.claim.owner.claim;
-        let tape = match self.runner.running.find_or_register(context.id, claim, binding, chunk_log)
-        {
+        let span = context.trace.as_deref().map(RequestTrace::context);
+        let new = NewRun { claim, binding, chunk_log, span };
+        let tape = match self.runner.running.find_or_register(context.id, new) {
             Registration::Found(tape) => {
                 // Another request was registered since the look, and runs with its own permit: this one is given back.
                 drop((prepared, route_plan));
@@ -209,6 +211,9 @@ impl Front {
             } else {
                 ControlFlow::Break(self.to_reply(context, followed).await)
             };
+        }
+        if let (Some(trace), Some(run)) = (&context.trace, tape.span) {
+            trace.follow(run);
         }
         // Drop the body: the run holds its own copy, and many may wait.
         drop(request_body);

@@ -162,7 +162,6 @@ impl Membership {
             | Phase::Refused { .. }
             | Phase::Abandoned { .. }) => {
                 self.metrics.reconciled(phase.label());
-                tracing::info!(operation.id = %id, phase = phase.label(), "reconciled");
                 RestOutcome::Rests
             }
         }

@@ -37,12 +37,21 @@ pub(crate) struct Assembly<'a> {
     pub(crate) meters: Option<Meters>,
     /// Send mark: a byte of this call may have left. Without it an end is proven *not run*.
     pub(crate) is_sent: bool,
+    /// Moments at which a byte may first have left, and at which the first piece was there.
+    pub(crate) moments: CallMoments,
     /// Cut mark: the call was ended on this side, and open choices were closed with `length`.
     pub(crate) is_cut: bool,
     /// `Retry-After` of the provider, if it sent one.
     pub(crate) retry_after: Option<Duration>,
     /// Bytes of provider states that are kept for later turns.
     state_bytes: usize,
+}
+
+/// Moments of one call, for its span.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CallMoments {
+    pub(crate) dispatched: Option<Instant>,
+    pub(crate) first_chunk: Option<Instant>,
 }
 
 /// Writer of chunks: renders each piece to the run's log while the answer arrives.
@@ -83,6 +92,7 @@ impl<'a> Assembly<'a> {
             answer: Answer::default(),
             meters: None,
             is_sent: false,
+            moments: CallMoments::default(),
             is_cut: false,
             retry_after: None,
             state_bytes: 0,
@@ -113,6 +123,11 @@ impl<'a> Assembly<'a> {
         self.telling.as_ref().is_some_and(|telling| telling.is_full)
     }
 
+    /// Tells whether the answer was asked for as a stream.
+    pub(crate) const fn is_streaming(&self) -> bool {
+        self.telling.is_some()
+    }
+
     /// Tells whether a chunk has gone out: from then on no other route may answer, because a
     /// reader may have had the beginning of this one.
     pub(crate) fn is_streamed(&self) -> bool {
@@ -129,6 +144,7 @@ impl<'a> Assembly<'a> {
 impl Sink for Assembly<'_> {
     fn on_send(&mut self) {
         self.is_sent = true;
+        self.moments.dispatched.get_or_insert_with(Instant::now);
         self.tape.set_sending();
         if let Some(telling) = &self.telling {
             telling.silence.begin();
@@ -140,6 +156,7 @@ impl Sink for Assembly<'_> {
         if !self.is_sent {
             self.on_send();
         }
+        self.moments.first_chunk.get_or_insert_with(Instant::now);
         self.keep_within(&mut delta);
         // The chunk before the answer: a piece that has no room is in neither, so that what was
         // streamed and what is sealed stay the same text.

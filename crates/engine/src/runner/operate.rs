@@ -50,6 +50,7 @@ use super::answer_bytes::AnswerShare;
 use super::assembly::{Assembly, SilenceTimer};
 use super::metering::final_meters;
 use super::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
+use super::run_trace::RunMoments;
 use crate::catalogue::Guarantee;
 use crate::failure::RequestFailure;
 use crate::options::Options;
@@ -88,13 +89,23 @@ impl Runner {
         let outcome = match claimed {
             Ok(ClaimOutcome::Mine(operation, readings)) => {
                 reach(Step::ClaimCommitted);
+                let traced = context.trace.as_deref().map(RunMoments::begin);
                 let accepts = &prepared.model.contract.accepts;
                 Request::make_outgoing(&mut prepared.request, accepts, context.caller.pseudonyms());
                 let (runner, prepared, tape) = (&*self, &prepared, &*tape);
                 let (context, operation) = (&context, &*operation);
                 let share = runner.answers.share(context.serving.rules.answer_bytes);
-                let run =
-                    Run { runner, tape, context, prepared, operation, readings, until, share };
+                let run = Run {
+                    runner,
+                    tape,
+                    context,
+                    prepared,
+                    operation,
+                    readings,
+                    until,
+                    share,
+                    traced,
+                };
                 if tape.try_release() {
                     run.give_back().await
                 } else {
@@ -132,6 +143,8 @@ struct Run<'a> {
     until: Instant,
     /// Memory share of its answer, held until the store has the answer.
     share: AnswerShare,
+    /// Moments that its spans are built of; `None` where traces are off.
+    traced: Option<RunMoments<'a>>,
 }
 
 /// Verdict over all routes of a run, from which its ending is made.
@@ -193,6 +206,9 @@ impl Run<'_> {
         reach(Step::SettlementCommitted);
         self.runner.metrics.count_concluded(&concluded);
         let is_lost = concluded.is_commit_lost(self.operation);
+        if let Some(traced) = &self.traced {
+            traced.end(self.operation, &concluded, is_lost);
+        }
         let Conclusion { snapshot, late, .. } = concluded;
         if is_lost {
             tracing::error!(
@@ -290,12 +306,12 @@ impl Run<'_> {
             reach(Step::Sending);
             let called = self.call(states, &mut answer, &silence).await;
             reach(Step::Answered);
-            attempts.push(self.attempt(
-                &permit.route_state,
-                &called,
-                answer.is_cut,
-                started.elapsed(),
-            ));
+            let attempt =
+                self.attempt(&permit.route_state, &called, answer.is_cut, started.elapsed());
+            if let Some(traced) = &self.traced {
+                traced.add_call(&permit.route_state, &attempt, started, (&called, &answer));
+            }
+            attempts.push(attempt);
             // Before the answer is rendered, which may take long: the next request chooses by this.
             permit.report(self.call_outcome(&called, answer.retry_after));
             let is_told = answer.is_streamed();

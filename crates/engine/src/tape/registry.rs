@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::operation::{Binding, SendStatus};
 use holdfast_domain::{ClaimId, OperationId};
+use holdfast_telemetry::traces::SpanContext;
 use tokio::time::Instant;
 
 use super::{ChunkLog, Outcome, StopCause, Tape};
@@ -40,6 +41,17 @@ struct RegisteredTapes {
     by_operation: HashMap<OperationId, Arc<Tape>>,
     /// The operator ends all runs, also those that are registered from now on.
     are_cut: bool,
+}
+
+/// Run that is to be registered.
+#[derive(Debug)]
+pub(crate) struct NewRun {
+    pub(crate) claim: ClaimId,
+    pub(crate) binding: Binding,
+    /// Log of its chunks, where the first caller asked for a stream.
+    pub(crate) chunk_log: Option<ChunkLog>,
+    /// Span of the claiming request.
+    pub(crate) span: Option<SpanContext>,
 }
 
 /// A run's place in [`RunRegistry`]. Dropping it removes the run, and ends its tape if nobody did.
@@ -73,21 +85,14 @@ impl Drop for RunGuard<'_> {
 }
 
 impl RunRegistry {
-    /// Finds the run of this operation, or registers a new one with this claim and binding; with a
-    /// log where the first caller asked for a stream. One lock for both: of two callers with one
+    /// Finds the run of this operation, or registers a new one. One lock for both: of two callers with one
     /// key, one registers and the other finds.
-    pub(crate) fn find_or_register(
-        &self,
-        operation: OperationId,
-        claim: ClaimId,
-        binding: Binding,
-        chunk_log: Option<ChunkLog>,
-    ) -> Registration {
+    pub(crate) fn find_or_register(&self, operation: OperationId, new: NewRun) -> Registration {
         let mut tapes = self.lock();
         if let Some(tape) = tapes.by_operation.get(&operation) {
             return Registration::Found(Arc::clone(tape));
         }
-        let tape = Arc::new(Tape::new(operation, claim, binding, chunk_log));
+        let tape = Arc::new(Tape::new(operation, new));
         if tapes.are_cut {
             tape.end_early(StopCause::Operator);
         }
@@ -180,7 +185,8 @@ mod tests {
     fn register(running: &RunRegistry, n: u128) -> Arc<Tape> {
         let (operation, claim) = (OperationId::from_u128(n), ClaimId::from_u128(n));
         let binding = sample::claim().build().binding;
-        match running.find_or_register(operation, claim, binding, None) {
+        let new = NewRun { claim, binding, chunk_log: None, span: None };
+        match running.find_or_register(operation, new) {
             Registration::New(tape) => tape,
             Registration::Found(tape) => panic!("{tape:?}"),
         }

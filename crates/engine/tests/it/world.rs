@@ -321,6 +321,7 @@ impl World {
             max_charge: Ok(None),
             mode: RunMode::RunOrReplay,
             patience: TOTAL,
+            trace: None,
         }
     }
 

@@ -30,6 +30,7 @@ use holdfast_engine::{
 };
 use holdfast_http::{DirectTransport, HttpConfig};
 use holdfast_store::{SchemaError, ServeLock, Store, migrate};
+use holdfast_telemetry::traces::Tracer;
 use holdfast_webhooks::{AllowedOrigins, Receivers, Sender, SenderOptions};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
@@ -38,6 +39,7 @@ use super::files;
 use crate::accounts;
 use crate::failure::CommandFailure;
 use crate::provider::build;
+use crate::telemetry::Exporter;
 use crate::{database, node};
 use holdfast_config::{Config, ProviderKind};
 
@@ -122,6 +124,20 @@ async fn deposit(
 /// Request of a step of the first start, the same at every start.
 fn request(step: &[u8; 16]) -> Request {
     Request::new(CommandKey::from_bytes(*step), &[step], None)
+}
+
+/// Tracer of requests and the export of its spans; nothing of both where traces are off.
+pub(super) fn traces(
+    config: &Config,
+    identity: &Identity,
+) -> anyhow::Result<(Option<Arc<Tracer>>, Option<Exporter>)> {
+    let Some(telemetry) = &config.telemetry else { return Ok((None, None)) };
+    // Judged with the configuration, where providers have them from.
+    let proxies = holdfast_config::proxies();
+    let proxies = proxies.map_err(|(name, why)| anyhow::anyhow!("{name} is {why}"))?;
+    let (tracer, queue) = Tracer::new(telemetry.sampling);
+    let exporter = Exporter::start(telemetry, identity.node.name.as_str(), proxies, queue)?;
+    Ok((Some(tracer), Some(exporter)))
 }
 
 /// Name under which this process works beside others, and its address for other nodes.

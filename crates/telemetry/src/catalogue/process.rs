@@ -15,6 +15,14 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             alarm: "",
         },
         Metric {
+            name: "holdfast_spans_total",
+            kind: MetricKind::Counter,
+            unit: "spans",
+            labels: &["result"],
+            help: "Finished spans of traces: exported, or lost because the queue was full or the collector failed",
+            alarm: "`queue_full` or `failed` grows: the collector is slow or gone, and requests are served all the same",
+        },
+        Metric {
             name: "process_cpu_seconds_total",
             kind: MetricKind::Counter,
             unit: "seconds",

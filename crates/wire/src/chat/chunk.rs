@@ -37,7 +37,7 @@ pub use self::choice_text::ChoiceText;
 use self::delta::{ChoiceProgress, ClosingDelta, DeltaFields, OpeningDelta};
 pub use self::pieces::split_delta;
 pub use self::stored::{NotStored, replay};
-use super::completion::{CompletionView, Json, Logprobs, Usage, label};
+use super::completion::{CompletionView, Json, Logprobs, Usage, finish_label};
 use crate::{render, sse};
 
 /// The last event of a stream that has ended well.
@@ -283,7 +283,7 @@ impl Chunks {
             frames.push(self.choice(fields));
         }
         let finish = choice.finish.unwrap_or(FinishReason::Length);
-        let (delta, finish_reason) = (DeltaFields::default(), Some(label(finish)));
+        let (delta, finish_reason) = (DeltaFields::default(), Some(finish_label(finish)));
         frames.push(self.choice(ChoiceFields { index, delta, logprobs: None, finish_reason }));
     }
 

@@ -215,7 +215,7 @@ fn choice_of(id: OperationId, (index, choice): (u32, &Choice)) -> ChoiceFields<'
         },
         logprobs: choice.logprobs.as_ref().map(Logprobs::of),
         // A limit of ours or a cancel cut it: `length` is what tells clients that there was more to come.
-        finish_reason: label(choice.finish.unwrap_or(FinishReason::Length)),
+        finish_reason: finish_label(choice.finish.unwrap_or(FinishReason::Length)),
     }
 }
 
@@ -244,7 +244,9 @@ fn audio_of(id: OperationId, choice: u32, audio: &Audio) -> AudioFields<'_> {
     }
 }
 
-pub(super) const fn label(finish: FinishReason) -> &'static str {
+/// Reason for which a choice ended, as an answer spells it.
+#[must_use]
+pub const fn finish_label(finish: FinishReason) -> &'static str {
     match finish {
         FinishReason::Stop => "stop",
         FinishReason::Length => "length",

@@ -12,6 +12,9 @@ use crate::numbers::{decimal, permille};
 const RATIO_MAX: u64 = 1_030;
 /// The most that completions with a threshold may need in sum beside those without, in thousandths.
 const THRESHOLD_RATIO_MAX: u64 = 1_020;
+/// Shares of requests that are traced, with the most that the rows may need in sum beside those without
+/// traces, in thousandths; of all requests no more than the figure is asked for.
+pub(super) const SHARES: [(&str, u64); 3] = [("0", 1_010), ("0.01", 1_020), ("1", u64::MAX)];
 /// What the name of a row with a threshold ends with, before its connections.
 pub(super) const WITH_THRESHOLD: &str = ", low balance set";
 
@@ -102,6 +105,39 @@ pub(super) fn threshold_table(counts: &[RowFigures]) -> (Vec<String>, bool) {
     (lines, is_within)
 }
 
+/// Each row without traces beside those with shares of the requests traced, in the order of [`SHARES`], and
+/// whether the sums are within their limits. No lines where no share was counted.
+pub(super) fn traces_table(
+    counts: &[RowFigures],
+    traced: &[Vec<RowFigures>],
+) -> (Vec<String>, bool) {
+    if traced.is_empty() {
+        return (Vec::new(), true);
+    }
+    let heads =
+        SHARES.iter().map(|(share, _most)| format!("{:>12}{:>9}", format!("of {share}"), "ratio"));
+    let mut lines = vec![format!("{:<40}{:>12}{}", "traced", "none", heads.collect::<String>())];
+    let line = |row: &str, none: u64, with: &[u64]| {
+        let columns = with.iter().map(|it| format!("{it:>12}{:>8}×", decimal(permille(*it, none))));
+        format!("{row:<40}{none:>12}{}", columns.collect::<String>())
+    };
+    for (at, none) in counts.iter().enumerate() {
+        let with =
+            traced.iter().filter_map(|rows| Some(rows.get(at)?.instructions)).collect::<Vec<_>>();
+        lines.push(line(&none.row, none.instructions, &with));
+    }
+    let sum = |counts: &[RowFigures]| counts.iter().map(|it| it.instructions).sum::<u64>();
+    let with: Vec<_> = traced.iter().map(|rows| sum(rows)).collect();
+    let mut sums = line("sum", sum(counts), &with);
+    let limits = SHARES.iter().map(|(_share, most)| *most);
+    let is_within = with.iter().zip(limits).all(|(it, most)| permille(*it, sum(counts)) <= most);
+    if !is_within {
+        sums.push_str("  MORE THAN ALLOWED");
+    }
+    lines.push(sums);
+    (lines, is_within)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +163,23 @@ mod tests {
             }
             assert_eq!(lines[3].ends_with("MORE THAN ALLOWED"), !is_within, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn shares_of_traced_requests_stand_beside_none_and_their_sums_are_judged() {
+        let of = |instructions| {
+            vec![RowFigures { row: "plain".to_owned(), instructions, writer: 10, batch: 1_500 }]
+        };
+        for (shares, allowed) in [
+            ([1_010, 1_020, 2_000], true),
+            ([1_011, 1_020, 1_000], false),
+            ([1_000, 1_021, 1_000], false),
+        ] {
+            let (lines, is_within) = traces_table(&of(1_000), &shares.map(of));
+            assert_eq!((lines.len(), is_within), (3, allowed), "{lines:?}");
+            assert_eq!(lines[2].ends_with("MORE THAN ALLOWED"), !allowed, "{lines:?}");
+        }
+        assert_eq!(traces_table(&of(1_000), &[]), (Vec::new(), true));
     }
 
     #[test]

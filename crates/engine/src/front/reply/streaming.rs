@@ -27,7 +27,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdfast_domain::OperationId;
-use holdfast_domain::operation::{Phase, ProviderRefusal};
+use holdfast_domain::operation::{Phase, ProviderRefusal, Situation};
 use holdfast_domain::private::Private;
 use holdfast_wire::chat::chunk;
 use holdfast_wire::chat::resume::{ResumeError, Resumption};
@@ -336,7 +336,12 @@ impl Reply {
 impl ReplyFacts {
     /// Facts of an operation that still runs.
     fn in_progress(id: OperationId) -> Self {
-        Self { operation: Some(id), phase: Some(Phase::Leased.label()), ..Self::default() }
+        Self {
+            operation: Some(id),
+            phase: Some(Phase::Leased.label()),
+            situation: Some(Situation::InProgress),
+            ..Self::default()
+        }
     }
 }
 
