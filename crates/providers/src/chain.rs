@@ -241,7 +241,8 @@ impl Provider for ChainProvider {
                 Verdict::AskAgain(why) => {
                     pause.hint = retry_after;
                     if !Box::pin(self.wait_to_ask(&mut pause, sink)).await {
-                        return Err(CallFailure::Unknown(why));
+                        // At most the bill is missing of a stream whose choices have ended.
+                        return resumed.end().ok_or(CallFailure::Unknown(why));
                     }
                     resumed.restart();
                     ask = Ask::Again;

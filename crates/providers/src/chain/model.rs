@@ -265,11 +265,12 @@ impl Model for Chain {
 }
 
 #[track_caller]
-fn check(keeps_keys: bool) {
+fn check(keeps_keys: bool, states: usize) {
     let checker = Chain { keeps_keys, mutant: None }.checker();
     let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     checker.assert_properties();
-    assert!(checker.unique_state_count() > 100, "{}", checker.unique_state_count());
+    // Fewer were a model in which something cannot happen any more.
+    assert!(checker.unique_state_count() >= states, "{}", checker.unique_state_count());
 }
 
 #[track_caller]
@@ -281,12 +282,12 @@ fn breaks(mutant: Mutant, keeps_keys: bool) {
 
 #[test]
 fn whatever_is_lost_on_the_way_nothing_runs_twice() {
-    check(true);
+    check(true, 400);
 }
 
 #[test]
 fn a_server_that_ignores_keys_is_asked_once() {
-    check(false);
+    check(false, 24);
 }
 
 #[test]

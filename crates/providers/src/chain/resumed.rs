@@ -67,6 +67,12 @@ impl ResumedAdapter {
         lock(&self.0).is_contradicted
     }
 
+    /// Meters of a stream whose choices have all ended, whatever is missing of it otherwise; `None`
+    /// for any other.
+    pub(super) fn end(&self) -> Option<Option<Meters>> {
+        lock(&self.0).reader.end().ok()
+    }
+
     /// Charge of the gateway behind, where the answer has told it.
     pub(super) fn charge(&self) -> Option<Micros> {
         lock(&self.0).charge
@@ -128,8 +134,10 @@ impl StreamParser for ResumedParser {
         StreamParser::read(reader, Event { data: data.unwrap_or(event.data), ..event })
     }
 
+    // Not before the charge has come: what breaks off between the last word and the bill is asked for again.
     fn is_whole(&self) -> bool {
-        lock(&self.0).reader.is_complete()
+        let progress = lock(&self.0);
+        progress.reader.is_complete() && progress.charge.is_some()
     }
 
     fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
