@@ -8,7 +8,7 @@ use crate::{Account, Config, Gateway, Proxy, Reply, Site, Streaming, Upstream};
 
 /// The pieces of a streamed answer, and the whole one.
 pub const PIECES: [&str; 2] = ["Good ", "day"];
-/// What every answer says.
+/// Text of every answer.
 pub const SAID: &str = "Good day";
 /// Charge of the inner: what the upstream's usual completion costs.
 pub const COST: i64 = 367;
@@ -35,7 +35,7 @@ pub struct Node {
     pub gateway: Gateway,
     /// Its folder.
     pub site: Site,
-    /// Who calls it.
+    /// Account that calls it.
     pub account: Account,
 }
 

@@ -74,9 +74,9 @@ pub struct ChainProvider {
 /// Word of a server on requests without a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
-    /// It refuses them: it keeps keys.
+    /// Refused: it keeps keys.
     Required,
-    /// It has another answer to them: it may ignore keys.
+    /// Answered otherwise: it may ignore keys.
     Ignored,
     /// No answer, or one that says nothing of the server.
     Unknown,
@@ -128,6 +128,7 @@ impl ChainProvider {
                 return true;
             }
             match self.ask_for_keys().await {
+                // Whether it may send is asked anew: the question took its time.
                 KeyUse::Required => {}
                 KeyUse::Ignored => return false,
                 KeyUse::Unknown => continue,
@@ -158,7 +159,7 @@ impl ChainProvider {
         if reply.status != StatusCode::OK {
             return (hear(&headers, reply, key).await, None);
         }
-        let adapter: Arc<dyn Adapter> = Arc::clone(resumed) as Arc<dyn Adapter>;
+        let adapter: Arc<dyn Adapter> = Arc::<ResumedAdapter>::clone(resumed);
         match receive(&adapter, reply, self.http.lengths(), call, sink).await {
             Ok(meters) => (Answer::of(Hearing::Completion), meters),
             Err(_failure) if resumed.is_contradicted() => (Answer::of(Hearing::OtherAnswer), None),
@@ -216,9 +217,6 @@ impl Provider for ChainProvider {
             // In a box: the task of every other kind of call would have room for it.
             let asked = Box::pin(self.ask((request, key), call, &resumed, sink)).await;
             let (Answer { hearing, retry_after }, meters) = asked;
-            if let Some(time) = retry_after {
-                sink.on_retry_after(time);
-            }
             let verdict = judge(ask, hearing);
             tracing::debug!(?ask, ?hearing, ?verdict, "a gateway behind this one was asked");
             match verdict {
@@ -235,6 +233,10 @@ impl Provider for ChainProvider {
                             "a gateway behind this one knows another request under a key that was \
                              derived for this one: do two gateways share its API key and a server secret?"
                         );
+                    }
+                    // Of the last answer alone: an earlier one asked for its own next ask.
+                    if let Some(time) = retry_after {
+                        sink.on_retry_after(time);
                     }
                     return Err(failure);
                 }

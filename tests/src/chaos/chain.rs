@@ -1,7 +1,7 @@
 //! Calls through a gateway behind a gateway, over connections that break at any byte, and past the
 //! deaths of either.
 //!
-//! What is checked: each call ends with the whole answer or with `outcome_unknown`, it ran once at
+//! Checks: each call ends with the whole answer or with `outcome_unknown`, it ran once at
 //! most, what was answered was paid once at each gateway, and what was not is paid at the inner
 //! alone, where it ran.
 
@@ -12,7 +12,7 @@ use super::cuts::{CallOutcome, KILL_EVERY, KILL_MS_MAX, ask, request};
 use crate::chain::{CHARGE, COST, Chain, SAID};
 use crate::{PATIENCE, Proxy, Site, request_key};
 
-/// What each wallet is filled with, in whole units and in micros.
+/// Funds of each wallet, in whole units and in micros.
 const FUNDS: (&str, i64) = ("1000", 1_000_000_000);
 /// About as many bytes as an answer has.
 const ANSWER: u64 = 1_000;

@@ -154,7 +154,7 @@ fn what_the_inner_turns_away_is_not_run_and_runs_under_another_key_later() {
     let key = request_key();
     let request = request(&chain.outer, &key, false);
     let turned_away = error(Code::UpstreamUnavailable).echo(&key).bound();
-    turned_away.clone().replayed(false).check(&chain.outer.gateway.send(&request));
+    turned_away.replayed(false).check(&chain.outer.gateway.send(&request));
     assert_eq!(chain.upstream.runs(), 0);
     let _deposited = inner.site.json(&["wallet", "deposit", &poor.wallet, "1"]);
     check_said(&chain.outer.gateway.send(&request));

@@ -15,7 +15,7 @@ use crate::transport::UpstreamResponse;
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// What was heard, and the pause that comes with it.
+/// Outcome of an ask, and the pause that comes with it.
 pub(super) struct Answer {
     pub(super) hearing: Hearing,
     pub(super) retry_after: Option<Duration>,

@@ -39,11 +39,11 @@ pub(crate) enum Ask {
 pub(crate) enum Echo {
     /// None, or of another key: anybody's answer.
     Absent,
-    /// Of the key, through a proxy that may have asked twice.
+    /// Echo of the key, through a proxy that may have asked twice.
     Relayed,
-    /// Of the key.
+    /// Echo of the key.
     Key,
-    /// Of the key, with `idempotent-replayed`: the gateway's engine has judged the request.
+    /// Echo of the key, with `idempotent-replayed`: the gateway's engine has judged the request.
     Judged,
 }
 
