@@ -282,7 +282,7 @@ fn breaks(mutant: Mutant, keeps_keys: bool) {
 
 #[test]
 fn whatever_is_lost_on_the_way_nothing_runs_twice() {
-    check(true, 400);
+    check(true, 128);
 }
 
 #[test]
