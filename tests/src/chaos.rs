@@ -8,6 +8,7 @@
 //! A seed fixes the plan (keys, what each does upstream, when to kill); the threads' timing is not
 //! part of it, so a run repeats the plan and not every byte.
 
+pub mod chain;
 pub mod cuts;
 mod fleet;
 mod heard;

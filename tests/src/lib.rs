@@ -14,6 +14,7 @@
 
 pub mod account;
 pub mod balancer;
+pub mod chain;
 pub mod chaos;
 pub mod cli;
 pub mod clock;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Kinds of chaos, and how much of each is run where nobody says otherwise.
-const KINDS: [(&str, u32); 8] = [
+const KINDS: [(&str, u32); 9] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
@@ -23,6 +23,7 @@ const KINDS: [(&str, u32); 8] = [
     ("matrix", 288),
     ("racers", 1_000),
     (SIDECAR, 500),
+    (CHAIN, 300),
     (BALANCER, 20),
 ];
 /// The one that needs the balancer.
@@ -30,6 +31,7 @@ const BALANCER: &str = "balancer";
 /// Those that need no database server.
 const FILE: &str = "file";
 const SIDECAR: &str = "sidecar";
+const CHAIN: &str = "chain";
 
 #[derive(Debug, PartialEq, Eq)]
 struct ChaosRun {
@@ -44,7 +46,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let Some(gateway) = gateway::build(workspace)? else { return Ok(false) };
     // It takes long enough for somebody to build another one meanwhile.
     let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
-    let server = match asked.iter().all(|asked| [FILE, SIDECAR].contains(&asked.kind)) {
+    let server = match asked.iter().all(|asked| [FILE, SIDECAR, CHAIN].contains(&asked.kind)) {
         true => None,
         false => Some(PostgresServer::start(Purpose::Tests)?),
     };

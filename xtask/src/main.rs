@@ -43,13 +43,14 @@ usage: cargo xtask <command>
   console             walk over the console in a browser as every role, on a file and on a server,
                       and time its pages over a million operations
   chaos               all that the next one can do, then the fuzz targets
-  chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|balancer] [--kills N]
+  chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|chain|balancer] [--kills N]
         [--seed S]
                       kill gateways under load and check what is left: one on a file (which
                       is meant where --on is left out), three on a database, their database
                       server, or one at each step in every way; clocks are set wrong too, and
                       racers are 64 callers of one key, again and again; sidecar cuts the
                       connections of calls without keys, and kills what they go through;
+                      chain does so with calls through a gateway behind a gateway;
                       balancer replaces gateways under load, and kills none
   chaos --fuzz [--seconds N]
                       fuzz the request parser, the canonical feed and the reader of streams,

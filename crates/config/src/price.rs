@@ -94,7 +94,7 @@ pub(crate) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
     Some(Some(ProviderCost { currency: currency?, tariff: tariff? }))
 }
 
-fn currency(table: &Table<'_>) -> Option<Currency> {
+pub(crate) fn currency(table: &Table<'_>) -> Option<Currency> {
     table.field("currency").map_or(Some(Currency::USD), |field| field.parse(str::parse))
 }
 

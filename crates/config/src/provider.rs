@@ -2,8 +2,8 @@
 //! client.
 //!
 //! `kind` decides which other keys a table has. Every kind with a server shares `base_url`,
-//! `api_key`, `pool_idle`, `event_bytes` and `image_urls`, which `server` reads; the function of a
-//! kind adds its own, and its defaults. Where the kind cannot be read, the other keys are left
+//! `api_key`, `pool_idle`, `event_bytes`, `image_urls` and `idempotency_header`, which `server` reads;
+//! the function of a kind adds its own, and its defaults. Where the kind cannot be read, the other keys are left
 //! alone: nothing can be said about them.
 //!
 //! Credentials come from `${NAME}` in most files. They are checked for characters that no header
@@ -18,12 +18,13 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use holdfast_providers::{
-    Anthropic, ApiVersion, AwsKeys, AzureOpenAi, BaseUrl, Bedrock, Gemini, HttpOptions, ImageUrls,
-    Kind, OpenAi, Proxies, Region, ServerOptions, UpstreamKey,
+    Anthropic, ApiVersion, AwsKeys, AzureOpenAi, BaseUrl, Bedrock, Gemini, Holdfast, HttpOptions,
+    ImageUrls, KeyHeader, Kind, OpenAi, Proxies, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::upstream::BoundField;
 
 use crate::document::{Field, Table, did_you_mean};
+use crate::price::currency;
 
 /// A configured provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,16 +40,18 @@ struct KindRow(&'static str, &'static [&'static str], fn(&Table<'_>) -> Option<H
 
 /// Every kind with a server. The first is the one for servers of no other kind: what a mistyped kind is
 /// told begins with it.
-const KINDS: [KindRow; 5] = [
+const KINDS: [KindRow; 6] = [
     KindRow("openai", &["output_bound_field"], openai),
     KindRow("anthropic", &["sampling"], anthropic),
     KindRow("gemini", &["skip_signatures"], gemini),
     KindRow("azure-openai", &["output_bound_field", "api_version"], azure),
     KindRow("bedrock", &["region", "access_key_id", "secret_access_key", "session_token"], bedrock),
+    KindRow("holdfast", &["currency"], holdfast),
 ];
 
 /// Keys of every kind with a server.
-const SERVER_KEYS: [&str; 5] = ["base_url", "api_key", "pool_idle", "image_urls", "event_bytes"];
+const SERVER_KEYS: [&str; 6] =
+    ["base_url", "api_key", "pool_idle", "image_urls", "event_bytes", "idempotency_header"];
 
 const SIMULATED: &str = "simulated";
 
@@ -212,6 +215,19 @@ fn bedrock(table: &Table<'_>) -> Option<HttpOptions> {
     Some(HttpOptions { server: server?, kind: Kind::Bedrock(kind) })
 }
 
+fn holdfast(table: &Table<'_>) -> Option<HttpOptions> {
+    let base_url = table
+        .required("base_url", "base_url = \"https://GATEWAY/v1\"")
+        .and_then(|field| field.parse(BaseUrl::try_from));
+    let api_key = table.required("api_key", "api_key = \"${INNER_API_KEY}\"");
+    if let Some(field) = table.field("idempotency_header") {
+        field.mistake("is Idempotency-Key for this kind, always: remove it");
+    }
+    let server = server(table, base_url, api_key);
+    let currency = currency(table);
+    Some(HttpOptions { server: server?, kind: Kind::Holdfast(Holdfast { currency: currency? }) })
+}
+
 /// The keys of an account, where one of them is there; all of them or a mistake.
 fn keys(table: &Table<'_>) -> Option<Option<AwsKeys>> {
     let id = table.field("access_key_id");
@@ -290,6 +306,8 @@ fn server(
     const EVENT_BYTES: RangeInclusive<u32> = 16_384..=64 << 20;
     let event_bytes = table.field("event_bytes").map(|field| field.size(EVENT_BYTES));
     let image_urls = table.field("image_urls").map(|field| image_urls(&field));
+    let key_header =
+        table.field("idempotency_header").map(|field| field.parse(KeyHeader::try_from));
     // All keys have been read by here: `?` gives up without hiding a mistake.
     let mut options = ServerOptions::new(base_url?);
     if let Some(event_bytes) = event_bytes {
@@ -303,6 +321,9 @@ fn server(
     }
     if let Some(pool_idle) = pool_idle {
         options.pool_idle = pool_idle?;
+    }
+    if let Some(key_header) = key_header {
+        options.key_header = Some(key_header?);
     }
     Some(options)
 }

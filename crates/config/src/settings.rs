@@ -94,10 +94,12 @@ fn shared(HttpOptions { server, kind }: &HttpOptions) -> impl Debug + '_ {
         extra_roots: _,
         proxies: _,
         image_urls,
+        key_header,
         own_addresses: _,
     } = server;
     let has_key = api_key.is_some();
-    (base_url, has_key, pool_idle, response_bytes_max, event_bytes_max, image_urls, kind)
+    let lengths = (response_bytes_max, event_bytes_max);
+    (base_url, has_key, pool_idle, lengths, image_urls, key_header, kind)
 }
 
 /// Models in one order, whatever that of the file is.

@@ -52,7 +52,8 @@ fn environment(name: &str) -> Option<String> {
         | "AZURE_OPENAI_API_KEY"
         | "AWS_ACCESS_KEY_ID"
         | "AWS_SECRET_ACCESS_KEY"
-        | "AWS_SESSION_TOKEN" => Some("sk-that-nobody-may-see".to_owned()),
+        | "AWS_SESSION_TOKEN"
+        | "INNER_API_KEY" => Some("sk-that-nobody-may-see".to_owned()),
         "SHORT" => Some("short-value".to_owned()),
         _ => None,
     }

@@ -155,6 +155,12 @@ impl RequestKey {
         self.0.into_bytes()
     }
 
+    /// The UUIDv4 of these bytes, whose bits of version and variant are overwritten.
+    #[must_use]
+    pub const fn of_random(bytes: [u8; 16]) -> Self {
+        Self(Builder::from_random_bytes(bytes).into_uuid())
+    }
+
     /// Reads what [`RequestKey::to_bytes`] wrote; `None` for anything but a UUIDv4.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {

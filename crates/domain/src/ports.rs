@@ -404,6 +404,16 @@ pub trait Sink: Send {
 
     /// Told how long the provider wants to be left alone. Unless it is overridden, it is left unused.
     fn on_retry_after(&mut self, _time: Duration) {}
+
+    /// Told what the provider charges for the call, where it says so itself. Unless it is overridden,
+    /// it is left unused.
+    fn on_charge(&mut self, _currency: Currency, _charge: Micros) {}
+
+    /// Asked before a request is sent once more under its key: whether its operation still may send.
+    /// Unless it is overridden, nothing is sent once more.
+    fn may_send_again(&self) -> bool {
+        false
+    }
 }
 
 /// Runs models.
@@ -433,7 +443,17 @@ pub trait Provider: Send + Sync {
         "_OTHER"
     }
 
-    /// Runs the call at most once: it is never sent again by whoever implements this. Returns the
+    /// True where calls have a key of their own, which goes along with the request.
+    fn takes_key(&self) -> bool {
+        false
+    }
+
+    /// Learns of its server what calls depend on, at a start: it runs no model and costs nothing. As a
+    /// rule there is nothing to learn.
+    async fn prepare(&self) {}
+
+    /// Runs the call at most once: it is never sent again by whoever implements this, but under the
+    /// call's key to a server that has shown that it keeps keys. Returns the
     /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
     /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure>;

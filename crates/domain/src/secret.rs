@@ -9,6 +9,7 @@
 //! | webhook key | server secret, webhook, generation | a stolen database signs no delivery |
 //! | device key | server secret | nobody makes the mark of a browser that signed in before |
 //! | settings key | server secret | a stolen database confirms no guessed setting |
+//! | upstream key | server secret, operation, generation, route | a provider that keeps keys runs a route once |
 //! | result key | credential secret, operation | database and configuration open no result |
 //! | relay proof, relay key | result key, claim, nonces | two nodes trust each other for one run |
 //!
@@ -28,7 +29,7 @@ use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 pub use self::relay::{BadRelayProof, RelayKey, RelayProof};
 pub use self::token::{LinkToken, SessionToken, TokenHash};
 use crate::private::unprinted;
-use crate::{ApiKeyId, OperationId, WebhookId, base62};
+use crate::{ApiKeyId, OperationId, RequestKey, WebhookId, base62};
 
 pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
     absorbed(&mut Hasher::new_derive_key(context), parts)
@@ -150,6 +151,29 @@ impl ServerSecret {
     #[must_use]
     pub fn device_key(&self) -> DeviceKey {
         DeviceKey(derived("holdfast 2026-11 device v1", &[&self.bytes]))
+    }
+
+    /// The request key of one route of one generation, for a provider that keeps keys itself. Each
+    /// generation has its own, because only what is proven not to have run is run again; and so has
+    /// each route, because another model is another request.
+    #[must_use]
+    pub fn upstream_key(
+        &self,
+        operation: OperationId,
+        generation: u32,
+        (provider, model): (&str, &str),
+    ) -> RequestKey {
+        let parts = [
+            &self.bytes[..],
+            &operation.to_bytes()[..],
+            &generation.to_be_bytes()[..],
+            provider.as_bytes(),
+            model.as_bytes(),
+        ];
+        // Half of the hash: a UUID has no room for more, and no two keys meet by chance.
+        let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
+            derived("holdfast 2026-11 upstream key v1", &parts);
+        RequestKey::of_random(half)
     }
 
     /// The key under which nodes digest their settings. Nodes that write under different secrets have

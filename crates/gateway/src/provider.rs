@@ -6,13 +6,20 @@ use std::sync::Arc;
 
 use holdfast_config::ProviderKind;
 use holdfast_domain::Provider;
-use holdfast_providers::{HttpOptions, HttpProvider, Simulator};
+use holdfast_providers::{ChainProvider, HttpOptions, HttpProvider, Kind, Simulator};
 
 /// A provider that has not connected yet.
-pub(crate) fn build(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
+pub(crate) fn build(name: &str, kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
     Ok(match kind {
         ProviderKind::Simulated => Arc::new(Simulator::new()),
-        ProviderKind::Http(options) => Arc::new(client(options)?),
+        ProviderKind::Http(options) => match &options.kind {
+            Kind::Holdfast(kind) => Arc::new(ChainProvider::new(name, client(options)?, *kind)),
+            Kind::OpenAi(_)
+            | Kind::Anthropic(_)
+            | Kind::Gemini(_)
+            | Kind::AzureOpenAi(_)
+            | Kind::Bedrock(_) => Arc::new(client(options)?),
+        },
     })
 }
 

@@ -33,7 +33,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Accounts;
 use holdfast_domain::operation::Node;
-use holdfast_engine::{Engine, Secrets};
+use holdfast_engine::{Engine, Secrets, ServingConfig};
 use holdfast_http::{Admin, Departure, LiveOptions, Ports, PublicApi};
 use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
@@ -183,6 +183,19 @@ struct Beside {
     settings: SettingsKeeper,
 }
 
+/// Has each provider learn of its server what calls depend on.
+async fn prepare(serving: Arc<ServingConfig>, shutdown: CancellationToken) {
+    let preparing = async {
+        for provider in serving.providers.values() {
+            provider.prepare().await;
+        }
+    };
+    tokio::select! {
+        () = preparing => {}
+        () = shutdown.cancelled() => {}
+    }
+}
+
 /// A running gateway: everything that serving, draining and closing need.
 struct Gateway {
     drain: Duration,
@@ -276,6 +289,7 @@ impl Gateway {
         tasks.spawn(beside.settings.run(self.shutdown.clone()));
         tasks.spawn(facts::run(self.store.clone(), self.shutdown.clone()));
         tasks.spawn(summing::run(self.store.clone(), self.shutdown.clone()));
+        tasks.spawn(prepare(self.engine.serving(), self.shutdown.clone()));
         let tasks = async { while tasks.join_next().await.is_some() {} };
         tokio::join!(public, admin, holders, nodes, tasks, self.upkeep());
     }

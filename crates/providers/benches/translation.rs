@@ -144,6 +144,7 @@ fn call(arrival: ResponseMode) -> (Call, usize) {
         model: "upstream-model".into(),
         max_output_tokens: 1_000,
         context_tokens: 100_000,
+        key: None,
         connect: Duration::from_secs(1),
         response_mode: arrival,
         states: ProviderStates::new(),

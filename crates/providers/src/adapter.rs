@@ -2,7 +2,8 @@
 //! its requests, the framing and reading of its answers, and the judgement of its errors.
 //!
 //! ```text
-//! provider ─▶ kind ─▶ anthropic, azure, bedrock, gemini, openai     one kind each: an Adapter
+//! chain ─▶ provider                                               asks one kind again under a key
+//! provider ─▶ kind ─▶ anthropic, azure, bedrock, gemini, holdfast, openai     one kind each: an Adapter
 //!     │                  └─▶ refusals, turns, reading, reasoning    what several kinds share
 //!     ├─▶ response ─▶ stream_decoder ─▶ frames
 //!     │      └─▶ proof
@@ -54,6 +55,11 @@ pub(crate) trait Adapter: fmt::Debug + Send + Sync {
 
     /// Header that goes along with every request.
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        None
+    }
+
+    /// Header in which the key of each call goes along, where the kind has one.
+    fn key_header(&self) -> Option<HeaderName> {
         None
     }
 

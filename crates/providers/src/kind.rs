@@ -8,6 +8,7 @@ use crate::anthropic::Anthropic;
 use crate::azure::AzureOpenAi;
 use crate::bedrock::Bedrock;
 use crate::gemini::Gemini;
+use crate::holdfast::Holdfast;
 use crate::openai::OpenAi;
 use crate::server::ServerOptions;
 
@@ -33,6 +34,8 @@ pub enum Kind {
     AzureOpenAi(AzureOpenAi),
     /// Amazon Bedrock's Converse API.
     Bedrock(Bedrock),
+    /// Another Holdfast.
+    Holdfast(Holdfast),
 }
 
 impl Kind {
@@ -43,6 +46,7 @@ impl Kind {
             Self::Gemini(kind) => Arc::new(kind),
             Self::AzureOpenAi(kind) => Arc::new(kind),
             Self::Bedrock(kind) => Arc::new(kind),
+            Self::Holdfast(kind) => Arc::new(kind),
         }
     }
 }

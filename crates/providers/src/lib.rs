@@ -3,8 +3,9 @@
 //! about a call that failed. The choice of a provider, and of what follows a failure, is the
 //! engine's.
 //!
-//! A provider here runs a call at most once. It never sends one again by itself, follows no
-//! redirect, and calls an outcome unknown unless a row of its table proves something better.
+//! A provider here runs a call at most once. It follows no redirect, and calls an outcome unknown
+//! unless a row of its table proves something better. Only a [`ChainProvider`] sends a call again, to
+//! another gateway that has shown that it keeps the keys of requests.
 //! Nothing that an upstream says about itself (texts of errors, ids, headers) leaves this crate.
 //!
 //! # OpenAI and whatever speaks like it
@@ -23,6 +24,12 @@
 //! [`Anthropic`], [`Gemini`] and [`Bedrock`] translate a request and its answer; what they have no
 //! place for, [`check_supported`](holdfast_domain::Provider::check_supported) refuses before
 //! anything is bound. [`AzureOpenAi`] is [`OpenAi`] at other addresses, with proofs of its own.
+//!
+//! # Another Holdfast
+//!
+//! [`ChainProvider`] speaks [`OpenAi`]'s dialect to a gateway and sends each call under its own key.
+//! Where nobody knows what became of a call, it asks again under that key, and gets the answer of
+//! the one run. What the gateway charges is told as the provider's charge.
 //!
 //! # The simulated provider
 //!
@@ -67,9 +74,11 @@ mod adapter;
 mod anthropic;
 mod azure;
 mod bedrock;
+mod chain;
 mod client;
 mod frames;
 mod gemini;
+mod holdfast;
 mod images;
 mod kind;
 mod media;
@@ -92,14 +101,17 @@ mod turns;
 pub use crate::anthropic::Anthropic;
 pub use crate::azure::{ApiVersion, AzureOpenAi, BadApiVersion};
 pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, Region};
+pub use crate::chain::{ChainProvider, KeyUse};
 pub use crate::client::{PassedAnswer, PassedFailure, ServerClient};
 pub use crate::gemini::Gemini;
+pub use crate::holdfast::Holdfast;
 pub use crate::images::ImageUrls;
 pub use crate::kind::{HttpOptions, Kind};
 pub use crate::openai::OpenAi;
 pub use crate::provider::{HttpProvider, ProbeError};
 pub use crate::proxy::{BadProxy, Proxies};
 pub use crate::server::{
-    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ServerOptions, UpstreamKey,
+    BadBaseUrl, BadKeyHeader, BadOptions, BadUpstreamKey, BaseUrl, KeyHeader, ServerOptions,
+    UpstreamKey,
 };
 pub use crate::simulated::Simulator;

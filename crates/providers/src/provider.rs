@@ -37,7 +37,7 @@ use holdfast_domain::ports::{
 };
 use holdfast_domain::usage::Meters;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use tokio::time::Instant;
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, SignableRequest};
@@ -45,7 +45,7 @@ use crate::images::ImagePolicy;
 use crate::kind::HttpOptions;
 use crate::proof;
 use crate::response::{SizeLimits, receive};
-use crate::server::{BadOptions, BaseUrl, UpstreamKey, tls};
+use crate::server::{BadOptions, BaseUrl, KeyHeader, UpstreamKey, tls};
 use crate::stream_decoder::StreamDecoder;
 use crate::transport::{Transport, UpstreamResponse};
 
@@ -73,6 +73,8 @@ pub struct HttpProvider {
     /// Address of calls, where all have the same.
     address: Option<Uri>,
     list: Uri,
+    /// Header in which calls have their keys, where they have any.
+    key_header: Option<HeaderName>,
     pictures: ImagePolicy,
     lengths: SizeLimits,
 }
@@ -105,6 +107,7 @@ impl HttpProvider {
         };
         Ok(Self {
             list: adapter.list(&server.base_url)?,
+            key_header: adapter.key_header().or(server.key_header.map(|KeyHeader(name)| name)),
             adapter,
             transport: Transport::new(tls(server.extra_roots)?, server.proxies, server.pool_idle),
             headers,
@@ -191,18 +194,42 @@ impl HttpProvider {
 
     /// POST of a call's body with the headers of now; `None` where the route's model makes no
     /// address. In a box: it goes from hand to hand.
-    fn request(&self, call: &Call) -> Option<Box<Request<Vec<u8>>>> {
+    pub(crate) fn request(&self, call: &Call) -> Option<Box<Request<Vec<u8>>>> {
         let uri = match &self.address {
             Some(address) => address.clone(),
             None => self.base_url.join(&self.adapter.path(&call.model, call.response_mode)).ok()?,
         };
-        let body = self.adapter.render(call);
+        let mut request = self.post(uri, self.adapter.render(call));
+        if let (Some(name), Some(key)) = (&self.key_header, call.key) {
+            let mut key = HeaderValue::try_from(key.to_string()).ok()?;
+            // New with each call: HTTP/2 would keep it in its table for nothing.
+            key.set_sensitive(true);
+            request.headers_mut().insert(name, key);
+        }
+        Some(request)
+    }
+
+    /// POST of an empty object, which no server runs, to where calls go, without a key; `None`
+    /// where each model has an address of its own.
+    pub(crate) fn post_without_key(&self) -> Option<Box<Request<Vec<u8>>>> {
+        Some(self.post(self.address.clone()?, b"{}".to_vec()))
+    }
+
+    fn post(&self, uri: Uri, body: Vec<u8>) -> Box<Request<Vec<u8>>> {
         let headers = self.headers_of(&Method::POST, &uri, &body);
         let mut request = Box::new(Request::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        Some(request)
+        request
+    }
+
+    pub(crate) const fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    pub(crate) const fn lengths(&self) -> SizeLimits {
+        self.lengths
     }
 
     /// Judges an answer that is no success, after it has told the pause that the server asks for.
@@ -245,6 +272,10 @@ impl Provider for HttpProvider {
         self.adapter.semantic_name()
     }
 
+    fn takes_key(&self) -> bool {
+        self.key_header.is_some()
+    }
+
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         // Who claims asks first, so neither happens; and if it did, nothing was sent.
         self.check_supported(&call.request)
@@ -279,7 +310,7 @@ impl Provider for HttpProvider {
 }
 
 /// Reads an answer that is no success.
-async fn read_error(reply: UpstreamResponse) -> ErrorResponse {
+pub(crate) async fn read_error(reply: UpstreamResponse) -> ErrorResponse {
     let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
     let status = reply.status;
     let mut uncounted = |_bytes| {};

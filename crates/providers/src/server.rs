@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::InvalidUri;
-use http::{HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Uri, header};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
@@ -35,6 +35,9 @@ pub struct ServerOptions {
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// Proxies of the operator, and the servers that are reached without.
     pub proxies: Proxies,
+    /// Header in which the key of each call goes along. It proves nothing: nothing is sent again by
+    /// it.
+    pub key_header: Option<KeyHeader>,
     /// URLs of pictures that the server is handed, by their scheme.
     pub image_urls: ImageUrls,
     /// Addresses of this machine: no URL of a picture that it is handed names one.
@@ -61,6 +64,7 @@ impl ServerOptions {
             event_bytes_max: Self::EVENT_BYTES_MAX,
             extra_roots: Vec::new(),
             proxies: Proxies::none(),
+            key_header: None,
             image_urls: ImageUrls::Https,
             own_addresses: Vec::new(),
         }
@@ -165,6 +169,44 @@ impl TryFrom<&str> for UpstreamKey {
 impl fmt::Debug for UpstreamKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("UpstreamKey(…)")
+    }
+}
+
+/// Name of a header for the keys of calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyHeader(pub(crate) HeaderName);
+
+/// A text that cannot name the header of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a header for a key: a name like Idempotency-Key is expected, which no other header has"
+)]
+pub struct BadKeyHeader;
+
+impl KeyHeader {
+    /// Headers that every request has, or that HTTP reads itself.
+    const TAKEN: [HeaderName; 12] = [
+        header::ACCEPT,
+        header::ACCEPT_ENCODING,
+        header::AUTHORIZATION,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::EXPECT,
+        header::HOST,
+        header::TE,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        header::USER_AGENT,
+    ];
+}
+
+impl TryFrom<&str> for KeyHeader {
+    type Error = BadKeyHeader;
+
+    fn try_from(name: &str) -> Result<Self, BadKeyHeader> {
+        let name: HeaderName = name.parse().map_err(|_malformed| BadKeyHeader)?;
+        if Self::TAKEN.contains(&name) { Err(BadKeyHeader) } else { Ok(Self(name)) }
     }
 }
 

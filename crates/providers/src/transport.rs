@@ -142,11 +142,23 @@ impl Transport {
         error_header: Option<&HeaderName>,
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<UpstreamResponse, SendError> {
+        let (headers, mut reply) = self.send_with_head(request, connect, sending).await?;
+        reply.kind = error_header.and_then(|name| headers.get(name)).cloned();
+        Ok(reply)
+    }
+
+    /// Sends once, as [`Self::send`] does: all headers of the answer, and the answer.
+    pub(crate) async fn send_with_head<B: Into<Bytes>>(
+        &self,
+        request: Box<Request<B>>,
+        connect: Duration,
+        sending: &mut (dyn FnMut() + Send),
+    ) -> Result<(HeaderMap, UpstreamResponse), SendError> {
         let (head, body, is_relayed) = self.exchange(request, connect, sending).await?;
-        let kind = error_header.and_then(|name| head.headers.get(name)).cloned();
         let retry_after = retry_after(&head.headers);
         let (status, ahead, body) = (head.status, Bytes::new(), AnswerBody::new(body));
-        Ok(UpstreamResponse { status, kind, retry_after, is_relayed, ahead, body })
+        let reply = UpstreamResponse { status, kind: None, retry_after, is_relayed, ahead, body };
+        Ok((head.headers, reply))
     }
 
     /// Sends once, as [`Self::send`] does: the head of the answer, its body, and whether a proxy

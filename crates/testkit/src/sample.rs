@@ -263,6 +263,7 @@ pub fn call(text: &str) -> Call {
         model: "sample-upstream".into(),
         max_output_tokens: 100,
         context_tokens: 8_000,
+        key: None,
         connect: Duration::from_secs(2),
         response_mode: ResponseMode::Whole,
         states: ProviderStates::new(),

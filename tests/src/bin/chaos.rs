@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use holdfast_tests::Reply;
+use holdfast_tests::chaos::chain::chain;
 use holdfast_tests::chaos::cuts::{Deaths, cut};
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
 use holdfast_tests::chaos::racers::Track;
@@ -15,7 +16,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
-        println!("usage: chaos file|nodes|server|clocks|matrix|racers|sidecar|balancer N SEED");
+        println!(
+            "usage: chaos file|nodes|server|clocks|matrix|racers|sidecar|chain|balancer N SEED"
+        );
         return ExitCode::from(2);
     };
     println!("time: {} s, seed {seed}", started.elapsed().as_secs());
@@ -40,6 +43,9 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
             });
         }
         "sidecar" => cut(count, seed, Deaths::Now, |done| {
+            println!("{:>5} s: {done:>6} calls, all in order", started.elapsed().as_secs());
+        }),
+        "chain" => chain(count, seed, |done| {
             println!("{:>5} s: {done:>6} calls, all in order", started.elapsed().as_secs());
         }),
         "balancer" => drop(roll(count, |round, met| {

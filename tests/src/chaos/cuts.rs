@@ -21,9 +21,9 @@ const FUNDS: (&str, i64) = ("1000", 1_000_000_000);
 /// About as many bytes as an answer has.
 const ANSWER: u64 = 800;
 /// Every so often something is killed while a call is under way.
-const KILL_EVERY: u32 = 10;
+pub(super) const KILL_EVERY: u32 = 10;
 /// The longest time from a call to a death.
-const KILL_MS_MAX: u64 = 30;
+pub(super) const KILL_MS_MAX: u64 = 30;
 
 /// What happens to calls besides cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ fn check(line: &Line, calls: u32, answered: i64) {
     line.site.verify();
 }
 
-fn request(account: &Account, text: &str, is_streamed: bool) -> Request {
+pub(super) fn request(account: &Account, text: &str, is_streamed: bool) -> Request {
     let body = json!({
         "model": ACME, "messages": [{"role": "user", "content": text}], "stream": is_streamed,
     });
@@ -137,14 +137,14 @@ fn request(account: &Account, text: &str, is_streamed: bool) -> Request {
 }
 
 /// How a call has ended for its client.
-enum CallOutcome {
+pub(super) enum CallOutcome {
     Whole(String),
     /// With this code.
     Error(String),
 }
 
 /// A client that asks until it has an answer or an error, as an SDK does: its retries are marked.
-fn ask(request: &Request, front: std::net::SocketAddr) -> CallOutcome {
+pub(super) fn ask(request: &Request, front: std::net::SocketAddr) -> CallOutcome {
     let until = Instant::now() + PATIENCE;
     let mut tries = 0;
     loop {

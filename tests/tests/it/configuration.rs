@@ -180,7 +180,8 @@ fn the_deployed_example_is_a_good_configuration() {
         .with_env("AZURE_OPENAI_API_KEY", "sk-example")
         .with_env("AWS_ACCESS_KEY_ID", "sk-example")
         .with_env("AWS_SECRET_ACCESS_KEY", "sk-example")
-        .with_env("AWS_SESSION_TOKEN", "sk-example");
+        .with_env("AWS_SESSION_TOKEN", "sk-example")
+        .with_env("INNER_API_KEY", "sk-example");
     let mut check = site.command();
     check.arg("--config").arg(file).args(["check-config", "--json"]);
     let checked = Ran::of(&mut check).json();

@@ -19,6 +19,8 @@ mod browser;
 mod canary;
 mod cancel;
 mod capacity;
+mod chains;
+mod chains_cut;
 mod check;
 mod cli;
 mod clients;

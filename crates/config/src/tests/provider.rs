@@ -1,6 +1,7 @@
 //! Options of a provider, from the file to the client that they make.
 
-use holdfast_providers::{ImageUrls, Kind, OpenAi};
+use holdfast_domain::Currency;
+use holdfast_providers::{Holdfast, ImageUrls, Kind, OpenAi};
 use holdfast_wire::chat::upstream::BoundField;
 
 use crate::config::{Config, parse};
@@ -42,6 +43,41 @@ fn pictures_come_from_where_the_operator_says() {
         let config = config(&openai).unwrap();
         let Some(ProviderKind::Http(options)) = config.providers.get("p") else { panic!() };
         assert_eq!(options.server.image_urls, urls, "{line}");
+    }
+}
+
+#[test]
+fn another_gateway_has_a_currency_and_no_header_of_another_name() {
+    let inner = "kind = \"holdfast\"\nbase_url = \"http://h/v1\"\napi_key = \"k\"";
+    for (line, currency) in [("", Currency::USD), ("currency = \"EUR\"", "EUR".parse().unwrap())] {
+        let config = config(&format!("{inner}\n{line}")).unwrap();
+        let Some(ProviderKind::Http(options)) = config.providers.get("p") else { panic!() };
+        assert_eq!(options.kind, Kind::Holdfast(Holdfast { currency }), "{line}");
+    }
+    for (line, what) in [
+        ("idempotency_header = \"Idempotency-Key\"", "is Idempotency-Key for this kind, always"),
+        ("currency = \"dollars\"", "currency"),
+    ] {
+        let Err(BadConfig::Mistakes(mistakes)) = config(&format!("{inner}\n{line}")) else {
+            panic!("{line}")
+        };
+        let texts: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
+        assert!(texts.len() == 1 && texts[0].contains(what), "{texts:?}");
+    }
+}
+
+#[test]
+fn the_header_of_a_key_is_one_that_no_request_has_anyway() {
+    let openai = |name| {
+        config(&format!(
+            "kind = \"openai\"\nbase_url = \"http://h\"\nidempotency_header = \"{name}\""
+        ))
+    };
+    let good = openai("X-Request-Key").unwrap();
+    let Some(ProviderKind::Http(options)) = good.providers.get("p") else { panic!() };
+    assert_eq!(options.server.key_header, "x-request-key".try_into().ok());
+    for name in ["Authorization", "content-length", "two words", ""] {
+        assert!(matches!(openai(name), Err(BadConfig::Mistakes(_))), "{name}");
     }
 }
 

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::RequestKey;
 use crate::request::Request;
 use crate::state::ProviderStates;
 
-/// Call of a provider, sent once at most.
+/// Call of a provider, sent once at most; more often only under a key that its provider keeps.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// Request, as a provider may be sent it.
@@ -19,6 +20,9 @@ pub struct Call {
     pub max_output_tokens: u64,
     /// Tokens of a prompt and its answer together that the model is said to take.
     pub context_tokens: u64,
+    /// Key of this call alone, for a provider that takes one
+    /// ([`takes_key`](super::Provider::takes_key)); `None` for any other.
+    pub key: Option<RequestKey>,
     /// Time that connecting may take. The whole call is bounded by whoever drops it.
     pub connect: Duration,
     /// Form in which the answer is wanted.

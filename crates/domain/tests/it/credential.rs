@@ -108,3 +108,27 @@ fn keys_depend_on_all_that_they_are_for() {
     assert_ne!(first.id(), second.id());
     assert_eq!(ServerSecret::new(&[1; 15]), None);
 }
+
+#[test]
+fn each_generation_of_each_route_has_its_own_upstream_key() {
+    let of = |secret: &[u8], operation, generation, route| {
+        let secret = ServerSecret::new(secret).unwrap();
+        secret.upstream_key(OperationId::from_u128(operation), generation, route)
+    };
+    let one = of(b"at least sixteen bytes", 1, 1, ("inner", "acme/large-1"));
+    // For ever: another process derives it again.
+    assert_eq!(one.to_string(), "d04475ed-7593-4266-b483-b41d2319117f");
+    let keys = [
+        one,
+        of(b"another of sixteen bytes", 1, 1, ("inner", "acme/large-1")),
+        of(b"at least sixteen bytes", 2, 1, ("inner", "acme/large-1")),
+        of(b"at least sixteen bytes", 1, 2, ("inner", "acme/large-1")),
+        of(b"at least sixteen bytes", 1, 1, ("other", "acme/large-1")),
+        of(b"at least sixteen bytes", 1, 1, ("inner", "acme/large-2")),
+        of(b"at least sixteen bytes", 1, 1, ("inneracme", "/large-1")),
+    ];
+    let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
+    assert_eq!(distinct.len(), keys.len(), "{keys:?}");
+    // A canonical UUIDv4, which the inner takes.
+    assert!(keys.iter().all(|key| key.to_string().parse() == Ok(*key)), "{keys:?}");
+}

@@ -13,6 +13,7 @@ use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::Sink;
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
+use holdfast_domain::{Currency, Micros};
 use holdfast_wire::chat::chunk::Chunks;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -43,8 +44,12 @@ pub(crate) struct Assembly<'a> {
     pub(crate) is_cut: bool,
     /// `Retry-After` of the provider, if it sent one.
     pub(crate) retry_after: Option<Duration>,
+    /// Charge of the provider, where it says it itself.
+    pub(crate) charge: Option<(Currency, Micros)>,
     /// Bytes of provider states that are kept for later turns.
     state_bytes: usize,
+    /// Answers whether the operation may send once more.
+    may_send: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 /// Moments of one call, for its span.
@@ -73,6 +78,7 @@ impl<'a> Assembly<'a> {
         operation: &Operation,
         request: &'a Request,
         (silence, share): (&'a SilenceTimer<'a>, &'a AnswerShare),
+        may_send: &'a (dyn Fn() -> bool + Send + Sync),
     ) -> Self {
         let telling = tape.chunk_log().map(|chunk_log| ChunkWriter {
             chunk_log,
@@ -95,7 +101,9 @@ impl<'a> Assembly<'a> {
             moments: CallMoments::default(),
             is_cut: false,
             retry_after: None,
+            charge: None,
             state_bytes: 0,
+            may_send,
         }
     }
 
@@ -185,6 +193,14 @@ impl Sink for Assembly<'_> {
 
     fn on_retry_after(&mut self, time: Duration) {
         self.retry_after = Some(time);
+    }
+
+    fn on_charge(&mut self, currency: Currency, charge: Micros) {
+        self.charge = Some((currency, charge));
+    }
+
+    fn may_send_again(&self) -> bool {
+        (self.may_send)()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Usage of a run: as its provider reports it, where that can be believed, else by an own count.
 
-use holdfast_domain::OperationId;
 use holdfast_domain::answer::Answer;
 use holdfast_domain::price::ProviderCost;
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::{Currency, Micros, OperationId};
 
 use super::Runner;
 use crate::catalogue::Route;
@@ -35,10 +35,11 @@ impl Runner {
 }
 
 /// Meters to charge: the reported ones, else an estimate from the text; with the provider's
-/// cost in the currency of the price. Images are counted from the request, never reported.
+/// cost in the currency of the price: its own charge, else by the prices of the route. Images are
+/// counted from the request, never reported.
 pub(crate) fn final_meters(
     reported: Option<Meters>,
-    cost: Option<&ProviderCost>,
+    (charge, cost): (Option<(Currency, Micros)>, Option<&ProviderCost>),
     prepared: &PreparedClaim,
     answer: &Answer,
 ) -> MeterReading {
@@ -48,7 +49,11 @@ pub(crate) fn final_meters(
     };
     // Counts of a body that was held in memory are never absurd.
     let meters = meters.with(MeterKind::Image, prepared.bound.images).unwrap_or(meters);
-    let provider_cost = cost.and_then(|cost| cost.of(&meters, prepared.claim.price.currency));
+    let paid_in = prepared.claim.price.currency;
+    let provider_cost = match charge {
+        Some((currency, charge)) => (currency == paid_in).then_some(charge),
+        None => cost.and_then(|cost| cost.of(&meters, paid_in)),
+    };
     MeterReading { meters, source, provider_cost }
 }
 

@@ -41,6 +41,7 @@ use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
 use holdfast_domain::state::CallStates;
 use holdfast_domain::usage::Meters;
+use holdfast_domain::{Currency, Micros};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
 use tokio::time::{Instant, timeout};
@@ -158,6 +159,8 @@ enum CallVerdict {
 /// Report of the call that answered: usage, cost, and states for later turns.
 struct RunReport {
     reported: Option<Meters>,
+    /// Charge of the provider, where it says it itself.
+    charge: Option<(Currency, Micros)>,
     /// Prices that the operator pays on the route, where they are configured.
     cost: Option<Arc<ProviderCost>>,
     /// Provider states to seal with the result, for a later turn.
@@ -293,13 +296,19 @@ impl Run<'_> {
             }
         };
         let mut may_have_run = false;
+        let may_send_again = || self.may_send() && !self.runner.tasks.is_closed();
         while self.may_send()
             && let Some(permit) = route_plan.next(&self.prepared.request)
         {
             let silence = SilenceTimer::new(&permit);
             let bounds = (&silence, &self.share);
-            let mut answer =
-                Assembly::on(self.tape, self.operation, &self.prepared.request, bounds);
+            let mut answer = Assembly::on(
+                self.tape,
+                self.operation,
+                &self.prepared.request,
+                bounds,
+                &may_send_again,
+            );
             let origin = permit.route_state.origin();
             let states = earlier.of(origin);
             let started = Instant::now();
@@ -314,7 +323,7 @@ impl Run<'_> {
             attempts.push(attempt);
             // Before the answer is rendered, which may take long: the next request chooses by this.
             permit.report(self.call_outcome(&called, answer.retry_after));
-            let is_told = answer.is_streamed();
+            let (is_told, charge) = (answer.is_streamed(), answer.charge);
             let heard = answer.into_received();
             let failure = match called {
                 Ok(reported) => {
@@ -322,7 +331,8 @@ impl Run<'_> {
                     let reported = self.runner.credible_meters(route, self.prepared, reported, id);
                     let kept = origin.and_then(|origin| heard.answer.call_states(origin));
                     let (kept, cost) = (kept.map(Box::new), permit.route_state.route.cost.clone());
-                    return CallVerdict::Answered(heard, RunReport { reported, cost, kept });
+                    let report = RunReport { reported, charge, cost, kept };
+                    return CallVerdict::Answered(heard, report);
                 }
                 Err(failure) => failure,
             };
@@ -366,8 +376,9 @@ impl Run<'_> {
     async fn ending(&self, verdict: CallVerdict) -> (Ending, Option<Bytes>) {
         let operation = self.operation;
         match verdict {
-            CallVerdict::Answered(heard, RunReport { reported, cost, kept }) => {
-                let metered = final_meters(reported, cost.as_deref(), self.prepared, &heard.answer);
+            CallVerdict::Answered(heard, RunReport { reported, charge, cost, kept }) => {
+                let paid = (charge, cost.as_deref());
+                let metered = final_meters(reported, paid, self.prepared, &heard.answer);
                 let usage = &UsageRecord::of(metered, &operation.price, operation.hold);
                 let (request, caller) = (&self.prepared.request, &self.context.caller);
                 let terms = RenderContext { request, operation, caller, usage };

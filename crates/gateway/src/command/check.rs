@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use holdfast_providers::HttpProvider;
+use holdfast_providers::{ChainProvider, HttpProvider, KeyUse, Kind};
 use serde::Serialize;
 
 use self::routes::RouteView;
@@ -124,11 +124,36 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
                 ProbeView { provider, ok: true, status: None, answer }
             }
             ProviderKind::Http(options) => {
-                probe(provider, &client(options).with_context(about)?).await
+                let client = client(options).with_context(about)?;
+                let view = probe(provider, &client).await;
+                match &options.kind {
+                    Kind::Holdfast(kind) if view.ok => {
+                        keys(view, &ChainProvider::new(name, client, *kind)).await
+                    }
+                    Kind::Holdfast(_)
+                    | Kind::OpenAi(_)
+                    | Kind::Anthropic(_)
+                    | Kind::Gemini(_)
+                    | Kind::AzureOpenAi(_)
+                    | Kind::Bedrock(_) => view,
+                }
             }
         });
     }
     Ok(views)
+}
+
+/// Asks a gateway that was reached whether it keeps keys: only then is a request asked again there.
+async fn keys(view: ProbeView, chain: &ChainProvider) -> ProbeView {
+    let (ok, keys) = match chain.ask_for_keys().await {
+        KeyUse::Required => (true, "keeps request keys: what breaks off is asked again"),
+        KeyUse::Ignored => (
+            false,
+            "does not ask for request keys: nothing is asked again; check that it is a Holdfast",
+        ),
+        KeyUse::Unknown => (false, "did not say whether it keeps request keys: probe it again"),
+    };
+    ProbeView { ok, answer: format!("{}; it {keys}", view.answer), ..view }
 }
 
 async fn probe(provider: String, client: &HttpProvider) -> ProbeView {

@@ -224,7 +224,7 @@ pub(super) fn serving(
         let same = before.filter(|(kinds, _serving)| kinds.get(name) == Some(kind));
         let provider = match same.and_then(|(_kinds, serving)| serving.providers.get(name)) {
             Some(provider) => Arc::clone(provider),
-            None => build(kind).with_context(|| format!("provider {name}"))?,
+            None => build(name, kind).with_context(|| format!("provider {name}"))?,
         };
         Ok((name.clone(), provider))
     };

@@ -27,6 +27,7 @@ pub(crate) fn call(request: Request) -> Call {
         model: "sim-1".into(),
         max_output_tokens: 1_000,
         context_tokens: 8_000,
+        key: None,
         connect: Duration::from_secs(5),
         response_mode: ResponseMode::Whole,
         states: ProviderStates::new(),

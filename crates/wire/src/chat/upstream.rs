@@ -4,6 +4,7 @@
 mod answer;
 mod body;
 mod calls;
+mod charge;
 mod choice;
 mod chunk;
 mod failure;
@@ -16,6 +17,7 @@ pub use holdfast_domain::ports::UnreadableReason;
 pub use self::answer::{Completion, read_completion};
 pub use self::body::{BoundField, render_request};
 pub use self::calls::CALLS_MAX;
+pub use self::charge::read_charge;
 pub(super) use self::choice::read as read_choice;
 pub use self::chunk::{CHOICES_MAX, ChunkReader};
 pub use self::failure::{UpstreamError, read_error};

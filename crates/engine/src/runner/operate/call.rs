@@ -17,7 +17,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::operation::Attempt;
+use holdfast_domain::RequestKey;
+use holdfast_domain::operation::{Attempt, Operation};
 use holdfast_domain::ports::{
     Call, CallFailure as ProviderFailure, NotRunProof, ResponseMode, UnknownReason,
     UnreadableReason,
@@ -116,6 +117,7 @@ impl Run<'_> {
             model: Arc::clone(&route_state.route.model),
             max_output_tokens: self.prepared.bound.output_tokens,
             context_tokens: self.prepared.model.contract.context_tokens,
+            key: self.upstream_key(route_state),
             connect: self.prepared.model.timeouts.connect,
             response_mode: arrival,
             states,
@@ -141,6 +143,15 @@ impl Run<'_> {
         // What arrived is what the caller gets and pays for: as reported, else by an own count.
         answer.cut(n);
         Ok(reported)
+    }
+
+    /// Key of the call on a route, for a provider that takes one. Another process derives the same of
+    /// the row alone.
+    fn upstream_key(&self, RouteState { route, provider, .. }: &RouteState) -> Option<RequestKey> {
+        let _taken = provider.as_ref().filter(|provider| provider.takes_key())?;
+        let Operation { id, generation, binding, .. } = self.operation;
+        let secret = self.runner.secrets.find(binding.terms.server_secret)?;
+        Some(secret.upstream_key(*id, *generation, (&route.provider, &route.model)))
     }
 
     /// Completes when a call must be cut: a streamed one by silence or by size, a whole one by size

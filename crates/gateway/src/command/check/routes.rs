@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use holdfast_domain::Provider;
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, CallFailure, NotRunProof, ResponseMode, Sink, UnknownReason};
 use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::Meters;
+use holdfast_domain::{Provider, RequestKey};
 use holdfast_engine::{Model, Route};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::provider::build;
 use holdfast_config::Config;
@@ -50,7 +51,9 @@ pub(super) async fn call_all(config: &Config) -> anyhow::Result<Vec<RouteView>> 
         for route in &model.routes {
             let about = || format!("provider {}", route.provider);
             let kind = config.providers.get(&route.provider).with_context(about)?;
-            views.push(call(model, route, &*build(kind).with_context(about)?).await?);
+            views.push(
+                call(model, route, &*build(&route.provider, kind).with_context(about)?).await?,
+            );
         }
     }
     Ok(views)
@@ -66,6 +69,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
         model: Arc::clone(&route.model),
         max_output_tokens: OUTPUT_TOKENS.min(model.contract.max_output_tokens),
         context_tokens: model.contract.context_tokens,
+        key: RequestKey::from_bytes(Uuid::new_v4().into_bytes()),
         connect: model.timeouts.connect,
         response_mode: ResponseMode::Whole,
         states: ProviderStates::default(),

@@ -1,0 +1,270 @@
+//! Provider that is another Holdfast: a request goes to it under a key of its own, and is asked
+//! again under that key where nobody knows what became of it.
+//!
+//! ```text
+//! ask ─▶ Hearing ─▶ judge ─┬─▶ answered ─────────────────────────▶ T2
+//!  ▲                       ├─▶ not run, at the first ask alone ──▶ T3, or the next route
+//!  │                       ├─▶ refused ──────────────────────────▶ T4
+//!  │                       ├─▶ unknown for good ─────────────────▶ T5
+//!  └── pause ◀── may send? ◀── keeps keys? ◀── again ─┘   no ────▶ T5
+//! ```
+//!
+//! The same bytes under the same key are one run at a server that keeps keys: asking again then
+//! reads the answer of that run, or starts the one that never began. At a server that ignores keys
+//! it would be a second run. So the server has to prove that it keeps them, once a process: it
+//! answers a POST without a key with 400 `idempotency_key_required`. Such a POST has an empty
+//! object for a body, which no server runs. It is asked at the start ([`Provider::prepare`]), and
+//! where that brought no word, before the first request is asked again.
+//!
+//! A stream that breaks begins anew with the next ask: what was told of it is dropped from the
+//! replay and compared (`resumed`), so that its reader has one answer or none.
+//!
+//! Never: an ask under another key or with other bytes, one after the operation may not send any
+//! more, or a "not run" after an ask whose outcome is uncertain. What the server charged is the
+//! operator's cost and goes to nobody else.
+//!
+//! Limits: `PAUSE_MAX` between two asks. The time of all asks together is the call's, whose future
+//! is dropped at the model's total time; that is 60 s before the row's deadline, so no ask reaches
+//! into what another process may have reaped.
+
+mod hearing;
+#[cfg(test)]
+mod model;
+mod resumed;
+mod verdict;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use holdfast_domain::ports::{Call, CallFailure, NotRunProof, Provider, Sink, UnsupportedParam};
+use holdfast_domain::usage::Meters;
+use holdfast_domain::{Currency, RequestKey};
+use holdfast_wire::error::Code;
+use http::{Request, StatusCode};
+
+use self::hearing::{Answer, hear};
+use self::resumed::ResumedAdapter;
+use self::verdict::{Ask, Hearing, Verdict, judge};
+use crate::adapter::Adapter;
+use crate::holdfast::Holdfast;
+use crate::provider::HttpProvider;
+use crate::response::receive;
+use crate::transport::SendError;
+
+/// The first pause before a request is asked again where the server asks for none, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Time for the server's word on keys.
+const KEYS_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Provider that is another gateway.
+#[derive(Debug)]
+pub struct ChainProvider {
+    /// Name in the configuration, for the log.
+    name: Box<str>,
+    http: HttpProvider,
+    currency: Currency,
+    /// Set for the life of the process once the server has shown that it keeps keys.
+    keeps_keys: AtomicBool,
+}
+
+/// Word of a server on requests without a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    /// Refused: it keeps keys.
+    Required,
+    /// Answered otherwise: it may ignore keys.
+    Ignored,
+    /// No answer, or one that says nothing of the server.
+    Unknown,
+}
+
+impl ChainProvider {
+    /// Asks the gateway behind this client.
+    #[must_use]
+    pub fn new(name: &str, http: HttpProvider, kind: Holdfast) -> Self {
+        let keeps_keys = AtomicBool::new(false);
+        Self { name: name.into(), http, currency: kind.currency, keeps_keys }
+    }
+
+    /// Asks what the server makes of a request without a key. It runs nothing and costs nothing.
+    /// Cancel safe.
+    pub async fn ask_for_keys(&self) -> KeyUse {
+        let asked = tokio::time::timeout(KEYS_TIME_MAX, self.keyless()).await;
+        let found = asked.unwrap_or(KeyUse::Unknown);
+        if found == KeyUse::Required {
+            // Relaxed: a latch that guards no other memory.
+            self.keeps_keys.store(true, Ordering::Relaxed);
+        }
+        found
+    }
+
+    async fn keyless(&self) -> KeyUse {
+        let Some(request) = self.http.post_without_key() else { return KeyUse::Unknown };
+        let sent = self.http.transport().send(request, KEYS_TIME_MAX, None, &mut || {}).await;
+        let Ok(reply) = sent else { return KeyUse::Unknown };
+        // Of the statuses that say nothing of keys, the first four come before the key is looked at.
+        const SAY_NOTHING: [u16; 6] = [401, 403, 404, 407, 408, 429];
+        let status = reply.status;
+        match hearing::code(reply).await {
+            Some(Code::IdempotencyKeyRequired) => KeyUse::Required,
+            Some(_) | None if status.is_server_error() => KeyUse::Unknown,
+            Some(_) | None if SAY_NOTHING.contains(&status.as_u16()) => KeyUse::Unknown,
+            Some(_) | None => KeyUse::Ignored,
+        }
+    }
+
+    /// Waits until a request may be asked again; false where it may not be.
+    async fn wait_to_ask(&self, pause: &mut Pause, sink: &mut dyn Sink) -> bool {
+        loop {
+            tokio::time::sleep(pause.next()).await;
+            if !sink.may_send_again() {
+                return false;
+            }
+            if self.keeps_keys.load(Ordering::Relaxed) {
+                return true;
+            }
+            match self.ask_for_keys().await {
+                // Whether it may send is asked anew: the question took its time.
+                KeyUse::Required => {}
+                KeyUse::Ignored => return false,
+                KeyUse::Unknown => continue,
+            }
+        }
+    }
+
+    /// Asks once, and hears what comes.
+    async fn ask(
+        &self,
+        (request, key): (&Request<Bytes>, RequestKey),
+        call: &Call,
+        resumed: &Arc<ResumedAdapter>,
+        sink: &mut dyn Sink,
+    ) -> (Answer, Option<Meters>) {
+        let sent = self
+            .http
+            .transport()
+            .send_with_head(Box::new(request.clone()), call.connect, &mut || sink.on_send())
+            .await;
+        let (headers, reply) = match sent {
+            Ok(answered) => answered,
+            Err(SendError::Unsent) => return (Answer::of(Hearing::Unsent), None),
+            Err(SendError::Sent | SendError::TooLarge) => {
+                return (Answer::of(Hearing::LOST), None);
+            }
+        };
+        if reply.status != StatusCode::OK {
+            return (hear(&headers, reply, key).await, None);
+        }
+        let adapter: Arc<dyn Adapter> = Arc::<ResumedAdapter>::clone(resumed);
+        match receive(&adapter, reply, self.http.lengths(), call, sink).await {
+            Ok(meters) => (Answer::of(Hearing::Completion), meters),
+            Err(_failure) if resumed.is_contradicted() => (Answer::of(Hearing::OtherAnswer), None),
+            Err(failure) => (Answer::of(Hearing::of_failure(failure)), None),
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for ChainProvider {
+    fn check_supported(
+        &self,
+        request: &holdfast_domain::request::Request,
+    ) -> Result<(), UnsupportedParam> {
+        self.http.check_supported(request)
+    }
+
+    fn semantic_name(&self) -> &'static str {
+        self.http.semantic_name()
+    }
+
+    fn takes_key(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self) {
+        let provider = &self.name;
+        match self.ask_for_keys().await {
+            KeyUse::Required => {
+                tracing::debug!(provider.name = %provider, "a gateway behind this one keeps keys");
+            }
+            KeyUse::Ignored => tracing::error!(
+                provider.name = %provider,
+                "a provider of the kind holdfast does not ask for a key: no request is asked again there"
+            ),
+            KeyUse::Unknown => tracing::warn!(
+                provider.name = %provider,
+                "a gateway behind this one did not say whether it keeps keys: it is asked again when \
+                 that matters"
+            ),
+        }
+    }
+
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
+        const NOT_SENT: CallFailure = CallFailure::NotRun(NotRunProof::Account);
+        // Who claims asks first, and gives a key: so none of these happens; and if it did, nothing was sent.
+        self.check_supported(&call.request).map_err(|_unsupported| NOT_SENT)?;
+        let (Some(key), Some(request)) = (call.key, self.http.request(call)) else {
+            return Err(NOT_SENT);
+        };
+        let request = &request.map(Bytes::from);
+        let resumed = Arc::new(ResumedAdapter::new(call.request.n));
+        let (mut ask, mut pause) = (Ask::First, Pause::default());
+        loop {
+            // In a box: the task of every other kind of call would have room for it.
+            let asked = Box::pin(self.ask((request, key), call, &resumed, sink)).await;
+            let (Answer { hearing, retry_after }, meters) = asked;
+            let verdict = judge(ask, hearing);
+            tracing::debug!(?ask, ?hearing, ?verdict, "a gateway behind this one was asked");
+            match verdict {
+                Verdict::Answered => {
+                    if let Some(charge) = resumed.charge() {
+                        sink.on_charge(self.currency, charge);
+                    }
+                    return Ok(meters);
+                }
+                Verdict::Ended(failure) => {
+                    if hearing.is_conflict() {
+                        tracing::error!(
+                            provider.name = %self.name,
+                            "a gateway behind this one knows another request under a key that was \
+                             derived for this one: do two gateways share its API key and a server secret?"
+                        );
+                    }
+                    // Of the last answer alone: an earlier one asked for its own next ask.
+                    if let Some(time) = retry_after {
+                        sink.on_retry_after(time);
+                    }
+                    return Err(failure);
+                }
+                Verdict::AskAgain(why) => {
+                    pause.hint = retry_after;
+                    if !Box::pin(self.wait_to_ask(&mut pause, sink)).await {
+                        // At most the bill is missing of a stream whose choices have ended.
+                        return resumed.end().ok_or(CallFailure::Unknown(why));
+                    }
+                    resumed.restart();
+                    ask = Ask::Again;
+                }
+            }
+        }
+    }
+}
+
+/// Pauses between asks: as the server wishes, else doubled.
+#[derive(Debug, Default)]
+struct Pause {
+    hint: Option<Duration>,
+    taken: u32,
+}
+
+impl Pause {
+    fn next(&mut self) -> Duration {
+        let doubled = PAUSE_MIN.saturating_mul(1_u32.checked_shl(self.taken).unwrap_or(u32::MAX));
+        self.taken = self.taken.saturating_add(1);
+        self.hint.take().unwrap_or(doubled).min(PAUSE_MAX)
+    }
+}

@@ -1,0 +1,56 @@
+//! Reading of an error's head and body for its judgement. No word of the body goes further than its
+//! code.
+
+use std::time::Duration;
+
+use holdfast_domain::RequestKey;
+use holdfast_wire::chat::upstream;
+use holdfast_wire::error::Code;
+use http::{HeaderMap, HeaderName};
+
+use super::verdict::{Echo, Hearing};
+use crate::holdfast::Holdfast;
+use crate::provider::read_error;
+use crate::transport::UpstreamResponse;
+
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Outcome of an ask, and the pause that comes with it.
+pub(super) struct Answer {
+    pub(super) hearing: Hearing,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Answer {
+    pub(super) const fn of(hearing: Hearing) -> Self {
+        Self { hearing, retry_after: None }
+    }
+}
+
+/// Hears an answer that is no success.
+pub(super) async fn hear(headers: &HeaderMap, reply: UpstreamResponse, key: RequestKey) -> Answer {
+    let echo = match (has_echo(headers, key), reply.is_relayed) {
+        (false, _) => Echo::Absent,
+        (true, true) => Echo::Relayed,
+        (true, false) if headers.contains_key(IDEMPOTENT_REPLAYED) => Echo::Judged,
+        (true, false) => Echo::Key,
+    };
+    // Only the gateway's own pause is kept: whoever stands in between knows nothing of it.
+    let retry_after = reply.retry_after.filter(|_| echo != Echo::Absent);
+    Answer { hearing: Hearing::Error(code(reply).await, echo), retry_after }
+}
+
+/// Code of an error; `None` where it has none, or one of nobody's.
+pub(super) async fn code(reply: UpstreamResponse) -> Option<Code> {
+    let (status, rejected) = (reply.status, read_error(reply).await);
+    let label = upstream::read_error(&rejected.body).code?;
+    // The status too: the two contradict each other only where somebody has changed one.
+    Code::ALL.into_iter().find(|code| code.label() == label && status == code.status())
+}
+
+/// True where the head has this key, once.
+fn has_echo(headers: &HeaderMap, key: RequestKey) -> bool {
+    let mut echoes = headers.get_all(Holdfast::KEY_HEADER).iter();
+    let is_key = echoes.next().is_some_and(|echo| echo.as_bytes() == key.to_string().as_bytes());
+    is_key && echoes.next().is_none()
+}

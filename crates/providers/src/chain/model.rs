@@ -1,0 +1,311 @@
+//! Every interleaving of one operation's asks with a gateway behind: asks that arrive late or never,
+//! answers that are cut, somebody in between who answers in its place, a server that ignores keys.
+//!
+//! The world keeps what the asking gateway cannot see: what is still on its way, and what runs. A
+//! server that keeps keys runs each of them once, which is its own promise and has its own model.
+//! The verdicts are production's.
+
+use holdfast_domain::ports::{CallFailure, UnknownReason};
+use holdfast_wire::error::Code;
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::verdict::{Ask, Echo, Hearing, Verdict, judge};
+
+/// Generations of the operation, each with a key of its own.
+const GENERATIONS: usize = 2;
+/// Asks of one generation.
+const ASKS: u8 = 3;
+
+/// Rule that a mutant breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mutant {
+    /// Believes that nothing ran after a second ask.
+    NotRunAfterSecondAsk,
+    /// Believes a proof that does not echo the key.
+    ProofWithoutEcho,
+    /// Asks a server again that has not shown that it keeps keys.
+    AsksWhoIgnoresKeys,
+    /// Asks again under another key.
+    AsksUnderAnotherKey,
+}
+
+/// Worlds to explore.
+#[derive(Debug, Clone, Copy)]
+struct Chain {
+    keeps_keys: bool,
+    mutant: Option<Mutant>,
+}
+
+/// Stage of the operation at the gateway that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Stage {
+    /// About to ask.
+    Asking(Ask),
+    /// Waits for the answer to an ask.
+    Waiting(Ask),
+    /// T3: the caller may come again.
+    Open,
+    /// T2, which the caller pays.
+    Answered,
+    /// T4 or T5, which nobody pays.
+    Unpaid,
+}
+
+/// State of a key at the gateway that is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Free,
+    Running,
+    Completed,
+    /// Outcome unknown for good, uncharged.
+    Abandoned,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct World {
+    stage: Stage,
+    generation: usize,
+    asks: u8,
+    keys: [Key; GENERATIONS],
+    /// Asks on their way, by the number of their key.
+    mail: Vec<usize>,
+    runs: u8,
+    charges: u8,
+    was_asked_again: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Send,
+    /// No connection came about.
+    SendNothing,
+    /// An ask arrives, and its key runs or has run.
+    Arrive(usize),
+    /// The newest ask arrives while its key is free, and is turned away.
+    TurnAway,
+    /// A run ends, with an answer or in a way that nobody knows.
+    Finish(usize, Key),
+    /// The gateway that is asked answers by the state of the key.
+    Reply,
+    /// Somebody in between answers in its place.
+    ReplyInItsPlace,
+    Cut,
+    TimeUp,
+    /// The caller sends the request again after T3.
+    Reopen,
+}
+
+impl Chain {
+    fn judge(&self, ask: Ask, hearing: Hearing) -> Verdict {
+        let ask = match self.mutant {
+            Some(Mutant::NotRunAfterSecondAsk) => Ask::First,
+            Some(_) | None => ask,
+        };
+        let hearing = match (self.mutant, hearing) {
+            (Some(Mutant::ProofWithoutEcho), Hearing::Error(code, Echo::Absent)) => {
+                Hearing::Error(code, Echo::Judged)
+            }
+            (_, hearing) => hearing,
+        };
+        judge(ask, hearing)
+    }
+
+    /// Takes what a waiting ask heard.
+    fn hear(&self, world: &mut World, ask: Ask, hearing: Hearing) {
+        let may_ask = self.keeps_keys || self.mutant == Some(Mutant::AsksWhoIgnoresKeys);
+        world.stage = match self.judge(ask, hearing) {
+            Verdict::Answered => Stage::Answered,
+            Verdict::Ended(CallFailure::NotRun(_)) => Stage::Open,
+            Verdict::AskAgain(_) if may_ask && world.asks < ASKS => {
+                if self.mutant == Some(Mutant::AsksUnderAnotherKey) {
+                    world.generation = (world.generation + 1).min(GENERATIONS - 1);
+                }
+                Stage::Asking(Ask::Again)
+            }
+            Verdict::Ended(CallFailure::Refused(_) | CallFailure::Unknown(_))
+            | Verdict::AskAgain(_) => Stage::Unpaid,
+        };
+    }
+
+    fn arrive(&self, world: &mut World, mail: usize) {
+        let key = world.mail.remove(mail);
+        if world.keys[key] == Key::Free || !self.keeps_keys {
+            world.keys[key] = Key::Running;
+            world.runs += 1;
+        }
+    }
+}
+
+impl World {
+    fn waiting(&self) -> Option<Ask> {
+        match self.stage {
+            Stage::Waiting(ask) => Some(ask),
+            Stage::Asking(_) | Stage::Open | Stage::Answered | Stage::Unpaid => None,
+        }
+    }
+
+    /// The newest ask, where it has not arrived.
+    fn newest_mail(&self) -> Option<usize> {
+        self.mail.iter().rposition(|key| *key == self.generation)
+    }
+
+    /// Answer of the gateway that is asked; `None` while it has none.
+    fn reply(&self) -> Option<Hearing> {
+        let own = |code| Hearing::Error(Some(code), Echo::Judged);
+        match self.keys[self.generation] {
+            Key::Free => None,
+            Key::Running => Some(own(Code::OperationInProgress)),
+            Key::Completed => Some(Hearing::Completion),
+            Key::Abandoned => Some(own(Code::OutcomeUnknown)),
+        }
+    }
+}
+
+impl Model for Chain {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World {
+            stage: Stage::Asking(Ask::First),
+            generation: 0,
+            asks: 0,
+            keys: [Key::Free; GENERATIONS],
+            mail: Vec::new(),
+            runs: 0,
+            charges: 0,
+            was_asked_again: false,
+        }]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        match world.stage {
+            Stage::Asking(_) => actions.extend([Action::Send, Action::SendNothing, Action::TimeUp]),
+            Stage::Waiting(_) => {
+                actions.extend([Action::ReplyInItsPlace, Action::Cut, Action::TimeUp]);
+                let has_arrived = world.newest_mail().is_none();
+                if has_arrived && world.reply().is_some() {
+                    actions.push(Action::Reply);
+                }
+                if !has_arrived && world.keys[world.generation] == Key::Free {
+                    actions.push(Action::TurnAway);
+                }
+            }
+            Stage::Open if world.generation + 1 < GENERATIONS => actions.push(Action::Reopen),
+            Stage::Open | Stage::Answered | Stage::Unpaid => {}
+        }
+        actions.extend((0..world.mail.len()).map(Action::Arrive));
+        for (number, key) in world.keys.iter().enumerate() {
+            if *key == Key::Running {
+                let ends = [Key::Completed, Key::Abandoned];
+                actions.extend(ends.map(|end| Action::Finish(number, end)));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+        let mut world = last.clone();
+        match action {
+            Action::Send | Action::SendNothing => {
+                let Stage::Asking(ask) = world.stage else { return None };
+                world.asks += 1;
+                world.was_asked_again |= ask == Ask::Again;
+                if action == Action::Send {
+                    world.mail.push(world.generation);
+                    world.stage = Stage::Waiting(ask);
+                } else {
+                    self.hear(&mut world, ask, Hearing::Unsent);
+                }
+            }
+            Action::Arrive(mail) => self.arrive(&mut world, mail),
+            Action::TurnAway => {
+                let newest = world.newest_mail()?;
+                world.mail.remove(newest);
+                let turned_away = Hearing::Error(Some(Code::Overloaded), Echo::Judged);
+                self.hear(&mut world, last.waiting()?, turned_away);
+            }
+            Action::Finish(number, end) => {
+                world.keys[number] = end;
+                world.charges += u8::from(end == Key::Completed);
+            }
+            Action::Reply => self.hear(&mut world, last.waiting()?, last.reply()?),
+            Action::ReplyInItsPlace => {
+                let other = Hearing::Error(Some(Code::UpstreamUnavailable), Echo::Absent);
+                self.hear(&mut world, last.waiting()?, other);
+            }
+            Action::Cut => {
+                self.hear(&mut world, last.waiting()?, Hearing::Lost(UnknownReason::Broken));
+            }
+            Action::TimeUp => world.stage = Stage::Unpaid,
+            Action::Reopen => {
+                world.generation += 1;
+                world.asks = 0;
+                world.stage = Stage::Asking(Ask::First);
+            }
+        }
+        Some(world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("no second run", |_, world: &World| world.runs <= 1),
+            Property::always("no second charge", |_, world: &World| world.charges <= 1),
+            Property::always("no answer that was not paid for", |_, world: &World| {
+                world.stage != Stage::Answered || world.charges == 1
+            }),
+            Property::sometimes("answered", |_, world: &World| world.stage == Stage::Answered),
+            Property::sometimes("answered at a later ask", |chain: &Chain, world: &World| {
+                world.stage == Stage::Answered && (world.was_asked_again || !chain.keeps_keys)
+            }),
+            Property::sometimes("answered after a proof", |_, world: &World| {
+                world.stage == Stage::Answered && world.generation == 1
+            }),
+        ]
+    }
+}
+
+#[track_caller]
+fn check(keeps_keys: bool, states: usize) {
+    let checker = Chain { keeps_keys, mutant: None }.checker();
+    let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    checker.assert_properties();
+    // Fewer were a model in which something cannot happen any more.
+    assert!(checker.unique_state_count() >= states, "{}", checker.unique_state_count());
+}
+
+#[track_caller]
+fn breaks(mutant: Mutant, keeps_keys: bool) {
+    let checker = Chain { keeps_keys, mutant: Some(mutant) }.checker();
+    let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    assert!(checker.discovery("no second run").is_some(), "{mutant:?} breaks nothing");
+}
+
+#[test]
+fn whatever_is_lost_on_the_way_nothing_runs_twice() {
+    check(true, 128);
+}
+
+#[test]
+fn a_server_that_ignores_keys_is_asked_once() {
+    check(false, 24);
+}
+
+#[test]
+fn not_run_after_a_second_ask_runs_twice() {
+    breaks(Mutant::NotRunAfterSecondAsk, true);
+}
+
+#[test]
+fn a_proof_without_the_echo_runs_twice() {
+    breaks(Mutant::ProofWithoutEcho, true);
+}
+
+#[test]
+fn asking_a_server_again_that_ignores_keys_runs_twice() {
+    breaks(Mutant::AsksWhoIgnoresKeys, false);
+}
+
+#[test]
+fn another_key_for_a_later_ask_runs_twice() {
+    breaks(Mutant::AsksUnderAnotherKey, true);
+}

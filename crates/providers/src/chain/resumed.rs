@@ -1,0 +1,146 @@
+//! Reading of one answer over all asks for it: the adapter of one call.
+//!
+//! ```text
+//! event ─▶ Resumption::filter ─▶ what was not told yet ─▶ ChunkReader ─▶ delta
+//! ```
+//!
+//! The reader stays the same from ask to ask and so sees one stream without a break. What comes
+//! again is dropped, and compared as it is dropped (`holdfast_wire::chat::resume`); an answer that
+//! differs is no answer, for good.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdfast_domain::Micros;
+use holdfast_domain::ports::{Call, CallFailure, ResponseMode, UnknownReason};
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::resume::Resumption;
+use holdfast_wire::chat::upstream::{ChunkReader, Completion, UnreadableReason, read_charge};
+use holdfast_wire::sse::{self, Event};
+
+use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, EventOutcome, StreamParser};
+use crate::holdfast::Holdfast;
+
+/// Adapter of one call, whichever ask it is.
+#[derive(Debug)]
+pub(super) struct ResumedAdapter(Arc<Mutex<Progress>>);
+
+/// State of the answer.
+#[derive(Debug)]
+struct Progress {
+    reader: ChunkReader,
+    resumption: Resumption,
+    /// Some of a stream was told.
+    is_begun: bool,
+    is_contradicted: bool,
+    charge: Option<Micros>,
+}
+
+/// Follower of one ask's stream.
+struct ResumedParser(Arc<Mutex<Progress>>);
+
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ResumedAdapter {
+    pub(super) fn new(n: u32) -> Self {
+        Self(Arc::new(Mutex::new(Progress {
+            reader: ChunkReader::new(n),
+            resumption: Resumption::new(),
+            is_begun: false,
+            is_contradicted: false,
+            charge: None,
+        })))
+    }
+
+    /// The next event is the first of the answer again.
+    pub(super) fn restart(&self) {
+        let mut progress = lock(&self.0);
+        if progress.is_begun {
+            progress.resumption.restart();
+        }
+    }
+
+    /// True once an answer has contradicted what was told of it before.
+    pub(super) fn is_contradicted(&self) -> bool {
+        lock(&self.0).is_contradicted
+    }
+
+    /// Meters of a stream whose choices have all ended, whatever is missing of it otherwise; `None`
+    /// for any other.
+    pub(super) fn end(&self) -> Option<Option<Meters>> {
+        lock(&self.0).reader.end().ok()
+    }
+
+    /// Charge of the gateway behind, where the answer has told it.
+    pub(super) fn charge(&self) -> Option<Micros> {
+        lock(&self.0).charge
+    }
+}
+
+impl Adapter for ResumedAdapter {
+    fn semantic_name(&self) -> &'static str {
+        Holdfast::DIALECT.semantic_name()
+    }
+
+    fn credential(&self) -> CredentialHeader {
+        Holdfast::DIALECT.credential()
+    }
+
+    fn path(&self, model: &str, mode: ResponseMode) -> Cow<'static, str> {
+        Holdfast::DIALECT.path(model, mode)
+    }
+
+    fn render(&self, call: &Call) -> Vec<u8> {
+        Holdfast::DIALECT.render(call)
+    }
+
+    fn read(&self, body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
+        let completion = Holdfast::DIALECT.read(body, call)?;
+        let mut progress = lock(&self.0);
+        if progress.is_begun {
+            // The beginning of a stream and a whole answer are two.
+            progress.is_contradicted = true;
+            return Err(UnreadableReason::Choices);
+        }
+        progress.charge = read_charge(body);
+        Ok(completion)
+    }
+
+    fn follow(&self, _call: &Call) -> Box<dyn StreamParser> {
+        Box::new(ResumedParser(Arc::clone(&self.0)))
+    }
+
+    fn judge(&self, _rejected: &ErrorResponse) -> CallFailure {
+        CallFailure::Unknown(UnknownReason::Status)
+    }
+}
+
+impl StreamParser for ResumedParser {
+    fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason> {
+        let mut progress = lock(&self.0);
+        let Progress { reader, resumption, is_begun, is_contradicted, charge } = &mut *progress;
+        let whole = sse::event(event.data);
+        let filtered = resumption.filter(&whole).map_err(|_other| {
+            *is_contradicted = *is_begun;
+            UnreadableReason::Choices
+        })?;
+        // After the filter: a charge is of the answer that goes on.
+        *charge = charge.or_else(|| read_charge(event.data));
+        let Some(news) = filtered else { return Ok(EventOutcome::Nothing) };
+        *is_begun = true;
+        let data = news.strip_prefix(b"data: ").and_then(|rest| rest.strip_suffix(b"\n\n"));
+        StreamParser::read(reader, Event { data: data.unwrap_or(event.data), ..event })
+    }
+
+    // Not before the charge has come: what breaks off between the last word and the bill is asked for again.
+    fn is_whole(&self) -> bool {
+        let progress = lock(&self.0);
+        progress.reader.is_complete() && progress.charge.is_some()
+    }
+
+    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+        lock(&self.0).reader.end()
+    }
+}

@@ -1,0 +1,254 @@
+//! Meaning of what a gateway behind this one answers: the one place where it becomes an answer, a
+//! proof, a refusal, an unknown outcome, or one more ask.
+//!
+//! An error is the gateway's word only where it echoes the key: whoever stands in between and
+//! answers in its place does not know it. The source of each row is the gateway's own table of
+//! errors (`docs/errors.md`): its column *key* says what became of the key.
+//!
+//! | heard | at the first ask | at a later ask |
+//! |---|---|---|
+//! | a whole answer | answered (T2) | the same |
+//! | nothing was sent | not run (T3) | again: an earlier ask may be running |
+//! | broken off, unreadable, no echo | again | again |
+//! | turned away before the key was bound, with the mark of the engine | not run (T3) | again where that may pass, else unknown (T5) |
+//! | `invalid_api_key` | not run (T3): nothing comes before it | unknown (T5) |
+//! | the request is refused | refused (T4) | unknown (T5): an earlier ask may be running |
+//! | `provider_refused`, `context_length_exceeded`: bound | refused (T4) | the same |
+//! | `outcome_unknown`, the answer is gone, another request has the key | unknown (T5) | the same |
+//! | anything else that a retry may mend | again | again |
+//!
+//! Never: not run after an ask whose outcome is uncertain. That ask may still be on its way, and
+//! would run after the operation was given back.
+
+use NotRunProof::{Account, Overloaded, RateLimited};
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason};
+use holdfast_wire::error::Code;
+
+/// Place of an ask among those of one generation under one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Ask {
+    /// Nothing was sent before.
+    First,
+    /// An earlier ask has an uncertain outcome.
+    Again,
+}
+
+/// Echo of the key in an answer's head: how much of it the gateway itself must have written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Echo {
+    /// None, or of another key: anybody's answer.
+    Absent,
+    /// Echo of the key, through a proxy that may have asked twice.
+    Relayed,
+    /// Echo of the key.
+    Key,
+    /// Echo of the key, with `idempotent-replayed`: the gateway's engine has judged the request.
+    Judged,
+}
+
+/// Outcome of one ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hearing {
+    /// A whole answer of the model.
+    Completion,
+    /// No byte of the request has left.
+    Unsent,
+    /// No answer, or one that breaks off or cannot be read.
+    Lost(UnknownReason),
+    /// An answer that contradicts what was told of it before.
+    OtherAnswer,
+    /// An error, by the code in its body.
+    Error(Option<Code>, Echo),
+}
+
+impl Hearing {
+    pub(super) const LOST: Self = Self::Lost(UnknownReason::Broken);
+
+    /// Hearing of a success that was none.
+    pub(super) const fn of_failure(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Unknown(why) => Self::Lost(why),
+            // No other comes of a success; if one did, it would be no proof.
+            CallFailure::NotRun(_) | CallFailure::Refused(_) => Self::LOST,
+        }
+    }
+
+    pub(super) fn is_conflict(self) -> bool {
+        matches!(self, Self::Error(Some(Code::IdempotencyKeyConflict), echo) if echo != Echo::Absent)
+    }
+}
+
+/// Consequence of one ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// T2.
+    Answered,
+    /// T3, T4 or T5, by what is proven.
+    Ended(CallFailure),
+    /// The outcome is uncertain, and the key may tell it. T5 where it cannot be asked.
+    AskAgain(UnknownReason),
+}
+
+const UNKNOWN: Verdict = Verdict::Ended(CallFailure::Unknown(UnknownReason::Status));
+const AGAIN: Verdict = Verdict::AskAgain(UnknownReason::Status);
+
+/// Judges what was heard.
+pub(crate) fn judge(ask: Ask, hearing: Hearing) -> Verdict {
+    match (ask, hearing) {
+        (_, Hearing::Completion) => Verdict::Answered,
+        (Ask::First, Hearing::Unsent) => Verdict::Ended(CallFailure::NotRun(NotRunProof::Connect)),
+        (Ask::Again, Hearing::Unsent) => Verdict::AskAgain(UnknownReason::Broken),
+        (_, Hearing::Lost(why)) => Verdict::AskAgain(why),
+        (_, Hearing::OtherAnswer) => Verdict::Ended(CallFailure::Unknown(UnknownReason::Broken)),
+        (_, Hearing::Error(_, Echo::Absent) | Hearing::Error(None, _)) => AGAIN,
+        (ask, Hearing::Error(Some(code), echo)) => judge_code(ask, code, echo),
+    }
+}
+
+/// Judges an error that echoes the key.
+fn judge_code(ask: Ask, code: Code, echo: Echo) -> Verdict {
+    let refused = |refusal| Verdict::Ended(CallFailure::Refused(refusal));
+    match code {
+        Code::ContextLengthExceeded => refused(ProviderRefusal::ContextLength),
+        Code::ProviderRefused => refused(ProviderRefusal::Request),
+        Code::InvalidJson
+        | Code::InvalidValue
+        | Code::UnknownParameter
+        | Code::UnsupportedParameter
+        | Code::RequestTooLarge => match ask {
+            Ask::First => refused(ProviderRefusal::Request),
+            Ask::Again => UNKNOWN,
+        },
+        Code::InsufficientFunds
+        | Code::SpendLimitExceeded
+        | Code::ChargeLimitExceeded
+        | Code::ApiKeySuspended
+        | Code::WalletSuspended
+        | Code::ModelNotAllowed
+        | Code::ModelNotFound => not_run(ask, echo, Account).unwrap_or(UNKNOWN),
+        // The gateway asks who calls before it reads the key, so no engine marks this answer.
+        Code::InvalidApiKey => match (ask, echo) {
+            (Ask::First, Echo::Key | Echo::Judged) => Verdict::Ended(CallFailure::NotRun(Account)),
+            (Ask::First, Echo::Absent | Echo::Relayed) | (Ask::Again, _) => UNKNOWN,
+        },
+        Code::RateLimitExceeded | Code::TooManyOperations => {
+            not_run(ask, echo, RateLimited).unwrap_or(AGAIN)
+        }
+        Code::UpstreamUnavailable | Code::Draining | Code::Overloaded => {
+            not_run(ask, echo, Overloaded).unwrap_or(AGAIN)
+        }
+        Code::RequestTimeout
+        | Code::OperationInProgress
+        | Code::InternalError
+        | Code::StorageUnavailable
+        | Code::GatewayUnreachable => AGAIN,
+        Code::OutcomeUnknown
+        | Code::ResultExpired
+        | Code::ResultSealed
+        | Code::IdempotencyKeyConflict
+        | Code::IdempotencyKeyRequired
+        | Code::IdempotencyKeyMalformed
+        | Code::NotFound
+        | Code::MethodNotAllowed
+        | Code::UnsupportedMediaType
+        | Code::HeadersTooLarge => UNKNOWN,
+    }
+}
+
+/// A proof counts at the first ask alone, and with the mark of the engine.
+fn not_run(ask: Ask, echo: Echo, proof: NotRunProof) -> Option<Verdict> {
+    match (ask, echo) {
+        (Ask::First, Echo::Judged) => Some(Verdict::Ended(CallFailure::NotRun(proof))),
+        (Ask::First, Echo::Absent | Echo::Relayed | Echo::Key) | (Ask::Again, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Class of a verdict, as the table above has it.
+    fn class(verdict: Verdict) -> &'static str {
+        match verdict {
+            Verdict::Answered => "T2",
+            Verdict::Ended(CallFailure::NotRun(_)) => "T3",
+            Verdict::Ended(CallFailure::Refused(_)) => "T4",
+            Verdict::Ended(CallFailure::Unknown(_)) => "T5",
+            Verdict::AskAgain(_) => "again",
+        }
+    }
+
+    /// Verdicts at the first ask and at a later one.
+    #[track_caller]
+    fn check(hearing: Hearing, expected: [&str; 2]) {
+        let found = [Ask::First, Ask::Again].map(|ask| class(judge(ask, hearing)));
+        assert_eq!(found, expected, "{hearing:?}");
+    }
+
+    #[test]
+    fn what_is_no_word_of_the_gateway_is_uncertain() {
+        check(Hearing::Completion, ["T2", "T2"]);
+        check(Hearing::Unsent, ["T3", "again"]);
+        check(Hearing::Lost(UnknownReason::Broken), ["again", "again"]);
+        check(Hearing::OtherAnswer, ["T5", "T5"]);
+        for code in Code::ALL.map(Some).into_iter().chain([None]) {
+            check(Hearing::Error(code, Echo::Absent), ["again", "again"]);
+        }
+        check(Hearing::Error(None, Echo::Judged), ["again", "again"]);
+    }
+
+    #[test]
+    fn each_error_that_echoes_the_key_has_one_meaning() {
+        let expected = |code| match code {
+            Code::InsufficientFunds
+            | Code::SpendLimitExceeded
+            | Code::ChargeLimitExceeded
+            | Code::ApiKeySuspended
+            | Code::WalletSuspended
+            | Code::ModelNotAllowed
+            | Code::ModelNotFound
+            | Code::InvalidApiKey => ["T3", "T5"],
+            Code::RateLimitExceeded
+            | Code::TooManyOperations
+            | Code::UpstreamUnavailable
+            | Code::Draining
+            | Code::Overloaded => ["T3", "again"],
+            Code::ContextLengthExceeded | Code::ProviderRefused => ["T4", "T4"],
+            Code::InvalidJson
+            | Code::InvalidValue
+            | Code::UnknownParameter
+            | Code::UnsupportedParameter
+            | Code::RequestTooLarge => ["T4", "T5"],
+            Code::RequestTimeout
+            | Code::OperationInProgress
+            | Code::InternalError
+            | Code::StorageUnavailable
+            | Code::GatewayUnreachable => ["again", "again"],
+            Code::OutcomeUnknown
+            | Code::ResultExpired
+            | Code::ResultSealed
+            | Code::IdempotencyKeyConflict
+            | Code::IdempotencyKeyRequired
+            | Code::IdempotencyKeyMalformed
+            | Code::NotFound
+            | Code::MethodNotAllowed
+            | Code::UnsupportedMediaType
+            | Code::HeadersTooLarge => ["T5", "T5"],
+        };
+        for code in Code::ALL {
+            check(Hearing::Error(Some(code), Echo::Judged), expected(code));
+        }
+    }
+
+    #[test]
+    fn a_proof_needs_the_mark_of_the_engine_and_a_way_that_asks_once() {
+        for code in Code::ALL {
+            for echo in [Echo::Key, Echo::Relayed] {
+                let verdict = class(judge(Ask::First, Hearing::Error(Some(code), echo)));
+                let is_proof = (code, echo) == (Code::InvalidApiKey, Echo::Key);
+                assert_eq!(verdict == "T3", is_proof, "{code:?} {echo:?}");
+            }
+        }
+    }
+}
