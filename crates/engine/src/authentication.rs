@@ -24,7 +24,7 @@ use std::sync::Arc;
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::ports::{ApiKeys, KnownCredential, Unavailable, Wallets};
 use holdfast_domain::secret::PseudonymKey;
-use holdfast_domain::{Currency, Timestamp};
+use holdfast_domain::{Currency, ErrorChain, Timestamp};
 use tokio::time::Instant;
 
 use self::credential_cache::{CachedCaller, CredentialCache};
@@ -144,9 +144,8 @@ impl Authentication {
                 let kept =
                     self.cache.with_cached(&bearer, now(), CachedCaller::after_failed_renewal);
                 if let Some(believed) = kept {
-                    let error: &dyn std::error::Error = error;
                     tracing::warn!(
-                        error,
+                        error = %ErrorChain(error),
                         "a credential could not be looked up: it is still believed"
                     );
                     return believed;

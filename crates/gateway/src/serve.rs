@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Accounts;
+use holdfast_domain::ErrorChain;
 use holdfast_domain::operation::Node;
 use holdfast_engine::{Engine, Secrets};
 use holdfast_http::{Admin, Departure, LiveOptions, Ports, PublicApi};
@@ -342,8 +343,7 @@ impl Gateway {
         match tokio::time::timeout(CLOSE, self.store.clone().close()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "the database was not closed in order: nothing is lost");
+                tracing::warn!(error = %ErrorChain(&error), "the database was not closed in order: nothing is lost");
             }
             Err(_elapsed) => tracing::warn!("the database does not close: nothing is lost"),
         }

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::OperationId;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
+use holdfast_domain::{ErrorChain, OperationId};
 use tokio::time::sleep_until;
 
 use self::remote_run::{Progress, RemoteRun};
@@ -168,8 +168,7 @@ impl Front {
 }
 
 fn failure_of_read(error: &Unavailable, operation: OperationId) -> RequestFailure {
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(operation.id = %operation, error, "a result could not be read");
+    tracing::warn!(operation.id = %operation, error = %ErrorChain(error), "a result could not be read");
     RequestFailure::Storage(Some(operation))
 }
 

@@ -23,10 +23,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use holdfast_domain::OperationId;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
+use holdfast_domain::{ErrorChain, OperationId};
 use holdfast_wire::chat::request::{BadRequest, ParsedRequest, model_name, parse};
 use holdfast_wire::error::Code;
 
@@ -304,7 +304,6 @@ fn for_mode(mut reply: Reply, mode: RunMode) -> Reply {
 }
 
 fn unreadable(error: &Unavailable, operation: Option<OperationId>) -> Reply {
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(error, "an operation could not be read");
+    tracing::warn!(error = %ErrorChain(error), "an operation could not be read");
     Reply::unbound(RequestFailure::Storage(operation))
 }

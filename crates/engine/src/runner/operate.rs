@@ -29,6 +29,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use holdfast_domain::ErrorChain;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::conduct::{ClaimOffer, ClaimOutcome, Conclusion, Ending};
 use holdfast_domain::limits::CounterReadings;
@@ -271,8 +272,7 @@ impl Run<'_> {
         let earlier = match self.runner.earlier(self.context, self.prepared).await {
             Ok(earlier) => earlier,
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(operation.id = %self.operation.id, error, "no earlier turn was read");
+                tracing::warn!(operation.id = %self.operation.id, error = %ErrorChain(&error), "no earlier turn was read");
                 return CallVerdict::NotRun;
             }
         };
@@ -393,8 +393,7 @@ impl Run<'_> {
         match sealed {
             Ok(result) => (ending(result), Some(body.into())),
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::error!(operation.id = %self.operation.id, error, "a result was not sealed");
+                tracing::error!(operation.id = %self.operation.id, error = %ErrorChain(&error), "a result was not sealed");
                 (Ending::Unknown, None)
             }
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
-use holdfast_domain::Currency;
+use holdfast_domain::{Currency, ErrorChain};
 use holdfast_engine::Engine;
 use holdfast_http::Metrics;
 use holdfast_store::Store;
@@ -34,9 +34,8 @@ pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engin
             match store.outstanding().await {
                 Ok(outstanding) => set_holds(&outstanding, &shown),
                 Err(error) => {
-                    let error: &dyn std::error::Error = &error;
                     tracing::warn!(
-                        error,
+                        error = %ErrorChain(&error),
                         "outstanding holds cannot be read: the last ones are shown"
                     );
                 }
