@@ -96,6 +96,7 @@ impl Service {
     ) -> HttpResponse {
         let label = found.as_ref().map_or("none", Route::label);
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
+        log.trace = headers::trace_id(&head.headers).map(str::to_owned);
         let body = Upload::new(body, &self.bodies);
         let told =
             // Safe to assert: after a panic only the log is used again, a row of plain values.
@@ -148,7 +149,7 @@ impl Service {
             Auth::ApiKey => (self.engine.serving(), self.caller(head, log).await?),
             Auth::Open => return self.answer_open(route).await,
         };
-        log.api_key = Some(caller.api_key.id);
+        log.caller = Some(Arc::clone(&caller));
         let engine = &self.engine;
         match route {
             Route::Completions => {

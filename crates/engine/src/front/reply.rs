@@ -70,6 +70,8 @@ pub struct ReplyFacts {
     pub route: Option<Arc<str>>,
     /// Class of the last attempt.
     pub class: Option<Cow<'static, str>>,
+    /// Reason why the answer of the last attempt could not be read.
+    pub reason: Option<Cow<'static, str>>,
     /// Latency of the last attempt.
     pub upstream: Option<Duration>,
     /// Usage record, the billing fact.
@@ -85,6 +87,14 @@ impl Reply {
             facts.class = Some((*class).into());
         }
         Self { outcome: Err(failure), replayed: false, rates: RateLimitStatus::default(), facts }
+    }
+
+    /// Names the model that was asked for, for the log of a failure: a refusal has no row that would.
+    pub(crate) fn of_model(mut self, asked: Option<PublicModelId>) -> Self {
+        if self.outcome.is_err() {
+            self.facts.model = self.facts.model.or(asked);
+        }
+        self
     }
 
     /// Makes the reply of a run that ended here, from the plaintext in memory. `None` where the row
@@ -189,6 +199,7 @@ impl ReplyFacts {
             phase: Some(operation.phase.label()),
             route: last.map(|attempt| Arc::clone(&attempt.route)),
             class: last.map(|attempt| attempt.class.clone()),
+            reason: last.and_then(|attempt| attempt.reason.clone()),
             upstream: last.map(|attempt| attempt.latency),
             usage: operation.phase.usage().cloned(),
         }

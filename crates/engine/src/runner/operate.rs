@@ -302,8 +302,9 @@ impl Run<'_> {
             let heard = answer.into_received();
             let failure = match called {
                 Ok(reported) => {
-                    let (route, id) = (&permit.route_state.route, self.operation.id);
-                    let reported = self.runner.credible_meters(route, self.prepared, reported, id);
+                    let (route, operation) = (&permit.route_state.route, self.operation);
+                    let reported =
+                        self.runner.credible_meters(route, self.prepared, reported, operation);
                     let kept = origin.and_then(|origin| heard.answer.call_states(origin));
                     let (kept, cost) = (kept.map(Box::new), permit.route_state.route.cost.clone());
                     return CallVerdict::Answered(heard, RunReport { reported, cost, kept });
@@ -325,7 +326,7 @@ impl Run<'_> {
                     self.runner.route_complaints.report_not_run(
                         &permit.route_state.route,
                         why,
-                        self.operation.id,
+                        self.operation,
                     );
                 }
             }

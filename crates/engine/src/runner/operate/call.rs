@@ -81,11 +81,7 @@ impl Run<'_> {
         });
         let reason = called.as_ref().err().and_then(ProviderFailure::reason);
         if let Some(why) = reason {
-            self.runner.route_complaints.report_unreadable(
-                &route_state.route,
-                why,
-                self.operation.id,
-            );
+            self.runner.route_complaints.report_unreadable(&route_state.route, why, self.operation);
         }
         Attempt {
             route: Arc::clone(&route_state.name),
