@@ -168,9 +168,9 @@ fn outcome(
     }
     match called {
         Ok(meters) if answer.answer.is_complete(n) => Ok(meters),
-        Ok(_broken) => {
-            Err(ProviderFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices)))
-        }
+        Ok(_broken) => Err(ProviderFailure::Unknown(UnknownReason::Unreadable(
+            UnreadableReason::Choices("choices"),
+        ))),
         // What has opened a choice has run, be it without a word.
         Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
             Err(ProviderFailure::Unknown(UnknownReason::Broken))
