@@ -64,7 +64,7 @@ impl StreamParser for GenerateStream {
 
     fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
         if !(0..self.n).eq(self.candidates.keys().copied()) {
-            return Err(UnreadableReason::Choices("candidates[].index"));
+            return Err(UnreadableReason::Choices("candidates"));
         }
         if !self.candidates.values().all(|said| said.finish.is_some()) {
             return Err(UnreadableReason::Finish("candidates[].finishReason"));

@@ -38,7 +38,7 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
     // A list in another order is whole all the same; one that lacks an index or has it twice is not.
     choices.sort_by_key(|choice| choice.index);
     if !choices.iter().map(|choice| choice.index).eq(0..n) {
-        return Err(UnreadableReason::Choices("choices[].index"));
+        return Err(UnreadableReason::Choices("choices"));
     }
     let silent = !choices.iter().any(has_content);
     let meters = answer.get("usage").and_then(usage::read).filter(|meters| {

@@ -121,7 +121,7 @@ impl ChunkReader {
     pub fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
         // The keys are sorted: this compares which choices there are with those that were asked for.
         if !(0..self.n).eq(self.choices.keys().copied()) {
-            return Err(UnreadableReason::Choices("choices[].index"));
+            return Err(UnreadableReason::Choices("choices"));
         }
         if !self.is_complete() {
             return Err(UnreadableReason::Finish("choices[].finish_reason"));
