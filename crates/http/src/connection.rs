@@ -18,11 +18,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Options;
+use crate::listener::Listener;
 use crate::reply::HttpResponse;
 use crate::response_body::AbortSignal;
 use crate::socket::CallerSocket;
@@ -44,7 +45,7 @@ pub(crate) struct Client {
 
 /// The next connection; `None` at the end.
 pub(crate) async fn accept(
-    listener: &TcpListener,
+    listener: &Listener,
     shutdown: &CancellationToken,
 ) -> Option<(TcpStream, SocketAddr)> {
     loop {

@@ -9,7 +9,6 @@
 //! - `Holdfast-Max-Charge-Micros`: a whole number of micros, or absent.
 //! - `Holdfast-Replay-Only`: `true`, or absent.
 //! - `Content-Type`, `Content-Encoding`, `Transfer-Encoding`: plain JSON, whole or in chunks.
-//! - `traceparent`: its trace id is logged, and nothing else is made of it.
 //! - `x-stainless-…-timeout`: a hint, and ignored where it cannot be read.
 
 use std::sync::Arc;
@@ -31,7 +30,6 @@ use crate::reply::IDEMPOTENCY_KEY;
 
 const REPLAY_ONLY: HeaderName = HeaderName::from_static("holdfast-replay-only");
 const MAX_CHARGE: HeaderName = HeaderName::from_static("holdfast-max-charge-micros");
-const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Headers in which official SDKs announce their timeout, in seconds, perhaps with a fraction.
 const ANNOUNCED: [HeaderName; 2] = [
     HeaderName::from_static("x-stainless-read-timeout"),
@@ -195,22 +193,6 @@ pub(crate) fn patience(headers: &HeaderMap, longest: Duration) -> Duration {
     announced.fold(longest, Duration::min)
 }
 
-/// Trace id of the caller's `traceparent` (W3C Trace Context), for the log: 32 lower-case hexadecimal digits.
-/// `None` where the header is not one well-formed value.
-pub(crate) fn trace_id(headers: &HeaderMap) -> Option<&str> {
-    let text = once(headers, TRACE_PARENT)?.to_str().ok()?;
-    let mut parts = text.split('-');
-    let mut part = |digits: usize| {
-        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        parts.next().filter(|part| part.len() == digits && part.bytes().all(is_hex))
-    };
-    let (version, trace, parent, _flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-    // Later versions may have more to say; the first has not, and the last is forbidden.
-    let is_known = version != "ff" && (version != "00" || parts.next().is_none());
-    let are_ids = [trace, parent].iter().all(|id| id.bytes().any(|digit| digit != b'0'));
-    (is_known && are_ids).then_some(trace)
-}
-
 fn once(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_first| values.next().is_none())
@@ -264,31 +246,6 @@ mod tests {
             assert_eq!(echo(&head), None, "{bad}");
         }
         assert!(request_key_of_path("\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"").is_err());
-    }
-
-    #[test]
-    fn only_a_well_formed_parent_names_its_trace() {
-        const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-        for right in [
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00-more",
-        ] {
-            assert_eq!(trace_id(&headers(&[("traceparent", right)])), Some(TRACE), "{right}");
-        }
-        for bad in [
-            "",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
-            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
-            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
-            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        ] {
-            assert_eq!(trace_id(&headers(&[("traceparent", bad)])), None, "{bad}");
-        }
-        let right = ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-        assert_eq!(trace_id(&headers(&[right, right])), None);
     }
 
     #[test]

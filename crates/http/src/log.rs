@@ -27,8 +27,6 @@ pub(crate) struct RequestLog {
     pub(crate) id: Uuid,
     pub(crate) route: &'static str,
     pub(crate) caller: Option<Arc<Caller>>,
-    /// Trace id of the caller's `traceparent`.
-    pub(crate) trace: Option<String>,
     pub(crate) facts: ReplyFacts,
     pub(crate) replayed: bool,
     pub(crate) status: Option<u16>,
@@ -63,7 +61,6 @@ impl RequestLog {
             id,
             route,
             caller: None,
-            trace: None,
             facts: ReplyFacts::default(),
             replayed: false,
             status: None,
@@ -129,7 +126,6 @@ impl Drop for RequestLog {
         let caller = self.caller.as_deref();
         tracing::info!(
             request.id = %self.id,
-            trace.id = self.trace,
             client.address = %self.client,
             http.route = self.route,
             http.status = self.status,

@@ -96,7 +96,6 @@ impl Service {
     ) -> HttpResponse {
         let label = found.as_ref().map_or("none", Route::label);
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
-        log.trace = headers::trace_id(&head.headers).map(str::to_owned);
         let body = Upload::new(body, &self.bodies);
         let told =
             // Safe to assert: after a panic only the log is used again, a row of plain values.

@@ -32,8 +32,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use holdfast_domain::ports::{
-    Call, CallFailure, Cause, NotRunProof, Provider, ResponseMode, Sink, UnknownReason,
-    UnsupportedParam,
+    Call, CallFailure, Cause, ConnectionCounts, NotRunProof, Provider, ResponseMode, Sink,
+    UnknownReason, UnsupportedParam,
 };
 use holdfast_domain::usage::Meters;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -243,6 +243,10 @@ impl Provider for HttpProvider {
 
     fn semantic_name(&self) -> &'static str {
         self.adapter.semantic_name()
+    }
+
+    fn connections(&self) -> Option<ConnectionCounts> {
+        Some(self.transport.connections())
     }
 
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {

@@ -158,7 +158,7 @@ impl MessageStream {
         let block = self.open.get_mut(&place).ok_or(UnreadableReason::Content("index"))?;
         match (text(delta, "type"), block) {
             (Some("text_delta"), Block::Text) => {
-                append(&mut choice.content, text(delta, "text"), "delta.text")?
+                append(&mut choice.content, text(delta, "text"), "delta.text")?;
             }
             (Some("thinking_delta"), Block::Thinking) => {
                 let said = text(delta, "thinking");
