@@ -13,6 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::{Code, Problem};
+use holdfast_domain::ErrorChain;
 
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
@@ -52,8 +53,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
         let body = match serde_json::to_vec(&self.view) {
             Ok(body) => body,
             Err(error) => {
-                let error: &(dyn std::error::Error + 'static) = &error;
-                tracing::error!(error, "an answer cannot be rendered");
+                tracing::error!(error = %ErrorChain(&error), "an answer cannot be rendered");
                 return Problem::new(Code::InternalError).into_response();
             }
         };

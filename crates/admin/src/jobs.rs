@@ -4,9 +4,9 @@
 //! all of them are: a half of an audit without a mismatch says nothing.
 
 use axum::extract::State;
-use holdfast_domain::JobId;
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::job::{Job, JobKind, JobState};
+use holdfast_domain::{ErrorChain, JobId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -102,8 +102,7 @@ impl JobView {
     fn new(job: &Job, shown: ShownReport) -> Result<Self, Problem> {
         let report = job.step.report.as_deref().map(serde_json::from_str::<VerificationReport>);
         let report = report.transpose().map_err(|error| {
-            let error: &(dyn std::error::Error + 'static) = &error;
-            tracing::error!(error, job.id = %job.id, "the report of a job cannot be read");
+            tracing::error!(error = %ErrorChain(&error), job.id = %job.id, "the report of a job cannot be read");
             Problem::new(Code::InternalError)
         })?;
         let is_well =

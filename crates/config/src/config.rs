@@ -21,6 +21,7 @@ use crate::console::{self, ConsoleConfig};
 use crate::document::{Document, Mistake, SecretUse, Table};
 use crate::environment::{self, Environment};
 use crate::error::BadConfig;
+use crate::listen::ListenAddress;
 use crate::model;
 use crate::node::{self, RelayConfig};
 use crate::price::PricePlaces;
@@ -74,14 +75,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// The mistake of a price that the database knows with other numbers.
-    pub fn price_mistake(
+    /// The mistakes of prices that the database knows with other numbers; `None` where one of them is not of
+    /// this configuration.
+    pub fn price_mistakes<W: fmt::Display>(
         &self,
-        version: &PriceVersionId,
-        what: impl fmt::Display,
+        conflicts: Vec<(PriceVersionId, W)>,
     ) -> Option<BadConfig> {
-        let place = self.price_places.get(version)?.clone();
-        Some(BadConfig::Mistakes(vec![Mistake::at(place, what)]))
+        let mistake = |(version, what): (PriceVersionId, W)| {
+            Some(Mistake::at(self.price_places.get(&version)?.clone(), what))
+        };
+        Some(BadConfig::Mistakes(conflicts.into_iter().map(mistake).collect::<Option<_>>()?))
     }
 }
 
@@ -263,9 +266,9 @@ fn whole<T>(table: Option<Option<T>>) -> Option<Option<T>> {
 fn embedded_admin(environment: Environment<'_>) -> AdminConfig {
     let given = environment::overriding(environment, ADMIN_LISTEN_VARIABLE);
     // What is no address was a mistake of the reading before.
-    let listen = given.and_then(|listen| process::parse_listen(&listen).ok());
+    let listen = given.and_then(|listen| ListenAddress::parse(&listen).ok());
     AdminConfig {
-        listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081))),
+        listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081)).into()),
         token: Secret::new(""),
         url: None,
         proxies: Vec::new(),
@@ -280,7 +283,7 @@ fn override_listen(
     admin: Option<&mut AdminConfig>,
 ) {
     if let Some(listen) = environment::overriding(environment, ADMIN_LISTEN_VARIABLE) {
-        match (process::parse_listen(&listen), admin) {
+        match (ListenAddress::parse(&listen), admin) {
             (Ok(listen), Some(admin)) => admin.listen = listen,
             // Nothing to move; the embedded default's comes later.
             (Ok(_), None) => {}
@@ -288,7 +291,7 @@ fn override_listen(
         }
     }
     if let Some(listen) = environment::overriding(environment, LISTEN_VARIABLE) {
-        match process::parse_listen(&listen) {
+        match ListenAddress::parse(&listen) {
             Ok(listen) => server.listen = listen,
             Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
         }

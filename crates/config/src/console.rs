@@ -9,7 +9,8 @@ use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_http::Network;
 
 use crate::document::Table;
-use crate::process::{networks, parse_listen};
+use crate::listen::ListenAddress;
+use crate::process::networks;
 
 /// `[console]`
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct ConsoleConfig {
 /// Listener of holders' pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldersConfig {
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Address that people type. Unset: loopback names with the listener's port.
     pub url: Option<AdminUrl>,
     /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
@@ -59,9 +60,9 @@ fn holders(table: &Table<'_>) -> Option<Option<HoldersConfig>> {
         }
         return Some(None);
     };
-    let listen = listen_field.parse(parse_listen)?;
+    let listen = listen_field.parse(ListenAddress::parse)?;
     let url = url.map_or(Some(None), |url| url.map(Some))?;
-    if AdminOptions::new(listen, url.clone()).is_none() {
+    if AdminOptions::new(listen.first(), url.clone()).is_none() {
         listen_field.mistake(format_args!(
             "is {listen}, beyond this machine: passwords would cross a network in plain text. Write the \
              https:// address of a proxy with TLS as `console.url`, or listen on 127.0.0.1"

@@ -14,6 +14,7 @@ mod console;
 mod document;
 mod environment;
 mod error;
+mod listen;
 mod misplaced;
 mod model;
 mod node;
@@ -36,6 +37,7 @@ pub use crate::console::{ConsoleConfig, HoldersConfig};
 pub use crate::document::{Mistake, SecretUse};
 pub use crate::environment::proxies;
 pub use crate::error::BadConfig;
+pub use crate::listen::ListenAddress;
 pub use crate::node::RelayConfig;
 pub use crate::place::{BadPlace, CommandPlace, PlaceSource, admin_key, place};
 pub use crate::process::{

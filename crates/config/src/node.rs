@@ -1,18 +1,16 @@
 //! `[node]`: what nodes on one database say to each other, where this one listens for that, and
 //! where the others reach it.
 
-use std::net::SocketAddr;
-
 use holdfast_domain::NodeAddress;
 use holdfast_store::DatabaseUrl;
 
 use crate::document::Table;
-use crate::process::parse_listen;
+use crate::listen::ListenAddress;
 
 /// `[node]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayConfig {
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Unset: where it listens.
     pub advertise: Option<NodeAddress>,
 }
@@ -20,7 +18,7 @@ pub struct RelayConfig {
 pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
     let listen = table
         .required("listen", "listen = \"10.0.0.1:8082\"")
-        .and_then(|field| field.parse(parse_listen));
+        .and_then(|field| field.parse(ListenAddress::parse));
     let advertise = table.field("advertise").map(|field| {
         let written = field.secret()?;
         let address = NodeAddress::try_from(written.expose());
@@ -30,7 +28,7 @@ pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
         address.ok()
     });
     // The address is written into the database for other hosts: 0.0.0.0 would send each to itself.
-    if advertise.is_none() && listen.is_some_and(|listen| listen.ip().is_unspecified()) {
+    if advertise.is_none() && listen.is_some_and(|listen| listen.first().ip().is_unspecified()) {
         table.mistake(
             "`node.listen` is every address of this host: write the one at which the other nodes \
              reach it, like advertise = \"gw-1:8082\"",

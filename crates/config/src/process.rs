@@ -24,6 +24,7 @@ use holdfast_http::{AllowedOrigin, Network};
 use holdfast_store::DatabaseUrl;
 
 use crate::document::{Field, Table};
+use crate::listen::ListenAddress;
 use crate::value::Secret;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -44,7 +45,7 @@ const HEARTBEATS_PER_LEASE: u32 = 3;
 /// `[server]`
 #[derive(Debug)]
 pub struct ServerConfig {
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Address of the API as callers type it, for what is shown to them. Unset: where it listens.
     pub url: Option<AdminUrl>,
     /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
@@ -63,7 +64,7 @@ pub struct ServerConfig {
 /// `[admin]`
 #[derive(Debug, PartialEq, Eq)]
 pub struct AdminConfig {
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Bearer token of the metrics; an empty one lets nobody in.
     pub token: Secret,
     /// Address that people type. Unset: loopback names with the listener's port.
@@ -151,23 +152,14 @@ pub enum LogFormat {
     Json,
 }
 
-/// Failure to read an address to listen on; its text goes on from the key's name.
-#[derive(Debug, thiserror::Error)]
-#[error("not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080")]
-pub(crate) struct BadListen(#[source] std::net::AddrParseError);
-
-pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, BadListen> {
-    text.parse().map_err(BadListen)
-}
-
 pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
-    let listen = table.field("listen").and_then(|field| field.parse(parse_listen));
+    let listen = table.field("listen").and_then(|field| field.parse(ListenAddress::parse));
     let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
     let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
     let url_field = table.field("url");
     let server = ServerConfig {
         url: url_field.and_then(|field| field.parse(AdminUrl::parse)),
-        listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
+        listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)).into()),
         node,
         secrets,
         drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
@@ -215,7 +207,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
 pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
     let listen = table
         .required("listen", "listen = \"127.0.0.1:8081\"")
-        .and_then(|field| field.parse(parse_listen));
+        .and_then(|field| field.parse(ListenAddress::parse));
     let token = table.required("token", "token = \"${HOLDFAST_ADMIN_TOKEN}\"").and_then(|field| {
         let token = field.secret()?;
         // The token travels in a header, where a blank or a letter beyond ASCII would never match.
@@ -231,7 +223,7 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
     let url_field = table.field("url");
     let url = url_field.as_ref().map(|field| field.parse(AdminUrl::parse));
     if let (Some(field), Some(listen), Some(Some(url))) = (&url_field, listen, &url)
-        && AdminOptions::new(listen, Some(url.clone())).is_none()
+        && AdminOptions::new(listen.first(), Some(url.clone())).is_none()
     {
         field.mistake(format_args!(
             "is {url} and `admin.listen` is {listen}: admin keys would cross a network in plain text. \
@@ -246,7 +238,7 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
 }
 
 /// A listener: the setting that says where it is, that, and its table.
-type Listener<'t, 'd> = (&'static str, SocketAddr, &'t Table<'d>);
+type Listener<'t, 'd> = (&'static str, ListenAddress, &'t Table<'d>);
 
 /// No two listeners can have one address; port 0 is another one each time.
 pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
@@ -258,10 +250,13 @@ pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
     let given: Vec<_> = listeners.into_iter().flatten().collect();
     for (at, (name, own, table)) in given.iter().enumerate() {
         let is_taken = |(_, other, _): &&Listener<'_, '_>| {
-            own.port() == other.port() && (covers(*own, *other) || covers(*other, *own))
+            let meet =
+                |one: SocketAddr, other: SocketAddr| covers(one, other) || covers(other, one);
+            own.first().port() == other.first().port()
+                && own.all().any(|own| other.all().any(|other| meet(own, other)))
         };
         let taken = given.iter().take(at).find(is_taken);
-        if let Some((other_name, other, _)) = taken.filter(|_taken| own.port() != 0) {
+        if let Some((other_name, other, _)) = taken.filter(|_taken| own.first().port() != 0) {
             table.mistake(format!(
                 "`{name}` is where {other_name} ({other}) is: write another port, each has a listener of \
                  its own"

@@ -57,6 +57,7 @@ mod base62;
 pub mod billing;
 pub mod conduct;
 pub mod credential;
+mod error_chain;
 pub mod event;
 pub mod hold;
 pub mod identity;
@@ -79,6 +80,7 @@ pub mod usage;
 pub mod wallet;
 pub mod webhook;
 
+pub use crate::error_chain::ErrorChain;
 pub use crate::identity::{
     AdminKeyId, ApiKeyId, BadRequestKey, ClaimId, CommandKey, CredentialId, EventId, HoldId,
     Incarnation, JobId, LinkId, NodeAddress, NodeName, OperationId, PersonId, PostingId,

@@ -384,6 +384,15 @@ pub trait Prices: Send + Sync {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError>;
 }
 
+/// Connections of a provider, for its operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Kept for the next call.
+    pub idle: usize,
+    /// Of calls, or of one that is about to be sent.
+    pub used: usize,
+}
+
 /// Receiver of an answer, as the model says it. Never makes the provider wait.
 pub trait Sink: Send {
     /// Told before the first byte of the request may leave: a call that is dropped without it did not
@@ -451,6 +460,11 @@ pub trait Provider: Send + Sync {
     /// Learns of its server what calls depend on, at a start: it runs no model and costs nothing. As a
     /// rule there is nothing to learn.
     async fn prepare(&self) {}
+
+    /// Connections that it has now; nothing where it connects to nobody, as a rule.
+    fn connections(&self) -> Option<ConnectionCounts> {
+        None
+    }
 
     /// Runs the call at most once: it is never sent again by whoever implements this, but under the
     /// call's key to a server that has shown that it keeps keys. Returns the

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::ports::{ApiKeys, KnownCredential, Unavailable, Wallets};
 use holdfast_domain::secret::PseudonymKey;
-use holdfast_domain::{Currency, Timestamp};
+use holdfast_domain::{Currency, ErrorChain, Timestamp};
 use tokio::time::Instant;
 
 use self::credential_cache::{CachedCaller, CredentialCache};
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Authentication {
     }
 }
 
-/// Authenticated caller: credential, API key, and currency of the wallet.
+/// Authenticated caller: credential, API key, and what is to be known of its wallet.
 #[derive(Debug)]
 pub struct Caller {
     /// Credential that the caller bears; its secret opens the caller's results.
@@ -60,6 +60,8 @@ pub struct Caller {
     pub api_key: ApiKey,
     /// Currency of the API key's wallet.
     pub currency: Currency,
+    /// Name of that wallet, for the log.
+    pub wallet_name: String,
     /// True where nothing new runs on that wallet.
     pub(crate) is_wallet_suspended: bool,
     /// Keys derived under the server secret that writes.
@@ -144,9 +146,8 @@ impl Authentication {
                 let kept =
                     self.cache.with_cached(&bearer, now(), CachedCaller::after_failed_renewal);
                 if let Some(believed) = kept {
-                    let error: &dyn std::error::Error = error;
                     tracing::warn!(
-                        error,
+                        error = %ErrorChain(error),
                         "a credential could not be looked up: it is still believed"
                     );
                     return believed;
@@ -174,8 +175,8 @@ impl Authentication {
         let (bearer, api_key) = (bearer.clone(), known.api_key);
         let (id, keys) = (bearer.id, DerivedKeys::of(self.secrets.first(), api_key.id));
         let is_wallet_suspended = wallet.suspended_at.is_some();
-        let currency = wallet.currency;
-        let caller = Caller { bearer, api_key, currency, is_wallet_suspended, keys };
+        let (currency, wallet_name) = (wallet.currency, wallet.name);
+        let caller = Caller { bearer, api_key, currency, wallet_name, is_wallet_suspended, keys };
         let caller = Arc::new(caller);
         self.cache.keep(id, CachedCaller::read_at(begun, &caller, ends_at));
         Ok(caller)

@@ -28,10 +28,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use holdfast_domain::OperationId;
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::Snapshot;
 use holdfast_domain::ports::{EventOutbox, Journal, Nodes, Unavailable};
+use holdfast_domain::{ErrorChain, OperationId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -152,8 +152,7 @@ impl Membership {
         match tokio::time::timeout(Options::COMMIT_WAIT, left).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "the node's row was not removed: its lease will end");
+                tracing::warn!(error = %ErrorChain(&error), "the node's row was not removed: its lease will end");
             }
             Err(_elapsed) => tracing::warn!("the store is silent: the node's lease will end"),
         }

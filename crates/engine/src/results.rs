@@ -24,9 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::ApiKeyId;
 use holdfast_domain::operation::{Operation, Snapshot};
 use holdfast_domain::ports::{Journal, Unavailable};
+use holdfast_domain::{ApiKeyId, ErrorChain};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -175,8 +175,7 @@ impl ResultLimiter {
         match seal::open(&key, operation, result) {
             Ok(opened) => Content::Kept(opened.body.0.into()),
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::error!(operation.id = %operation.id, error, "a result does not open");
+                tracing::error!(operation.id = %operation.id, error = %ErrorChain(&error), "a result does not open");
                 Content::Broken
             }
         }
@@ -209,8 +208,7 @@ impl ResultLimiter {
         match opened {
             Some(Ok(opened)) => Content::Kept(room.attach(opened.body.0.into())),
             Some(Err(error)) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::error!(operation.id = %id, error, "a result does not open");
+                tracing::error!(operation.id = %id, error = %ErrorChain(&error), "a result does not open");
                 Content::Broken
             }
             None => Content::Broken,
@@ -239,8 +237,7 @@ async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
-            tracing::error!(error, "work on a result did not end");
+            tracing::error!(error = %ErrorChain(&error), "work on a result did not end");
             None
         }
     }

@@ -82,12 +82,7 @@ pub(crate) enum Command {
     /// API key. There is no configuration file.
     Sidecar(Sidecar),
     /// Check the configuration and report every mistake with its file and line
-    CheckConfig {
-        /// Also ask each provider for its list of models, and call each route once for a few tokens, which
-        /// the provider may bill; say what works, what does not, and why
-        #[arg(long)]
-        probe: bool,
-    },
+    CheckConfig(ConfigChecks),
     /// Prepare the database for this version, or take a step back
     #[command(subcommand)]
     Migrate(Migrate),
@@ -131,6 +126,19 @@ pub(crate) enum Migrate {
     },
     /// List the migrations and when each was applied
     Status,
+}
+
+/// Checks beyond the configuration itself.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigChecks {
+    /// Also compare with the database, which has to be there: find what a reload or a start would refuse,
+    /// and change nothing
+    #[arg(long)]
+    pub(crate) database: bool,
+    /// Also ask each provider for its list of models, and call each route once for a few tokens, which
+    /// the provider may bill; say what works, what does not, and why
+    #[arg(long)]
+    pub(crate) probe: bool,
 }
 
 /// Key of a change.
@@ -281,6 +289,7 @@ mod tests {
         "holdfast",
         "holdfast serve --config h.toml",
         "holdfast check-config --json",
+        "holdfast check-config --database",
         "holdfast check-config --probe",
         "holdfast migrate up",
         "holdfast migrate down",

@@ -109,7 +109,7 @@ fn beside_only(command: &Command) -> Option<String> {
     let (what, instead) = match command {
         Command::Sidecar(_) => ("sidecar", "leave --server out"),
         Command::Serve => ("serve", "it is what serves: leave --server and HOLDFAST_SERVER out"),
-        Command::CheckConfig { .. } => ("check-config", "run it where the file is, with --config"),
+        Command::CheckConfig(_) => ("check-config", "run it where the file is, with --config"),
         Command::Migrate(_) => ("migrate", "run it beside the database, with --config"),
         Command::Usage(_)
         | Command::Ledger(_)
@@ -139,10 +139,9 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
             verify::run(desk, verify::VerificationOrder { progress, since, key }).await
         }
         // They have been refused, or are done beside.
-        Command::Serve
-        | Command::Sidecar(_)
-        | Command::CheckConfig { .. }
-        | Command::Migrate(_) => Ok(()),
+        Command::Serve | Command::Sidecar(_) | Command::CheckConfig(_) | Command::Migrate(_) => {
+            Ok(())
+        }
     }
 }
 
@@ -154,8 +153,8 @@ async fn beside(
 ) -> Result<(), CommandFailure> {
     let load = |uses| holdfast_config::load_for(file.as_deref(), uses);
     match command {
-        Command::CheckConfig { probe } => {
-            check::run(output, load(SecretUse::All), file, probe).await
+        Command::CheckConfig(checks) => {
+            check::run(output, load(SecretUse::All), file, &checks).await
         }
         Command::Migrate(migrate) => {
             migrate::run(output, &load(SecretUse::Database)?, &migrate).await

@@ -44,24 +44,59 @@ fn options(config: &Config) -> Options {
 pub(crate) async fn secrets(
     config: &Config,
     store: &Store,
-    warn: impl FnOnce(&str),
+    warn: impl Fn(&str),
 ) -> anyhow::Result<Secrets> {
     let live = store.live_credentials().await.context("API keys were not read")?;
-    let secrets = match config.server.secrets.as_slice() {
-        [first, others @ ..] => Secrets::new(first.clone(), others.to_vec()),
-        [] => {
-            // With keys in force a missing file was lost: a new secret would hide that, and refuse
-            // them all.
-            let if_missing = if live.is_empty() { IfMissing::Make } else { IfMissing::Refuse };
-            let folder = config.database.folder().context("there are no server secrets")?;
-            Secrets::new(secret::read(folder, if_missing)?, Vec::new())
-        }
-    };
-    // Checked at the start: a wrong secret would show as a 401 to each caller, and as nothing here.
+    // With keys in force a missing file was lost: a new secret would hide that, and refuse them all.
+    let if_missing = if live.is_empty() { IfMissing::Make } else { IfMissing::Refuse };
+    let secrets = read_secrets(config, if_missing, &warn)?;
+    check_secrets(config, &secrets, &live, warn)?;
+    Ok(secrets)
+}
+
+/// What [`secrets`] refuses or warns of with these credentials in force; nothing is made.
+pub(crate) fn judge_secrets(
+    config: &Config,
+    live: &[LiveCredential],
+    warn: impl Fn(&str),
+) -> anyhow::Result<()> {
+    // A start makes what is missing as long as nothing depends on it.
+    if live.is_empty() && config.server.secrets.is_empty() {
+        return Ok(());
+    }
+    let secrets = read_secrets(config, IfMissing::Refuse, &warn)?;
+    check_secrets(config, &secrets, live, warn)
+}
+
+fn read_secrets(
+    config: &Config,
+    if_missing: IfMissing,
+    warn: impl Fn(&str),
+) -> anyhow::Result<Secrets> {
+    if let [first, others @ ..] = config.server.secrets.as_slice() {
+        return Ok(Secrets::new(first.clone(), others.to_vec()));
+    }
+    let folder = config.database.folder().context("there are no server secrets")?;
+    let secret = secret::read(folder, if_missing)?;
+    if secret::is_open(folder) {
+        let file = folder.join(secret::FILE_NAME);
+        let file = file.display();
+        warn(&format!("{file} is a file that others may read: run `chmod 600 {file}`"));
+    }
+    Ok(Secrets::new(secret, Vec::new()))
+}
+
+/// Checked at the start: a wrong secret would show as a 401 to each caller, and as nothing here.
+fn check_secrets(
+    config: &Config,
+    secrets: &Secrets,
+    live: &[LiveCredential],
+    warn: impl Fn(&str),
+) -> anyhow::Result<()> {
     let (known, lost): (Vec<_>, Vec<_>) =
         live.iter().partition(|credential| secrets.find(credential.server_secret).is_some());
     if lost.is_empty() {
-        return Ok(secrets);
+        return Ok(());
     }
     let (keys, advice) = (count_keys(&lost), advice(config, &lost));
     if known.is_empty() {
@@ -76,7 +111,7 @@ pub(crate) async fn secrets(
         "{keys} of {all} API keys in force have credentials that were made with a secret that is not \
          configured, and those are answered 401; {advice}"
     ));
-    Ok(secrets)
+    Ok(())
 }
 
 /// The secrets that are known without making one: for reads, which can do without.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use holdfast_domain::secret::ServerSecret;
@@ -10,6 +10,9 @@ use uuid::Uuid;
 
 pub(crate) const FILE_NAME: &str = "server.secret";
 const BYTES: usize = 32;
+/// Permission bits of the group and of everybody.
+const OTHERS_WRITE: u32 = 0o022;
+const OTHERS_READ: u32 = 0o044;
 
 /// Failure to read or make the server secret.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +25,9 @@ pub(crate) enum SecretError {
     Lost(PathBuf),
     #[error("{0} is damaged: 64 hexadecimal digits are expected")]
     Damaged(PathBuf),
+    /// Whoever else may write it could choose the secret.
+    #[error("{path} is a file that others may write: run `chmod 600 {path}`", path = .0.display())]
+    Writable(PathBuf),
     #[error("{0} cannot be read or written")]
     File(PathBuf, #[source] io::Error),
     #[error("the system gives no random bytes")]
@@ -51,12 +57,24 @@ pub(crate) fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret,
         }
         read => read.map_err(failed)?,
     };
+    if mode(&file).map_err(failed)? & OTHERS_WRITE != 0 {
+        return Err(SecretError::Writable(file));
+    }
     // The digits themselves, so that they are the same secret where they are an entry of
     // server.secrets.
     let digits = text.trim_end();
     let is_whole = digits.len() == 2 * BYTES && digits.bytes().all(|b| b.is_ascii_hexdigit());
     let secret = is_whole.then(|| ServerSecret::new(digits.as_bytes())).flatten();
     secret.ok_or(SecretError::Damaged(file))
+}
+
+/// True where others may read a secret that was made for its owner alone.
+pub(crate) fn is_open(folder: &Path) -> bool {
+    mode(&folder.join(FILE_NAME)).is_ok_and(|mode| mode & OTHERS_READ != 0)
+}
+
+fn mode(file: &Path) -> io::Result<u32> {
+    Ok(fs::metadata(file)?.mode())
 }
 
 /// Writes the whole file under another name and gives it its own, if nobody else was faster.
@@ -117,6 +135,22 @@ mod tests {
             readers.into_iter().map(|reader| reader.join().unwrap()).collect()
         });
         assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    }
+
+    #[test]
+    fn one_that_others_may_write_is_refused_and_one_that_they_read_is_told_of() {
+        let folder = tempfile::tempdir().unwrap();
+        read(folder.path(), IfMissing::Make).unwrap();
+        let file = folder.path().join(FILE_NAME);
+        let change = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        assert!(!is_open(folder.path()));
+        for mode in [0o620, 0o602] {
+            change(mode);
+            let refused = read(folder.path(), IfMissing::Make).unwrap_err();
+            assert!(refused.to_string().contains("chmod 600"), "{refused}");
+        }
+        change(0o640);
+        assert!(read(folder.path(), IfMissing::Refuse).is_ok() && is_open(folder.path()));
     }
 
     #[test]

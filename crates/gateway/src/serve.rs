@@ -17,6 +17,7 @@ mod facts;
 mod files;
 mod greeting;
 mod jobs;
+mod listeners;
 mod reload;
 mod settings;
 mod signals;
@@ -24,14 +25,13 @@ mod start;
 mod summing;
 mod trail;
 
-use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Accounts;
+use holdfast_domain::ErrorChain;
 use holdfast_domain::operation::Node;
 use holdfast_engine::{Engine, Secrets, ServingConfig};
 use holdfast_http::{Admin, Departure, LiveOptions, Ports, PublicApi};
@@ -39,7 +39,6 @@ use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
 use holdfast_webhooks::{Deliverer, Receivers};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::Signal;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -47,6 +46,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::administration::{DoorParts, Doors, EngineOffers};
 use self::jobs::JobRunner;
+pub(crate) use self::listeners::listen;
+use self::listeners::{Addresses, Listeners};
 use self::reload::Reloader;
 use self::settings::{SettingsKeeper, settings};
 pub(crate) use self::signals::Signals;
@@ -67,12 +68,6 @@ const LINGER: Duration = Duration::from_secs(2);
 /// gives up the folding of the log, and endings that the store did not take, which the next start
 /// sees to.
 const CLOSE: Duration = Duration::from_secs(10);
-/// Send buffer of a connection in the kernel, in bytes. The kernel tells of progress
-/// only when a good part of that is free again: with the megabytes that it would take by itself, a
-/// slow reader looks like one that has stopped.
-const SEND_BUFFER: u32 = 131_072;
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 1_024;
 
 /// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of
 /// its name; a second signal ends it at once.
@@ -362,84 +357,12 @@ impl Gateway {
         match tokio::time::timeout(CLOSE, self.store.clone().close()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "the database was not closed in order: nothing is lost");
+                tracing::warn!(error = %ErrorChain(&error), "the database was not closed in order: nothing is lost");
             }
             Err(_elapsed) => tracing::warn!("the database does not close: nothing is lost"),
         }
         tracing::info!("ended");
     }
-}
-
-/// Bound before anything is made, so that a taken port changes nothing.
-struct Listeners {
-    public: TcpListener,
-    admin: Option<TcpListener>,
-    console: Option<TcpListener>,
-    node: Option<TcpListener>,
-}
-
-/// Local addresses of the listeners, with the port that the kernel chose for port 0.
-#[derive(Debug, Clone, Copy)]
-struct Addresses {
-    public: SocketAddr,
-    admin: Option<SocketAddr>,
-    console: Option<SocketAddr>,
-    node: Option<SocketAddr>,
-}
-
-impl Listeners {
-    fn bind(config: &Config) -> anyhow::Result<Self> {
-        // First: the others are for fewer.
-        let public = bind("server.listen", config.server.listen)?;
-        let node = config.node.as_ref().map(|node| bind("node.listen", node.listen));
-        let console = config.console.holders.as_ref();
-        let console = console.map(|console| bind("console.listen", console.listen)).transpose()?;
-        Ok(Self { public, admin: Self::bind_admin(config)?, console, node: node.transpose()? })
-    }
-
-    /// The embedded default serves without its console where the address is taken, and its greeting says so.
-    fn bind_admin(config: &Config) -> anyhow::Result<Option<TcpListener>> {
-        let Some(admin) = &config.admin else { return Ok(None) };
-        match bind("admin.listen", admin.listen) {
-            Err(error) if config.file.is_none() => {
-                tracing::debug!(error = format!("{error:#}"), "the console is not served");
-                Ok(None)
-            }
-            bound => bound.map(Some),
-        }
-    }
-
-    fn addresses(&self) -> anyhow::Result<Addresses> {
-        let address = |listener: &TcpListener| listener.local_addr().context("no local address");
-        Ok(Addresses {
-            public: address(&self.public)?,
-            admin: self.admin.as_ref().map(address).transpose()?,
-            console: self.console.as_ref().map(address).transpose()?,
-            node: self.node.as_ref().map(address).transpose()?,
-        })
-    }
-}
-
-fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    listen(address).with_context(|| {
-        let variable = match option {
-            "server.listen" => ", or HOLDFAST_LISTEN,",
-            "admin.listen" => ", or HOLDFAST_ADMIN_LISTEN,",
-            _ => "",
-        };
-        format!("cannot listen on {address}: set {option}{variable} to an address that is free")
-    })
-}
-
-pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A restart must not wait for the last process's connections to leave TIME_WAIT.
-    socket.set_reuseaddr(true)?;
-    // On the listener: accepted connections inherit it.
-    socket.set_send_buffer_size(SEND_BUFFER)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 /// Says where callers connect, once they can.

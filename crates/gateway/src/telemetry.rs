@@ -1,6 +1,9 @@
 //! Telemetry: a log on standard error, metrics in the text format of Prometheus, and traces. None ever
 //! has a secret or a word of a prompt in it.
 //!
+//! The lines are those of `tracing-subscriber`, as text for people or as JSON for machines; `line_writer` keeps each
+//! to its line. An event says by itself what it is about: there are no spans.
+//!
 //! The log's level can be replaced while the process runs, its format cannot. A log that cannot be
 //! written is given up in silence: a full disk must not end operations.
 //!
@@ -11,7 +14,7 @@
 mod exporter;
 mod float;
 mod gauges;
-mod log_line;
+mod line_writer;
 mod process;
 
 use std::io::{self, IsTerminal};
@@ -20,13 +23,15 @@ use anyhow::Context;
 use holdfast_telemetry::MetricKind;
 use holdfast_telemetry::traces::register_results;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::{EnvFilter, reload};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt, registry, reload};
 
 pub(crate) use self::exporter::Exporter;
 pub(crate) use self::float::as_float;
 pub(crate) use self::gauges::rendered;
-use self::log_line::LogLine;
-use holdfast_config::LogConfig;
+use self::line_writer::LineWriter;
+use holdfast_config::{LogConfig, LogFormat};
 
 /// Sets what the log tells.
 pub(crate) struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
@@ -48,17 +53,23 @@ pub(crate) fn filter(level: &str) -> anyhow::Result<EnvFilter> {
 
 /// Starts the log. What other parts of the process logged before is lost.
 pub(crate) fn log(log: &LogConfig) -> anyhow::Result<LogLevel> {
-    let builder = tracing_subscriber::fmt()
+    let (filter, handle) = reload::Layer::new(filter(&log.level)?);
+    let is_terminal = io::stderr().is_terminal();
+    let lines = fmt::layer()
         // It would tell standard error that standard error cannot be written, and panic over it: a
         // full disk under the log must not end operations.
         .log_internal_errors(false)
-        .event_format(LogLine::new(log.format, io::stderr().is_terminal()))
-        .with_writer(io::stderr)
-        .with_env_filter(filter(&log.level)?)
-        .with_filter_reloading();
-    let handle = builder.reload_handle();
-    let started = builder.try_init();
-    started.map_err(|error| anyhow::anyhow!(error).context("the log cannot be started"))?;
+        .with_ansi(is_terminal && log.format == LogFormat::Pretty)
+        .with_writer(LineWriter { is_terminal });
+    let lines = match log.format {
+        LogFormat::Pretty => lines.boxed(),
+        // A line says by itself what it is about: there are no spans.
+        LogFormat::Json => {
+            lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
+        }
+    };
+    let started = registry().with(filter).with(lines).try_init();
+    started.context("the log cannot be started")?;
     Ok(LogLevel(Box::new(move |filter| handle.reload(filter))))
 }
 

@@ -33,12 +33,12 @@ use holdfast_wire::error::Code;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::connection::{Client, accept, connection, finish};
+use crate::listener::Listener;
 use crate::peers;
 use crate::probe::answer_probe;
 use crate::problem::Problem;
@@ -161,21 +161,17 @@ const HOLDERS_LIMITS: Options = Options {
 
 /// Serves the operator's listener until `shutdown`; what is in flight then is answered within a
 /// few seconds.
-pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: CancellationToken) {
+pub async fn serve_admin(listener: Listener, admin: Admin, shutdown: CancellationToken) {
     serve_by(listener, &LIMITS, shutdown, Arc::new(admin), answer).await;
 }
 
 /// Serves the listener of holders' pages until `shutdown`, as the operator's is.
-pub async fn serve_holders(
-    listener: TcpListener,
-    pages: HoldersPages,
-    shutdown: CancellationToken,
-) {
+pub async fn serve_holders(listener: Listener, pages: HoldersPages, shutdown: CancellationToken) {
     serve_by(listener, &HOLDERS_LIMITS, shutdown, Arc::new(pages), answer_holder).await;
 }
 
 async fn serve_by<S, R>(
-    listener: TcpListener,
+    listener: Listener,
     limits: &'static Options,
     shutdown: CancellationToken,
     state: Arc<S>,

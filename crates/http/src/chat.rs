@@ -16,6 +16,7 @@ use holdfast_engine::{
     Caller, Engine, InFlight, Quote, QuoteRequest, Reply, ReplyBody, ServingConfig, Submission,
 };
 use holdfast_wire::api::{QuoteView, render};
+use holdfast_wire::chat::request::model_id;
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
@@ -76,9 +77,12 @@ pub(crate) async fn quote(
     let in_flight = enter(engine, &serving, &caller)?;
     let body = read_body(body, head, &options, (&serving, &caller)).await?;
     let max_charge = headers::max_charge(head);
-    let quoted = engine.quote(QuoteRequest { serving, caller, body: Private(body), max_charge });
-    let Quote { model, contract, price, hold, lines } =
-        quoted.map_err(|failure| Problem::from(&failure))?;
+    let request = QuoteRequest { serving, caller, body: Private(body.clone()), max_charge };
+    let quoted = engine.quote(request).map_err(|failure| {
+        log.facts.model = model_id(&body);
+        Problem::from(&failure)
+    });
+    let Quote { model, contract, price, hold, lines } = quoted?;
     let view = QuoteView::of((&model, contract), &price, hold, &lines);
     log.facts.model = Some(model);
     Ok(with_guard(json(StatusCode::OK, render(&view)), in_flight))

@@ -18,15 +18,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Options;
+use crate::listener::Listener;
 use crate::reply::HttpResponse;
 use crate::response_body::AbortSignal;
 use crate::socket::CallerSocket;
 use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
+use holdfast_domain::ErrorChain;
 
 /// Pause after an error of the listener, such as too many open files, which would repeat at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -43,7 +45,7 @@ pub(crate) struct Client {
 
 /// The next connection; `None` at the end.
 pub(crate) async fn accept(
-    listener: &TcpListener,
+    listener: &Listener,
     shutdown: &CancellationToken,
 ) -> Option<(TcpStream, SocketAddr)> {
     loop {
@@ -60,8 +62,7 @@ pub(crate) async fn accept(
 }
 
 fn log_accept_error(error: &std::io::Error) {
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(error, "a connection was not accepted");
+    tracing::warn!(error = %ErrorChain(error), "a connection was not accepted");
 }
 
 /// Serves one connection until it ends, or until its request in flight is answered at shutdown.
@@ -75,8 +76,7 @@ pub(crate) async fn connection<F, R>(
     R: Future<Output = HttpResponse>,
 {
     if let Err(error) = stream.set_nodelay(true) {
-        let error: &dyn std::error::Error = &error;
-        tracing::debug!(error, "a connection keeps its delay");
+        tracing::debug!(error = %ErrorChain(&error), "a connection keeps its delay");
     }
     let client = Client { address: address.ip(), cut: AbortSignal::default() };
     let stage = BusyFlag::default();
@@ -113,8 +113,7 @@ pub(crate) async fn connection<F, R>(
     };
     if let Err(error) = served {
         // A client that goes away is nobody's mistake.
-        let error: &dyn std::error::Error = &error;
-        tracing::debug!(error, "a connection ended");
+        tracing::debug!(error = %ErrorChain(&error), "a connection ended");
     }
 }
 

@@ -16,6 +16,7 @@ mod error;
 mod guarded_bytes;
 mod headers;
 mod limits;
+mod listener;
 mod live_options;
 mod local;
 mod log;
@@ -43,6 +44,7 @@ pub use crate::admin::{
 };
 pub use crate::cors::{AllowedOrigin, BadOrigin};
 pub use crate::departure::Departure;
+pub use crate::listener::Listener;
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::local::LocalBody;
 pub use crate::peers::{BadNetwork, Network};

@@ -29,6 +29,7 @@ use tokio::task::JoinSet;
 use crate::connection::Client;
 use crate::response_body::AbortSignal;
 use crate::service::Service;
+use holdfast_domain::ErrorChain;
 
 /// Bytes on their way in either direction.
 const PIPE: usize = 64 << 10;
@@ -81,8 +82,7 @@ pub(crate) async fn ask(
 
 fn log_end(ended: Result<(), hyper::Error>) {
     if let Err(error) = ended {
-        let error: &dyn std::error::Error = &error;
-        tracing::debug!(error, "a request within the process broke off");
+        tracing::debug!(error = %ErrorChain(&error), "a request within the process broke off");
     }
 }
 

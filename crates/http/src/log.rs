@@ -5,8 +5,8 @@
 //!                                        └─ client gone ─▶ dropped: the line, `hung_up`
 //! ```
 //!
-//! A line has ids, meters, money and times, under the same names as everywhere; never content, secrets or a
-//! name that a caller chose. Of refused API keys only the first of a while have lines
+//! A line has ids, names, meters, money and times, under the same names as everywhere; never content, secrets or
+//! the name of a parameter that a caller made up. Of refused API keys only the first of a while have lines
 //! ([`refusals`](crate::refusals)); the metrics count all.
 
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_domain::ApiKeyId;
 use holdfast_domain::operation::Situation;
-use holdfast_engine::ReplyFacts;
+use holdfast_engine::{Caller, ReplyFacts};
 use holdfast_telemetry::traces::{OperationRecord, RequestTrace, ServerRecord, TraceId};
 use holdfast_wire::error::Code;
 use uuid::Uuid;
@@ -32,7 +32,7 @@ pub(crate) const NO_ROUTE: &str = "none";
 pub(crate) struct RequestLog {
     pub(crate) id: Uuid,
     pub(crate) route: &'static str,
-    pub(crate) api_key: Option<ApiKeyId>,
+    pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) facts: ReplyFacts,
     pub(crate) replayed: bool,
     pub(crate) status: Option<u16>,
@@ -70,7 +70,7 @@ impl RequestLog {
         Self {
             id,
             route,
-            api_key: None,
+            caller: None,
             facts: ReplyFacts::default(),
             replayed: false,
             status: None,
@@ -160,6 +160,7 @@ impl Drop for RequestLog {
         let usage = self.facts.usage.as_ref();
         let meters = usage.map(|usage| usage.metered.meters);
         let streamed = self.streamed.as_ref();
+        let caller = self.caller.as_deref();
         tracing::info!(
             request.id = %self.id,
             caller.trace_id = self.caller_trace.map(tracing::field::display),
@@ -169,13 +170,16 @@ impl Drop for RequestLog {
             hung_up = self.hung_up().then_some(true),
             error.code = self.code,
             error.param = self.param,
-            api_key.id = self.api_key.map(tracing::field::display),
+            api_key.id = caller.map(|caller| tracing::field::display(caller.api_key.id)),
+            api_key.name = caller.map(|caller| caller.api_key.name.as_str()),
+            wallet.name = caller.map(|caller| caller.wallet_name.as_str()),
             operation.id = self.facts.operation.map(tracing::field::display),
             operation.phase = self.facts.phase,
             replayed = self.replayed,
             model = self.facts.model.as_ref().map(tracing::field::display),
             provider.route = self.facts.route.as_deref(),
             provider.class = self.facts.class.as_deref(),
+            provider.reason = self.facts.reason.as_deref(),
             prompt_tokens = meters.map(|meters| meters.prompt_tokens()),
             completion_tokens = meters.map(|meters| meters.completion_tokens()),
             charge_micros = usage.map(|usage| usage.charge.get()),

@@ -9,7 +9,7 @@ use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
-use holdfast_domain::{OperationId, Timestamp};
+use holdfast_domain::{ErrorChain, OperationId, Timestamp};
 use holdfast_engine::{
     Caller, Engine, LookupError, Model, OperationLookup, Price, ResultState, ServingConfig,
     is_large,
@@ -103,8 +103,8 @@ async fn render_operation(
 }
 
 fn render_error(operation: OperationId, error: &NotJson) -> Problem {
-    let error: &dyn std::error::Error = error;
-    tracing::error!(operation.id = %operation, error, "a kept result cannot be shown");
+    let error = ErrorChain(error);
+    tracing::error!(operation.id = %operation, %error, "a kept result cannot be shown");
     internal(operation)
 }
 
@@ -179,8 +179,7 @@ fn problem(error: &LookupError) -> Problem {
 
 /// The store does not answer: told to the operator once, here.
 pub(crate) fn unavailable(cause: &Unavailable) -> Problem {
-    let error: &dyn std::error::Error = cause;
-    tracing::warn!(error, "the store could not be read");
+    tracing::warn!(error = %ErrorChain(cause), "the store could not be read");
     Problem::new(Code::StorageUnavailable)
 }
 

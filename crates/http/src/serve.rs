@@ -23,7 +23,6 @@ use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
-use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
@@ -33,6 +32,7 @@ use crate::connection::{accept, connection, finish};
 use crate::cors::Cors;
 use crate::departure::Departure;
 use crate::description::Description;
+use crate::listener::Listener;
 use crate::live_options::{HttpConfig, LiveOptions};
 use crate::local::{self, LocalBody};
 use crate::peers::{AddressCounts, AddressPermit, is_trusted};
@@ -100,7 +100,7 @@ impl PublicApi {
 }
 
 /// Serves the public API until its departure is over, then lets connections finish for a short while.
-pub async fn serve(listener: TcpListener, PublicApi(service): PublicApi) {
+pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
     let places = ConnectionLimiter::default();
     let live = Arc::clone(&service.live);
     let departure = service.departure.clone();

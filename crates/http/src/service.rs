@@ -155,7 +155,7 @@ impl Service {
             Auth::ApiKey => (self.engine.serving(), self.caller(head, log).await?),
             Auth::Open => return self.answer_open(route).await,
         };
-        log.api_key = Some(caller.api_key.id);
+        log.caller = Some(Arc::clone(&caller));
         let engine = &self.engine;
         match route {
             Route::Completions => {

@@ -32,8 +32,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use holdfast_domain::ports::{
-    Call, CallFailure, Cause, NotRunProof, Provider, ResponseMode, Sink, UnknownReason,
-    UnsupportedParam,
+    Call, CallFailure, Cause, ConnectionCounts, NotRunProof, Provider, ResponseMode, Sink,
+    UnknownReason, UnsupportedParam,
 };
 use holdfast_domain::usage::Meters;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -274,6 +274,10 @@ impl Provider for HttpProvider {
 
     fn takes_key(&self) -> bool {
         self.key_header.is_some()
+    }
+
+    fn connections(&self) -> Option<ConnectionCounts> {
+        Some(self.transport.connections())
     }
 
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {

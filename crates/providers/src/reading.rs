@@ -10,8 +10,12 @@ pub(crate) fn text<'n>(node: &'n Node<'_>, name: &str) -> Option<&'n str> {
 }
 
 /// Adds a piece of text that has to be there.
-pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(), UnreadableReason> {
-    let piece = piece.ok_or(UnreadableReason::Content)?;
+pub(crate) fn append(
+    to: &mut Option<String>,
+    piece: Option<&str>,
+    field: &'static str,
+) -> Result<(), UnreadableReason> {
+    let piece = piece.ok_or(UnreadableReason::Content(field))?;
     to.get_or_insert_default().push_str(piece);
     Ok(())
 }

@@ -22,6 +22,7 @@
 //! bound.
 
 mod connect;
+mod open;
 mod pool;
 mod shared;
 
@@ -34,6 +35,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::ports::ConnectionCounts;
 use http::header::{HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use http::response::Parts;
 use http::{HeaderMap, Request, StatusCode, Uri};
@@ -129,6 +131,11 @@ impl YieldBudget {
 impl Transport {
     pub(crate) fn new(tls: ClientConfig, proxies: Proxies, pool_idle: Duration) -> Self {
         Self(Pool::new(Connector::new(tls, proxies), pool_idle))
+    }
+
+    /// Connections of its pool.
+    pub(crate) fn connections(&self) -> ConnectionCounts {
+        self.0.counts()
     }
 
     /// Sends once. `connect` bounds the time until a new connection takes the request: resolving,

@@ -208,10 +208,7 @@ fn write_all(mut connection: Connection, entries: &Receiver<Entry>) {
                 }
             }
             // Whoever waits is told by the end of its channel.
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::error!(error, "the journal was not written");
-            }
+            Err(error) => tracing::error!(%error, "the journal was not written"),
         }
     }
 }

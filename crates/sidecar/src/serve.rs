@@ -81,8 +81,7 @@ pub async fn serve(listener: TcpListener, sidecar: Sidecar, shutdown: Cancellati
 
 async fn connection(stream: TcpStream, service: &Service, shutdown: &CancellationToken) {
     if let Err(error) = stream.set_nodelay(true) {
-        let error: &dyn std::error::Error = &error;
-        tracing::debug!(error, "a connection keeps its delay");
+        tracing::debug!(%error, "a connection keeps its delay");
     }
     let caller = Caller { socket: Arc::new(stream), state: Arc::default() };
     let io = CallerSocket::new(Arc::clone(&caller.socket), Arc::clone(&caller.state));
@@ -103,7 +102,6 @@ async fn connection(stream: TcpStream, service: &Service, shutdown: &Cancellatio
     };
     if let Err(error) = served {
         // A client that goes away is nobody's mistake.
-        let error: &dyn std::error::Error = &error;
-        tracing::debug!(error, "a connection ended");
+        tracing::debug!(?error, "a connection ended");
     }
 }

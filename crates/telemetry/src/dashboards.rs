@@ -212,6 +212,14 @@ const ROUTES: Dashboard = Dashboard {
             )],
         },
         Panel {
+            title: "Connections to providers",
+            unit: "short",
+            queries: &[(
+                "sum by (provider, state) (holdfast_provider_connections)",
+                "{{provider}} {{state}}",
+            )],
+        },
+        Panel {
             title: "Usage that was not believed, in an hour",
             unit: "short",
             queries: &[(

@@ -19,7 +19,7 @@ use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
 };
-use holdfast_domain::ports::{Call, ResponseMode};
+use holdfast_domain::ports::{Call, ResponseMode, UnreadableReason};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Tariff, Tier, UnitPrices};
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
@@ -332,14 +332,24 @@ pub fn result(sealed: &str) -> SealedResult {
 /// Attempts: a single one, which finished.
 #[must_use]
 pub fn attempts() -> Arc<[Attempt]> {
-    let attempt = Attempt {
+    Arc::new([attempt("finished", None)])
+}
+
+/// Attempts: a single one, whose answer could not be read.
+#[must_use]
+pub fn unread_attempts() -> Arc<[Attempt]> {
+    let unread = UnreadableReason::Content("choices[].message.content");
+    Arc::new([attempt("unknown_unreadable", Some(unread))])
+}
+
+fn attempt(class: &'static str, unread: Option<UnreadableReason>) -> Attempt {
+    Attempt {
         route: "sim/sample".into(),
-        class: "finished".into(),
+        class: class.into(),
         latency: Duration::from_millis(12),
         may_be_billed: true,
-        reason: None,
-    };
-    Arc::new([attempt])
+        reason: unread.map(|why| why.to_string().into()),
+    }
 }
 
 /// The ending of a run that metered this much.

@@ -29,7 +29,7 @@ use holdfast_domain::ports::{DueDelivery, Outbox, Unavailable};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
 use holdfast_domain::webhook::{Endpoint, FinishedTry, TryResult};
-use holdfast_domain::{Deliveries, EventId};
+use holdfast_domain::{Deliveries, ErrorChain, EventId};
 use holdfast_wire::api::rfc3339;
 use metrics::{counter, gauge};
 use tokio::task::{JoinError, JoinSet};
@@ -96,8 +96,8 @@ impl Deliverer {
                 Err(error) if is_well => {
                     // Once: the next looks are soon, and say the same.
                     is_well = false;
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "webhooks wait: the outbox cannot be read or written");
+                    let error = ErrorChain(&error);
+                    tracing::warn!(%error, "webhooks wait: the outbox cannot be read or written");
                 }
                 Err(_unavailable) => {}
             }
@@ -204,9 +204,8 @@ impl Deliverer {
             tries.shutdown().await;
         }
         if let Err(error) = self.deliveries.give_back(&self.owner).await {
-            let error: &dyn std::error::Error = &error;
             tracing::warn!(
-                error,
+                error = %ErrorChain(&error),
                 "deliveries were not given back: they wait for the end of their lease"
             );
         }

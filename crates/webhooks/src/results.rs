@@ -17,9 +17,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use holdfast_domain::EventId;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::webhook::{FinishedTry, FollowUp};
+use holdfast_domain::{ErrorChain, EventId};
 use metrics::counter;
 use tokio::time::Instant;
 
@@ -83,7 +83,6 @@ impl TryResults {
     /// lost answers.
     pub(crate) fn put_off(&mut self, count: usize, error: &Unavailable) {
         self.rests_until = Some(Instant::now() + BETWEEN_OFFERS);
-        let error: &dyn std::error::Error = error;
         let count = count.min(self.waiting.len());
         let later = self.waiting.split_off(count);
         for (result, offers) in std::mem::take(&mut self.waiting) {
@@ -92,7 +91,8 @@ impl TryResults {
                 self.waiting.push_back((result, offers));
             } else {
                 let event = result.event;
-                tracing::warn!(event.id = %event, error, "a delivery was not noted: it is sent again");
+                let error = ErrorChain(error);
+                tracing::warn!(event.id = %event, %error, "a delivery was not noted: it is sent again");
             }
         }
         self.waiting.extend(later);

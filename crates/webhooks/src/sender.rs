@@ -3,7 +3,6 @@
 //! Each failure has its label in [`TryResult`], which goes into a row; its cause goes into a line
 //! of the log at `debug`, with the origin and the event and nothing else of the delivery.
 
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use bytes::Bytes;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::WebhookKey;
 use holdfast_domain::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult};
-use holdfast_domain::{EventId, Timestamp, WebhookId};
+use holdfast_domain::{ErrorChain, EventId, Timestamp, WebhookId};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::Full;
@@ -120,8 +119,8 @@ impl Sender {
         let result = match self.attempt(delivery).await {
             Ok(status) => TryResult::Answered(status.as_u16()),
             Err(error) => {
-                let cause: &(dyn Error + 'static) = &error;
-                tracing::debug!(event.id = %event, %origin, error = cause, "delivery failed");
+                let cause = ErrorChain(&error);
+                tracing::debug!(event.id = %event, %origin, error = %cause, "delivery failed");
                 error.result()
             }
         };

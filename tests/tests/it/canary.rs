@@ -22,7 +22,8 @@ struct World {
     site: Site,
     account: Account,
     gateway: Gateway,
-    key: String,
+    /// Of an answer, and of one that could not be read.
+    keys: [String; 2],
     _upstream: Upstream,
 }
 
@@ -40,13 +41,20 @@ fn world(config: impl Fn(Config) -> Config) -> World {
         upstream.next(Reply::Send(status, quoting.clone()));
         assert_ne!(gateway.complete(&account, &request_key(), &acme(PROMPT)).status, 200);
     }
+    let unread = format!(
+        "{{\"{PROMPT}\":1,\"choices\":[{{\"index\":0,\"message\":{{\"content\":{{\"{ANSWER}\":\"{PROMPT}\"}}}},\"finish_reason\":\"stop\"}}]}}"
+    );
+    upstream.next(Reply::Send(200, unread));
+    let unread = request_key();
+    let answer = gateway.complete(&account, &unread, &acme(PROMPT));
+    assert_eq!(answer.status, 502, "{answer:?}");
     let broken = acme(PROMPT).replace('}', "");
     for body in [broken, acme(PROMPT).replacen('{', &format!("{{\"{PROMPT}\":1,"), 1)] {
         assert_eq!(gateway.complete(&account, &request_key(), &body).status, 400);
     }
     let path = format!("/v1/{PROMPT}");
     assert_eq!(gateway.get(&account, &path).status, 404);
-    World { site, account, gateway, key, _upstream: upstream }
+    World { site, account, gateway, keys: [key, unread], _upstream: upstream }
 }
 
 fn files(site: &Site) -> Vec<PathBuf> {
@@ -78,10 +86,10 @@ fn neither_prompts_nor_answers_nor_secrets_reach_the_disk() {
     assert!(names.iter().any(|path| path.ends_with("holdfast.db-wal")), "{names:?}");
     check_files(&world);
     world.gateway.terminate();
-    let World { site, account, gateway, key, _upstream } = world;
+    let World { site, account, gateway, keys, _upstream } = world;
     assert!(gateway.wait().success());
     let rest = site.serve();
-    check_files(&World { site, account, gateway: rest, key, _upstream });
+    check_files(&World { site, account, gateway: rest, keys, _upstream });
 }
 
 fn check_logs(format: &str) {
@@ -117,8 +125,12 @@ fn neither_prompts_nor_answers_nor_secrets_reach_the_metrics_and_the_command_lin
     let metrics = metrics.send(world.gateway.admin_address()).everything();
     let site = &world.site;
     let operations = site.json(&["operation", "list"]).to_string();
-    let show = ["operation", "show", "--api-key", world.account.id.as_str(), world.key.as_str()];
-    let shown = site.json(&show).to_string() + &site.cli(&show).ok();
+    let shown = world.keys.each_ref().map(|key| {
+        let show = ["operation", "show", "--api-key", &world.account.id, key];
+        site.json(&show).to_string() + &site.cli(&show).ok()
+    });
+    assert!(shown[1].contains("at choices[].message.content"), "{}", shown[1]);
+    let shown = shown.concat();
     let keys = site.json(&["key", "list"]).to_string() + &site.cli(&["key", "list"]).ok();
     for canary in canaries(&world.account) {
         for text in [&metrics, &operations, &shown, &keys] {

@@ -1,8 +1,9 @@
 //! Configuration files: all mistakes at once, each with its line, and nothing that is not known.
 
+use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
-use holdfast_tests::{Config, Ran, Site};
+use holdfast_tests::{Config, Ran, Request, Site};
 use serde_json::json;
 
 #[track_caller]
@@ -114,7 +115,7 @@ fn a_known_price_version_keeps_its_numbers() {
 
 #[test]
 fn an_address_that_is_taken_is_told() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (site, _account) = Site::funded(&Config::simulated());
     let site = site.with_env("HOLDFAST_LISTEN", address.as_str());
@@ -124,7 +125,7 @@ fn an_address_that_is_taken_is_told() {
 
 #[test]
 fn two_listeners_have_two_addresses() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     for ip in ["127.0.0.1", "0.0.0.0"] {
         let (public, admin) = (format!("{ip}:{port}"), format!("127.0.0.1:{port}"));
@@ -267,5 +268,30 @@ fn a_server_secret_that_fits_no_api_key_is_refused_before_it_turns_everybody_awa
     let latest = site.another_key(&account.wallet, "latest");
     let gateway = site.serve();
     assert_eq!(gateway.get(&latest, "/v1/wallet").status, 200);
+    gateway.stop();
+}
+
+#[test]
+fn localhost_is_listened_on_at_both_loopback_addresses() {
+    let localhost = |config: Config, table: &str| config.set(table, "listen", "\"localhost:0\"");
+    let config = localhost(localhost(Config::simulated(), "server"), "admin");
+    let config = localhost(config, "console");
+    let site = Site::configured(&config);
+    drop(site.cli(&["migrate", "up"]).ok());
+    let gateway = site.serve();
+    let has_six = TcpListener::bind("[::1]:0").is_ok();
+    for address in [gateway.address(), gateway.admin_address(), gateway.console_address()] {
+        assert!(address.is_ipv4() && address.ip().is_loopback(), "{address}");
+        let six = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
+        for at in [Some(address), has_six.then_some(six)].into_iter().flatten() {
+            assert_eq!(Request::get("/healthz").send(at).status, 200, "{at}");
+        }
+    }
+    // A second listener at one of the two is told of before anything is bound.
+    let config =
+        config.set("server", "listen", "\"localhost:7\"").set("admin", "listen", "\"[::1]:7\"");
+    site.configure(&config);
+    let said = site.cli(&["check-config"]).failed(2);
+    assert!(said.contains("`admin.listen` is where server.listen (localhost:7) is"), "{said}");
     gateway.stop();
 }

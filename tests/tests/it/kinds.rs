@@ -391,7 +391,13 @@ fn a_probe_tells_why_an_answer_cannot_be_read() {
         assert_eq!((&told["ok"], &route["ok"]), (&json!(false), &json!(false)), "{told}");
         assert_eq!(route["class"], "unknown_unreadable", "{}: {told}", kind.name);
         assert_eq!(route["answer"], ANSWER, "{}: {told}", kind.name);
-        let why = "the answer has not the choices that were asked for";
+        let field = match kind.name {
+            "anthropic" => "content",
+            "bedrock" => "output.message.content",
+            "gemini" => "candidates",
+            _ => "choices",
+        };
+        let why = format!("the answer has not the choices that were asked for, at {field}");
         assert_eq!(route["reason"], why, "{}: {told}", kind.name);
         upstream.otherwise(Reply::Send(200, "mark-of-message".to_owned()));
         let said = site.cli(&["check-config", "--probe"]);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use holdfast_tests::config::{ACME, UPSTREAM_MODEL};
 use holdfast_tests::{
-    Account, Config, Gateway, Ran, Reply, Request, Site, Streaming, Upstream, request_key,
+    Account, Config, Gate, Gateway, Ran, Reply, Request, Site, Streaming, Upstream, request_key,
 };
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const CHARGE: i64 = 367;
 
 /// A gateway that has answered a completion and a stream, with a cost on its route.
 struct World {
-    _upstream: Upstream,
+    upstream: Upstream,
     site: Site,
     account: Account,
     gateway: Gateway,
@@ -37,7 +37,7 @@ impl World {
         let config = Config::upstream(&upstream).replace(&model, &cost);
         let (site, account) = Site::funded(&config);
         let gateway = site.serve();
-        let world = Self { _upstream: upstream, site, account, gateway };
+        let world = Self { upstream, site, account, gateway };
         let key = request_key();
         check_completion(&world.complete(&key), &key, false);
         let streamed = acme("Say hello").replacen('{', r#"{"stream":true,"#, 1);
@@ -130,6 +130,25 @@ fn facts_of_the_database_are_gauges_of_every_gateway() {
     }
     assert!(value(&told, "process_resident_memory_bytes", "") > 1_000_000.0);
     assert!(value(&told, "process_open_fds", "") > 5.0);
+}
+
+#[test]
+fn connections_to_a_provider_are_of_calls_or_idle() {
+    let world = World::new();
+    let counted = |state: &str| {
+        let labels = format!("provider=\"acme\",state=\"{state}\"");
+        value(&metrics(&world.gateway), "holdfast_provider_connections", &labels)
+    };
+    let gate = Gate::new();
+    world.upstream.next(Reply::saying("Good day").after(&gate));
+    let runs = world.upstream.runs();
+    let waiting = Request::completion(&world.account.key, &request_key(), acme("Say hello"));
+    let waiting = waiting.begin(world.gateway.address());
+    world.upstream.wait_for(runs + 1);
+    assert_eq!(counted("used").to_string(), "1");
+    gate.open();
+    assert_eq!(waiting.answer().status, 200);
+    until("the call has ended", || (counted("used") < 0.5).then_some(()));
 }
 
 #[test]

@@ -4,9 +4,9 @@
 use std::error::Error;
 
 use holdfast_accounts::{AccountsError, AuthenticationError};
-use holdfast_domain::PostingId;
 use holdfast_domain::account::AccountRefusal;
 use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::{ErrorChain, PostingId};
 
 use super::{Code, FailureCause, Problem};
 
@@ -144,15 +144,10 @@ fn described(posting: &Posting) -> String {
 }
 
 /// Logs the cause of a failure that callers are told nothing of.
-fn logged(code: Code, error: &(dyn Error + 'static)) -> Problem {
-    tracing::error!(error, code = code.label(), "a request of administration failed");
-    Problem { cause: Some(FailureCause(chain(error))), ..Problem::new(code) }
-}
-
-/// Words of an error and of all that it comes from.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+fn logged(code: Code, error: &dyn Error) -> Problem {
+    let error = ErrorChain(error);
+    tracing::error!(%error, code = code.label(), "a request of administration failed");
+    Problem { cause: Some(FailureCause(error.to_string())), ..Problem::new(code) }
 }
 
 /// The same words with a capital and a full stop. What begins with a URL, a path or the name of a

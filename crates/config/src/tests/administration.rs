@@ -62,10 +62,10 @@ fn holders_have_a_listener_that_keeps_their_passwords_from_the_network() {
     let https =
         "listen = \"10.0.0.1:1\"\nurl = \"https://Wallet.example.com\"\nproxies = [\"10.0.0.2\"]";
     let holders = good(&table(https)).console.holders.unwrap();
-    assert_eq!(holders.origin(holders.listen), "https://wallet.example.com");
+    assert_eq!(holders.origin(holders.listen.first()), "https://wallet.example.com");
     assert_eq!(holders.proxies.len(), 1);
     let local = good(&table("listen = \"127.0.0.1:7\"")).console.holders.unwrap();
-    assert_eq!(local.origin(local.listen), "http://127.0.0.1:7");
+    assert_eq!(local.origin(local.listen.first()), "http://127.0.0.1:7");
     for (lines, said) in [
         ("listen = \"10.0.0.1:1\"", "plain text"),
         ("listen = \"10.0.0.1:1\"\nurl = \"http://a\"", "plain text"),

@@ -47,7 +47,7 @@ fn what_is_left_out_of_the_deployed_file_is_good_as_well() {
     let holders = whole.console.holders.unwrap();
     assert!(holders.url.is_some() && whole.server.url.is_some() && !whole.console.playground);
     let node = whole.node.unwrap();
-    assert_eq!(node.listen.port(), node.advertise.unwrap().port());
+    assert_eq!(node.listen.first().port(), node.advertise.unwrap().port());
 }
 
 /// Every table of the deployed file is given a key that does not exist: the mistakes then tell

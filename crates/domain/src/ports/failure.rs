@@ -90,7 +90,8 @@ impl UnknownReason {
 }
 
 /// Reason why a status of success has no usable answer. In every case the model may have run.
-/// Quotes nothing of the answer.
+/// Quotes nothing of the answer: a field is named by its path in the format of its kind of provider, as it is
+/// documented, and never by what the answer calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum UnreadableReason {
     /// The body reports an error instead.
@@ -103,20 +104,20 @@ pub enum UnreadableReason {
     #[error("the answer has more values than an answer of its length may have")]
     Values,
     /// Choices are missing, doubled or more than were asked for, or one has no message.
-    #[error("the answer has not the choices that were asked for")]
-    Choices,
+    #[error("the answer has not the choices that were asked for, at {0}")]
+    Choices(&'static str),
     /// A choice says something of an unknown kind.
-    #[error("the answer has content of an unknown kind")]
-    Content,
+    #[error("the answer has content of an unknown kind, at {0}")]
+    Content(&'static str),
     /// A choice calls tools in a way that cannot be read, or ends with calls and has none.
-    #[error("the answer calls tools in an unknown way")]
-    ToolCalls,
+    #[error("the answer calls tools in an unknown way, at {0}")]
+    ToolCalls(&'static str),
     /// A choice calls more tools than anybody means to.
     #[error("a choice of the answer has more than 1024 tool calls")]
     TooManyCalls,
     /// A choice has not ended, or in an unknown way.
-    #[error("the answer has no known end")]
-    Finish,
+    #[error("the answer has no known end, at {0}")]
+    Finish(&'static str),
     /// The bytes of a stream are not framed as its kind frames them.
     #[error("the stream is not framed as its kind of provider frames it")]
     Framing,

@@ -139,7 +139,8 @@ mod tests {
         };
         let keys = DerivedKeys::of(&secret, api_key.id);
         let (currency, is_wallet_suspended) = (sample::usd(), false);
-        let caller = Caller { bearer, api_key, currency, is_wallet_suspended, keys };
+        let wallet_name = "acme".to_owned();
+        let caller = Caller { bearer, api_key, currency, wallet_name, is_wallet_suspended, keys };
         CachedCaller { caller: Arc::new(caller), renew_at: until, until, ends_at: None }
     }
 

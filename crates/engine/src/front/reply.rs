@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::OperationId;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{
@@ -22,6 +21,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
+use holdfast_domain::{ErrorChain, OperationId};
 use tokio::time::sleep_until;
 
 use self::remote_run::{Progress, RemoteRun};
@@ -74,6 +74,8 @@ pub struct ReplyFacts {
     pub route: Option<Arc<str>>,
     /// Class of the last attempt.
     pub class: Option<Cow<'static, str>>,
+    /// Reason why the answer of the last attempt could not be read.
+    pub reason: Option<Cow<'static, str>>,
     /// Latency of the last attempt.
     pub upstream: Option<Duration>,
     /// Usage record, the billing fact.
@@ -89,6 +91,14 @@ impl Reply {
             facts.class = Some((*class).into());
         }
         Self { outcome: Err(failure), replayed: false, rates: RateLimitStatus::default(), facts }
+    }
+
+    /// Names the model that was asked for, for the log of a failure: a refusal has no row that would.
+    pub(crate) fn of_model(mut self, asked: Option<PublicModelId>) -> Self {
+        if self.outcome.is_err() {
+            self.facts.model = self.facts.model.or(asked);
+        }
+        self
     }
 
     /// Makes the reply of a run that ended here, from the plaintext in memory. `None` where the row
@@ -172,8 +182,7 @@ impl Front {
 }
 
 fn failure_of_read(error: &Unavailable, operation: OperationId) -> RequestFailure {
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(operation.id = %operation, error, "a result could not be read");
+    tracing::warn!(operation.id = %operation, error = %ErrorChain(error), "a result could not be read");
     RequestFailure::Storage(Some(operation))
 }
 
@@ -196,6 +205,7 @@ impl ReplyFacts {
             situation: Some(situation),
             route: last.map(|attempt| Arc::clone(&attempt.route)),
             class: last.map(|attempt| attempt.class.clone()),
+            reason: last.and_then(|attempt| attempt.reason.clone()),
             upstream: last.map(|attempt| attempt.latency),
             usage: operation.phase.usage().cloned(),
         }

@@ -21,8 +21,8 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Phase, Snapshot};
+use holdfast_domain::{ErrorChain, OperationId};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
@@ -172,8 +172,7 @@ impl RowPoller {
                     (PolledRow::Row(Arc::new(snapshot)), goes_on)
                 }
                 Err(error) => {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(operation.id = %id, error, "an operation could not be read");
+                    tracing::warn!(operation.id = %id, error = %ErrorChain(&error), "an operation could not be read");
                     (PolledRow::Unreadable, true)
                 }
             };

@@ -23,12 +23,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use holdfast_domain::OperationId;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
+use holdfast_domain::{ErrorChain, OperationId};
 use holdfast_telemetry::traces::RequestTrace;
-use holdfast_wire::chat::request::{BadRequest, ParsedRequest, model_name, parse};
+use holdfast_wire::chat::request::{BadRequest, ParsedRequest, model_id, model_name, parse};
 use holdfast_wire::error::Code;
 
 use super::Front;
@@ -58,22 +58,19 @@ impl Front {
             }
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
+                let model = model_id(&body);
                 let (serving, caller) = (&context.serving, &context.caller);
                 let failure = self.refusal(serving, caller, &body, bad);
                 if !readable {
                     return Reply::unbound(failure);
                 }
                 let refused = Box::pin(self.refuse(&context, None, body, failure)).await;
-                return for_mode(refused, context.mode);
+                return for_mode(refused, context.mode).of_model(model);
             }
         };
         let model = request.model.clone();
         let reply = self.answer(&context, RequestBody { request, body }).await;
-        let mut reply = for_mode(reply, context.mode);
-        if reply.outcome.is_err() {
-            // A refusal has no row that would name the model for the log.
-            reply.facts.model.get_or_insert(model);
-        }
+        let reply = for_mode(reply, context.mode).of_model(Some(model));
         self.deliver(reply, &context).await
     }
 
@@ -309,7 +306,6 @@ fn for_mode(mut reply: Reply, mode: RunMode) -> Reply {
 }
 
 fn unreadable(error: &Unavailable, operation: Option<OperationId>) -> Reply {
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(error, "an operation could not be read");
+    tracing::warn!(error = %ErrorChain(error), "an operation could not be read");
     Reply::unbound(RequestFailure::Storage(operation))
 }

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Disown, SendStatus};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, LeasedOperation, Unavailable};
-use holdfast_domain::{ClaimId, OperationId};
+use holdfast_domain::{ClaimId, ErrorChain, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::Membership;
@@ -53,8 +53,7 @@ impl Membership {
                 self.node.on_heartbeat_failure();
                 // A failure that was for a moment leaves the process unready for no longer.
                 ticks.reset_after(RETRY.min(self.heartbeat));
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "heartbeat failed");
+                tracing::warn!(error = %ErrorChain(&error), "heartbeat failed");
             }
         }
     }

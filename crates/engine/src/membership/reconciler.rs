@@ -19,10 +19,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::OperationId;
 use holdfast_domain::event::stuck;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
+use holdfast_domain::{ErrorChain, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Membership;
@@ -65,12 +65,10 @@ impl Membership {
                 Err(error) => Err(error),
             };
             if let Err(error) = looked {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "reconciling failed");
+                tracing::warn!(error = %ErrorChain(&error), "reconciling failed");
             }
             if let Err(error) = self.notices.tell(&*self.events).await {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "events were not written yet");
+                tracing::warn!(error = %ErrorChain(&error), "events were not written yet");
             }
             if purged.is_none_or(|at| at.elapsed() >= PURGE_EVERY) {
                 match self.purge(begun, &mut clocks).await {
@@ -80,8 +78,7 @@ impl Membership {
                     Err(error) => {
                         // Counts as a purge: a store that fails is not asked again with every heartbeat.
                         purged = Some(Instant::now());
-                        let error: &dyn std::error::Error = &error;
-                        tracing::warn!(error, "deleting old results failed");
+                        tracing::warn!(error = %ErrorChain(&error), "deleting old results failed");
                     }
                 }
             }
@@ -147,8 +144,7 @@ impl Membership {
         let snapshot = match self.reconcile_operation(id).await {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(operation.id = %id, error, "an operation was not reconciled");
+                tracing::warn!(operation.id = %id, error = %ErrorChain(&error), "an operation was not reconciled");
                 return RestOutcome::Stands;
             }
         };

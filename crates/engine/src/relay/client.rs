@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use holdfast_domain::ErrorChain;
 use holdfast_domain::operation::{Node, Operation, Owner};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -79,9 +80,9 @@ impl RelayReader {
                 }
                 Ok(None) => self.relays.metrics.relayed("cut"),
                 Err(error) => {
-                    let error: &dyn std::error::Error = &error;
                     let node = &self.owner.node.name;
-                    tracing::warn!(operation.id = %self.context.id, %node, error, "a relay was not read on");
+                    let error = ErrorChain(&error);
+                    tracing::warn!(operation.id = %self.context.id, %node, %error, "a relay was not read on");
                     self.relays.metrics.relayed("cut");
                 }
             }
@@ -119,9 +120,9 @@ impl RelayReader {
             }
             Err(error) => {
                 self.relays.metrics.relayed("unreached");
-                let error: &dyn std::error::Error = &error;
                 let node = &owner.node.name;
-                tracing::debug!(operation.id = %self.context.id, %node, error, "a node was not asked");
+                let error = ErrorChain(&error);
+                tracing::debug!(operation.id = %self.context.id, %node, %error, "a node was not asked");
                 None
             }
         }

@@ -1,11 +1,11 @@
 //! Failures of a claim, as its caller is told them. Not here: what an operation that was claimed comes to.
 
-use holdfast_domain::Micros;
 use holdfast_domain::conduct::ClaimError;
 use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::event::{SpendLimitReached, spend_window};
 use holdfast_domain::limits::{ReachedLimit, SpendLimit};
 use holdfast_domain::ports::CommitError;
+use holdfast_domain::{ErrorChain, Micros};
 
 use super::Runner;
 use crate::authentication::Caller;
@@ -52,8 +52,7 @@ impl Runner {
         let available = match self.wallets.find(caller.api_key.wallet).await {
             Ok(wallet) => wallet.map(|wallet| wallet.available).filter(|there| there < hold),
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "a wallet could not be read");
+                tracing::warn!(error = %ErrorChain(&error), "a wallet could not be read");
                 None
             }
         };
@@ -87,7 +86,6 @@ fn failure_of_claim(error: &ClaimError, prepared: &PreparedClaim) -> RequestFail
         | ClaimError::LeaseLost
         | ClaimError::Contended => RequestFailure::Storage(None),
     };
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(error, "a claim was not committed");
+    tracing::warn!(error = %ErrorChain(error), "a claim was not committed");
     failure
 }

@@ -1,5 +1,6 @@
 //! Usage of a run: as its provider reports it, where that can be believed, else by an own count.
 
+use holdfast_domain::Operation;
 use holdfast_domain::answer::Answer;
 use holdfast_domain::price::ProviderCost;
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
@@ -21,7 +22,7 @@ impl Runner {
         route: &Route,
         prepared: &PreparedClaim,
         reported: Option<Meters>,
-        operation: OperationId,
+        operation: &Operation,
     ) -> Option<Meters> {
         let reported = reported?;
         let contract = &prepared.model.contract;

@@ -29,6 +29,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use holdfast_domain::ErrorChain;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::conduct::{ClaimOffer, ClaimOutcome, Conclusion, Ending};
 use holdfast_domain::limits::CounterReadings;
@@ -290,8 +291,7 @@ impl Run<'_> {
         let earlier = match self.runner.earlier(self.context, self.prepared).await {
             Ok(earlier) => earlier,
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(operation.id = %self.operation.id, error, "no earlier turn was read");
+                tracing::warn!(operation.id = %self.operation.id, error = %ErrorChain(&error), "no earlier turn was read");
                 return CallVerdict::NotRun;
             }
         };
@@ -327,8 +327,9 @@ impl Run<'_> {
             let heard = answer.into_received();
             let failure = match called {
                 Ok(reported) => {
-                    let (route, id) = (&permit.route_state.route, self.operation.id);
-                    let reported = self.runner.credible_meters(route, self.prepared, reported, id);
+                    let (route, operation) = (&permit.route_state.route, self.operation);
+                    let reported =
+                        self.runner.credible_meters(route, self.prepared, reported, operation);
                     let kept = origin.and_then(|origin| heard.answer.call_states(origin));
                     let (kept, cost) = (kept.map(Box::new), permit.route_state.route.cost.clone());
                     let report = RunReport { reported, charge, cost, kept };
@@ -351,7 +352,7 @@ impl Run<'_> {
                     self.runner.route_complaints.report_not_run(
                         &permit.route_state.route,
                         why,
-                        self.operation.id,
+                        self.operation,
                     );
                 }
             }
@@ -420,8 +421,7 @@ impl Run<'_> {
         match sealed {
             Ok(result) => (ending(result), Some(body.into())),
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::error!(operation.id = %self.operation.id, error, "a result was not sealed");
+                tracing::error!(operation.id = %self.operation.id, error = %ErrorChain(&error), "a result was not sealed");
                 (Ending::Unknown, None)
             }
         }

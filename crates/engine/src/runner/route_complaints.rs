@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use holdfast_domain::OperationId;
+use holdfast_domain::Operation;
 use holdfast_domain::ports::{NotRunProof, UnreadableReason};
 use tokio::time::Instant;
 
@@ -30,14 +30,15 @@ pub(crate) struct RouteComplaints(Mutex<HashMap<(Route, ComplaintKind), Instant>
 impl RouteComplaints {
     /// Logs that a route did not take a request, which goes on to the next one. An account that was
     /// turned away is an error: only the operator can mend it.
-    pub(crate) fn report_not_run(&self, route: &Route, why: NotRunProof, operation: OperationId) {
+    pub(crate) fn report_not_run(&self, route: &Route, why: NotRunProof, operation: &Operation) {
         if !self.is_news(route, ComplaintKind::NotRun(why), Instant::now()) {
             return;
         }
         let (provider, model, class) = (&route.provider, &route.model, why.label());
         match why {
             NotRunProof::Account => tracing::error!(
-                operation.id = %operation,
+                operation.id = %operation.id,
+                model = %operation.model,
                 provider.name = %provider,
                 provider.model = %model,
                 class,
@@ -45,7 +46,8 @@ impl RouteComplaints {
             ),
             NotRunProof::Connect | NotRunProof::RateLimited | NotRunProof::Overloaded => {
                 tracing::warn!(
-                    operation.id = %operation,
+                    operation.id = %operation.id,
+                    model = %operation.model,
                     provider.name = %provider,
                     provider.model = %model,
                     class,
@@ -60,11 +62,12 @@ impl RouteComplaints {
         &self,
         route: &Route,
         why: UnreadableReason,
-        operation: OperationId,
+        operation: &Operation,
     ) {
         if self.is_news(route, ComplaintKind::Unreadable(why), Instant::now()) {
             tracing::warn!(
-                operation.id = %operation,
+                operation.id = %operation.id,
+                model = %operation.model,
                 provider.name = %route.provider,
                 provider.model = %route.model,
                 reason = %why,
@@ -74,10 +77,11 @@ impl RouteComplaints {
     }
 
     /// Logs a usage report above what the model can have used.
-    pub(crate) fn report_implausible_usage(&self, route: &Route, operation: OperationId) {
+    pub(crate) fn report_implausible_usage(&self, route: &Route, operation: &Operation) {
         if self.is_news(route, ComplaintKind::NotBelieved, Instant::now()) {
             tracing::warn!(
-                operation.id = %operation,
+                operation.id = %operation.id,
+                model = %operation.model,
                 provider.name = %route.provider,
                 provider.model = %route.model,
                 "a provider reports more tokens than its model can have used: an own count is charged"

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use holdfast_domain::OperationId;
 use holdfast_domain::operation::Snapshot;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::{Request, Role};
 use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
+use holdfast_domain::{ErrorChain, OperationId};
 
 use super::Runner;
 use crate::authentication::Caller;
@@ -110,8 +110,7 @@ fn open_states(
     let kept = match seal::open(&key, &operation, &result) {
         Ok(opened) => opened.kept,
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
-            tracing::error!(operation.id = %operation.id, error, "a result does not open");
+            tracing::error!(operation.id = %operation.id, error = %ErrorChain(&error), "a result does not open");
             None
         }
     };

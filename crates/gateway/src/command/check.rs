@@ -1,6 +1,7 @@
-//! `holdfast check-config`: what is wrong with the configuration, and whether its providers and
-//! routes answer. It changes nothing; a probe runs each route's model once.
+//! `holdfast check-config`: what is wrong with the configuration, whether the database takes it, and whether its
+//! providers and routes answer. It changes nothing; a probe runs each route's model once.
 
+mod database;
 mod routes;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,9 @@ use anyhow::Context;
 use holdfast_providers::{ChainProvider, HttpProvider, KeyUse, Kind};
 use serde::Serialize;
 
+use self::database::DatabaseView;
 use self::routes::RouteView;
+use crate::cli::ConfigChecks;
 use crate::failure::{CommandFailure, Status};
 use crate::output::Output;
 use crate::provider::client;
@@ -31,6 +34,8 @@ struct CheckView {
     /// Micros that one actor with the role support refunds in a UTC day, by currency.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     support_refunds: BTreeMap<String, i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<DatabaseView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probes: Option<Vec<ProbeView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,34 +56,21 @@ pub(super) async fn run(
     output: Output,
     config: Result<Config, BadConfig>,
     file: Option<PathBuf>,
-    probe: bool,
+    checks: &ConfigChecks,
 ) -> Result<(), CommandFailure> {
     let file = file.map(|file| file.display().to_string());
-    let config = match (config, output) {
-        (Ok(config), _) => config,
-        // A script that asked for JSON gets it on standard output for a bad file too, with the
-        // status of wrong usage.
-        (Err(bad), Output::Json) => {
-            let mistakes = match bad {
-                BadConfig::Mistakes(all) => all.iter().map(ToString::to_string).collect(),
-                unreadable @ BadConfig::Unreadable(..) => vec![unreadable.to_string()],
-            };
-            let view = CheckView {
-                ok: false,
-                file,
-                providers: 0,
-                models: 0,
-                mistakes,
-                support_refunds: BTreeMap::new(),
-                probes: None,
-                routes: None,
-            };
-            output.object(&view, &[])?;
-            return Err(CommandFailure::Told(Status::Usage));
-        }
-        (Err(error), _) => return Err(error.into()),
+    let config = match config {
+        Ok(config) => config,
+        Err(bad) => return refuse(output, file.as_ref(), bad.into()),
     };
-    let (probes, routes) = match probe {
+    let database = match checks.database {
+        true => match database::compare(&config).await {
+            Ok(compared) => Some(compared),
+            Err(failure) => return refuse(output, file.as_ref(), failure),
+        },
+        false => None,
+    };
+    let (probes, routes) = match checks.probe {
         true => (Some(probes(&config).await?), Some(routes::call_all(&config).await?)),
         false => (None, None),
     };
@@ -95,6 +87,11 @@ pub(super) async fn run(
             .iter()
             .map(|(currency, micros)| ("support refunds a day", format!("{micros} {currency}"))),
     );
+    if let Some(DatabaseView { prices_known, prices_new, warnings }) = &database {
+        let text = format!("takes it: {prices_known} prices known, {prices_new} new");
+        fields.push(("database", text));
+        fields.extend(warnings.iter().map(|warning| ("warning", warning.clone())));
+    }
     for probe in probes.iter().flatten() {
         fields.push(("probe", format!("{}: {}", probe.provider, probe.answer)));
     }
@@ -107,9 +104,55 @@ pub(super) async fn run(
     let support_refunds =
         refunds.iter().map(|(currency, micros)| (currency.to_string(), micros.get())).collect();
     let mistakes = Vec::new();
-    let view = CheckView { ok, file, providers, models, mistakes, support_refunds, probes, routes };
+    let view = CheckView {
+        ok,
+        file,
+        providers,
+        models,
+        mistakes,
+        support_refunds,
+        database,
+        probes,
+        routes,
+    };
     output.object(&view, &fields)?;
     if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
+}
+
+/// Tells what is wrong with the configuration. A script that asked for JSON gets it on standard output for a
+/// bad file too, with the status of wrong usage.
+fn refuse(
+    output: Output,
+    file: Option<&String>,
+    failure: CommandFailure,
+) -> Result<(), CommandFailure> {
+    if !matches!(output, Output::Json) {
+        return Err(failure);
+    }
+    let mistakes = match &failure {
+        CommandFailure::Config(BadConfig::Mistakes(all)) => {
+            all.iter().map(ToString::to_string).collect()
+        }
+        CommandFailure::Config(BadConfig::Unreadable(..)) | CommandFailure::Usage(_) => {
+            failure.message().into_iter().collect()
+        }
+        CommandFailure::Failed(_) | CommandFailure::Told(_) | CommandFailure::NobodyReads => {
+            return Err(failure);
+        }
+    };
+    let view = CheckView {
+        ok: false,
+        file: file.cloned(),
+        providers: 0,
+        models: 0,
+        mistakes,
+        support_refunds: BTreeMap::new(),
+        database: None,
+        probes: None,
+        routes: None,
+    };
+    output.object(&view, &[])?;
+    Err(CommandFailure::Told(Status::Usage))
 }
 
 /// Asks every provider, one after the other.

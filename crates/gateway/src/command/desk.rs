@@ -91,7 +91,7 @@ impl Need {
             Command::Read(_) => Some(Self::Nothing),
             Command::Serve
             | Command::Sidecar(_)
-            | Command::CheckConfig { .. }
+            | Command::CheckConfig(_)
             | Command::Migrate(_)
             | Command::Usage(_)
             | Command::Ledger(_) => None,
@@ -121,9 +121,12 @@ impl Need {
         let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
         let url = config.admin.as_ref().and_then(|admin| admin.url.clone());
         // A port that the kernel chooses is known to the process that has it alone.
-        let holders =
-            config.console.holders.as_ref().filter(|it| it.url.is_some() || it.listen.port() != 0);
-        let holders = holders.map(|holders| holders.origin(holders.listen));
+        let holders = config
+            .console
+            .holders
+            .as_ref()
+            .filter(|it| it.url.is_some() || it.listen.first().port() != 0);
+        let holders = holders.map(|holders| holders.origin(holders.listen.first()));
         let options = AdminOptions::of_links(url, holders);
         Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts, options)))))
     }

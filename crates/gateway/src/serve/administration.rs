@@ -25,8 +25,8 @@ use holdfast_engine::Engine;
 use holdfast_http::{AdminHandler, Administration, HandlerBody, HoldersPages, PublicApi};
 use http::{Request, Response};
 
-use super::Addresses;
 use super::greeting::reachable;
+use super::listeners::Addresses;
 
 /// What the engine serves at the moment it is asked, whichever configuration that is by then.
 #[derive(Debug)]

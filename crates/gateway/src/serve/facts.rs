@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::ErrorChain;
 use holdfast_store::Store;
 use metrics::gauge;
 use tokio::time::{MissedTickBehavior, interval};
@@ -34,9 +35,8 @@ async fn look(store: &Store) {
     let facts = match store.facts().await {
         Ok(facts) => facts,
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
             return tracing::warn!(
-                error,
+                error = %ErrorChain(&error),
                 "facts of the database cannot be read: the last are shown"
             );
         }

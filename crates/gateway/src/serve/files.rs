@@ -1,6 +1,7 @@
 //! Limit of open files: a connection is a file, and so is each connection that answers it. Service
 //! managers start processes with a soft limit of 1,024, which `limits.connections` is beyond.
 
+use holdfast_domain::ErrorChain;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use holdfast_config::Config;
@@ -22,8 +23,7 @@ pub(super) fn allow(config: &Config) {
     let now = match setrlimit(Resource::Nofile, limit) {
         Ok(()) => raised,
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "the limit of open files was not raised");
+            tracing::warn!(error = %ErrorChain(&error), "the limit of open files was not raised");
             current.unwrap_or(raised)
         }
     };

@@ -18,10 +18,10 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use holdfast_domain::Jobs as _;
 use holdfast_domain::job::{Job, JobEnding, JobKind, JobStep};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Unavailable;
+use holdfast_domain::{ErrorChain, Jobs as _};
 use holdfast_store::Store;
 use holdfast_store::verify::{
     AuditOptions, AuditPage, AuditPosition, BadAuditPosition, BadReport, Verification,
@@ -70,8 +70,7 @@ impl JobRunner {
                 () = shutdown.cancelled() => return,
             }
             if let Err(error) = self.run_one(&shutdown).await {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "a job was left for a later turn");
+                tracing::warn!(error = %ErrorChain(&error), "a job was left for a later turn");
             }
         }
     }

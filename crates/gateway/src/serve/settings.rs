@@ -8,6 +8,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use holdfast_config::Config;
+use holdfast_domain::ErrorChain;
 use holdfast_domain::operation::Node;
 use holdfast_domain::secret::{SettingsDigest, SettingsKey};
 use holdfast_store::Store;
@@ -78,8 +79,7 @@ impl SettingsKeeper {
     async fn was_kept(&self, digest: SettingsDigest) -> bool {
         let noted = self.store.note_settings(&self.node, digest).await;
         if let Err(error) = &noted {
-            let error: &dyn std::error::Error = error;
-            tracing::warn!(error, "the settings of this node were not told to the others");
+            tracing::warn!(error = %ErrorChain(error), "the settings of this node were not told to the others");
         }
         noted.is_ok()
     }

@@ -71,10 +71,12 @@ pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), Com
     let versions: Vec<_> = prices.map(|price| price.version.clone()).collect();
     store.pin(&versions).await.map_err(|error| match error {
         // Charges refer to the version by its id: its numbers must never change.
-        PinError::Conflict(ref version) => match config.price_mistake(version, &error) {
-            Some(mistake) => mistake.into(),
-            None => CommandFailure::Usage(error.into()),
-        },
+        PinError::Conflict(ref version) => {
+            match config.price_mistakes(vec![(version.clone(), &error)]) {
+                Some(mistake) => mistake.into(),
+                None => CommandFailure::Usage(error.into()),
+            }
+        }
         PinError::Unavailable(_) => CommandFailure::Failed(error.into()),
     })
 }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::ErrorChain;
 use holdfast_store::Store;
 use holdfast_store::usage::SummingProgress;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
@@ -36,8 +37,7 @@ async fn sum_for_ever(store: &Store) {
                 Ok(SummingProgress::Step) => sleep(PAUSE).await,
                 Ok(SummingProgress::Done) => break,
                 Err(error) => {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "usage was not summed: reports take longer");
+                    tracing::warn!(error = %ErrorChain(&error), "usage was not summed: reports take longer");
                     break;
                 }
             }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use holdfast_accounts::Accounts;
-use holdfast_domain::Administration as _;
+use holdfast_domain::{Administration as _, ErrorChain};
 use holdfast_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -52,9 +52,8 @@ async fn write(accounts: &Accounts) {
             }
         }
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
             tracing::warn!(
-                error,
+                error = %ErrorChain(&error),
                 "refused attempts were not written: they wait for the next write"
             );
         }
@@ -65,8 +64,7 @@ async fn log_head(store: &Store) {
     match store.trail_head().await {
         Ok(head) => tracing::info!(%head, "the head of the trail"),
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "the head of the trail was not read");
+            tracing::warn!(error = %ErrorChain(&error), "the head of the trail was not read");
         }
     }
 }

@@ -9,13 +9,13 @@ use holdfast_engine::{Engine, RelayRequest};
 use http::header::{CONNECTION, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
 use crate::Options;
 use crate::connection::{accept, connection, finish};
+use crate::listener::Listener;
 use crate::live_options::LiveOptions;
 use crate::reply::HttpResponse;
 use crate::response_body::ResponseBody;
@@ -29,7 +29,7 @@ const HEADER_BYTES: usize = 4_096;
 
 /// Serves a node's listener for the others until `shutdown`.
 pub async fn serve_nodes(
-    listener: TcpListener,
+    listener: Listener,
     engine: Arc<Engine>,
     live: Arc<LiveOptions>,
     shutdown: CancellationToken,

@@ -18,7 +18,10 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     if answer.get("error").is_some() {
         return Err(UnreadableReason::Error);
     }
-    let blocks = answer.get("content").and_then(Node::as_array).ok_or(UnreadableReason::Choices)?;
+    let blocks = answer
+        .get("content")
+        .and_then(Node::as_array)
+        .ok_or(UnreadableReason::Choices("content"))?;
     let mut choice = ChoiceDelta::default();
     let mut thoughts = PendingReasoning::default();
     for block in blocks {
@@ -27,9 +30,11 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let finish = text(&answer, "stop_reason").and_then(finish).ok_or(UnreadableReason::Finish)?;
+    let finish = text(&answer, "stop_reason")
+        .and_then(finish)
+        .ok_or(UnreadableReason::Finish("stop_reason"))?;
     if finish == FinishReason::ToolCalls && choice.tool_calls.is_empty() {
-        return Err(UnreadableReason::ToolCalls);
+        return Err(UnreadableReason::ToolCalls("content[].type"));
     }
     choice.finish = Some(finish);
     let mut usage = TokenUsage::default();
@@ -51,27 +56,32 @@ fn add(
     match text(block, "type") {
         Some("text") => {
             thoughts.text();
-            append(&mut choice.content, text(block, "text"))?;
+            append(&mut choice.content, text(block, "text"), "content[].text")?;
         }
         Some("thinking") => {
-            let said = text(block, "thinking").ok_or(UnreadableReason::Content)?;
-            append(&mut choice.reasoning, Some(said))?;
+            let field = "content[].thinking";
+            let said = text(block, "thinking").ok_or(UnreadableReason::Content(field))?;
+            append(&mut choice.reasoning, Some(said), field)?;
             let signature = text(block, "signature").map(str::to_owned);
             thoughts.add(ReasoningBlock::Said { text: said.to_owned(), signature });
         }
         Some("redacted_thinking") => thoughts.redacted(text(block, "data")),
         Some("tool_use") => {
             let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
-            let input = block.get("input").ok_or(UnreadableReason::ToolCalls)?;
+            let input = block.get("input").ok_or(UnreadableReason::ToolCalls("content[].input"))?;
             choice.tool_calls.push(ToolCallDelta {
                 index: next_call(&mut n_calls)?,
                 kind: Some(ToolKind::Function),
-                name: Some(text(block, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
+                name: Some(
+                    text(block, "name")
+                        .ok_or(UnreadableReason::ToolCalls("content[].name"))?
+                        .to_owned(),
+                ),
                 input: Some(input.to_string()),
                 state: thoughts.before_call(render_reasoning),
             });
         }
-        Some(_) | None => return Err(UnreadableReason::Content),
+        Some(_) | None => return Err(UnreadableReason::Content("content[].type")),
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ impl StreamParser for MessageStream {
             Some("error") => return Err(UnreadableReason::Error),
             // It keeps the connection alive, or is of a kind that its documentation says may come.
             Some(_) => {}
-            None => return Err(UnreadableReason::Content),
+            None => return Err(UnreadableReason::Content("type")),
         }
         self.says_something |= has_content(&choice);
         // With the end: a later report may still name another tier.
@@ -87,9 +87,9 @@ impl StreamParser for MessageStream {
     }
 
     fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
-        let finish = self.finish.ok_or(UnreadableReason::Finish)?;
+        let finish = self.finish.ok_or(UnreadableReason::Finish("delta.stop_reason"))?;
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
-            return Err(UnreadableReason::ToolCalls);
+            return Err(UnreadableReason::ToolCalls("content_block.type"));
         }
         // Text that cost no token is not believed.
         let meters = self.usage.meters();
@@ -109,7 +109,7 @@ impl MessageStream {
         event: &Node<'_>,
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
-        let block = event.get("content_block").ok_or(UnreadableReason::Content)?;
+        let block = event.get("content_block").ok_or(UnreadableReason::Content("content_block"))?;
         let place = place(event)?;
         let begun = match text(block, "type") {
             Some("text") => {
@@ -132,13 +132,17 @@ impl MessageStream {
                 choice.tool_calls.push(ToolCallDelta {
                     index: number,
                     kind: Some(ToolKind::Function),
-                    name: Some(text(block, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
+                    name: Some(
+                        text(block, "name")
+                            .ok_or(UnreadableReason::ToolCalls("content_block.name"))?
+                            .to_owned(),
+                    ),
                     input: None,
                     state: self.thoughts.before_call(render_reasoning),
                 });
                 Block::Call(number, Input::None)
             }
-            Some(_) | None => return Err(UnreadableReason::Content),
+            Some(_) | None => return Err(UnreadableReason::Content("content_block.type")),
         };
         self.open.insert(place, begun);
         Ok(())
@@ -149,18 +153,21 @@ impl MessageStream {
         event: &Node<'_>,
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
-        let delta = event.get("delta").ok_or(UnreadableReason::Content)?;
+        let delta = event.get("delta").ok_or(UnreadableReason::Content("delta"))?;
         let place = place(event)?;
-        let block = self.open.get_mut(&place).ok_or(UnreadableReason::Content)?;
+        let block = self.open.get_mut(&place).ok_or(UnreadableReason::Content("index"))?;
         match (text(delta, "type"), block) {
-            (Some("text_delta"), Block::Text) => append(&mut choice.content, text(delta, "text"))?,
+            (Some("text_delta"), Block::Text) => {
+                append(&mut choice.content, text(delta, "text"), "delta.text")?;
+            }
             (Some("thinking_delta"), Block::Thinking) => {
                 let said = text(delta, "thinking");
-                append(&mut choice.reasoning, said)?;
+                append(&mut choice.reasoning, said, "delta.thinking")?;
                 self.thoughts.append(place, said, None);
             }
             (Some("input_json_delta"), Block::Call(number, input)) => {
-                let piece = text(delta, "partial_json").ok_or(UnreadableReason::ToolCalls)?;
+                let piece = text(delta, "partial_json");
+                let piece = piece.ok_or(UnreadableReason::ToolCalls("delta.partial_json"))?;
                 if !piece.is_empty() {
                     *input = Input::Some;
                     choice.tool_calls.push(input_delta(*number, piece));
@@ -171,7 +178,7 @@ impl MessageStream {
             }
             // Sources, and signatures of nothing that is wanted back.
             (Some("signature_delta" | "citations_delta"), _) => {}
-            (Some(_) | None, _) => return Err(UnreadableReason::Content),
+            (Some(_) | None, _) => return Err(UnreadableReason::Content("delta.type")),
         }
         Ok(())
     }
@@ -201,7 +208,7 @@ impl MessageStream {
         self.report(Some(event));
         let reason = event.get("delta").and_then(|delta| text(delta, "stop_reason"));
         let Some(reason) = reason else { return Ok(()) };
-        self.finish = Some(finish(reason).ok_or(UnreadableReason::Finish)?);
+        self.finish = Some(finish(reason).ok_or(UnreadableReason::Finish("delta.stop_reason"))?);
         choice.finish = self.finish;
         if !self.has_text && self.n_calls == 0 {
             choice.content = Some(String::new());
@@ -211,5 +218,5 @@ impl MessageStream {
 }
 
 fn place(event: &Node<'_>) -> Result<u64, UnreadableReason> {
-    count(event, "index").flatten().ok_or(UnreadableReason::Content)
+    count(event, "index").flatten().ok_or(UnreadableReason::Content("index"))
 }

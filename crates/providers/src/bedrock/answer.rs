@@ -31,6 +31,8 @@ use crate::adapter::{EventOutcome, StreamParser};
 use crate::reading::{append, count, has_content, input_delta, next_call, text};
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
+const UNKNOWN_END: UnreadableReason = UnreadableReason::Finish("stopReason");
+
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     let answer = parse_answer(body)?;
@@ -38,15 +40,15 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     let blocks = message.and_then(|message| message.get("content")).and_then(Node::as_array);
     let mut choice = ChoiceDelta::default();
     let mut thoughts = PendingReasoning::default();
-    for block in blocks.ok_or(UnreadableReason::Choices)? {
+    for block in blocks.ok_or(UnreadableReason::Choices("output.message.content"))? {
         add(&mut choice, &mut thoughts, block)?;
     }
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let finish = text(&answer, "stopReason").and_then(finish).ok_or(UnreadableReason::Finish)?;
+    let finish = text(&answer, "stopReason").and_then(finish).ok_or(UNKNOWN_END)?;
     if finish == FinishReason::ToolCalls && choice.tool_calls.is_empty() {
-        return Err(UnreadableReason::ToolCalls);
+        return Err(UnreadableReason::ToolCalls("output.message.content[].toolUse"));
     }
     choice.finish = Some(finish);
     // Text that cost no token is not believed.
@@ -63,7 +65,8 @@ fn add(
 ) -> Result<(), UnreadableReason> {
     if block.get("text").is_some() {
         thoughts.text();
-        return append(&mut choice.content, text(block, "text"));
+        let field = "output.message.content[].text";
+        return append(&mut choice.content, text(block, "text"), field);
     }
     if let Some(thought) = block.get("reasoningContent") {
         let Some(said) = thought.get("reasoningText") else {
@@ -71,18 +74,20 @@ fn add(
             return Ok(());
         };
         let signature = text(said, "signature").map(str::to_owned);
-        let said = text(said, "text").ok_or(UnreadableReason::Content)?;
-        append(&mut choice.reasoning, Some(said))?;
+        let field = "output.message.content[].reasoningContent.reasoningText.text";
+        let said = text(said, "text").ok_or(UnreadableReason::Content(field))?;
+        append(&mut choice.reasoning, Some(said), field)?;
         thoughts.add(ReasoningBlock::Said { text: said.to_owned(), signature });
         return Ok(());
     }
-    let call = block.get("toolUse").ok_or(UnreadableReason::Content)?;
+    let call = block.get("toolUse").ok_or(UnreadableReason::Content("output.message.content[]"))?;
+    let field = "output.message.content[].toolUse.name";
     let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
     let input = call.get("input").map_or_else(|| "{}".to_owned(), Node::to_string);
     choice.tool_calls.push(ToolCallDelta {
         index: next_call(&mut n_calls)?,
         kind: Some(ToolKind::Function),
-        name: Some(text(call, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
+        name: Some(text(call, "name").ok_or(UnreadableReason::ToolCalls(field))?.to_owned()),
         input: Some(input),
         state: thoughts.before_call(render_reasoning),
     });
@@ -150,9 +155,9 @@ impl StreamParser for ConverseStream {
     }
 
     fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
-        let finish = self.finish.ok_or(UnreadableReason::Finish)?;
+        let finish = self.finish.ok_or(UNKNOWN_END)?;
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
-            return Err(UnreadableReason::ToolCalls);
+            return Err(UnreadableReason::ToolCalls("start.toolUse"));
         }
         // Text that cost no token is not believed.
         Ok(self.meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
@@ -167,7 +172,11 @@ impl ConverseStream {
         choice.tool_calls.push(ToolCallDelta {
             index: number,
             kind: Some(ToolKind::Function),
-            name: Some(text(call, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
+            name: Some(
+                text(call, "name")
+                    .ok_or(UnreadableReason::ToolCalls("start.toolUse.name"))?
+                    .to_owned(),
+            ),
             input: None,
             state: self.thoughts.before_call(render_reasoning),
         });
@@ -180,11 +189,11 @@ impl ConverseStream {
         event: &Node<'_>,
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
-        let delta = event.get("delta").ok_or(UnreadableReason::Content)?;
+        let delta = event.get("delta").ok_or(UnreadableReason::Content("delta"))?;
         if delta.get("text").is_some() {
             self.has_text = true;
             self.thoughts.text();
-            return append(&mut choice.content, text(delta, "text"));
+            return append(&mut choice.content, text(delta, "text"), "delta.text");
         }
         if let Some(thought) = delta.get("reasoningContent") {
             let said = text(thought, "text");
@@ -196,10 +205,11 @@ impl ConverseStream {
             }
             return Ok(());
         }
-        let call = delta.get("toolUse").ok_or(UnreadableReason::Content)?;
-        let piece = text(call, "input").ok_or(UnreadableReason::ToolCalls)?;
-        let (number, input) =
-            self.open.get_mut(&place(event)?).ok_or(UnreadableReason::ToolCalls)?;
+        let call = delta.get("toolUse").ok_or(UnreadableReason::Content("delta"))?;
+        let piece =
+            text(call, "input").ok_or(UnreadableReason::ToolCalls("delta.toolUse.input"))?;
+        let open = self.open.get_mut(&place(event)?);
+        let (number, input) = open.ok_or(UnreadableReason::ToolCalls("contentBlockIndex"))?;
         if !piece.is_empty() {
             *input = Input::Some;
             choice.tool_calls.push(input_delta(*number, piece));
@@ -227,7 +237,7 @@ impl ConverseStream {
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
         let reason = text(said, "stopReason").and_then(finish);
-        self.finish = Some(reason.ok_or(UnreadableReason::Finish)?);
+        self.finish = Some(reason.ok_or(UNKNOWN_END)?);
         choice.finish = self.finish;
         if !self.has_text && self.n_calls == 0 {
             choice.content = Some(String::new());
@@ -237,7 +247,7 @@ impl ConverseStream {
 }
 
 fn place(said: &Node<'_>) -> Result<u64, UnreadableReason> {
-    count(said, "contentBlockIndex").flatten().ok_or(UnreadableReason::Content)
+    count(said, "contentBlockIndex").flatten().ok_or(UnreadableReason::Content("contentBlockIndex"))
 }
 
 /// Reason of the end, in the words that callers know; `None` for any other, such as a call or an

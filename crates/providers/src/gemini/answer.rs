@@ -64,16 +64,19 @@ impl StreamParser for GenerateStream {
 
     fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
         if !(0..self.n).eq(self.candidates.keys().copied()) {
-            return Err(UnreadableReason::Choices);
+            return Err(UnreadableReason::Choices("candidates"));
         }
         if !self.candidates.values().all(|said| said.finish.is_some()) {
-            return Err(UnreadableReason::Finish);
+            return Err(UnreadableReason::Finish("candidates[].finishReason"));
         }
         // Text that cost no token is not believed.
         let says_something = self.candidates.values().any(|said| said.says_something);
         Ok(self.meters.filter(|meters| !says_something || meters.completion_tokens() > 0))
     }
 }
+
+/// A part that is no call and has no text is of no known kind.
+const PART_TEXT: &str = "candidates[].content.parts[].text";
 
 impl GenerateStream {
     /// At the start of an answer with so many choices.
@@ -91,7 +94,7 @@ impl GenerateStream {
         }
         let listed = answer.get("candidates").and_then(Node::as_array).unwrap_or_default();
         if listed.len() > CHOICES_MAX {
-            return Err(UnreadableReason::Choices);
+            return Err(UnreadableReason::Choices("candidates"));
         }
         let mut choices = Vec::with_capacity(listed.len());
         for candidate in listed {
@@ -116,19 +119,23 @@ impl GenerateStream {
             None => Some(0),
             Some(index) => index.as_number().and_then(|index| index.parse().ok()),
         };
-        let index = index.filter(|index| *index < self.n).ok_or(UnreadableReason::Choices)?;
+        let index = index.filter(|index| *index < self.n);
+        let index = index.ok_or(UnreadableReason::Choices("candidates[].index"))?;
         let said = self.candidates.entry(index).or_default();
         let mut choice = ChoiceDelta { index, ..ChoiceDelta::default() };
         let parts = candidate.get("content").and_then(|content| content.get("parts"));
         let parts = match parts {
             None => &[][..],
-            Some(parts) => parts.as_array().ok_or(UnreadableReason::Content)?,
+            Some(parts) => {
+                parts.as_array().ok_or(UnreadableReason::Content("candidates[].content.parts"))?
+            }
         };
         for part in parts {
             said.add(&mut choice, part)?;
         }
         if let Some(reason) = text(candidate, "finishReason") {
-            said.conclude(&mut choice, finish(reason).ok_or(UnreadableReason::Finish)?);
+            let field = "candidates[].finishReason";
+            said.conclude(&mut choice, finish(reason).ok_or(UnreadableReason::Finish(field))?);
         }
         Ok(choice)
     }
@@ -137,7 +144,8 @@ impl GenerateStream {
 impl CandidateState {
     fn add(&mut self, choice: &mut ChoiceDelta, part: &Node<'_>) -> Result<(), UnreadableReason> {
         if let Some(call) = part.get("functionCall") {
-            let name = text(call, "name").ok_or(UnreadableReason::ToolCalls)?;
+            let field = "candidates[].content.parts[].functionCall.name";
+            let name = text(call, "name").ok_or(UnreadableReason::ToolCalls(field))?;
             let input = call.get("args").map_or_else(|| "{}".to_owned(), Node::to_string);
             choice.tool_calls.push(ToolCallDelta {
                 index: next_call(&mut self.n_calls)?,
@@ -152,10 +160,10 @@ impl CandidateState {
         let piece = text(part, "text");
         self.says_something |= piece.is_some_and(|piece| !piece.is_empty());
         if part.get("thought") == Some(&Node::Bool(true)) {
-            return append(&mut choice.reasoning, piece);
+            return append(&mut choice.reasoning, piece, PART_TEXT);
         }
         self.has_text = true;
-        append(&mut choice.content, piece)
+        append(&mut choice.content, piece, PART_TEXT)
     }
 
     /// End of a candidate. Gemini says STOP after calls as well, and callers expect `tool_calls`.

@@ -28,6 +28,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::ports::ConnectionCounts;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -36,6 +37,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::connect::{ConnectedStream, Connector, MaybeTlsStream, ProxyRelay};
+use super::open::OpenConnections;
 use super::shared::{Http2Connection, Http2Handle};
 use super::{ExchangeError, TrackedBody, host};
 
@@ -49,6 +51,7 @@ pub(super) struct Pool {
     connector: Connector,
     idle_max: Duration,
     kept: Arc<Mutex<PoolState>>,
+    open: OpenConnections,
 }
 
 #[derive(Default)]
@@ -92,6 +95,7 @@ pub(super) struct Http1Connection {
     relayed: Option<ProxyRelay>,
     sender: SendRequest<TrackedBody>,
     driver: Box<http1::Connection<TokioIo<MaybeTlsStream>, TrackedBody>>,
+    _open: OpenConnections,
 }
 
 /// Response body. Drives its HTTP/1.1 connection, and returns it to the pool at the end of the
@@ -112,7 +116,15 @@ impl fmt::Debug for Pool {
 impl Pool {
     /// Keeps connections no longer than this after their last answer; they are closed soon after.
     pub(super) fn new(connector: Connector, idle_max: Duration) -> Self {
-        Self { connector, idle_max, kept: Arc::default() }
+        Self { connector, idle_max, kept: Arc::default(), open: OpenConnections::default() }
+    }
+
+    /// Connections that idle, and those that calls have.
+    pub(super) fn counts(&self) -> ConnectionCounts {
+        let kept = lock(&self.kept);
+        let n_idle_shared = kept.shared.iter().filter(|shared| shared.is_idle()).count();
+        let idle = kept.idle.len().saturating_add(n_idle_shared);
+        ConnectionCounts { idle, used: self.open.count().saturating_sub(idle) }
     }
 
     /// A connection to the server of this address: one that idles and is open as far as can be
@@ -187,7 +199,7 @@ impl Pool {
         if stream.is_http2() {
             // Calls that connect at the same time make a connection each. All are kept: `share`
             // fills the first that has room, and the others idle until the sweep.
-            let shared = Http2Connection::new(server, stream).await?;
+            let shared = Http2Connection::new(server, stream, self.open.clone()).await?;
             let share = shared.share();
             lock(&self.kept).keep(&self.kept, self.idle_max, |kept| kept.shared.push(shared));
             return Ok(PooledConnection::Shared(share));
@@ -201,6 +213,7 @@ impl Pool {
             relayed,
             sender,
             driver,
+            _open: self.open.clone(),
         })))
     }
 }

@@ -31,6 +31,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::time::Instant;
 
 use super::connect::MaybeTlsStream;
+use super::open::OpenConnections;
 use super::{ExchangeError, TrackedBody};
 
 /// The most calls that share a connection, whatever its server allows.
@@ -47,6 +48,7 @@ pub(super) struct Http2Connection {
     /// Calls that the server takes at once, by its latest settings.
     max: Arc<AtomicUsize>,
     calls: Arc<CallTracker>,
+    _open: OpenConnections,
 }
 
 /// Calls of a connection: each has a reference to this, and the connection has one.
@@ -63,7 +65,11 @@ pub(super) struct Http2Handle {
 
 impl Http2Connection {
     /// Speaks HTTP/2 on a new connection.
-    pub(super) async fn new(server: Uri, stream: MaybeTlsStream) -> hyper::Result<Self> {
+    pub(super) async fn new(
+        server: Uri,
+        stream: MaybeTlsStream,
+        open: OpenConnections,
+    ) -> hyper::Result<Self> {
         let (sender, driver) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_EVERY)
@@ -83,7 +89,7 @@ impl Http2Connection {
             .await;
         });
         let calls = Arc::new(CallTracker { ended: Mutex::new(Instant::now()) });
-        Ok(Self { server, sender, max, calls })
+        Ok(Self { server, sender, max, calls, _open: open })
     }
 
     pub(super) fn is_to(&self, server: &Uri) -> bool {
@@ -101,7 +107,12 @@ impl Http2Connection {
     /// Says if the connection is closed, or has had no call for `idle_max`.
     pub(super) fn is_done(&self, idle_max: Duration) -> bool {
         let idles = || self.calls.ended().elapsed() >= idle_max;
-        self.sender.is_closed() || (self.n_calls() == 0 && idles())
+        self.sender.is_closed() || (self.is_idle() && idles())
+    }
+
+    /// Says if no call has a share.
+    pub(super) fn is_idle(&self) -> bool {
+        self.n_calls() == 0
     }
 
     pub(super) fn share(&self) -> Http2Handle {

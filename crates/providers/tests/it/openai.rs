@@ -252,7 +252,7 @@ async fn asks_for_as_many_choices_as_the_request() {
     let ran = run(&client(&upstream), &call(Request { n: 2, ..request("hi") })).await;
     assert_eq!(
         ran.outcome,
-        Err(CallFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices)))
+        Err(CallFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices("choices"))))
     );
     assert_eq!(ran.choices(), []);
     assert!(upstream.arrived()[0].body.contains("\"n\":2"));

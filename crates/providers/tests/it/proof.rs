@@ -150,23 +150,23 @@ async fn a_200_that_is_no_whole_completion_is_unreadable() {
     for (body, why) in [
         (String::new(), UnreadableReason::Json),
         ("data: {}\n\n".to_owned(), UnreadableReason::Json),
-        ("null".to_owned(), UnreadableReason::Choices),
-        ("{}".to_owned(), UnreadableReason::Choices),
+        ("null".to_owned(), UnreadableReason::Choices("choices")),
+        ("{}".to_owned(), UnreadableReason::Choices("choices")),
         (error("server_error"), UnreadableReason::Error),
         (
             format!(r#"{{"choices":[{choice}],"error":{{"code":502,"message":"no"}}}}"#),
             UnreadableReason::Error,
         ),
-        (r#"{"choices":[]}"#.to_owned(), UnreadableReason::Choices),
-        (format!(r#"{{"choices":[{choice},{choice}]}}"#), UnreadableReason::Choices),
+        (r#"{"choices":[]}"#.to_owned(), UnreadableReason::Choices("choices")),
+        (format!(r#"{{"choices":[{choice},{choice}]}}"#), UnreadableReason::Choices("choices")),
         (format!(r#"{{"choices":[{choice}]"#), UnreadableReason::Json),
         (
             format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "null")),
-            UnreadableReason::Finish,
+            UnreadableReason::Finish("choices[].finish_reason"),
         ),
         (
             format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "\"error\"")),
-            UnreadableReason::Finish,
+            UnreadableReason::Finish("choices[].finish_reason"),
         ),
         (format!(r#"{{"junk":[{}0]}}"#, "0,".repeat(200_000)), UnreadableReason::Values),
     ] {

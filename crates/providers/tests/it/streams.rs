@@ -15,6 +15,8 @@ use crate::calls::{CallResult, call, request, run};
 use crate::openai::{options, server};
 use crate::upstream::{ScriptedReply, Upstream, answer, stream, unended};
 
+const NO_END: UnreadableReason = UnreadableReason::Finish("choices[].finish_reason");
+
 const fn unreadable(why: UnreadableReason) -> CallFailure {
     CallFailure::Unknown(UnknownReason::Unreadable(why))
 }
@@ -125,8 +127,8 @@ async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
     for (reply, failure) in [
         (ScriptedReply::SendAndClose(unended(&[HEL])), BROKEN),
         (ScriptedReply::SendAndClose(unended(&[HEL, "data: {\"cho"])), BROKEN),
-        (ScriptedReply::Send(stream(&[HEL])), unreadable(UnreadableReason::Finish)),
-        (ScriptedReply::Send(stream(&[HEL, DONE])), unreadable(UnreadableReason::Finish)),
+        (ScriptedReply::Send(stream(&[HEL])), unreadable(NO_END)),
+        (ScriptedReply::Send(stream(&[HEL, DONE])), unreadable(NO_END)),
         (ScriptedReply::Send(stream(&[HEL, error, DONE])), unreadable(UnreadableReason::Error)),
         (
             ScriptedReply::Send(stream(&[HEL, named, STOP, DONE])),
@@ -143,9 +145,12 @@ async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
     }
     for (reply, failure) in [
         (ScriptedReply::SendAndClose(unended(&[])), BROKEN),
-        (ScriptedReply::Send(stream(&[])), unreadable(UnreadableReason::Choices)),
-        (ScriptedReply::Send(stream(&["<html>no</html>"])), unreadable(UnreadableReason::Choices)),
-        (ScriptedReply::Send(stream(&[DONE])), unreadable(UnreadableReason::Choices)),
+        (ScriptedReply::Send(stream(&[])), unreadable(UnreadableReason::Choices("choices"))),
+        (
+            ScriptedReply::Send(stream(&["<html>no</html>"])),
+            unreadable(UnreadableReason::Choices("choices")),
+        ),
+        (ScriptedReply::Send(stream(&[DONE])), unreadable(UnreadableReason::Choices("choices"))),
         (ScriptedReply::Reset, BROKEN),
     ] {
         let ran = hear(reply).await;
@@ -161,10 +166,7 @@ async fn every_choice_has_to_come_to_its_end() {
         Upstream::start(ScriptedReply::Send(stream(&[HEL, &other, STOP, USAGE, DONE]))).await;
     let call =
         Call { response_mode: ResponseMode::Streamed, ..call(Request { n: 2, ..request("hi") }) };
-    assert_eq!(
-        run(&client(&upstream), &call).await.outcome,
-        Err(unreadable(UnreadableReason::Finish))
-    );
+    assert_eq!(run(&client(&upstream), &call).await.outcome, Err(unreadable(NO_END)));
 }
 
 #[tokio::test]

@@ -66,6 +66,14 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             alarm: "it grows faster than usual",
         },
         Metric {
+            name: "holdfast_provider_connections",
+            kind: MetricKind::Gauge,
+            unit: "connections",
+            labels: &["provider", "state"],
+            help: "Connections to a provider: idle, or used by a call",
+            alarm: "`used` grows without end: calls are not answered",
+        },
+        Metric {
             name: "gen_ai_client_operation_duration_seconds",
             kind: MetricKind::Histogram(GEN_AI_SECONDS),
             unit: "seconds",

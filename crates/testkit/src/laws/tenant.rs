@@ -262,7 +262,7 @@ pub fn refuse(operation: &Operation) -> Event {
 /// T5 by the owner of this operation.
 #[must_use]
 pub fn give_up(operation: &Operation) -> Event {
-    Event::GiveUp { claim: operation.owner.claim, attempts: sample::attempts() }
+    Event::GiveUp { claim: operation.owner.claim, attempts: sample::unread_attempts() }
 }
 
 /// A sealed answer that has every byte in it.

@@ -133,6 +133,12 @@ pub fn model_name(body: &[u8]) -> Option<String> {
     body.get("model")?.as_str().map(str::to_owned)
 }
 
+/// The same where it is spelled as a public model id is.
+#[must_use]
+pub fn model_id(body: &[u8]) -> Option<PublicModelId> {
+    PublicModelId::try_from(model_name(body)?.as_str()).ok()
+}
+
 /// The members of a body, for whoever has mistyped one.
 pub(crate) const MEMBERS: [&str; 37] = [
     "audio",

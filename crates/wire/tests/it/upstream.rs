@@ -206,20 +206,31 @@ fn function_calls_are_read_in_the_older_form() {
 
 #[test]
 fn calls_that_cannot_be_read_are_no_answer() {
-    for calls in [
-        r#"[7]"#,
-        r#"[{"type":"function"}]"#,
-        r#"[{"type":"function","function":{}}]"#,
-        r#"[{"type":"function","function":{"name":"f","arguments":[]}}]"#,
-        r#"[{"type":"retrieval","function":{"name":"f","arguments":"{}"}}]"#,
-        r#"[{"custom":{"name":"f","input":"x"}}]"#,
+    for (calls, field) in [
+        (r#"[7]"#, "tool_calls[].type"),
+        (r#"[{"type":"function"}]"#, "tool_calls"),
+        (r#"[{"type":"function","function":{}}]"#, "tool_calls[].function.name"),
+        (
+            r#"[{"type":"function","function":{"name":"f","arguments":[]}}]"#,
+            "tool_calls[].function.arguments",
+        ),
+        (r#"[{"type":"custom","custom":{"name":"f","input":[]}}]"#, "tool_calls[].custom.input"),
+        (r#"[{"type":"retrieval","function":{"name":"f","arguments":"{}"}}]"#, "tool_calls[].type"),
+        (r#"[{"custom":{"name":"f","input":"x"}}]"#, "tool_calls[].type"),
     ] {
         let message = format!(r#""tool_calls":{calls}"#);
-        assert_eq!(read(&message, "tool_calls", ""), Err(UnreadableReason::ToolCalls), "{calls}");
+        let told = read(&message, "tool_calls", "").unwrap_err().to_string();
+        let field = format!("choices[].message.{field}");
+        assert_eq!(
+            told,
+            format!("the answer calls tools in an unknown way, at {field}"),
+            "{calls}"
+        );
     }
-    assert_eq!(read(r#""content":"x""#, "tool_calls", ""), Err(UnreadableReason::ToolCalls));
+    let promised = UnreadableReason::ToolCalls("choices[].finish_reason");
+    assert_eq!(read(r#""content":"x""#, "tool_calls", ""), Err(promised));
     let tools = r#""tool_calls":[{"function":{"name":"f","arguments":"{}"}}]"#;
-    assert_eq!(read(tools, "function_call", ""), Err(UnreadableReason::ToolCalls));
+    assert_eq!(read(tools, "function_call", ""), Err(promised));
 }
 
 #[test]
@@ -241,7 +252,10 @@ fn what_goes_with_the_text_is_read() {
     let entry = opaque(r#"{"token":"x","logprob":-9999.0,"bytes":null}"#);
     assert_eq!(said.logprobs, Some(Logprobs { content: Some(vec![entry]), refusal: None }));
     assert_eq!(read(r#""reasoning":"hm""#, "stop", "").unwrap().reasoning.as_deref(), Some("hm"));
-    assert_eq!(read(r#""audio":{"id":"a"}"#, "stop", ""), Err(UnreadableReason::Content));
+    assert_eq!(
+        read(r#""audio":{"id":"a"}"#, "stop", ""),
+        Err(UnreadableReason::Content("choices[].message.audio.data"))
+    );
     assert_eq!(
         read(r#""reasoning":{"x":1}"#, "stop", ",\"logprobs\":null").unwrap().logprobs,
         None
@@ -313,7 +327,7 @@ fn choices_are_those_that_were_asked_for() {
     for (indexes, n) in [(&[][..], 1), (&[0], 2), (&[0, 1], 1), (&[0, 0], 2), (&[1, 2], 2)] {
         assert_eq!(
             read(indexes, n),
-            Err::<Vec<String>, _>(UnreadableReason::Choices),
+            Err::<Vec<String>, _>(UnreadableReason::Choices("choices")),
             "{indexes:?}"
         );
     }
@@ -326,32 +340,36 @@ fn what_is_no_whole_answer_is_not_read() {
     for body in ["", "{", "<html>", "{} {}"] {
         unreadable(body, UnreadableReason::Json);
     }
-    for body in
-        ["[]", "null", "{}", r#"{"choices":null}"#, r#"{"choices":{}}"#, r#"{"choices":[7]}"#]
-    {
-        unreadable(body, UnreadableReason::Choices);
+    for body in ["[]", "null", "{}", r#"{"choices":null}"#, r#"{"choices":{}}"#] {
+        unreadable(body, UnreadableReason::Choices("choices"));
     }
-    unreadable(&answer(r#"{"index":0,"finish_reason":"stop"}"#, USAGE), UnreadableReason::Choices);
+    let no_index = UnreadableReason::Choices("choices[].index");
+    unreadable(r#"{"choices":[7]}"#, no_index);
+    unreadable(&answer(r#"{"message":{},"finish_reason":"stop"}"#, USAGE), no_index);
     unreadable(
-        &answer(r#"{"message":{},"finish_reason":"stop"}"#, USAGE),
-        UnreadableReason::Choices,
+        &answer(r#"{"index":0,"finish_reason":"stop"}"#, USAGE),
+        UnreadableReason::Choices("choices[].message"),
     );
+    let no_end = UnreadableReason::Finish("choices[].finish_reason");
     for finish in ["null", "\"\"", "\"error\"", "\"abort\"", "\"load\"", "\"STOP\"", "7"] {
-        unreadable(&answer(&choice("\"x\"", finish), USAGE), UnreadableReason::Finish);
+        unreadable(&answer(&choice("\"x\"", finish), USAGE), no_end);
     }
-    unreadable(
-        &answer(r#"{"index":0,"message":{"content":"x"}}"#, USAGE),
-        UnreadableReason::Finish,
-    );
+    unreadable(&answer(r#"{"index":0,"message":{"content":"x"}}"#, USAGE), no_end);
     for finish in ["\"tool_calls\"", "\"function_call\""] {
-        unreadable(&answer(&choice("\"x\"", finish), USAGE), UnreadableReason::ToolCalls);
+        let promised = UnreadableReason::ToolCalls("choices[].finish_reason");
+        unreadable(&answer(&choice("\"x\"", finish), USAGE), promised);
     }
-    for calls in [r#""tool_calls":[{}]"#, r#""tool_calls":{}"#, r#""function_call":{}"#] {
+    for (calls, field) in [
+        (r#""tool_calls":[{}]"#, "choices[].message.tool_calls[].type"),
+        (r#""tool_calls":{}"#, "choices[].message.tool_calls"),
+        (r#""function_call":{}"#, "choices[].message.function_call.name"),
+    ] {
         let choice = format!(r#"{{"index":0,"message":{{{calls}}},"finish_reason":"stop"}}"#);
-        unreadable(&answer(&choice, USAGE), UnreadableReason::ToolCalls);
+        unreadable(&answer(&choice, USAGE), UnreadableReason::ToolCalls(field));
     }
     for content in ["7", "{}", "[7]", r#"[{"type":"image"}]"#, r#"[{"type":"text"}]"#] {
-        unreadable(&answer(&choice(content, "\"stop\""), USAGE), UnreadableReason::Content);
+        let unknown = UnreadableReason::Content("choices[].message.content");
+        unreadable(&answer(&choice(content, "\"stop\""), USAGE), unknown);
     }
 }
 

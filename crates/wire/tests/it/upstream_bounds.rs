@@ -88,7 +88,10 @@ fn a_choice_calls_so_many_tools_and_no_more() {
     assert_eq!(read_completion(whole.as_bytes(), 1), Err(UnreadableReason::TooManyCalls));
     let choices = vec![r#"{"index":0,"delta":{"content":"a"}}"#; CHOICES_MAX + 1].join(",");
     let chunk = format!(r#"{{"choices":[{choices}]}}"#);
-    assert_eq!(ChunkReader::new(1).read(chunk.as_bytes()), Err(UnreadableReason::Choices));
+    assert_eq!(
+        ChunkReader::new(1).read(chunk.as_bytes()),
+        Err(UnreadableReason::Choices("choices"))
+    );
 }
 
 #[test]
@@ -109,10 +112,10 @@ fn sources_have_an_end_in_any_number_of_chunks() {
 fn an_answer_has_no_more_values_than_its_length_tells() {
     let junk = |value: &str, n: usize| format!(r#"{{"choices":[],"junk":[{}0]}}"#, value.repeat(n));
     for (value, n, why) in [
-        ("0,", 100_000, UnreadableReason::Choices),
+        ("0,", 100_000, UnreadableReason::Choices("choices")),
         ("0,", 2_000_000, UnreadableReason::Values),
         ("[],", 1_000_000, UnreadableReason::Values),
-        ("1234567,", 2_000_000, UnreadableReason::Choices),
+        ("1234567,", 2_000_000, UnreadableReason::Choices("choices")),
     ] {
         let body = junk(value, n);
         assert_eq!(read_completion(body.as_bytes(), 1), Err(why), "{n} times {value}");

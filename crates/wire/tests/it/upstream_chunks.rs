@@ -111,7 +111,8 @@ fn the_first_end_counts() {
 fn an_index_may_be_missing_where_there_is_one_choice() {
     let chunk = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
     assert_eq!(hear(&[chunk]).unwrap().choice().content.as_deref(), Some("x"));
-    assert_eq!(hear_n(2, &[chunk]).unwrap_err(), UnreadableReason::Choices);
+    let no_index = UnreadableReason::Choices("choices[].index");
+    assert_eq!(hear_n(2, &[chunk]).unwrap_err(), no_index);
 }
 
 #[test]
@@ -337,18 +338,23 @@ fn a_message_at_the_end_is_news_only_where_nothing_was_said() {
 fn a_stream_that_is_not_whole_is_broken() {
     let said = delta(r#"{"content":"x"}"#);
     let check = |n, chunks: &[&str], why| assert_eq!(hear_n(n, chunks).unwrap_err(), why);
-    check(1, &[], UnreadableReason::Choices);
-    check(1, &[&said], UnreadableReason::Finish);
-    check(2, &[&said, STOP], UnreadableReason::Choices);
-    check(1, &[&said, r#"{"choices":[{"index":1,"delta":{}}]}"#], UnreadableReason::Choices);
+    let (missing, no_end) =
+        (UnreadableReason::Choices("choices"), UnreadableReason::Finish("choices[].finish_reason"));
+    check(1, &[], missing);
+    check(1, &[&said], no_end);
+    check(2, &[&said, STOP], missing);
+    let no_index = UnreadableReason::Choices("choices[].index");
+    check(1, &[&said, r#"{"choices":[{"index":1,"delta":{}}]}"#], no_index);
     check(1, &["{"], UnreadableReason::Json);
-    check(1, &[r#"{"choices":{}}"#], UnreadableReason::Choices);
-    check(1, &[r#"{"choices":[{"index":0,"delta":"x"}]}"#], UnreadableReason::Choices);
-    check(1, &[r#"{"choices":[{"index":0,"delta":{"content":7}}]}"#], UnreadableReason::Content);
+    check(1, &[r#"{"choices":{}}"#], missing);
+    let no_delta = UnreadableReason::Choices("choices[].delta");
+    check(1, &[r#"{"choices":[{"index":0,"delta":"x"}]}"#], no_delta);
+    let no_text = UnreadableReason::Content("choices[].delta.content");
+    check(1, &[r#"{"choices":[{"index":0,"delta":{"content":7}}]}"#], no_text);
     for reason in ["error", "abort", "insufficient_system_resource", "load"] {
         let end =
             format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
-        check(1, &[&said, &end], UnreadableReason::Finish);
+        check(1, &[&said, &end], no_end);
     }
 }
 
@@ -372,21 +378,28 @@ fn calls_that_cannot_be_read_break_it() {
         let chunk = delta(&format!(r#"{{"tool_calls":{calls}}}"#));
         hear(&[&chunk, end]).unwrap_err()
     };
-    for calls in [
-        "[]",
-        "{}",
-        r#"[{"index":0,"function":{"arguments":"{}"}}]"#,
-        r#"[{"function":{"arguments":"{}"}}]"#,
-        r#"[{"index":"x","function":{"name":"f"}}]"#,
-        r#"[{"index":0,"type":"web","function":{"name":"f"}}]"#,
-        r#"[{"index":0,"function":{"name":"f","arguments":7}}]"#,
+    const CALLS: &str = "choices[].delta.tool_calls";
+    for (calls, field) in [
+        ("[]", CALLS),
+        ("{}", CALLS),
+        (r#"[{"index":0,"function":{"arguments":"{}"}}]"#, CALLS),
+        (r#"[{"function":{"arguments":"{}"}}]"#, "choices[].delta.tool_calls[].function.name"),
+        (r#"[{"index":"x","function":{"name":"f"}}]"#, "choices[].delta.tool_calls[].index"),
+        (
+            r#"[{"index":0,"type":"web","function":{"name":"f"}}]"#,
+            "choices[].delta.tool_calls[].type",
+        ),
+        (
+            r#"[{"index":0,"function":{"name":"f","arguments":7}}]"#,
+            "choices[].delta.tool_calls[].function.arguments",
+        ),
     ] {
-        assert_eq!(broken(calls), UnreadableReason::ToolCalls, "{calls}");
+        assert_eq!(broken(calls), UnreadableReason::ToolCalls(field), "{calls}");
     }
     let old = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}"#;
-    assert_eq!(hear(&[old]).unwrap_err(), UnreadableReason::ToolCalls);
+    assert_eq!(hear(&[old]).unwrap_err(), UnreadableReason::ToolCalls(CALLS));
     let nameless = delta(r#"{"function_call":{"arguments":"{}"}}"#);
-    assert_eq!(hear(&[&nameless, old]).unwrap_err(), UnreadableReason::ToolCalls);
+    assert_eq!(hear(&[&nameless, old]).unwrap_err(), UnreadableReason::ToolCalls(CALLS));
 }
 
 #[test]

@@ -26,9 +26,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Phase, ProviderRefusal, Situation};
 use holdfast_domain::private::Private;
+use holdfast_domain::{ErrorChain, OperationId};
 use holdfast_wire::chat::chunk;
 use holdfast_wire::chat::resume::{ResumeError, Resumption};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -398,8 +398,7 @@ fn replay_stored(
             })))
         }
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
-            tracing::error!(operation.id = %context.id, error, "a result was not read");
+            tracing::error!(operation.id = %context.id, error = %ErrorChain(&error), "a result was not read");
             Err(RequestFailure::Unreadable(context.id, facts.usage.clone().map(Box::new)))
         }
     }

@@ -82,11 +82,7 @@ impl Run<'_> {
         });
         let reason = called.as_ref().err().and_then(ProviderFailure::reason);
         if let Some(why) = reason {
-            self.runner.route_complaints.report_unreadable(
-                &route_state.route,
-                why,
-                self.operation.id,
-            );
+            self.runner.route_complaints.report_unreadable(&route_state.route, why, self.operation);
         }
         Attempt {
             route: Arc::clone(&route_state.name),
@@ -183,9 +179,9 @@ fn outcome(
     }
     match called {
         Ok(meters) if answer.answer.is_complete(n) => Ok(meters),
-        Ok(_broken) => {
-            Err(ProviderFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices)))
-        }
+        Ok(_broken) => Err(ProviderFailure::Unknown(UnknownReason::Unreadable(
+            UnreadableReason::Choices("choices"),
+        ))),
         // What has opened a choice has run, be it without a word.
         Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
             Err(ProviderFailure::Unknown(UnknownReason::Broken))

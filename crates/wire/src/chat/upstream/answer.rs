@@ -25,7 +25,10 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
     if answer.get("error").is_some() {
         return Err(UnreadableReason::Error);
     }
-    let listed = answer.get("choices").and_then(Node::as_array).ok_or(UnreadableReason::Choices)?;
+    let listed = answer
+        .get("choices")
+        .and_then(Node::as_array)
+        .ok_or(UnreadableReason::Choices("choices"))?;
     // Collecting would begin with room for four, and most answers have one; no room for more than
     // were asked for, whatever is listed.
     let mut choices = Vec::with_capacity(listed.len().min(usize::try_from(n).unwrap_or(1)));
@@ -35,7 +38,7 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
     // A list in another order is whole all the same; one that lacks an index or has it twice is not.
     choices.sort_by_key(|choice| choice.index);
     if !choices.iter().map(|choice| choice.index).eq(0..n) {
-        return Err(UnreadableReason::Choices);
+        return Err(UnreadableReason::Choices("choices"));
     }
     let silent = !choices.iter().any(has_content);
     let meters = answer.get("usage").and_then(usage::read).filter(|meters| {

@@ -20,6 +20,12 @@ use crate::json::Node;
 /// them.
 pub const CALLS_MAX: usize = 1_024;
 
+/// Fields that an operator is told of where they cannot be read, of a whole call and of a piece.
+const CALLS: &str = "choices[].message.tool_calls";
+const PIECES: &str = "choices[].delta.tool_calls";
+const PIECE_INDEX: &str = "choices[].delta.tool_calls[].index";
+const PIECE_NAME: &str = "choices[].delta.tool_calls[].function.name";
+
 /// Calls in the order in which they began: what they are numbered by here.
 #[derive(Default)]
 pub(super) struct Calls {
@@ -70,7 +76,7 @@ impl Calls {
         let Some(pieces) = delta.get("tool_calls") else { return Ok(Vec::new()) };
         // A chunk may have several pieces of one call. They are joined, so that callers get each call once a delta.
         let mut gained = BTreeMap::new();
-        let pieces = pieces.as_array().ok_or(UnreadableReason::ToolCalls)?;
+        let pieces = pieces.as_array().ok_or(UnreadableReason::ToolCalls(PIECES))?;
         if pieces.len() > CALLS_MAX {
             return Err(UnreadableReason::TooManyCalls);
         }
@@ -96,7 +102,7 @@ impl Calls {
             None => None,
             Some(number) => {
                 let number = number.as_number().and_then(|number| number.parse().ok());
-                Some(number.ok_or(UnreadableReason::ToolCalls)?)
+                Some(number.ok_or(UnreadableReason::ToolCalls(PIECE_INDEX))?)
             }
         };
         // Some servers leave the type out: a member `custom` tells the kind then, else the call is a function's.
@@ -105,14 +111,14 @@ impl Calls {
             "" => None,
             "function" => Some(ToolKind::Function),
             "custom" => Some(ToolKind::Custom),
-            _ => return Err(UnreadableReason::ToolCalls),
+            _ => return Err(UnreadableReason::ToolCalls("choices[].delta.tool_calls[].type")),
         };
         let called = kind.map(ToolKind::label).or(Some("function"));
         let called = called.and_then(|member| piece.get(member));
         let name = called.and_then(|called| called.get("name")?.as_str()).unwrap_or_default();
         let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| self.ids.hash_one(id));
         let (at, is_new) = self.find(&Label { number, id, name }, kind)?;
-        let call = self.all.get_mut(at).ok_or(UnreadableReason::ToolCalls)?;
+        let call = self.all.get_mut(at).ok_or(UnreadableReason::ToolCalls(PIECE_INDEX))?;
         // The first id stays, and an id that two calls share leads to the newer of them.
         if let (None, Some(id)) = (call.id, id) {
             call.id = Some(id);
@@ -126,10 +132,14 @@ impl Calls {
         }
         call.name.push_str(name.unwrap_or_default());
         let input = called.and_then(|called| called.get(input_name(call.kind)));
-        let input = Some(input_text(input)?).filter(|input| !input.is_empty());
+        let field = match call.kind {
+            ToolKind::Function => "choices[].delta.tool_calls[].function.arguments",
+            ToolKind::Custom => "choices[].delta.tool_calls[].custom.input",
+        };
+        let input = Some(input_text(input, field)?).filter(|input| !input.is_empty());
         // A repeated id or name alone is no delta: the caller would append it a second time.
         let is_news = is_new || name.is_some() || input.is_some();
-        let index = u32::try_from(at).map_err(|_too_many| UnreadableReason::ToolCalls)?;
+        let index = u32::try_from(at).map_err(|_too_many| UnreadableReason::ToolCalls(PIECES))?;
         Ok(is_news.then(|| ToolCallDelta {
             index,
             kind: is_new.then_some(call.kind),
@@ -159,7 +169,7 @@ impl Calls {
             (Some(number), _) => self.by_number.get(&number).copied(),
             (None, Some(id)) => self.by_id.get(&id).copied(),
             (None, None) if name.is_empty() => {
-                Some(self.all.len().checked_sub(1).ok_or(UnreadableReason::ToolCalls)?)
+                Some(self.all.len().checked_sub(1).ok_or(UnreadableReason::ToolCalls(PIECE_NAME))?)
             }
             (None, None) => None,
         };
@@ -186,7 +196,7 @@ impl Calls {
 /// Calls of a whole message, each of them whole.
 pub(super) fn read(message: &Node<'_>) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
     let Some(calls) = message.get("tool_calls") else { return Ok(Vec::new()) };
-    let calls = calls.as_array().ok_or(UnreadableReason::ToolCalls)?;
+    let calls = calls.as_array().ok_or(UnreadableReason::ToolCalls(CALLS))?;
     if calls.len() > CALLS_MAX {
         return Err(UnreadableReason::TooManyCalls);
     }
@@ -199,25 +209,42 @@ fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, UnreadableRea
         Some("function") => ToolKind::Function,
         Some("custom") => ToolKind::Custom,
         None if call.get("function").is_some() => ToolKind::Function,
-        Some(_) | None => return Err(UnreadableReason::ToolCalls),
+        Some(_) | None => {
+            return Err(UnreadableReason::ToolCalls("choices[].message.tool_calls[].type"));
+        }
     };
-    let called = call.get(kind.label()).ok_or(UnreadableReason::ToolCalls)?;
-    let (name, input) = (name(called)?, input_text(called.get(input_name(kind)))?);
+    let called = call.get(kind.label()).ok_or(UnreadableReason::ToolCalls(CALLS))?;
+    let [name_field, input_field] = match kind {
+        ToolKind::Function => [
+            "choices[].message.tool_calls[].function.name",
+            "choices[].message.tool_calls[].function.arguments",
+        ],
+        ToolKind::Custom => [
+            "choices[].message.tool_calls[].custom.name",
+            "choices[].message.tool_calls[].custom.input",
+        ],
+    };
+    let name = name(called, name_field)?;
+    let input = input_text(called.get(input_name(kind)), input_field)?;
     Ok(ToolCallDelta { index, kind: Some(kind), name: Some(name), input: Some(input), state: None })
 }
 
-pub(super) fn name(called: &Node<'_>) -> Result<String, UnreadableReason> {
-    called.get("name").and_then(Node::as_str).map(str::to_owned).ok_or(UnreadableReason::ToolCalls)
+pub(super) fn name(called: &Node<'_>, field: &'static str) -> Result<String, UnreadableReason> {
+    let name = called.get("name").and_then(Node::as_str).map(str::to_owned);
+    name.ok_or(UnreadableReason::ToolCalls(field))
 }
 
 /// Some servers send the arguments as the object that the text would be, or none at all.
-pub(super) fn input_text(input: Option<&Node<'_>>) -> Result<String, UnreadableReason> {
+pub(super) fn input_text(
+    input: Option<&Node<'_>>,
+    field: &'static str,
+) -> Result<String, UnreadableReason> {
     match input {
         None => Ok(String::new()),
         Some(Node::String(text)) => Ok(text.as_ref().to_owned()),
         Some(object @ Node::Object(_)) => Ok(object.to_string()),
         Some(Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_)) => {
-            Err(UnreadableReason::ToolCalls)
+            Err(UnreadableReason::ToolCalls(field))
         }
     }
 }

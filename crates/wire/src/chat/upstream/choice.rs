@@ -10,15 +10,12 @@ use crate::json::Node;
 pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, UnreadableReason> {
     // Not its place in the list: without an index it is a guess whose text this is.
     let index = choice.get("index").and_then(Node::as_number).and_then(|at| at.parse().ok());
+    let index = index.ok_or(UnreadableReason::Choices("choices[].index"))?;
     let message = choice.get("message").filter(|message| matches!(message, Node::Object(_)));
-    let (Some(index), Some(message)) = (index, message) else {
-        return Err(UnreadableReason::Choices);
-    };
+    let message = message.ok_or(UnreadableReason::Choices("choices[].message"))?;
     let tool_calls = calls::read(message)?;
     let function_call = message.get("function_call").map(function_call).transpose()?;
-    let reason =
-        choice.get("finish_reason").and_then(Node::as_str).ok_or(UnreadableReason::Finish)?;
-    let finish = finish(reason)?;
+    let finish = finish(choice.get("finish_reason").and_then(Node::as_str))?;
     // A caller that is told of calls looks for them.
     let are_there = match finish {
         FinishReason::ToolCalls => !tool_calls.is_empty(),
@@ -26,13 +23,13 @@ pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable
         FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter => true,
     };
     if !are_there {
-        return Err(UnreadableReason::ToolCalls);
+        return Err(UnreadableReason::ToolCalls("choices[].finish_reason"));
     }
     let reasoning = message.get("reasoning_content").or_else(|| message.get("reasoning"));
     Ok(ChoiceDelta {
         index,
-        content: message.get("content").map(text).transpose()?,
-        refusal: message.get("refusal").map(text).transpose()?,
+        content: text(message.get("content"), "choices[].message.content")?,
+        refusal: text(message.get("refusal"), "choices[].message.refusal")?,
         // An extension of some servers: what is not text is one more extra.
         reasoning: reasoning.and_then(Node::as_str).map(str::to_owned),
         tool_calls,
@@ -45,36 +42,43 @@ pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable
 }
 
 /// An end by its name at the provider.
-pub(super) fn finish(reason: &str) -> Result<FinishReason, UnreadableReason> {
+pub(super) fn finish(reason: Option<&str>) -> Result<FinishReason, UnreadableReason> {
     Ok(match reason {
-        "stop" | "eos" => FinishReason::Stop,
-        "length" | "model_length" => FinishReason::Length,
-        "content_filter" => FinishReason::ContentFilter,
-        "tool_calls" => FinishReason::ToolCalls,
-        "function_call" => FinishReason::FunctionCall,
+        Some("stop" | "eos") => FinishReason::Stop,
+        Some("length" | "model_length") => FinishReason::Length,
+        Some("content_filter") => FinishReason::ContentFilter,
+        Some("tool_calls") => FinishReason::ToolCalls,
+        Some("function_call") => FinishReason::FunctionCall,
         // An end of another name may be a cut answer, which must not pass for a whole one.
-        _ => return Err(UnreadableReason::Finish),
+        Some(_) | None => return Err(UnreadableReason::Finish("choices[].finish_reason")),
     })
 }
 
 /// A string, or an array of text parts, which are joined; thoughts beside them are not what was
 /// said.
-pub(super) fn text(content: &Node<'_>) -> Result<String, UnreadableReason> {
+pub(super) fn text(
+    content: Option<&Node<'_>>,
+    field: &'static str,
+) -> Result<Option<String>, UnreadableReason> {
+    let Some(content) = content else { return Ok(None) };
     if let Some(text) = content.as_str() {
-        return Ok(text.to_owned());
+        return Ok(Some(text.to_owned()));
     }
-    let parts = content.as_array().ok_or(UnreadableReason::Content)?;
+    let parts = content.as_array().ok_or(UnreadableReason::Content(field))?;
     let said = parts.iter().map(|part| match part.get("type").and_then(Node::as_str) {
-        Some("text") => part.get("text").and_then(Node::as_str).ok_or(UnreadableReason::Content),
+        Some("text") => {
+            part.get("text").and_then(Node::as_str).ok_or(UnreadableReason::Content(field))
+        }
         Some("thinking" | "reasoning") => Ok(""),
-        Some(_) | None => Err(UnreadableReason::Content),
+        Some(_) | None => Err(UnreadableReason::Content(field)),
     });
-    said.collect()
+    said.collect::<Result<_, _>>().map(Some)
 }
 
 fn function_call(call: &Node<'_>) -> Result<FunctionCallDelta, UnreadableReason> {
-    let name = calls::name(call)?;
-    let arguments = calls::input_text(call.get("arguments"))?;
+    let name = calls::name(call, "choices[].message.function_call.name")?;
+    let field = "choices[].message.function_call.arguments";
+    let arguments = calls::input_text(call.get("arguments"), field)?;
     Ok(FunctionCallDelta { name: Some(name), arguments: Some(arguments) })
 }
 
@@ -83,7 +87,7 @@ fn audio(audio: &Node<'_>) -> Result<Audio, UnreadableReason> {
     let expires_at = audio.get("expires_at").and_then(Node::as_number);
     Ok(Audio {
         // A voice without its data is nothing; a missing transcript only lacks words.
-        data: text("data").ok_or(UnreadableReason::Content)?,
+        data: text("data").ok_or(UnreadableReason::Content("choices[].message.audio.data"))?,
         transcript: text("transcript").unwrap_or_default(),
         expires_at: expires_at.and_then(|at| at.parse().ok()).unwrap_or_default(),
     })

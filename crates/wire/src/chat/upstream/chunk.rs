@@ -81,11 +81,11 @@ impl ChunkReader {
         }
         let choices = match chunk.get("choices") {
             None => &[][..],
-            Some(choices) => choices.as_array().ok_or(UnreadableReason::Choices)?,
+            Some(choices) => choices.as_array().ok_or(UnreadableReason::Choices("choices"))?,
         };
         // More than can be asked for: each would be rendered, and its reader would pay for that in memory.
         if choices.len() > CHOICES_MAX {
-            return Err(UnreadableReason::Choices);
+            return Err(UnreadableReason::Choices("choices"));
         }
         // Moonshot tells it with the only choice.
         let with_choice = || choices.first().filter(|_| self.n == 1)?.get("usage");
@@ -121,14 +121,14 @@ impl ChunkReader {
     pub fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
         // The keys are sorted: this compares which choices there are with those that were asked for.
         if !(0..self.n).eq(self.choices.keys().copied()) {
-            return Err(UnreadableReason::Choices);
+            return Err(UnreadableReason::Choices("choices"));
         }
         if !self.is_complete() {
-            return Err(UnreadableReason::Finish);
+            return Err(UnreadableReason::Finish("choices[].finish_reason"));
         }
         let said = self.choices.values();
         if !said.clone().all(ChoiceState::has_promised_calls) {
-            return Err(UnreadableReason::ToolCalls);
+            return Err(UnreadableReason::ToolCalls("choices[].delta.tool_calls"));
         }
         // Text that cost no token is not believed.
         let is_silent = !said.clone().any(|choice| choice.has_content);
@@ -143,13 +143,14 @@ impl ChunkReader {
             None => (self.n == 1).then_some(0),
         };
         // A choice beyond those that were asked for is refused here, so that at most `n` states are kept.
-        let index = index.filter(|index| *index < self.n).ok_or(UnreadableReason::Choices)?;
+        let index = index.filter(|index| *index < self.n);
+        let index = index.ok_or(UnreadableReason::Choices("choices[].index"))?;
         let known = self.choices.entry(index).or_default();
         // Some say all of it again at the end: that is news only where nothing was said before.
         let whole = choice.get("message").filter(|_| !known.has_content);
         let mut gained = match choice.get("delta").or(whole) {
             Some(delta @ Node::Object(_)) => known.read_delta(delta)?,
-            Some(_) => return Err(UnreadableReason::Choices),
+            Some(_) => return Err(UnreadableReason::Choices("choices[].delta")),
             None => ChoiceDelta::default(),
         };
         gained.index = index;
@@ -158,7 +159,7 @@ impl ChunkReader {
             // Some servers send an empty reason with every chunk before the last.
             None | Some("") => None,
             Some(reason) => {
-                let finish = choice::finish(reason)?;
+                let finish = choice::finish(Some(reason))?;
                 // The first reason holds: a later one, whatever it says, repeats the first.
                 self.n_ended = self.n_ended.saturating_add(u32::from(known.finish.is_none()));
                 Some(*known.finish.get_or_insert(finish))
@@ -174,8 +175,8 @@ impl ChoiceState {
         let reasoning = delta.get("reasoning_content").or_else(|| delta.get("reasoning"));
         let reasoning = reasoning.and_then(Node::as_str).filter(|text| !text.is_empty());
         let gained = ChoiceDelta {
-            content: delta.get("content").map(choice::text).transpose()?,
-            refusal: delta.get("refusal").map(choice::text).transpose()?,
+            content: choice::text(delta.get("content"), "choices[].delta.content")?,
+            refusal: choice::text(delta.get("refusal"), "choices[].delta.refusal")?,
             reasoning: reasoning.map(str::to_owned),
             tool_calls: self.calls.read_deltas(delta)?,
             function_call: delta
@@ -214,7 +215,8 @@ impl ChoiceState {
         let known = self.function.get_or_insert_default();
         let name = name.filter(|name| !name.is_empty() && *name != known).map(str::to_owned);
         known.push_str(name.as_deref().unwrap_or_default());
-        let arguments = calls::input_text(call.get("arguments"))?;
+        let field = "choices[].delta.function_call.arguments";
+        let arguments = calls::input_text(call.get("arguments"), field)?;
         let arguments = Some(arguments).filter(|text| !text.is_empty());
         let is_news = !is_known || name.is_some() || arguments.is_some();
         Ok(is_news.then_some(FunctionCallDelta { name, arguments }))

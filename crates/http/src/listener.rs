@@ -1,0 +1,47 @@
+//! Sockets of one listener: one, or one a family where it is at both loopback addresses.
+//!
+//! What counts connections counts those of all of them: a listener is one, whatever it is reached by.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::Poll;
+
+use tokio::net::{TcpListener, TcpStream};
+
+/// Bound sockets that connections are accepted from; never none.
+#[derive(Debug)]
+pub struct Listener {
+    first: TcpListener,
+    others: Vec<TcpListener>,
+}
+
+impl Listener {
+    /// A listener at all of these, of which the first is the one that it is known by.
+    #[must_use]
+    pub const fn new(first: TcpListener, others: Vec<TcpListener>) -> Self {
+        Self { first, others }
+    }
+
+    /// The address that it is known by.
+    ///
+    /// # Errors
+    ///
+    /// Where the system does not tell it.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.first.local_addr()
+    }
+
+    /// The next connection to any of them. Cancel safe.
+    pub(crate) async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        poll_fn(|context| {
+            for socket in std::iter::once(&self.first).chain(&self.others) {
+                if let Poll::Ready(accepted) = socket.poll_accept(context) {
+                    return Poll::Ready(accepted);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
