@@ -5,6 +5,7 @@
 //! Sessions are not there either. They give what a grant gives, and nothing without it.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use holdfast_domain::account::{ActorId, Person, PersonGrant, PersonLink, UseCase};
 use holdfast_domain::audit::TrailRow;
@@ -38,7 +39,7 @@ struct LinkStanding {
     /// Authority that it gives; none where it sets a password alone.
     offered: Option<String>,
     /// Micros of the moment at which it ends.
-    expires_at: String,
+    expires_at: Option<String>,
     used_at: Option<Timestamp>,
     created_by: ActorId,
 }
@@ -82,7 +83,7 @@ pub(super) async fn check(
 /// What rows say of the people with these numbers.
 async fn standings(
     db: &ReadTransaction,
-    numbers: &std::ops::RangeInclusive<i64>,
+    numbers: &RangeInclusive<i64>,
     found: &mut Verification,
 ) -> Result<BTreeMap<PersonId, Standing>, ReadError> {
     let of_people = |columns: &str, table: &str, alias: &str| {
@@ -128,7 +129,7 @@ impl LinkStanding {
         Self {
             id: link.id.to_string(),
             offered: link.purpose.authority().map(|authority| authority.to_string()),
-            expires_at: link.expires_at.as_micros().to_string(),
+            expires_at: Some(link.expires_at.as_micros().to_string()),
             used_at: link.used_at,
             created_by: link.created_by,
         }
@@ -156,7 +157,7 @@ impl Standing {
         };
         if let Some(id) = after("link_id") {
             let (offered, used_at, created_by) = (after("offered"), None, row.actor);
-            let expires_at = after("link_expires_at").unwrap_or_else(String::new);
+            let expires_at = after("link_expires_at");
             self.link = Some(LinkStanding { id, offered, expires_at, used_at, created_by });
         }
         for change in &row.changes {

@@ -52,11 +52,13 @@ pub(super) async fn check_api_keys(
 ) -> Result<(), ReadError> {
     let trail = trail_of(db, ("api_keys", "api_key"), &keys).await?;
     let mut credentials = trail_record::credentials(db, CREDENTIALS, &keys).await?;
+    let create = UseCase::WalletCreate.label();
+    let of_administration = super::has_row(&format!(
+        "audit AS a WHERE a.thing_id = k.wallet_id AND a.use_case = '{create}'"
+    ));
     let sql = format!(
-        "SELECT {API_KEY}, CASE WHEN EXISTS (SELECT 1 FROM audit AS a
-             WHERE a.thing_id = k.wallet_id AND a.use_case = '{}') THEN CAST(1 AS bigint) ELSE 0 END
-         FROM api_keys AS k WHERE k.seq >= $1 AND k.seq <= $2 ORDER BY k.seq",
-        UseCase::WalletCreate.label()
+        "SELECT {API_KEY}, CASE WHEN {of_administration} THEN CAST(1 AS bigint) ELSE 0 END
+         FROM api_keys AS k WHERE k.seq >= $1 AND k.seq <= $2 ORDER BY k.seq"
     );
     for row in db.query(&sql, bounds(&keys)).await? {
         let mut cells = Cells::new(&row);

@@ -15,7 +15,7 @@ use holdfast_domain::audit::{TrailHead, TrailRow};
 use holdfast_domain::ledger::Posting;
 use sea_orm::{QueryResult, Value};
 
-use super::{PageBounds, number};
+use super::{PageBounds, has_row, number};
 use crate::errand::reads::HEAD;
 use crate::errand::trail::{self, LAST, ROW};
 use crate::reading::{ReadError, ReadTransaction};
@@ -123,9 +123,8 @@ async fn report_missing(
 ) -> Result<(), ReadError> {
     let Some(last) = last else { return Ok(()) };
     let is_missing = THINGS.map(|(kind, table)| {
-        format!(
-            "WHEN '{kind}' THEN NOT EXISTS (SELECT 1 FROM {table} AS t WHERE t.id = a.thing_id)"
-        )
+        let is_there = has_row(&format!("{table} AS t WHERE t.id = a.thing_id"));
+        format!("WHEN '{kind}' THEN NOT ({is_there})")
     });
     let sql = format!(
         "SELECT min(a.seq), a.thing_kind, a.thing_id FROM audit AS a
