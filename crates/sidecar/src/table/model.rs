@@ -156,6 +156,17 @@ impl Calls {
         world.calls[call] = (Try::Waiting { caller, key: record.key, is_retry }, tries + 1);
     }
 
+    fn doubt(&self, world: &mut World, call: usize) -> Option<()> {
+        let (Try::Waiting { caller, key, .. }, tries) = world.calls[call] else { return None };
+        // It may land yet, as an ask that was cut.
+        if !world.astray.contains(&key) {
+            world.astray.push(key);
+        }
+        self.leave(world, caller, CallEnd::Unsure);
+        world.calls[call] = (Try::Idle, tries);
+        Some(())
+    }
+
     fn leave(&self, world: &mut World, caller: CallerId, end: CallEnd) {
         let end = match (self.mutant, end) {
             (Some(Mutant::TakesGoneForDelivered), CallEnd::Gone) => CallEnd::Delivered,
@@ -250,17 +261,7 @@ impl Model for Calls {
                 world.marked[call] = false;
                 world.calls[call] = (Try::Idle, tries);
             }
-            Action::Doubt(call) => {
-                let (Try::Waiting { caller, key, .. }, tries) = world.calls[call] else {
-                    return None;
-                };
-                // It may land yet, as an ask that was cut.
-                if !world.astray.contains(&key) {
-                    world.astray.push(key);
-                }
-                self.leave(&mut world, caller, CallEnd::Unsure);
-                world.calls[call] = (Try::Idle, tries);
-            }
+            Action::Doubt(call) => self.doubt(&mut world, call)?,
             Action::Cut(call) => {
                 let (Try::Waiting { caller, key, .. }, _) = world.calls[call] else { return None };
                 // It may arrive yet.
