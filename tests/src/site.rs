@@ -204,9 +204,20 @@ impl Site {
     /// listens.
     #[must_use]
     pub fn sidecar(&self, gateway: SocketAddr, options: &[&str]) -> Gateway {
+        self.sidecar_to(&format!("http://{gateway}/v1"), options, ("LANG", Path::new("C")))
+    }
+
+    /// The same before the gateway of this URL, with a variable of its environment.
+    #[must_use]
+    pub fn sidecar_to(
+        &self,
+        upstream: &str,
+        options: &[&str],
+        (name, value): (&str, &Path),
+    ) -> Gateway {
         let mut command = self.command();
-        command.args(["sidecar", "--listen", "127.0.0.1:0", "--upstream"]);
-        command.arg(format!("http://{gateway}/v1")).args(options);
+        command.args(["sidecar", "--listen", "127.0.0.1:0", "--upstream", upstream]);
+        command.args(options).env(name, value);
         Gateway::start_as(command, Arc::clone(&self.folder), SIDECAR_LISTENS)
     }
 

@@ -3,7 +3,8 @@
 //! What is measured, and how, is in the crate `bench`; its suite runs it briefly, so that it works when
 //! somebody wants to know. `--instructions` counts what a request executes, under valgrind, and beside
 //! another binary fails above 3 % more in sum over its rows. `--micro` measures functions instead: the
-//! benchmarks beside their crates, which the suites of those run once each.
+//! benchmarks beside their crates, which the suites of those run once each. `--scale` reads and audits a
+//! book of 10^6 operations.
 
 use std::process::Command;
 
@@ -27,12 +28,22 @@ const MICRO: &[(&str, &str)] = &[
     ("translation", "holdfast-providers"),
 ];
 
+/// Database that is a server.
+const SERVER: &str = "postgres";
+/// Databases of a book of 10^6 operations.
+const DATABASES: [&str; 2] = ["file", SERVER];
+
 /// Builds what is measured and what measures it, then does what `args` say.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     if let [first, filter @ ..] = args
         && first == "--micro"
     {
         return micro(workspace, filter);
+    }
+    if let [first, databases @ ..] = args
+        && first == "--scale"
+    {
+        return scale(workspace, databases);
     }
     let (command_of_bench, args) = match args {
         [first, rest @ ..] if first == "--instructions" => {
@@ -69,8 +80,32 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     shell::run(command.args(args))
 }
 
+/// Makes the book of 10^6 operations on these databases, on both where none is named, and looks at it.
+fn scale(workspace: &Workspace, named: &[String]) -> Result<bool> {
+    let unknown = named.iter().find(|name| !DATABASES.contains(&name.as_str()));
+    ensure!(unknown.is_none(), "--scale takes {}", DATABASES.join(" and "));
+    let mut all_met = true;
+    for database in DATABASES {
+        if !named.is_empty() && !named.iter().any(|name| name == database) {
+            continue;
+        }
+        let mut command = shell::cargo(&workspace.root);
+        command.arg("bench").args(gateway::DIST);
+        command.args(["--package", "holdfast-store", "--bench", "scale", "--", database]);
+        let server = match database == SERVER {
+            true => Some(PostgresServer::start(Purpose::Bench)?),
+            false => None,
+        };
+        if let Some(server) = &server {
+            command.envs(server.env());
+        }
+        all_met &= shell::run(&mut command)?;
+    }
+    Ok(all_met)
+}
+
 fn is_on_a_server(args: &[String]) -> bool {
-    args.array_windows().any(|[option, value]| option == "--database" && value == "postgres")
+    args.array_windows().any(|[option, value]| option == "--database" && value == SERVER)
 }
 
 /// Runs the benchmarks whose names contain one of these, all of them when none is named.

@@ -79,6 +79,8 @@ usage: cargo xtask <command>
   bench --micro [NAME]...
                       measure single functions: reading a request, deciding, judging,
                       sealing, events, translating
+  bench --scale [file|postgres]...
+                      a book of 10^6 operations: pages, reports of a customer, a whole audit
   migrate [args]...   the gateway's own `migrate`, and its --help
 
 Every other command answers --help with this text.";

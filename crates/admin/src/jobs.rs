@@ -83,7 +83,7 @@ struct VerificationReport {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = Mismatch)]
 struct MismatchView {
-    /// `wallet`, `api_key`, `operation`, `posting` or `book`.
+    /// `wallet`, `api_key`, `operation`, `posting`, `admin_key`, `person`, `webhook` or `book`.
     subject: String,
     /// Id of the subject; the book has none.
     #[schema(format = "uuid")]

@@ -69,7 +69,7 @@ impl Service {
         };
         let cors = self.live.read(|config| Cors::of(&config.origins, &head.headers));
         if let Some(answer) = cors.preflight(&head) {
-            return with_request_id(answer, id);
+            return self.sent(answer, id);
         }
         let probe = match found {
             Ok(route) if !route.is_logged() => answer_probe(&self.engine, route).await,
@@ -83,6 +83,11 @@ impl Service {
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
         }
+        self.sent(answer, id)
+    }
+
+    /// An answer as it goes out: it ends its connection where the process is about to end.
+    fn sent(&self, mut answer: HttpResponse, id: Uuid) -> HttpResponse {
         if self.departure.is_announced() {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }

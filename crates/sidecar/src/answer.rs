@@ -17,8 +17,8 @@ const ERROR: &[u8] = b"{\"error\":";
 pub(crate) enum Meaning {
     /// An answer of the model.
     Success,
-    /// The gateway says: ask again under the key.
-    AskAgain,
+    /// The gateway says: ask again under the key. The end is that of a call for which there is no time to.
+    AskAgain(CallEnd),
     /// The end of the call, or nobody's word on it; passed on.
     PassOn(CallEnd),
 }
@@ -29,11 +29,11 @@ pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, body: &[u8]) ->
         return Meaning::Success;
     }
     match headers.get(SHOULD_RETRY).map(http::HeaderValue::as_bytes) {
-        Some(b"true") => Meaning::AskAgain,
+        Some(b"true") => Meaning::AskAgain(code_of(body).map_or(CallEnd::Unsure, end_of)),
         Some(b"false") if is_bound(status, body) => Meaning::PassOn(CallEnd::Final),
         Some(b"false") => Meaning::PassOn(CallEnd::Refused),
         // Not the gateway's: somebody between, who does not know what became of the request.
-        Some(_) | None => Meaning::PassOn(CallEnd::Retryable),
+        Some(_) | None => Meaning::PassOn(CallEnd::Unsure),
     }
 }
 
@@ -42,17 +42,28 @@ pub(crate) fn of_event(data: &[u8]) -> Option<Meaning> {
     if !data.starts_with(ERROR) {
         return None;
     }
-    let error = json::parse_answer(data).ok();
-    let label = error.as_ref().and_then(|it| it.get("error")?.get("code")?.as_str());
-    let code = Code::ALL.into_iter().find(|code| label == Some(code.label()));
-    Some(match code {
-        Some(code) if code.retry() => Meaning::AskAgain,
-        Some(code) => Meaning::PassOn(match code.key_effect() {
-            KeyEffect::Final => CallEnd::Final,
-            KeyEffect::Untouched | KeyEffect::Unsure | KeyEffect::Bound => CallEnd::Retryable,
-        }),
-        None => Meaning::PassOn(CallEnd::Retryable),
+    Some(match code_of(data) {
+        Some(code) if code.retry() => Meaning::AskAgain(end_of(code)),
+        Some(code) => Meaning::PassOn(end_of(code)),
+        None => Meaning::PassOn(CallEnd::Unsure),
     })
+}
+
+/// Code of an error, where it is one that this version knows.
+fn code_of(body: &[u8]) -> Option<Code> {
+    let error = json::parse_answer(body).ok()?;
+    let label = error.get("error")?.get("code")?.as_str()?;
+    Code::ALL.into_iter().find(|code| code.label() == label)
+}
+
+/// End of a call whose last word this is. A bound key has one run, and one that may be bound may have: either stays
+/// the call's, whatever is said of it next.
+const fn end_of(code: Code) -> CallEnd {
+    match code.key_effect() {
+        KeyEffect::Final => CallEnd::Final,
+        KeyEffect::Untouched => CallEnd::Retryable,
+        KeyEffect::Unsure | KeyEffect::Bound => CallEnd::Unsure,
+    }
 }
 
 /// True where an error is of an operation, which every retry under its key gets too.
@@ -80,10 +91,10 @@ mod tests {
         let own = r#"{"error":{"code":"x","operation_id":"1"}}"#;
         check(200, None, "", Meaning::Success);
         for status in [409, 429, 500, 503] {
-            check(status, Some("true"), own, Meaning::AskAgain);
+            check(status, Some("true"), own, Meaning::AskAgain(CallEnd::Unsure));
         }
         for status in [502, 503, 504] {
-            check(status, None, "<html>", Meaning::PassOn(CallEnd::Retryable));
+            check(status, None, "<html>", Meaning::PassOn(CallEnd::Unsure));
         }
         for status in [422, 502, 410] {
             check(status, Some("false"), "", Meaning::PassOn(CallEnd::Final));
@@ -96,11 +107,29 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_helps_to_be_asked_again_says_whether_the_key_may_be_bound() {
+        for (code, end) in [
+            (Code::OperationInProgress, CallEnd::Unsure),
+            (Code::InternalError, CallEnd::Unsure),
+            (Code::UpstreamUnavailable, CallEnd::Unsure),
+            (Code::StorageUnavailable, CallEnd::Unsure),
+            (Code::RateLimitExceeded, CallEnd::Retryable),
+            (Code::TooManyOperations, CallEnd::Retryable),
+            (Code::Draining, CallEnd::Retryable),
+            (Code::Overloaded, CallEnd::Retryable),
+        ] {
+            let body = format!("{{\"error\":{{\"code\":\"{}\"}}}}", code.label());
+            check(code.status(), Some("true"), &body, Meaning::AskAgain(end));
+        }
+    }
+
+    #[test]
     fn an_event_tells_of_an_error_by_its_code() {
         let of = |code: &str| of_event(format!("{{\"error\":{{\"code\":\"{code}\"}}}}").as_bytes());
-        assert_eq!(of("draining"), Some(Meaning::AskAgain));
+        assert_eq!(of("draining"), Some(Meaning::AskAgain(CallEnd::Retryable)));
+        assert_eq!(of("storage_unavailable"), Some(Meaning::AskAgain(CallEnd::Unsure)));
         assert_eq!(of("outcome_unknown"), Some(Meaning::PassOn(CallEnd::Final)));
-        assert_eq!(of("nobody_knows"), Some(Meaning::PassOn(CallEnd::Retryable)));
+        assert_eq!(of("nobody_knows"), Some(Meaning::PassOn(CallEnd::Unsure)));
         assert_eq!(of_event(b"{\"id\":\"error\"}"), None);
     }
 }

@@ -194,7 +194,11 @@ impl Attendance {
         self.desk.leave(self.caller, self.end);
         match self.end {
             CallEnd::Delivered => Some(TakenAnswer { desk: Arc::clone(&self.desk), key: self.key }),
-            CallEnd::Final | CallEnd::Retryable | CallEnd::Refused | CallEnd::Gone => None,
+            CallEnd::Final
+            | CallEnd::Retryable
+            | CallEnd::Unsure
+            | CallEnd::Refused
+            | CallEnd::Gone => None,
         }
     }
 }

@@ -102,6 +102,7 @@ pub(crate) struct Call {
 /// Attempt that did not end the call.
 struct FailedAttempt {
     hint: Option<Duration>,
+    /// It may have bound the key.
     may_have_arrived: bool,
     answer: Option<WholeAnswer>,
 }
@@ -197,10 +198,10 @@ impl Call {
         match meaning {
             Meaning::Success => Ok(AskResult::Whole(whole(CallEnd::Delivered))),
             Meaning::PassOn(end) => Ok(AskResult::Whole(whole(end))),
-            Meaning::AskAgain => Err(FailedAttempt {
+            Meaning::AskAgain(end) => Err(FailedAttempt {
                 hint: retry_after,
-                may_have_arrived: false,
-                answer: Some(whole(CallEnd::Retryable)),
+                may_have_arrived: end != CallEnd::Retryable,
+                answer: Some(whole(end)),
             }),
         }
     }

@@ -1,6 +1,9 @@
 //! The sidecar's listener. Its clients are programs of one machine: a connection may be idle for as
 //! long as it likes, because one that is closed under a client looks like a lost answer to it.
 
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;

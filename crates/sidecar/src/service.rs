@@ -219,11 +219,7 @@ async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
         AskResult::Long(beginning, rest) => {
             let leaving = call.attendance.map(|mut attendance| {
                 let is_success = rest.status.is_success();
-                attendance.set_end(if is_success {
-                    CallEnd::Delivered
-                } else {
-                    CallEnd::Retryable
-                });
+                attendance.set_end(if is_success { CallEnd::Delivered } else { CallEnd::Unsure });
                 (caller.state, attendance)
             });
             return passed(beginning, rest, leaving);

@@ -153,7 +153,7 @@ impl Telling {
             }
             match answer::of_event(&data) {
                 None => self.event(&data),
-                Some(Meaning::AskAgain) => return false,
+                Some(Meaning::AskAgain(_)) => return false,
                 Some(Meaning::PassOn(end)) => self.end(sse::event(&data), end),
                 // Of no event.
                 Some(Meaning::Success) => {}
@@ -211,7 +211,7 @@ impl Telling {
             ..ErrorBody::new(Code::InternalError)
         };
         let error = ErrorBody { charged_micros: None, ..error };
-        self.end(sse::event(&error.render()), CallEnd::Retryable);
+        self.end(sse::event(&error.render()), CallEnd::Unsure);
     }
 }
 

@@ -105,8 +105,10 @@ pub(crate) enum CallEnd {
     Delivered,
     /// The socket took an error that every later try under the key gets too.
     Final,
-    /// The socket took an error after which the same key may fare better.
+    /// The socket took an error after which the same key may fare better, and which binds none.
     Retryable,
+    /// The same of one after which nobody knows whether the key is bound.
+    Unsure,
     /// The socket took a refusal that binds no key.
     Refused,
     /// The caller went before the end of its answer was written.
@@ -255,7 +257,8 @@ impl Table {
         }
     }
 
-    /// An ask for this caller broke off after some of it may have arrived.
+    /// An ask for this caller broke off after some of it may have arrived, or the gateway does not know whether it
+    /// bound the key.
     pub(crate) fn cut(&mut self, caller: CallerId) {
         if let Some(slot) = self.callers.get(&caller).and_then(|key| self.slots.get_mut(key)) {
             slot.may_be_bound = true;
@@ -269,7 +272,7 @@ impl Table {
         slot.callers.remove(&caller);
         match end {
             CallEnd::Delivered => (slot.may_be_bound, slot.was_delivered) = (true, true),
-            CallEnd::Final | CallEnd::Gone => slot.may_be_bound = true,
+            CallEnd::Final | CallEnd::Gone | CallEnd::Unsure => slot.may_be_bound = true,
             CallEnd::Retryable | CallEnd::Refused => {}
         }
         if slot.is_attended() {
@@ -283,8 +286,16 @@ impl Table {
                 self.remove(key);
                 return Some(Change::Remove(key));
             }
-            CallEnd::Delivered | CallEnd::Gone | CallEnd::Retryable | CallEnd::Refused => {
-                if slot.was_delivered { Stage::Delivered } else { Stage::Open }
+            CallEnd::Delivered
+            | CallEnd::Gone
+            | CallEnd::Retryable
+            | CallEnd::Unsure
+            | CallEnd::Refused => {
+                if slot.was_delivered {
+                    Stage::Delivered
+                } else {
+                    Stage::Open
+                }
             }
         };
         self.set(key, stage, now).map(Change::Put)

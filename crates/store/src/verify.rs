@@ -4,7 +4,8 @@
 //! An audit is a list of parts, and a part is a sequence of pages:
 //!
 //! ```text
-//! operations -> postings -> wallets -> counters -> trail -> usage   parts, one after the other
+//! operations -> postings -> wallets -> API keys       parts, one after the other
+//!     -> admin keys -> people -> webhooks -> trail -> usage
 //! after .. last row                                   pages of a part, each in a snapshot of its own
 //! ```
 //!
@@ -33,7 +34,9 @@ use std::time::Duration;
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::operation::Operation;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::{
+    AdminKeyId, ApiKeyId, Micros, OperationId, PersonId, PostingId, Timestamp, WalletId, WebhookId,
+};
 
 pub use self::report::BadReport;
 
@@ -132,6 +135,12 @@ pub enum Subject {
     Operation(OperationId),
     /// A deposit, refund or adjustment.
     Posting(PostingId),
+    /// An admin key.
+    AdminKey(AdminKeyId),
+    /// A person.
+    Person(PersonId),
+    /// A webhook.
+    Webhook(WebhookId),
     /// The book as a whole.
     Book,
 }
@@ -143,6 +152,9 @@ impl fmt::Display for Subject {
             Self::ApiKey(id) => write!(f, "API key {id}"),
             Self::Operation(id) => write!(f, "operation {id}"),
             Self::Posting(id) => write!(f, "posting {id}"),
+            Self::AdminKey(id) => write!(f, "admin key {id}"),
+            Self::Person(id) => write!(f, "person {id}"),
+            Self::Webhook(id) => write!(f, "webhook {id}"),
             Self::Book => f.write_str("the book"),
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use holdfast_tests::{Answer, Config, Ran, Reply, Request, Site, Upstream, request_key};
+use holdfast_tests::{Answer, Config, Ran, Reply, Request, Site, Upstream, Waiting, request_key};
 use holdfast_wire::error::Code;
 
 use crate::bodies::sim;
@@ -57,6 +57,23 @@ fn nothing_is_said_of_origins_unless_some_are_listed() {
         gateway.send(&Request::get("/v1/models").bearer(&account.key).header("Origin", PAGE));
     assert!(answer.header_names().iter().all(|name| !name.starts_with("access-control")));
     assert_eq!(answer.header("vary"), None);
+}
+
+#[test]
+fn a_preflight_before_the_end_of_the_process_ends_its_connection() {
+    let (site, _account) = Site::funded(&listed().set("server", "drain_delay", "\"3s\""));
+    let gateway = site.serve();
+    gateway.terminate();
+    let ends = || (gateway.send(&Request::get("/readyz")).status == 503).then_some(());
+    until("it says that it ends", ends);
+    let kept = format!(
+        "OPTIONS /v1/models HTTP/1.1\r\nHost: gateway\r\nOrigin: {PAGE}\r\n\
+         Access-Control-Request-Method: GET\r\n\r\n"
+    );
+    let told = Waiting::write(gateway.address(), kept.as_bytes()).answers();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].status, told[0].header("connection")), (204, Some("close")));
+    assert!(gateway.wait().success());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use holdfast_tests::{Config, Gateway, Ran, Site, request_key};
+use holdfast_tests::{Config, Gateway, Ran, Request, Site, request_key};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
@@ -17,6 +17,8 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::json;
 
+use crate::bodies::acme;
+use crate::clients;
 use crate::remote::Remote;
 
 /// An authority that no platform knows.
@@ -80,8 +82,8 @@ impl Terminator {
         format!("https://localhost:{}", self.address.port())
     }
 
-    fn turn_to(&self, gateway: &Gateway) {
-        *self.to.lock().unwrap() = Some(gateway.admin_address());
+    fn turn_to(&self, address: SocketAddr) {
+        *self.to.lock().unwrap() = Some(address);
     }
 }
 
@@ -104,17 +106,29 @@ fn hand_on(
     let mut gateway = TcpStream::connect(to.unwrap())?;
     gateway.write_all(&request)?;
     let mut answer = Vec::new();
-    gateway.read_to_end(&mut answer)?;
+    // To its length, or to the end of its connection.
+    while !(length(&answer).is_some() && is_whole(&answer)) {
+        let mut bytes = [0; 4_096];
+        match gateway.read(&mut bytes)? {
+            0 => break,
+            read => answer.extend_from_slice(&bytes[..read]),
+        }
+    }
     client.write_all(&answer)?;
     client.conn.send_close_notify();
     client.flush()
 }
 
-fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request).to_ascii_lowercase();
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    body.len() >= length.map_or(0, |length| length.parse().unwrap())
+fn is_whole(message: &[u8]) -> bool {
+    let end = message.windows(4).position(|end| end == b"\r\n\r\n");
+    end.is_some_and(|end| message.len() - end - 4 >= length(message).unwrap_or(0))
+}
+
+/// Length of a message's body, where its head says one.
+fn length(message: &[u8]) -> Option<usize> {
+    let text = String::from_utf8_lossy(message).to_ascii_lowercase();
+    let (head, _) = text.split_once("\r\n\r\n")?;
+    head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()
 }
 
 /// A gateway behind what ends TLS with this certificate, and whoever administers it through that.
@@ -130,7 +144,7 @@ impl World {
         let config = Config::simulated().set("admin", "url", &format!("\"{}\"", terminator.url()));
         let (site, _account) = Site::funded(&config);
         let gateway = site.serve();
-        terminator.turn_to(&gateway);
+        terminator.turn_to(gateway.admin_address());
         Self { site, gateway, terminator }
     }
 
@@ -191,4 +205,25 @@ fn a_certificate_that_is_not_to_be_trusted_ends_the_command_before_the_key_is_se
         assert_eq!(main["available_micros"], 10_000_000);
         world.gateway.stop();
     }
+}
+
+#[test]
+fn a_sidecar_reaches_its_gateway_over_tls_where_it_trusts_the_authority() {
+    let authority = Authority::new();
+    let world = clients::world();
+    let terminator = Terminator::ahead(authority.server("localhost", |_| {}));
+    terminator.turn_to(world.gateway.address());
+    let own = world.site.path("authority.pem");
+    world.site.write("authority.pem", &authority.0.pem());
+    let url = format!("{}/v1", terminator.url());
+    let ask = |options: &[&str]| {
+        let sidecar = world.site.sidecar_to(&url, options, ("SSL_CERT_FILE", own.as_path()));
+        let request = Request::completion(&world.account.key, "", acme("Say hello"));
+        sidecar.send(&request.without("Idempotency-Key"))
+    };
+    assert_eq!(ask(&[]).status, 200);
+    world.site.write("authority.pem", &Authority::new().0.pem());
+    let told = ask(&["--patience", "1s", "--journal", "none"]);
+    assert_eq!(told.json()["error"]["code"], "gateway_unreachable", "{told:?}");
+    world.check_charges(1);
 }

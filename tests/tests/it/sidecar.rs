@@ -212,20 +212,22 @@ fn a_hang_up_cancels_where_that_is_asked_for() {
 
 #[test]
 fn a_sidecar_that_is_killed_asks_under_the_same_key_after_it() {
-    let Pair { sidecar, world } = pair(&[]);
-    let gate = Gate::new();
-    world.upstream.next(Reply::saying(SAID).after(&gate));
-    let request = Pair { sidecar, world };
-    let first = request.request("Say hello").begin(request.sidecar.address());
-    request.world.upstream.wait_for(1);
-    let Pair { sidecar, world } = request;
-    sidecar.kill();
-    drop(first);
-    gate.open();
-    let sidecar = world.site.sidecar(world.gateway.address(), &[]);
-    let pair = Pair { sidecar, world };
-    check_said(&pair.ask("Say hello"));
-    pair.world.check_charges(1);
+    for options in [&[][..], &["--sync"]] {
+        let Pair { sidecar, world } = pair(options);
+        let gate = Gate::new();
+        world.upstream.next(Reply::saying(SAID).after(&gate));
+        let request = Pair { sidecar, world };
+        let first = request.request("Say hello").begin(request.sidecar.address());
+        request.world.upstream.wait_for(1);
+        let Pair { sidecar, world } = request;
+        sidecar.kill();
+        drop(first);
+        gate.open();
+        let sidecar = world.site.sidecar(world.gateway.address(), options);
+        let pair = Pair { sidecar, world };
+        check_said(&pair.ask("Say hello"));
+        pair.world.check_charges(1);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::field_change::{FieldChange, differences};
 use super::{ActorId, Reach, Role};
 use crate::credential::{read_bearer, write_bearer, write_prefix};
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
@@ -75,6 +76,27 @@ impl AdminKey {
     #[must_use]
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.revoked_at.is_some() || self.ends_at.is_some_and(|end| end <= now)
+    }
+
+    pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
+        differences(before.map(Self::trail_fields), after.trail_fields())
+    }
+
+    /// The fields that the trail tells of.
+    #[must_use]
+    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
+        let wallet = match self.reach {
+            Reach::All => None,
+            Reach::Wallet(wallet) => Some(wallet.to_string()),
+        };
+        let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
+        vec![
+            ("name", Some(self.name.clone())),
+            ("role", Some(self.role.label().to_owned())),
+            ("wallet_id", wallet),
+            ("ends_at", moment(self.ends_at)),
+            ("revoked_at", moment(self.revoked_at)),
+        ]
     }
 }
 

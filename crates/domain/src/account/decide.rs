@@ -293,14 +293,14 @@ fn issue_admin_key(
         }
         // Nobody can use it any more: it is revoked, so that the name has one holder.
         let ended = AdminKey { revoked_at: Some(facts.now), ..namesake.clone() };
-        let changes = admin_key_changes(Some(namesake), &ended);
+        let changes = AdminKey::changes(Some(namesake), &ended);
         also.push((Thing::AdminKey(namesake.id), changes));
         writes.push(AccountWrite::UpdateAdminKey(ended));
         writes.push(AccountWrite::EndAdminCredentials(namesake.id, facts.now));
     }
     refuse_passed(key.ends_at, facts)?;
     let made = AdminKey { created_at: facts.now, revoked_at: None, ..key.clone() };
-    let changes = admin_key_changes(None, &made);
+    let changes = AdminKey::changes(None, &made);
     let thing = Thing::AdminKey(made.id);
     writes.push(AccountWrite::InsertAdminKey(made));
     writes.push(AccountWrite::InsertAdminCredential(credential.clone(), facts.now));
@@ -342,26 +342,8 @@ fn revoke_admin_key(id: AdminKeyId, facts: &AccountFacts) -> Result<AccountEffec
         return Err(AccountRefusal::LastOwner);
     }
     let after = AdminKey { revoked_at: Some(facts.now), ..before.clone() };
-    let changes = admin_key_changes(Some(before), &after);
+    let changes = AdminKey::changes(Some(before), &after);
     let writes =
         vec![AccountWrite::UpdateAdminKey(after), AccountWrite::EndAdminCredentials(id, facts.now)];
     Ok(AccountEffect::done(writes, thing, changes))
-}
-
-fn admin_key_changes(before: Option<&AdminKey>, after: &AdminKey) -> Vec<FieldChange> {
-    use super::Reach;
-    let fields = |key: &AdminKey| {
-        let wallet = match key.reach {
-            Reach::All => None,
-            Reach::Wallet(wallet) => Some(wallet.to_string()),
-        };
-        vec![
-            ("name", Some(key.name.clone())),
-            ("role", Some(key.role.label().to_owned())),
-            ("wallet_id", wallet),
-            ("ends_at", key.ends_at.map(|at| at.as_micros().to_string())),
-            ("revoked_at", key.revoked_at.map(|at| at.as_micros().to_string())),
-        ]
-    };
-    differences(before.map(fields), fields(after))
 }

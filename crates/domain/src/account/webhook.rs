@@ -230,10 +230,12 @@ impl WebhookAction {
 
 impl WebhookRecord {
     pub(super) fn changes_from(&self, before: Option<&Self>) -> Vec<FieldChange> {
-        differences(before.map(Self::fields), self.fields())
+        differences(before.map(Self::trail_fields), self.trail_fields())
     }
 
-    fn fields(&self) -> Vec<(&'static str, Option<String>)> {
+    /// The fields that the trail tells of: of the URL its origin and a digest.
+    #[must_use]
+    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
         let digest = blake3::hash(self.url.as_bytes()).to_hex();
         let kinds = self
             .kinds

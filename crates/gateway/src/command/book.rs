@@ -87,7 +87,12 @@ fn mismatch(mismatch: &Mismatch) -> MismatchView {
     let (wallet_id, operation_id) = match mismatch.subject {
         Subject::Wallet(id) => (Some(id.to_string()), None),
         Subject::Operation(id) => (None, Some(id.to_string())),
-        Subject::ApiKey(_) | Subject::Posting(_) | Subject::Book => (None, None),
+        Subject::ApiKey(_)
+        | Subject::Posting(_)
+        | Subject::AdminKey(_)
+        | Subject::Person(_)
+        | Subject::Webhook(_)
+        | Subject::Book => (None, None),
     };
     MismatchView { wallet_id, operation_id, text: mismatch.to_string() }
 }

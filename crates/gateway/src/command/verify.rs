@@ -100,6 +100,7 @@ fn mismatch(found: &Value) -> MismatchView {
     let named = match (&*subject, &id) {
         ("book", _) | (_, None) => "the book".to_owned(),
         ("api_key", Some(id)) => format!("API key {id}"),
+        ("admin_key", Some(id)) => format!("admin key {id}"),
         (subject, Some(id)) => format!("{subject} {id}"),
     };
     MismatchView {

@@ -13,6 +13,9 @@
 //! credential. A server without TLS is relayed: the proxy reads everything and may answer in the
 //! server's place, so `ConnectedStream::relayed` goes on to the judgement of errors.
 //!
+//! A host that vanishes says nothing: without a question of our own, whoever waits for its answer waits as long as it
+//! may. So each connection asks by TCP's keepalive, and is broken after `VANISHED` without an answer.
+//!
 //! Never: a byte of a request. Every error here therefore proves that nobody ran it.
 //!
 //! Limits: a proxy's answer to `CONNECT` is read up to `HEAD_BYTES_MAX`. The time is bounded by the
@@ -29,6 +32,7 @@ use http::Uri;
 use http::header::HeaderValue;
 use rustls::ClientConfig;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
@@ -40,6 +44,12 @@ use crate::proxy::{Proxies, Proxy, bare};
 
 /// Head start of one address of a server before the next is tried beside it.
 const STAGGER: Duration = Duration::from_millis(250);
+/// Silence of a host, its kernel's too, after which its connection is broken.
+const VANISHED: Duration = Duration::from_secs(60);
+/// Silence after which TCP asks, and time between two questions.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// Questions without an answer that come to [`VANISHED`].
+const UNANSWERED_MAX: u32 = 3;
 /// Length of the head of a proxy's answer, in bytes at most.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
@@ -156,6 +166,7 @@ async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
                     // The end of a request must not wait for the acknowledgement of what went
                     // before it. Returning drops `attempts`, which aborts the slower ones.
                     stream.set_nodelay(true)?;
+                    notice_silence(&stream)?;
                     return Ok(stream);
                 }
                 Ok(Err(error)) => failed = error,
@@ -164,6 +175,17 @@ async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
             () = sleep(STAGGER), if more => {}
         }
     }
+}
+
+/// Breaks a connection whose host has vanished: one that owes an answer by questions, and one that owes an
+/// acknowledgement by the time that this takes.
+fn notice_silence(stream: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
+    socket.set_tcp_keepalive(&keepalive.with_retries(UNANSWERED_MAX))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(VANISHED))?;
+    Ok(())
 }
 
 /// Has a proxy connect to a server: what follows on the connection is the server's.
@@ -308,6 +330,18 @@ mod tests {
         assert_eq!(stream.peer_addr().unwrap(), alive);
         assert_eq!(first_of(vec![dead]).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         assert_eq!(first_of(Vec::new()).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_vanishes_is_noticed_within_a_minute() {
+        let here = listener().await;
+        let stream = connect_tcp("127.0.0.1", here.local_addr().unwrap().port()).await.unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap());
+        let idle = socket.tcp_keepalive_time().unwrap();
+        let between = socket.tcp_keepalive_interval().unwrap();
+        assert_eq!(idle + between * socket.tcp_keepalive_retries().unwrap(), VANISHED);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(VANISHED));
     }
 
     async fn listener() -> TcpListener {

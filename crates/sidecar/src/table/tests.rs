@@ -164,6 +164,20 @@ fn a_refusal_after_a_caller_went_leaves_an_orphan() {
 }
 
 #[test]
+fn a_refusal_after_nobody_knew_leaves_an_orphan() {
+    let mut bench = bench(IdenticalCalls::New);
+    for (end, is_kept) in [(CallEnd::Unsure, true), (CallEnd::Retryable, false)] {
+        let key = bench.after(end);
+        let (caller, again) = bench.arrive(false);
+        assert_eq!(again, key, "{end:?}");
+        bench.leave(caller, CallEnd::Refused);
+        let (caller, next) = bench.arrive(false);
+        assert_eq!(next == key, is_kept, "{end:?}");
+        bench.leave(caller, CallEnd::Delivered);
+    }
+}
+
+#[test]
 fn a_twin_waits_until_the_sockets_were_looked_at() {
     let mut bench = bench(IdenticalCalls::New);
     let (first, key) = bench.arrive(false);

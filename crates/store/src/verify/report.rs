@@ -53,6 +53,9 @@ fn line(Mismatch { subject, sentence }: &Mismatch) -> Value {
         Subject::ApiKey(id) => ("api_key", Some(id.to_string())),
         Subject::Operation(id) => ("operation", Some(id.to_string())),
         Subject::Posting(id) => ("posting", Some(id.to_string())),
+        Subject::AdminKey(id) => ("admin_key", Some(id.to_string())),
+        Subject::Person(id) => ("person", Some(id.to_string())),
+        Subject::Webhook(id) => ("webhook", Some(id.to_string())),
         Subject::Book => ("book", None),
     };
     json!({ "subject": label, "id": id, "sentence": sentence })
@@ -88,6 +91,9 @@ fn mismatch(line: Value) -> Result<Mismatch, Cause> {
         "api_key" => Subject::ApiKey(id.parse()?),
         "operation" => Subject::Operation(id.parse()?),
         "posting" => Subject::Posting(id.parse()?),
+        "admin_key" => Subject::AdminKey(id.parse()?),
+        "person" => Subject::Person(id.parse()?),
+        "webhook" => Subject::Webhook(id.parse()?),
         // Of the book there is one, without an id.
         "book" => Subject::Book,
         _ => return Err(Box::new(BadMember(label))),
@@ -115,7 +121,9 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::{ApiKeyId, OperationId, PostingId, WalletId};
+    use holdfast_domain::{
+        AdminKeyId, ApiKeyId, OperationId, PersonId, PostingId, WalletId, WebhookId,
+    };
 
     use super::*;
 
@@ -129,6 +137,9 @@ mod tests {
             Subject::ApiKey(ApiKeyId::from_u128(2)),
             Subject::Operation(OperationId::from_u128(3)),
             Subject::Posting(PostingId::from_u128(4)),
+            Subject::AdminKey(AdminKeyId::from_u128(5)),
+            Subject::Person(PersonId::from_u128(6)),
+            Subject::Webhook(WebhookId::from_u128(7)),
             Subject::Book,
         ] {
             found.report(subject, "it is \"torn\"");

@@ -18,9 +18,9 @@ use holdfast_store::Store;
 use holdfast_testkit::laws::tenant::{Tenant, credential, finish, refuse};
 use holdfast_testkit::sample;
 
+use crate::filled::fill;
 use crate::raw::Raw;
 use crate::scratch::Home;
-use crate::usage_scale::fill;
 
 /// Every API key, the oldest first.
 pub(crate) async fn all_api_keys(store: &Store) -> Vec<ApiKey> {

@@ -21,22 +21,22 @@ use crate::raw::Raw;
 use crate::scratch::{Home, on_every_store};
 
 const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
-const OWNER: Authority = Authority { role: Role::Owner, reach: Reach::All };
+pub(crate) const OWNER: Authority = Authority { role: Role::Owner, reach: Reach::All };
 
 /// The use cases over the book of this home, with the command line beside it.
-struct Desk {
+pub(crate) struct Desk {
     accounts: Accounts,
-    local: Principal,
+    pub(crate) local: Principal,
 }
 
 impl Desk {
-    async fn of(home: &impl Home) -> Self {
+    pub(crate) async fn of(home: &impl Home) -> Self {
         let store = Arc::new(home.again().await);
         let accounts = Accounts::new(store, [secret()], Arc::new(NoPause));
         Self { accounts, local: Principal::local() }
     }
 
-    async fn invite(
+    pub(crate) async fn invite(
         &self,
         by: &Principal,
         email: &str,
@@ -50,7 +50,7 @@ impl Desk {
     }
 
     /// Somebody who has accepted, with the password that all of these tests have.
-    async fn member(&self, email: &str, authority: Authority) -> PersonId {
+    pub(crate) async fn member(&self, email: &str, authority: Authority) -> PersonId {
         let (person, link) = self.invite(&self.local, email, authority).await.unwrap();
         self.accounts.accept_link(&link, Some(&password()), None).await.unwrap();
         person
@@ -65,12 +65,16 @@ impl Desk {
         matches!(self.accounts.session(token, ADDRESS).await, Err(SessionError::Ended))
     }
 
-    async fn end(&self, person: PersonId, is_erased: bool) -> Result<(), AccountRefusal> {
+    pub(crate) async fn end(
+        &self,
+        person: PersonId,
+        is_erased: bool,
+    ) -> Result<(), AccountRefusal> {
         let done = self.accounts.end_person(&self.local, &request(), person, is_erased).await;
         done.map(drop).map_err(refusal)
     }
 
-    async fn end_grant(
+    pub(crate) async fn end_grant(
         &self,
         by: &Principal,
         person: PersonId,
@@ -78,6 +82,11 @@ impl Desk {
     ) -> Result<(), AccountRefusal> {
         let done = self.accounts.end_grant(by, &request(), person, authority).await;
         done.map(drop).map_err(refusal)
+    }
+
+    /// Gives up a person's password, and makes another link.
+    pub(crate) async fn renew_link(&self, person: PersonId) {
+        self.accounts.renew_link(&self.local, &request(), person).await.unwrap();
     }
 
     async fn state(&self, person: PersonId) -> PersonState {
@@ -166,6 +175,7 @@ async fn nothing_private_stands_in_the_trail_or_in_the_clear(home: &impl Home) {
     desk.end(person, false).await.unwrap();
     let renewed = desk.accounts.renew_link(&desk.local, &request(), person).await;
     assert_eq!(renewed.map_err(refusal).unwrap_err(), AccountRefusal::PersonEnded);
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn whoever_has_a_password_accepts_signed_in_and_chooses_among_roles(home: &impl Home) {
@@ -198,6 +208,7 @@ async fn whoever_has_a_password_accepts_signed_in_and_chooses_among_roles(home: 
     assert_eq!(desk.state(person).await, PersonState::Pending);
     let (_same, link) = desk.invite(&desk.local, "ada@example.com", OWNER).await.unwrap();
     desk.accounts.accept_link(&link, Some(&password()), None).await.unwrap();
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn a_repeated_invitation_after_erasure_is_refused_and_done_no_more(home: &impl Home) {
@@ -225,6 +236,7 @@ async fn a_repeated_invitation_after_erasure_is_refused_and_done_no_more(home: &
     assert_eq!(raw.number("SELECT count(*) FROM people").await, 1);
     let rows = "SELECT count(*) FROM people WHERE email IS NOT NULL OR name IS NOT NULL";
     assert_eq!(raw.number(rows).await, 0);
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn an_invitation_ends_with_what_its_maker_may_give(home: &impl Home) {
@@ -263,6 +275,7 @@ async fn the_last_owner_stays_be_it_a_key_or_a_person(home: &impl Home) {
     let next = owner_key(store, "second").await;
     desk.end_grant(&desk.local, person, OWNER).await.unwrap();
     assert_eq!(act(store, AccountAction::RevokeAdminKey(next)).await.map(drop), last);
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn a_lost_password_is_given_up_by_whoever_gives_all_that_the_person_has(home: &impl Home) {
@@ -299,6 +312,7 @@ async fn a_lost_password_is_given_up_by_whoever_gives_all_that_the_person_has(ho
     let refused = renew(&signed_in.principal, owner).await;
     assert_eq!(refused.map_err(refusal).unwrap_err(), AccountRefusal::BeyondGrantor);
     renew(&desk.local, owner).await.unwrap();
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn a_holders_administrator_sees_and_ends_what_is_of_the_wallet_alone(home: &impl Home) {
@@ -334,6 +348,7 @@ async fn a_holders_administrator_sees_and_ends_what_is_of_the_wallet_alone(home:
         assert_eq!(ended.replayed, is_again);
     }
     assert!(desk.accounts.person(&boss, bob).await.is_err_and(found));
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn the_first_owner_has_a_link_until_there_is_one(home: &impl Home) {
@@ -353,6 +368,7 @@ async fn the_first_owner_has_a_link_until_there_is_one(home: &impl Home) {
     assert_eq!((signed_in.person.id, signed_in.session.authority), (owner, OWNER));
     assert!(desk.accounts.first_owner_link().await.unwrap().is_none());
     assert_eq!(home.store().verify().await.unwrap().mismatches, []);
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn the_link_of_the_first_owner_gives_nothing_once_there_is_one(home: &impl Home) {
@@ -362,6 +378,7 @@ async fn the_link_of_the_first_owner_gives_nothing_once_there_is_one(home: &impl
     let email = "ada@example.com".parse().unwrap();
     let late = desk.accounts.accept_first_owner(&link, &email, None, &password()).await;
     assert!(matches!(late, Err(LinkError::NotValid)));
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn a_changed_password_ends_the_other_sessions(home: &impl Home) {
@@ -379,6 +396,7 @@ async fn a_changed_password_ends_the_other_sessions(home: &impl Home) {
     desk.accounts.change_password(&signed_in, &password(), &next).await.unwrap();
     assert!(desk.is_ended(&other).await && !desk.is_ended(&token).await);
     assert!(matches!(desk.sign_in("ada@example.com").await, Err(SignInError::Wrong)));
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
 async fn sessions_end_by_age_and_by_silence_and_are_bounded(home: &impl Home) {

@@ -1,5 +1,6 @@
 //! The audit finds what does not fit, whoever broke it, and nothing where all is well.
 
+mod administration;
 mod pages;
 mod trail;
 

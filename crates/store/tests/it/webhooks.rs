@@ -46,7 +46,7 @@ fn roomy() -> DeliveryRoom {
     DeliveryRoom { free: 64, per_webhook: 64, taken: Vec::new() }
 }
 
-fn new_webhook(wallet: Option<WalletId>, kinds: Option<&[EventKind]>) -> WebhookRecord {
+pub(crate) fn new_webhook(wallet: Option<WalletId>, kinds: Option<&[EventKind]>) -> WebhookRecord {
     WebhookRecord {
         id: sample::fresh(),
         wallet,

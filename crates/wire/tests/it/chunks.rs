@@ -1,6 +1,7 @@
 //! The chunks that a caller gets: put together as clients put them together, they are the completion.
 
 mod again;
+mod fixtures;
 mod resumed;
 
 use std::collections::BTreeMap;

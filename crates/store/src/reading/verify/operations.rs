@@ -13,7 +13,7 @@ use holdfast_domain::ledger::Transfer;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, Timestamp, WalletId};
 use sea_orm::QueryResult;
 
-use super::{PageBounds, number, report_gap, wide, wide_sum};
+use super::{PageBounds, has_row, number, report_gap, wide, wide_sum};
 use crate::dialect::Dialect;
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
@@ -74,12 +74,14 @@ pub(super) async fn check(
 }
 
 fn operations(db: &ReadTransaction) -> String {
+    let issue = UseCase::ApiKeyIssue.label();
+    let of_administration =
+        has_row(&format!("audit AS a WHERE a.thing_id = o.api_key_id AND a.use_case = '{issue}'"));
     format!(
         "SELECT o.seq, CASE WHEN {} THEN CAST(1 AS bigint) ELSE 0 END, r.op_seq, r.finished_at,
          c.api_key_id, r.format, CAST(length(r.nonce) AS bigint), CAST(length(r.sealed) AS bigint),
          CASE WHEN r.op_seq IS NULL OR c.id IS NOT NULL THEN 0
-              WHEN EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = o.api_key_id
-                  AND a.use_case = '{}') THEN CAST(1 AS bigint) ELSE 0 END,
+              WHEN {of_administration} THEN CAST(1 AS bigint) ELSE 0 END,
          k.wallet_id, w.currency, o.released, {}
          FROM operations AS o
          LEFT JOIN prices AS p ON p.price_version = o.price_version
@@ -89,7 +91,6 @@ fn operations(db: &ReadTransaction) -> String {
          LEFT JOIN wallets AS w ON w.id = o.wallet_id
          WHERE o.seq > $1 AND o.seq <= $2 ORDER BY o.seq LIMIT $3",
         db.dialect().is_listed(),
-        UseCase::ApiKeyIssue.label(),
         rows::OPERATION
     )
 }

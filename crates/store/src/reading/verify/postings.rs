@@ -10,7 +10,7 @@ use holdfast_domain::account::UseCase;
 use holdfast_domain::ledger::{Posting, PostingKind};
 use sea_orm::QueryResult;
 
-use super::{PageBounds, id, number, report_gap};
+use super::{PageBounds, has_row, id, number, report_gap};
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::{Subject, Verification};
@@ -41,20 +41,23 @@ pub(super) async fn check(
     PageBounds { after, until, .. }: PageBounds,
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
+    let made = has_row(
+        "audit AS a WHERE a.thing_id = t.id AND a.thing_kind = 'posting'
+         AND a.changes LIKE '%\"amount_micros\"%'",
+    );
+    let create = UseCase::WalletCreate.label();
+    let of_administration =
+        has_row(&format!("audit AS a WHERE a.thing_id = t.wallet_id AND a.use_case = '{create}'"));
     let sql = format!(
-        "SELECT t.seq, w.seq, o.seq, {}, CASE
-             WHEN EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = t.id
-                 AND a.thing_kind = 'posting' AND a.changes LIKE '%\"amount_micros\"%') THEN 0
+        "SELECT t.seq, w.seq, o.seq, {}, CASE WHEN {made} THEN 0
              WHEN d.posting_id IS NOT NULL THEN CAST(1 AS bigint)
-             WHEN EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = t.wallet_id
-                 AND a.use_case = '{}') THEN 2 ELSE 0 END
+             WHEN {of_administration} THEN 2 ELSE 0 END
          FROM postings AS t
          LEFT JOIN wallets AS w ON w.id = t.wallet_id
          LEFT JOIN operations AS o ON o.id = t.operation_id
          LEFT JOIN posting_details AS d ON d.posting_id = t.id
          WHERE t.seq > $1 AND t.seq <= $2 ORDER BY t.seq LIMIT $3",
-        rows::POSTING,
-        UseCase::WalletCreate.label()
+        rows::POSTING
     );
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;

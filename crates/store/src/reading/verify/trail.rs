@@ -4,7 +4,7 @@
 //! A MAC is checked where the server secret that made it is known. Whoever has that secret can write
 //! another trail: only a head that was printed before tells the two apart, and is compared by people.
 //!
-//! Each posting that the trail has is there, as it was made: a balance that was changed along with its
+//! Each thing that the trail tells of is there. Each posting is as it was made: a balance that was changed along with its
 //! posting adds up, and is found here. The trail and the posting are written in one transaction.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use holdfast_domain::audit::{TrailHead, TrailRow};
 use holdfast_domain::ledger::Posting;
 use sea_orm::{QueryResult, Value};
 
-use super::{PageBounds, number};
+use super::{PageBounds, has_row, number};
 use crate::errand::reads::HEAD;
 use crate::errand::trail::{self, LAST, ROW};
 use crate::reading::{ReadError, ReadTransaction};
@@ -37,6 +37,7 @@ pub(super) async fn check(
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;
     let postings = postings(db, after, page.last()).await?;
+    report_missing(db, after, page.last(), found).await?;
     for row in &page {
         let mut cells = Cells::new(row);
         let row = match trail::row(&mut cells) {
@@ -101,6 +102,59 @@ async fn postings(
     // One that cannot be read is a mismatch of the postings, and here as if it were not there.
     let readable = rows.iter().filter_map(|row| rows::posting(&mut Cells::new(row)).ok());
     Ok(readable.map(|posting| (posting.id, posting)).collect())
+}
+
+/// Tables of things that are never deleted, by their kinds in the trail.
+const THINGS: [(&str, &str); 6] = [
+    ("wallet", "wallets"),
+    ("api_key", "api_keys"),
+    ("operation", "operations"),
+    ("admin_key", "admin_keys"),
+    ("person", "people"),
+    ("webhook", "webhooks"),
+];
+
+/// Reports the things that rows of a page are about, and that are not there.
+async fn report_missing(
+    db: &ReadTransaction,
+    after: i64,
+    last: Option<&QueryResult>,
+    found: &mut Verification,
+) -> Result<(), ReadError> {
+    let Some(last) = last else { return Ok(()) };
+    let is_missing = THINGS.map(|(kind, table)| {
+        let is_there = has_row(&format!("{table} AS t WHERE t.id = a.thing_id"));
+        format!("WHEN '{kind}' THEN NOT ({is_there})")
+    });
+    let sql = format!(
+        "SELECT min(a.seq), a.thing_kind, a.thing_id FROM audit AS a
+         WHERE a.seq > $1 AND a.seq <= $2 AND CASE a.thing_kind {} ELSE 1 = 0 END
+         GROUP BY a.thing_kind, a.thing_id",
+        is_missing.join(" ")
+    );
+    for row in db.query(&sql, [after.into(), number(last)?.into()]).await? {
+        let mut cells = Cells::new(&row);
+        let mut read = || Ok::<_, BadRow>((cells.int()?, cells.text()?, cells.bytes()?));
+        let (seq, kind, id) = read().map_err(ReadError::Row)?;
+        if let Some(subject) = Thing::from_row(&kind, id).and_then(subject_of) {
+            let sentence = format!("row {seq} of the trail tells of it, and it is not there");
+            found.report(subject, sentence);
+        }
+    }
+    Ok(())
+}
+
+const fn subject_of(thing: Thing) -> Option<Subject> {
+    match thing {
+        Thing::Wallet(id) => Some(Subject::Wallet(id)),
+        Thing::ApiKey(id) => Some(Subject::ApiKey(id)),
+        Thing::Operation(id) => Some(Subject::Operation(id)),
+        Thing::AdminKey(id) => Some(Subject::AdminKey(id)),
+        Thing::Person(id) => Some(Subject::Person(id)),
+        Thing::Webhook(id) => Some(Subject::Webhook(id)),
+        // Postings have a rule of their own, and jobs go when they are old.
+        Thing::Posting(_) | Thing::Job(_) => None,
+    }
 }
 
 /// Compares a posting with the row of the trail that tells of its making.

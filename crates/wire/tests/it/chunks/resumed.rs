@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::{as_json, chunks, deltas, end, put_together, say, text, told};
 
 /// What is written of tellings that are cut after so many events, the last one being whole.
-fn written(tellings: &[(&[Bytes], usize)]) -> Result<Vec<Bytes>, ResumeError> {
+pub(super) fn written(tellings: &[(&[Bytes], usize)]) -> Result<Vec<Bytes>, ResumeError> {
     let mut resumption = Resumption::new();
     let mut written = Vec::new();
     for (at, (events, cut)) in tellings.iter().enumerate() {
@@ -86,7 +86,7 @@ fn another_answer_is_never_gone_on_with() {
 }
 
 /// The whole events of a beginning that is cut anywhere, framed anew as their reader frames them.
-fn whole_events(bytes: &[u8]) -> Vec<Bytes> {
+pub(super) fn whole_events(bytes: &[u8]) -> Vec<Bytes> {
     let mut decoder = Decoder::new(usize::MAX, usize::MAX);
     let mut events = decoder.feed(bytes);
     let mut whole = Vec::new();

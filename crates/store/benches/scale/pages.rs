@@ -1,9 +1,4 @@
-//! Pages of operations over 10^6 of them, each from a place of its own: the slowest of a hundred, on a
-//! file and on a server. It takes minutes and is run by hand:
-//!
-//! ```text
-//! cargo nextest run --workspace --run-ignored only --no-capture -E 'test(list_scale)'
-//! ```
+//! Pages of operations, each from a place of its own: the slowest of a hundred.
 
 use std::time::{Duration, Instant};
 
@@ -12,21 +7,17 @@ use holdfast_domain::listing::{
 };
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::OperationStatus;
-use holdfast_domain::{ApiKeyId, Directory as _, Micros, Prices as _, Timestamp, WalletId};
-use holdfast_testkit::sample;
+use holdfast_domain::{ApiKeyId, Directory as _, Micros, Timestamp, WalletId};
+use holdfast_store::Store;
 
-use crate::scratch::Home;
-use crate::usage_scale::{BEGIN, DAY, OPERATIONS, fill, say};
+use crate::book::{BEGIN, DAY, OPERATIONS, id};
+use crate::say;
 
 /// Pages of a filter that are read, and rows on each.
 const PAGES: i64 = 100;
 const LIMIT: u32 = 50;
 /// Longest time of a page.
 const PAGE: Duration = Duration::from_millis(100);
-
-fn id(letter: char, number: u128) -> [u8; 16] {
-    format!("{letter}{number:015}").as_bytes().try_into().unwrap()
-}
 
 fn filters() -> Vec<(&'static str, OperationFilter)> {
     let all = OperationFilter::default();
@@ -36,7 +27,7 @@ fn filters() -> Vec<(&'static str, OperationFilter)> {
     let created = Period { from: at(7), to: at(14) };
     let model = PublicModelId::try_from("acme/model-3").ok();
     let status = Some(OperationStatus::Refused);
-    let charge = ChargeRange { from: Some(Micros::new(3_900)), to: None };
+    let charge = ChargeRange { from: Some(Micros::new(1_100)), to: None };
     vec![
         ("all", all.clone()),
         ("a large wallet", OperationFilter { wallet: wallet(0), ..all.clone() }),
@@ -55,38 +46,23 @@ fn filters() -> Vec<(&'static str, OperationFilter)> {
     ]
 }
 
-async fn a_page_of_operations_is_read_at_once(home: &impl Home) {
-    home.store().pin(&[sample::price()]).await.unwrap();
-    let mut raw = home.raw().await;
-    fill(&mut raw, OPERATIONS).await;
+/// Reads them; the filters whose pages take too long.
+pub(crate) async fn read(store: &Store) -> Vec<String> {
     let mut slow = Vec::new();
+    say("pages of operations: in the middle, at most");
     for (name, filter) in filters() {
         let (mut times, mut rows) = (Vec::new(), 0);
         for number in 1..=PAGES {
             let after = Some(PageCursor(number * OPERATIONS / PAGES));
             let request = PageRequest { after, ..PageRequest::first(Order::Newest, LIMIT) };
             let begun = Instant::now();
-            rows += home.store().operations(filter.clone(), request).await.unwrap().rows.len();
+            rows += store.operations(filter.clone(), request).await.unwrap().rows.len();
             times.push(begun.elapsed());
         }
         times.sort_unstable();
-        say(&format!(
-            "  {name}: {rows} rows, {:?} in the middle, {:?} at most",
-            times[50], times[99]
-        ));
-        slow.extend((times[99] > PAGE).then_some(name));
+        let [middle, most] = [times[49], times[98]];
+        say(&format!("  {name}: {middle:.1?}, {most:.1?} ({rows} rows)"));
+        slow.extend((most > PAGE).then(|| format!("pages of {name} in {PAGE:?}: {most:.1?}")));
     }
-    assert!(slow.is_empty(), "over {PAGE:?}: {slow:?}");
-}
-
-#[tokio::test]
-#[ignore = "takes minutes; its figures are in tests/bench/notes"]
-async fn on_a_file() {
-    a_page_of_operations_is_read_at_once(&crate::scratch::Scratch::open().await).await;
-}
-
-#[tokio::test]
-#[ignore = "takes minutes; its figures are in tests/bench/notes"]
-async fn postgres_on_a_server() {
-    a_page_of_operations_is_read_at_once(&crate::server::Server::open().await).await;
+    slow
 }

@@ -1,0 +1,50 @@
+//! A book of 10^6 operations, and what it costs to look at it: pages of operations, reports of one customer by every
+//! two keys, and a whole audit. `cargo xtask bench --scale` runs it on a file and on a server:
+//!
+//! ```text
+//! cargo bench -p holdfast-store --bench scale -- file
+//! cargo bench -p holdfast-store --bench scale -- postgres     HOLDFAST_TEST_POSTGRES is a server's URL
+//! ```
+//!
+//! It fails where a page or a report takes longer than the manual says, or where the audit finds anything: the rows
+//! are made by SQL, and make a book that is in order. Times are of this process; processor time and memory of a
+//! server are its own.
+#![expect(clippy::unwrap_used, reason = "a benchmark ends where it cannot be made")]
+#![expect(clippy::indexing_slicing, reason = "of lists whose length is written beside them")]
+
+mod audit;
+mod book;
+mod pages;
+mod reports;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use book::Book;
+
+fn say(text: &str) {
+    writeln!(std::io::stdout().lock(), "{text}").unwrap();
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    // Cargo says what it runs, too.
+    let kind = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let mut book = match kind.as_deref() {
+        Some("file") => Book::on_a_file().await,
+        Some("postgres") => Book::on_a_server().await,
+        Some(_) | None => {
+            say("scale wants `file` or `postgres`");
+            return ExitCode::FAILURE;
+        }
+    };
+    book.fill().await;
+    let mut slow = pages::read(&book.store).await;
+    slow.extend(reports::read(&mut book).await);
+    slow.extend(audit::verify(&book.store).await);
+    book.end().await;
+    for name in &slow {
+        say(&format!("NOT MET: {name}"));
+    }
+    if slow.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,240 @@
+//! People beside the trail, a page by their numbers: what they may and who gave it, whether they have a password and
+//! since when, and their link. A role that nobody gave, or a link that nobody made, is somebody's way in.
+//!
+//! Addresses, names and passwords are never in the trail, so that no row shows whether they are the same.
+//! Sessions are not there either. They give what a grant gives, and nothing without it.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use holdfast_domain::account::{ActorId, Person, PersonGrant, PersonLink, UseCase};
+use holdfast_domain::audit::TrailRow;
+use holdfast_domain::{PersonId, Timestamp};
+
+use super::administration::{ThingTable, report_orphans};
+use super::trail_record::bounds;
+use super::{PageBounds, id};
+use crate::reading::{ReadError, ReadTransaction};
+use crate::rows::person::{self, GRANT, LINK, PERSON};
+use crate::rows::{BadRow, Cells};
+use crate::verify::{Subject, Verification};
+
+/// Tables whose rows belong to a person.
+const OF_PEOPLE: [&str; 4] = ["person_grants", "person_links", "person_passwords", "sessions"];
+
+/// All that rows say of a person, or all that the trail does.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Standing {
+    /// Authorities by their texts, each with the moment at which it was taken, and whoever gave it.
+    grants: BTreeMap<String, (Timestamp, Option<ActorId>)>,
+    /// Moment at which the password was set, where there is one.
+    password: Option<Timestamp>,
+    link: Option<LinkStanding>,
+}
+
+/// The last link of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct LinkStanding {
+    id: String,
+    /// Authority that it gives; none where it sets a password alone.
+    offered: Option<String>,
+    /// Micros of the moment at which it ends.
+    expires_at: Option<String>,
+    used_at: Option<Timestamp>,
+    created_by: ActorId,
+}
+
+pub(super) async fn check(
+    db: &ReadTransaction,
+    bounds: PageBounds,
+    found: &mut Verification,
+) -> Result<Option<i64>, ReadError> {
+    let table = ThingTable { name: "people", alias: "p", columns: PERSON, kind: "person" };
+    let page = table.page(db, bounds).await?;
+    let mut standings = standings(db, &page.numbers, found).await?;
+    for row in &page.rows {
+        let mut cells = Cells::new(row);
+        cells.skip(1);
+        match person::person(&mut cells) {
+            Ok(Person { id, created_at, created_by, ended_at, .. }) => {
+                let subject = Subject::Person(id);
+                let told = page.record(id.to_bytes());
+                told.check_making(subject, (created_at, created_by), found);
+                let ended_at = ended_at.map(|at| at.as_micros().to_string());
+                told.compare(subject, vec![("ended_at", ended_at)], found);
+                let told = Standing::told(page.trail_of(id.to_bytes()));
+                standings.remove(&id).unwrap_or_default().compare(&told, subject, found);
+            }
+            Err(error) => {
+                found.unreadable(Subject::Person(id(row, 1, PersonId::from_bytes)?), &error);
+            }
+        }
+    }
+    if page.last.is_none() {
+        for table in OF_PEOPLE {
+            let of_nobody = "NOT EXISTS (SELECT 1 FROM people AS p WHERE p.id = t.person_id)";
+            let sentence = format!("{} belong to nobody", table.replace('_', " "));
+            report_orphans(db, (table, of_nobody), &sentence, found).await?;
+        }
+    }
+    Ok(page.last)
+}
+
+/// What rows say of the people with these numbers.
+async fn standings(
+    db: &ReadTransaction,
+    numbers: &RangeInclusive<i64>,
+    found: &mut Verification,
+) -> Result<BTreeMap<PersonId, Standing>, ReadError> {
+    let of_people = |columns: &str, table: &str, alias: &str| {
+        format!(
+            "SELECT {columns} FROM people AS p CROSS JOIN {table} AS {alias}
+             WHERE p.seq >= $1 AND p.seq <= $2 AND {alias}.person_id = p.id"
+        )
+    };
+    let mut all: BTreeMap<PersonId, Standing> = BTreeMap::new();
+    for row in db.query(&of_people(GRANT, "person_grants", "g"), bounds(numbers)).await? {
+        match person::grant(&mut Cells::new(&row)) {
+            Ok((person, PersonGrant { authority, granted_at, granted_by })) => {
+                let grants = &mut all.entry(person).or_default().grants;
+                grants.insert(authority.to_string(), (granted_at, Some(granted_by)));
+            }
+            Err(error) => {
+                found.unreadable(Subject::Person(id(&row, 0, PersonId::from_bytes)?), &error);
+            }
+        }
+    }
+    for row in db.query(&of_people(LINK, "person_links", "l"), bounds(numbers)).await? {
+        match person::link(&mut Cells::new(&row)) {
+            Ok(link) => {
+                all.entry(link.person).or_default().link = Some(LinkStanding::of(&link));
+            }
+            Err(error) => {
+                found.unreadable(Subject::Person(id(&row, 1, PersonId::from_bytes)?), &error);
+            }
+        }
+    }
+    let columns = "w.person_id, w.set_at";
+    for row in db.query(&of_people(columns, "person_passwords", "w"), bounds(numbers)).await? {
+        let mut cells = Cells::new(&row);
+        let mut read = || Ok::<_, BadRow>((cells.bytes()?, cells.timestamp()?));
+        let (person, set_at) = read().map_err(ReadError::Row)?;
+        all.entry(PersonId::from_bytes(person)).or_default().password = Some(set_at);
+    }
+    Ok(all)
+}
+
+impl LinkStanding {
+    fn of(link: &PersonLink) -> Self {
+        Self {
+            id: link.id.to_string(),
+            offered: link.purpose.authority().map(|authority| authority.to_string()),
+            expires_at: Some(link.expires_at.as_micros().to_string()),
+            used_at: link.used_at,
+            created_by: link.created_by,
+        }
+    }
+
+    fn sets_password(&self) -> bool {
+        self.offered.is_none() && self.used_at.is_none()
+    }
+}
+
+impl Standing {
+    /// What the trail says, by its rows about one person.
+    fn told(rows: &[TrailRow]) -> Self {
+        let mut standing = Self::default();
+        for row in rows {
+            standing.follow(row);
+        }
+        standing
+    }
+
+    fn follow(&mut self, row: &TrailRow) {
+        let after = |field: &str| {
+            let change = row.changes.iter().find(|change| change.field == field);
+            change.and_then(|change| change.after.clone())
+        };
+        if let Some(id) = after("link_id") {
+            let (offered, used_at, created_by) = (after("offered"), None, row.actor);
+            let expires_at = after("link_expires_at");
+            self.link = Some(LinkStanding { id, offered, expires_at, used_at, created_by });
+        }
+        for change in &row.changes {
+            match (change.field.as_str(), &change.before, &change.after) {
+                ("link_used", _, Some(_id)) => {
+                    if let Some(link) = &mut self.link {
+                        link.used_at = Some(row.at);
+                    }
+                }
+                ("grant", _, Some(authority)) => {
+                    let giver = self.link.as_ref().map(|link| link.created_by);
+                    self.grants.insert(authority.clone(), (row.at, giver));
+                }
+                ("grant", Some(authority), None) => self.end_grant(authority),
+                ("offered", Some(_), None) | ("ended_at", _, Some(_)) => self.link = None,
+                // Its value is nowhere: what was done says whether there is one now.
+                ("password", _, _) => {
+                    let is_set =
+                        [UseCase::PersonAccept, UseCase::PersonPassword].contains(&row.use_case);
+                    self.password = is_set.then_some(row.at);
+                }
+                (_, _, _) => {}
+            }
+        }
+    }
+
+    /// The last grant takes a link along that sets a password.
+    fn end_grant(&mut self, authority: &str) {
+        self.grants.remove(authority);
+        if self.grants.is_empty() {
+            self.link = self.link.take().filter(|link| !link.sets_password());
+        }
+    }
+
+    /// Compares what rows say with what the trail does.
+    fn compare(&self, told: &Self, subject: Subject, found: &mut Verification) {
+        for (authority, (at, by)) in &self.grants {
+            match told.grants.get(authority) {
+                None => {
+                    found.report(
+                        subject,
+                        format!("no row of the trail gave it the role {authority}"),
+                    );
+                }
+                Some(same) if same == &(*at, *by) => {}
+                Some(other) => {
+                    let [given, told] = [&(*at, *by), other].map(render_giving);
+                    let sentence =
+                        format!("it has had the role {authority} {given}, the trail says {told}");
+                    found.report(subject, sentence);
+                }
+            }
+        }
+        for authority in told.grants.keys().filter(|it| !self.grants.contains_key(*it)) {
+            found
+                .report(subject, format!("its role {authority} is gone, the trail never ended it"));
+        }
+        if self.password != told.password {
+            let [set, told] = [self.password, told.password]
+                .map(|at| at.map_or_else(|| "never".to_owned(), |at| at.as_micros().to_string()));
+            let sentence = format!("its password was set at {set}, the trail says {told}");
+            found.report(subject, sentence);
+        }
+        match (&self.link, &told.link) {
+            (Some(link), told) if Some(link) != told.as_ref() => {
+                let sentence = format!("its link {} is not as the trail made it", link.id);
+                found.report(subject, sentence);
+            }
+            (None, Some(link)) => {
+                found.report(subject, format!("its link {} is gone", link.id));
+            }
+            (Some(_), _) | (None, None) => {}
+        }
+    }
+}
+
+fn render_giving((at, by): &(Timestamp, Option<ActorId>)) -> String {
+    let by = by.map_or_else(|| "nobody".to_owned(), |by| by.to_string());
+    format!("since {} by {by}", at.as_micros())
+}
