@@ -3,6 +3,7 @@
 
 mod book;
 mod changes;
+mod counting;
 mod forms;
 mod guard;
 mod hostile;

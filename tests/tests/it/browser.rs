@@ -56,6 +56,23 @@ const KINDS: [&str; 23] = [
     "/account",
 ];
 
+/// The same of the administrator of a wallet.
+const HOLDERS_KINDS: [&str; 13] = [
+    "/",
+    "/wallets",
+    "/wallets/ID",
+    "/postings/ID",
+    "/keys",
+    "/keys/ID",
+    "/operations",
+    "/usage",
+    "/models",
+    "/playground",
+    "/events",
+    "/webhooks",
+    "/people",
+];
+
 /// Script of the console in a browser that runs it, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
@@ -247,6 +264,31 @@ fn browser_every_page_of_the_owner_is_sound() {
         "parts": ["accept", "walk"], "link": link, "who": "an owner", "looks": true,
         "site": "owner", "kinds": KINDS,
     }));
+}
+
+#[test]
+fn browser_a_holder_walks_over_their_own_listener_and_uses_the_playground() {
+    let (site, account) = Site::funded(&holders_listener());
+    let gateway = site.serve();
+    let base = format!("http://localhost:{}", gateway.console_address().port());
+    let link = invited(&site, EMAIL, &["holder_admin", "--wallet", "main"]);
+    for (script, parts) in [(true, vec!["accept", "walk"]), (false, vec!["sign-in"])] {
+        let parts = [parts, vec!["playground"]].concat();
+        let world = json!({
+            "parts": parts, "base": base, "link": link, "who": "a holder", "key": account.key,
+            "script": script, "looks": script, "pictures": script, "site": "holder",
+            "kinds": HOLDERS_KINDS,
+        });
+        run(&site, &gateway, &world);
+    }
+    drop(site.verify());
+    gateway.stop();
+}
+
+/// A gateway with the holders' own listener, and a playground on it.
+fn holders_listener() -> Config {
+    let config = Config::simulated().set("console", "listen", "\"127.0.0.1:0\"");
+    config.set("console", "playground", "true")
 }
 
 /// Everybody who runs the service walks over all of their pages, with a script and without.

@@ -22,11 +22,12 @@ use uuid::Uuid;
 
 use crate::ask::Id;
 use crate::cell::{Cell, Link, money};
+use crate::counting::{self, Counted};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::keys;
-use crate::section::{Facts, Table};
+use crate::section::{Facts, Section, Table};
 use crate::visitor::Visitor;
 
 pub(crate) async fn show(
@@ -159,7 +160,7 @@ async fn month(
     visitor: &Visitor,
     key: &ApiKey,
     now: Timestamp,
-) -> Result<Table, Failure> {
+) -> Result<Section, Failure> {
     let counter = Counter::SpendMonth;
     let query = UsageQuery {
         by: Grouping::by(GroupBy::Model),
@@ -167,7 +168,13 @@ async fn month(
         period: Period { from: Some(counter.window(now)), to: counter.window_end(now) },
         rows_max: None,
     };
-    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, query).await?;
+    let UsageReport { rows, shows_costs } = match desk.usage(visitor, query).await? {
+        Counted::There(report, _at) => report,
+        Counted::Counting => {
+            let address = format!("/keys/{}", key.id);
+            return Ok(counting::notice("What it used this month", &address).into());
+        }
+    };
     let row = |row: &holdfast_domain::report::UsageRow| {
         let totals = &row.totals;
         let mut cells = vec![
@@ -189,7 +196,7 @@ async fn month(
     }
     let empty = "Nothing that this key ran has finished this month.";
     let all = Link::new("Its operations", format!("/operations?api_key={}", key.id));
-    Ok(Table::new("This month", &head, rows.iter().map(row).collect(), empty).link(all))
+    Ok(Table::new("This month", &head, rows.iter().map(row).collect(), empty).link(all).into())
 }
 
 /// Credentials in force, without what their bearers are checked by.

@@ -15,6 +15,7 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::address::with_query;
 use crate::cell::{Cell, money};
+use crate::counting::Counted;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::moment::{day_of, written};
@@ -67,11 +68,14 @@ async fn earned(
     let period = Period { from: Some(today), to: None };
     let by = Grouping::by(GroupBy::Day);
     let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
-    let place = desk.begin_report(visitor)?;
-    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, query).await?;
-    drop(place);
     let from = written(today);
     let href = with_query("/usage", &[("first", Some("hour")), ("from", Some(&from))]);
+    let UsageReport { rows, shows_costs } = match desk.usage(visitor, query).await? {
+        Counted::There(report, _at) => report,
+        Counted::Counting => {
+            return Ok(vec![("Earned today".to_owned(), Cell::link("is being counted", href))]);
+        }
+    };
     let (mut charges, mut exposures) = (Vec::new(), Vec::new());
     let mut unknown = 0_u64;
     for row in &rows {
