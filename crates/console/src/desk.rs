@@ -19,8 +19,8 @@ use crate::visitor::Visitor;
 pub(crate) struct Desk {
     pub(crate) accounts: Accounts,
     pub(crate) options: Arc<ConsoleOptions>,
-    usage: Counts<UsageQuery, UsageReport>,
-    statements: Counts<StatementQuery, StatementPage>,
+    usage: Counts<UsageQuery, Arc<UsageReport>>,
+    statements: Counts<StatementQuery, Arc<StatementPage>>,
     /// Bounds of reports, of files too.
     reports: CountLimits,
     /// Answers of the playground that are being written, by their reader.
@@ -39,12 +39,12 @@ impl Desk {
         &self,
         visitor: &Visitor,
         query: UsageQuery,
-    ) -> Result<Counted<UsageReport>, Failure> {
+    ) -> Result<Counted<Arc<UsageReport>>, Failure> {
         let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
         let asked = query.clone();
         let count = || async move {
             let at = accounts.clock().await?;
-            Ok((accounts.usage(&principal, query).await?, at))
+            Ok((Arc::new(accounts.usage(&principal, query).await?), at))
         };
         self.usage.read(&visitor.principal, &asked, count).await
     }
@@ -54,13 +54,14 @@ impl Desk {
         &self,
         visitor: &Visitor,
         query: StatementQuery,
-    ) -> Result<Counted<StatementPage>, Failure> {
+    ) -> Result<Counted<Arc<StatementPage>>, Failure> {
         let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
         let asked = query.clone();
         let count = || async move {
             let at = accounts.clock().await?;
             let StatementQuery { wallet, period, page } = query;
-            Ok((accounts.statement(&principal, &wallet, period, page).await?, at))
+            let statement = accounts.statement(&principal, &wallet, period, page).await?;
+            Ok((Arc::new(statement), at))
         };
         self.statements.read(&visitor.principal, &asked, count).await
     }

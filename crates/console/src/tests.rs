@@ -12,6 +12,7 @@ mod money;
 mod numbers;
 mod playground;
 mod reach;
+mod review;
 mod sight;
 pub(crate) mod site;
 mod statement;

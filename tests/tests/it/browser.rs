@@ -268,7 +268,10 @@ fn browser_every_page_of_the_owner_is_sound() {
 
 #[test]
 fn browser_a_holder_walks_over_their_own_listener_and_uses_the_playground() {
-    let (site, account) = Site::funded(&holders_listener());
+    let site = Site::empty_for(MATRIX_MAX).with_env("HOLDFAST_CONFIG", "holdfast.toml");
+    site.configure(&holders_listener());
+    drop(site.cli(&["migrate", "up"]).ok());
+    let account = site.account("main", "USD", "10.00");
     let gateway = site.serve();
     let base = format!("http://localhost:{}", gateway.console_address().port());
     let link = invited(&site, EMAIL, &["holder_admin", "--wallet", "main"]);
@@ -292,14 +295,14 @@ fn holders_listener() -> Config {
 }
 
 /// Everybody who runs the service walks over all of their pages, with a script and without.
-fn walk_as_operators(world: &World, folder: &str) {
+fn walk_as_operators(world: &World, folder: &str, looks: bool) {
     for role in ["owner", "operator", "finance", "support", "auditor"] {
         let email = format!("{role}@example.com");
         let link = invited(&world.site, &email, &[role]);
         for (script, part) in [(true, "accept"), (false, "sign-in")] {
             world.run(&json!({
                 "parts": [part, "walk"], "link": link, "who": role, "email": email,
-                "script": script, "looks": script, "site": format!("{folder}/{role}"),
+                "script": script, "looks": looks && script, "site": format!("{folder}/{role}"),
             }));
         }
     }
@@ -310,7 +313,7 @@ fn walk_as_operators(world: &World, folder: &str) {
 fn browser_matrix_operators_on_a_file() {
     let world = World::on_a_file();
     world.tasks(Script::With, true);
-    walk_as_operators(&world, "file");
+    walk_as_operators(&world, "file", true);
     drop(world.site.verify());
 }
 
@@ -318,8 +321,9 @@ fn browser_matrix_operators_on_a_file() {
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_server() {
     let world = World::on_a_server();
-    world.tasks(Script::With, true);
-    walk_as_operators(&world, "server");
+    world.tasks(Script::With, false);
+    // The same pages of other rows: nothing more is seen by looking at them from all sides again.
+    walk_as_operators(&world, "server", false);
     drop(world.site.verify());
 }
 

@@ -168,13 +168,14 @@ async fn month(
         period: Period { from: Some(counter.window(now)), to: counter.window_end(now) },
         rows_max: None,
     };
-    let UsageReport { rows, shows_costs } = match desk.usage(visitor, query).await? {
+    let report = match desk.usage(visitor, query).await? {
         Counted::There(report, _at) => report,
         Counted::Counting => {
             let address = format!("/keys/{}", key.id);
             return Ok(counting::notice("What it used this month", &address).into());
         }
     };
+    let UsageReport { rows, shows_costs } = &*report;
     let row = |row: &holdfast_domain::report::UsageRow| {
         let totals = &row.totals;
         let mut cells = vec![
@@ -185,13 +186,13 @@ async fn month(
             Cell::money(totals.charge, row.currency),
             Cell::money(totals.refunded, row.currency),
         ];
-        if shows_costs {
+        if *shows_costs {
             cells.push(Cell::money(totals.exposure, row.currency));
         }
         cells
     };
     let mut head = vec!["Model", "Completed", "Refused", "Abandoned", "Charged", "Refunded"];
-    if shows_costs {
+    if *shows_costs {
         head.push("Exposure");
     }
     let empty = "Nothing that this key ran has finished this month.";

@@ -52,14 +52,14 @@ pub(crate) async fn show(
         Counted::Counting => return Ok(page.section(counting::notice("This report", &address))),
     };
     let page = counting::of_moment(at, &address).into_iter().fold(page, Page::section);
-    shown(page, (&query, by), report)
+    shown(page, (&query, by), &report)
 }
 
 /// The page with a part of the rows, their sums and their charts.
 fn shown(
     mut page: Page,
     (query, by): (&SentFields, Grouping),
-    UsageReport { rows, shows_costs }: UsageReport,
+    UsageReport { rows, shows_costs }: &UsageReport,
 ) -> Result<Page, Failure> {
     let passed = paging::request(query)?.after.map_or(0, |PageCursor(rows)| rows);
     let passed = usize::try_from(passed).unwrap_or(0).min(rows.len());
@@ -67,15 +67,15 @@ fn shown(
     let end = passed + shown.len();
     let next = i64::try_from(end).ok().filter(|_| end < rows.len()).map(PageCursor);
     if !rows.is_empty() {
-        page = charts(&rows).into_iter().fold(page, Page::section);
-        page = page.section(sums(&rows, shows_costs)?);
+        page = charts(rows).into_iter().fold(page, Page::section);
+        page = page.section(sums(rows, *shows_costs)?);
     }
     let title = if rows.len() > ROWS {
         format!("Rows {} to {end} of {}", passed + 1, rows.len())
     } else {
         "By group".to_owned()
     };
-    let mut table = table(&title, by, &shown, (query, shows_costs));
+    let mut table = table(&title, by, &shown, (query, *shows_costs));
     table = table.next(paging::next("/usage", query, next));
     if !rows.is_empty() {
         table = table.link(Link::new("All rows as CSV", address("/usage.csv", query)));
