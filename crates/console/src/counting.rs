@@ -46,8 +46,17 @@ const AT_ONCE: usize = 2;
 pub(crate) enum Counted<T> {
     /// It is there: as the rows are now, or as they were at this moment.
     There(T, Option<Timestamp>),
+    /// It is not there.
+    Absent(Absence),
+}
+
+/// Why a report is not there yet. The rest of its page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absence {
     /// It is being counted, or waits for its turn.
     Counting,
+    /// The database did not read it in its time.
+    Failed,
 }
 
 /// What came of a count, and the moment that it is of.
@@ -117,19 +126,25 @@ where
         let found = self.find(principal, asked);
         let is_new = found.is_none();
         let begun = found.or_else(|| self.begin(principal, asked, count()));
-        let Some(mut outcome) = begun else { return Ok(Counted::Counting) };
+        let Some(mut outcome) = begun else { return Ok(Counted::Absent(Absence::Counting)) };
         let waited = timeout(PATIENCE, outcome.wait_for(Option::is_some)).await;
         let outcome = match waited {
             Ok(Ok(outcome)) => outcome.clone(),
             // Its task is gone without a word.
             Ok(Err(_gone)) => None,
-            Err(_elapsed) => return Ok(Counted::Counting),
+            Err(_elapsed) => return Ok(Counted::Absent(Absence::Counting)),
         };
         let outcome = outcome.map_or_else(|| Err(not_counted()), |outcome| outcome.found);
         if is_new || outcome.is_err() {
             self.known().counts.retain(|known| !known.is_of(principal, asked));
         }
-        outcome.map(|(report, at)| Counted::There(report, Some(at).filter(|_at| !is_new)))
+        match outcome {
+            Ok((report, at)) => Ok(Counted::There(report, Some(at).filter(|_at| !is_new))),
+            Err(failure) if failure.status == StatusCode::SERVICE_UNAVAILABLE => {
+                Ok(Counted::Absent(Absence::Failed))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known<Q, T>> {
@@ -193,12 +208,24 @@ fn not_counted() -> Failure {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "It was not counted. Load this page again.")
 }
 
-/// Says that a part of a page is not there yet.
-pub(crate) fn notice(what: &str, address: &str) -> Notice {
-    let text = format!(
-        "{what} is being counted, which takes longer than a page may. The rest is as it is now."
-    );
-    Notice::new(Tone::Plain, text).link("Look again", address)
+impl Absence {
+    /// The same in a word or two.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Counting => "is being counted",
+            Self::Failed => "was not counted",
+        }
+    }
+
+    /// Says that a part of a page is not there.
+    pub(crate) fn notice(self, what: &str, address: &str) -> Notice {
+        let (tone, why) = match self {
+            Self::Counting => (Tone::Plain, "It takes longer than a page may."),
+            Self::Failed => (Tone::Warning, "The database did not read it in its time."),
+        };
+        let text = format!("{what} {}. {why} The rest is as it is now.", self.words());
+        Notice::new(tone, text).link("Look again", address)
+    }
 }
 
 /// Says which moment a report is of, where that is not now.

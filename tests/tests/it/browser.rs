@@ -23,8 +23,8 @@ use crate::embedded;
 use crate::receiver::Receiver;
 use crate::webhooks_delivered::allowing;
 
-/// Time for one run of the suite.
-const RUN_MAX: Duration = Duration::from_secs(280);
+/// Time for one run of the suite, on a machine that does much else; nextest ends a test long before.
+const RUN_MAX: Duration = Duration::from_secs(900);
 /// Time for a test of the matrix, all of whose runs are on one gateway.
 const MATRIX_MAX: Duration = Duration::from_secs(3_600);
 const EMAIL: &str = "ada@example.com";

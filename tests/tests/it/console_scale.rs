@@ -27,8 +27,8 @@ const PAGE_BYTES: usize = 50 << 10;
 const PATIENCE: Duration = Duration::from_secs(3_000);
 /// Looks at a page.
 const LOOKS: usize = 5;
-/// Words of a page a part of which is not there yet.
-const COUNTING: &str = "being counted";
+/// Words of a page a part of which is not there yet, or was not read in its time.
+const COUNTING: [&str; 2] = ["being counted", "was not counted"];
 
 fn say(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap();
@@ -101,7 +101,8 @@ impl Browser {
         let begun = Instant::now();
         let (mut times, mut answers) = (Vec::new(), Vec::new());
         let mut was_counting = false;
-        let is_counting = |answer: &Answer| answer.text().contains(COUNTING);
+        let is_counting =
+            |answer: &Answer| COUNTING.iter().any(|words| answer.text().contains(words));
         while times.len() < LOOKS || answers.last().is_some_and(is_counting) {
             assert!(begun.elapsed() < PATIENCE, "{address} is never counted");
             let asked = Instant::now();

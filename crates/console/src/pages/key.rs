@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::ask::Id;
 use crate::cell::{Cell, Link, money};
-use crate::counting::{self, Counted};
+use crate::counting::Counted;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
@@ -170,9 +170,9 @@ async fn month(
     };
     let report = match desk.usage(visitor, query).await? {
         Counted::There(report, _at) => report,
-        Counted::Counting => {
+        Counted::Absent(absence) => {
             let address = format!("/keys/{}", key.id);
-            return Ok(counting::notice("What it used this month", &address).into());
+            return Ok(absence.notice("What it used this month", &address).into());
         }
     };
     let UsageReport { rows, shows_costs } = &*report;

@@ -74,8 +74,8 @@ async fn earned(
     let href = with_query("/usage", &[("first", Some("hour")), ("from", Some(&from))]);
     let report = match desk.usage(visitor, query).await? {
         Counted::There(report, _at) => report,
-        Counted::Counting => {
-            return Ok(vec![("Earned today".to_owned(), Cell::link("is being counted", href))]);
+        Counted::Absent(absence) => {
+            return Ok(vec![("Earned today".to_owned(), Cell::link(absence.words(), href))]);
         }
     };
     let UsageReport { rows, shows_costs } = &*report;

@@ -49,7 +49,9 @@ pub(crate) async fn show(
     let address = address("/usage", &query);
     let (report, at) = match desk.usage(&visitor, asked).await? {
         Counted::There(report, at) => (report, at),
-        Counted::Counting => return Ok(page.section(counting::notice("This report", &address))),
+        Counted::Absent(absence) => {
+            return Ok(page.section(absence.notice("This report", &address)));
+        }
     };
     let page = counting::of_moment(at, &address).into_iter().fold(page, Page::section);
     shown(page, (&query, by), &report)

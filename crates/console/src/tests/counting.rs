@@ -8,13 +8,16 @@ use std::time::Duration;
 use holdfast_accounts::Principal;
 use holdfast_domain::Timestamp;
 use holdfast_domain::account::{Reach, Role};
+use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use super::world::{World, visitor};
-use crate::counting::{CountLimits, Counted, Counts};
+use crate::counting::{Absence, CountLimits, Counted, Counts};
 use crate::failure::Failure;
 
+/// Report that the database does not read in its time.
+const UNREAD: u8 = 255;
 const AT: Timestamp = Timestamp::from_micros(7);
 
 /// Reports that end when somebody lets them.
@@ -35,13 +38,17 @@ impl Reports {
         let count = || async move {
             begun.fetch_add(1, Ordering::Relaxed);
             gate.acquire().await.unwrap().forget();
-            if asked == 0 { Err(Failure::not_found()) } else { Ok((asked, AT)) }
+            match asked {
+                0 => Err(Failure::not_found()),
+                UNREAD => Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not in its time")),
+                _answered => Ok((asked, AT)),
+            }
         };
         self.counts.read(principal, &asked, count).await
     }
 
     async fn is_counting(&self, principal: &Principal, asked: u8) -> bool {
-        matches!(self.read(principal, asked).await.unwrap(), Counted::Counting)
+        matches!(self.read(principal, asked).await.unwrap(), Counted::Absent(Absence::Counting))
     }
 
     /// Lets one report end.
@@ -107,6 +114,15 @@ async fn a_failure_is_told_and_not_kept() {
     assert_eq!(failure.status.as_u16(), 404);
     assert!(reports.is_counting(&ada, 0).await, "it is counted anew");
     assert_eq!(reports.begun(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_database_does_not_read_in_its_time_is_missing_and_no_failure_of_the_page() {
+    let (reports, ada) = (Reports::new(), person());
+    reports.gate.add_permits(1);
+    let missing = reports.read(&ada, UNREAD).await.unwrap();
+    assert!(matches!(missing, Counted::Absent(Absence::Failed)), "{missing:?}");
+    assert!(reports.is_counting(&ada, UNREAD).await, "the next look has it counted anew");
 }
 
 #[tokio::test]

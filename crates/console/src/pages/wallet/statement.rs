@@ -88,9 +88,9 @@ pub(crate) async fn sections(
             let moment = counting::of_moment(at, &address).map(Section::from);
             moment.into_iter().chain([table(record, month, now, &statement).into()]).collect()
         }
-        Counted::Counting => {
+        Counted::Absent(absence) => {
             let what = format!("The statement of {}", month.text());
-            vec![counting::notice(&what, &address).into()]
+            vec![absence.notice(&what, &address).into()]
         }
     })
 }
