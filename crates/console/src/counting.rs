@@ -43,7 +43,7 @@ const AT_ONCE: usize = 2;
 
 /// A report as a page finds it.
 #[derive(Debug)]
-pub(crate) enum Counted<T> {
+pub(crate) enum ReportView<T> {
     /// It is there: as the rows are now, or as they were at this moment.
     There(T, Option<Timestamp>),
     /// It is not there.
@@ -75,7 +75,7 @@ struct Count<Q, T> {
 }
 
 #[derive(Debug)]
-struct Known<Q, T> {
+struct CountTable<Q, T> {
     counts: Vec<Count<Q, T>>,
     /// Dropped with the console: what is not counted then is not wanted.
     tasks: JoinSet<()>,
@@ -84,7 +84,7 @@ struct Known<Q, T> {
 /// Reports of one kind, by what was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts<Q, T> {
-    known: Arc<Mutex<Known<Q, T>>>,
+    known: Arc<Mutex<CountTable<Q, T>>>,
     limits: CountLimits,
 }
 
@@ -108,7 +108,7 @@ where
     T: Clone + Send + Sync + 'static,
 {
     pub(crate) fn new(limits: CountLimits) -> Self {
-        let known = Known { counts: Vec::new(), tasks: JoinSet::new() };
+        let known = CountTable { counts: Vec::new(), tasks: JoinSet::new() };
         Self { known: Arc::new(Mutex::new(known)), limits }
     }
 
@@ -119,35 +119,35 @@ where
         principal: &Principal,
         asked: &Q,
         count: impl FnOnce() -> F,
-    ) -> Result<Counted<T>, Failure>
+    ) -> Result<ReportView<T>, Failure>
     where
         F: Future<Output = Result<(T, Timestamp), Failure>> + Send + 'static,
     {
         let found = self.find(principal, asked);
         let is_new = found.is_none();
         let begun = found.or_else(|| self.begin(principal, asked, count()));
-        let Some(mut outcome) = begun else { return Ok(Counted::Absent(Absence::Counting)) };
+        let Some(mut outcome) = begun else { return Ok(ReportView::Absent(Absence::Counting)) };
         let waited = timeout(PATIENCE, outcome.wait_for(Option::is_some)).await;
         let outcome = match waited {
             Ok(Ok(outcome)) => outcome.clone(),
             // Its task is gone without a word.
             Ok(Err(_gone)) => None,
-            Err(_elapsed) => return Ok(Counted::Absent(Absence::Counting)),
+            Err(_elapsed) => return Ok(ReportView::Absent(Absence::Counting)),
         };
         let outcome = outcome.map_or_else(|| Err(not_counted()), |outcome| outcome.found);
         if is_new || outcome.is_err() {
             self.known().counts.retain(|known| !known.is_of(principal, asked));
         }
         match outcome {
-            Ok((report, at)) => Ok(Counted::There(report, Some(at).filter(|_at| !is_new))),
+            Ok((report, at)) => Ok(ReportView::There(report, Some(at).filter(|_at| !is_new))),
             Err(failure) if failure.status == StatusCode::SERVICE_UNAVAILABLE => {
-                Ok(Counted::Absent(Absence::Failed))
+                Ok(ReportView::Absent(Absence::Failed))
             }
             Err(failure) => Err(failure),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known<Q, T>> {
+    fn known(&self) -> MutexGuard<'_, CountTable<Q, T>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,7 +9,7 @@ use holdfast_domain::listing::{PageRequest, Period};
 use holdfast_domain::report::UsageQuery;
 use http::StatusCode;
 
-use crate::counting::{CountLimits, Counted, Counts};
+use crate::counting::{CountLimits, Counts, ReportView};
 use crate::failure::Failure;
 use crate::relay::ApiRelay;
 use crate::visitor::Visitor;
@@ -39,7 +39,7 @@ impl Desk {
         &self,
         visitor: &Visitor,
         query: UsageQuery,
-    ) -> Result<Counted<Arc<UsageReport>>, Failure> {
+    ) -> Result<ReportView<Arc<UsageReport>>, Failure> {
         let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
         let asked = query.clone();
         let count = || async move {
@@ -54,7 +54,7 @@ impl Desk {
         &self,
         visitor: &Visitor,
         query: StatementQuery,
-    ) -> Result<Counted<Arc<StatementPage>>, Failure> {
+    ) -> Result<ReportView<Arc<StatementPage>>, Failure> {
         let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
         let asked = query.clone();
         let count = || async move {

@@ -81,8 +81,6 @@ fn the_printed_link_makes_the_first_owner_who_signs_in_and_out() {
     assert_eq!(post(&gateway, &path, form, "").status, 303);
     let again = post(&gateway, &path, form, "");
     assert_eq!((again.status, again.header("location")), (303, Some("/sign-in")), "a double click");
-    let other = form.replace("correct", "another");
-    assert_eq!(post(&gateway, &path, &other, "").status, 404, "it works once");
 
     assert_eq!(get(&gateway, "/wallets", "").status, 303);
     let form = "email=ada%40example.com&password=correct+horse+battery";
@@ -97,6 +95,10 @@ fn the_printed_link_makes_the_first_owner_who_signs_in_and_out() {
     assert_eq!(get(&gateway, "/admin/v1/wallets", &cookie).status, 401);
     assert_eq!(post(&gateway, "/sign-out", "", &cookie).status, 303);
     assert_eq!(get(&gateway, "/wallets", &cookie).status, 303);
+
+    let other = form.replace("correct", "another");
+    let used = format!("{other}&again=another+horse+battery");
+    assert_eq!(post(&gateway, &path, &used, "").status, 404, "the link works once");
 
     let said = gateway.said();
     let secret = cookie.strip_prefix("holdfast=").unwrap();
@@ -314,7 +316,7 @@ fn sqlite_a_renewed_link_is_told_where_the_persons_roles_cannot_be_read() {
     };
     assert!(renew().starts_with("http://localhost:1/link/"), "a holder's link");
     // The transaction that makes the link leaves an address that is none, so the person cannot be read after it.
-    let unreadable = "CREATE TRIGGER unreadable AFTER INSERT ON person_links
+    let unreadable = "CREATE TRIGGER unreadable AFTER UPDATE ON person_links
         BEGIN UPDATE people SET email = 'nobody' WHERE id = NEW.person_id; END";
     drop(database::execute(&site.database(), unreadable));
     let link = renew();

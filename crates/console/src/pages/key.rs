@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::ask::Id;
 use crate::cell::{Cell, Link, money};
-use crate::counting::Counted;
+use crate::counting::ReportView;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
@@ -169,8 +169,8 @@ async fn month(
         rows_max: None,
     };
     let report = match desk.usage(visitor, query).await? {
-        Counted::There(report, _at) => report,
-        Counted::Absent(absence) => {
+        ReportView::There(report, _at) => report,
+        ReportView::Absent(absence) => {
             let address = format!("/keys/{}", key.id);
             return Ok(absence.notice("What it used this month", &address).into());
         }

@@ -15,7 +15,7 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::address::with_query;
 use crate::cell::{Cell, money};
-use crate::counting::Counted;
+use crate::counting::ReportView;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::moment::{day_of, written};
@@ -73,8 +73,8 @@ async fn earned(
     let from = written(today);
     let href = with_query("/usage", &[("first", Some("hour")), ("from", Some(&from))]);
     let report = match desk.usage(visitor, query).await? {
-        Counted::There(report, _at) => report,
-        Counted::Absent(absence) => {
+        ReportView::There(report, _at) => report,
+        ReportView::Absent(absence) => {
             return Ok(vec![("Earned today".to_owned(), Cell::link(absence.words(), href))]);
         }
     };

@@ -18,7 +18,7 @@ use self::view::{charts, sums, table};
 use crate::address::with_query;
 use crate::ask::{Query, SentFields};
 use crate::cell::Link;
-use crate::counting::{self, Counted};
+use crate::counting::{self, ReportView};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
@@ -48,8 +48,8 @@ pub(crate) async fn show(
     let page = Page::new("Usage").section(filter(&visitor, &query)?);
     let address = address("/usage", &query);
     let (report, at) = match desk.usage(&visitor, asked).await? {
-        Counted::There(report, at) => (report, at),
-        Counted::Absent(absence) => {
+        ReportView::There(report, at) => (report, at),
+        ReportView::Absent(absence) => {
             return Ok(page.section(absence.notice("This report", &address)));
         }
     };

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use super::world::{World, visitor};
-use crate::counting::{Absence, CountLimits, Counted, Counts};
+use crate::counting::{Absence, CountLimits, Counts, ReportView};
 use crate::failure::Failure;
 
 /// Report that the database does not read in its time.
@@ -33,7 +33,7 @@ impl Reports {
         Self { counts: Counts::new(CountLimits::new()), begun, gate }
     }
 
-    async fn read(&self, principal: &Principal, asked: u8) -> Result<Counted<u8>, Failure> {
+    async fn read(&self, principal: &Principal, asked: u8) -> Result<ReportView<u8>, Failure> {
         let (begun, gate) = (Arc::clone(&self.begun), Arc::clone(&self.gate));
         let count = || async move {
             begun.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Reports {
     }
 
     async fn is_counting(&self, principal: &Principal, asked: u8) -> bool {
-        matches!(self.read(principal, asked).await.unwrap(), Counted::Absent(Absence::Counting))
+        matches!(self.read(principal, asked).await.unwrap(), ReportView::Absent(Absence::Counting))
     }
 
     /// Lets one report end.
@@ -75,16 +75,16 @@ async fn what_takes_longer_is_counted_once_and_found_by_a_later_look() {
     reports.end_one().await;
     for _ in 0..2 {
         let found = reports.read(&ada, 1).await.unwrap();
-        assert!(matches!(found, Counted::There(1, Some(AT))), "{found:?}");
+        assert!(matches!(found, ReportView::There(1, Some(AT))), "{found:?}");
     }
     assert_eq!(reports.begun(), 1);
     tokio::time::advance(Duration::from_secs(31)).await;
     reports.gate.add_permits(1);
     let anew = reports.read(&ada, 1).await.unwrap();
-    assert!(matches!(anew, Counted::There(1, None)), "{anew:?}");
+    assert!(matches!(anew, ReportView::There(1, None)), "{anew:?}");
     reports.gate.add_permits(1);
     let again = reports.read(&ada, 1).await.unwrap();
-    assert!(matches!(again, Counted::There(1, None)), "{again:?}");
+    assert!(matches!(again, ReportView::There(1, None)), "{again:?}");
     assert_eq!(reports.begun(), 3, "what came in time is read anew by each look");
 }
 
@@ -121,7 +121,7 @@ async fn what_the_database_does_not_read_in_its_time_is_missing_and_no_failure_o
     let (reports, ada) = (Reports::new(), person());
     reports.gate.add_permits(1);
     let missing = reports.read(&ada, UNREAD).await.unwrap();
-    assert!(matches!(missing, Counted::Absent(Absence::Failed)), "{missing:?}");
+    assert!(matches!(missing, ReportView::Absent(Absence::Failed)), "{missing:?}");
     assert!(reports.is_counting(&ada, UNREAD).await, "the next look has it counted anew");
 }
 

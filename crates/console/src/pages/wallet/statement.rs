@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::address::with_query;
 use crate::ask::{Id, Query, SentFields};
 use crate::cell::{Cell, Link};
-use crate::counting::{self, Counted};
+use crate::counting::{self, ReportView};
 use crate::desk::{Desk, StatementQuery};
 use crate::failure::Failure;
 use crate::paging;
@@ -84,11 +84,11 @@ pub(crate) async fn sections(
     let address = with_query(&format!("/wallets/{id}"), &params);
     let asked = StatementQuery { wallet: Reference::Id(id), period, page };
     Ok(match desk.statement(visitor, asked).await? {
-        Counted::There(statement, at) => {
+        ReportView::There(statement, at) => {
             let moment = counting::of_moment(at, &address).map(Section::from);
             moment.into_iter().chain([table(record, month, now, &statement).into()]).collect()
         }
-        Counted::Absent(absence) => {
+        ReportView::Absent(absence) => {
             let what = format!("The statement of {}", month.text());
             vec![absence.notice(&what, &address).into()]
         }
