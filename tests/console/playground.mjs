@@ -1,7 +1,7 @@
 // The playground as people use it: a request, a second tab that joins it while it runs, and the same one again.
 import assert from "node:assert/strict";
 import { fact } from "./browser.mjs";
-import { look, picture } from "./look.mjs";
+import { look } from "./look.mjs";
 
 const WORDS = "one two three four five six";
 const REPLAYED = "idempotent-replayed";
@@ -29,7 +29,6 @@ export async function playground({ page, context, world }) {
   await answered(page);
   assert.deepEqual([await fact(page, REPLAYED), await fact(page, "It cost, once")], ["true", charge]);
   if (world.looks) await look(page, world, "playground-answer");
-  if (world.pictures) await picture(page, world, "playground", page.getByText("It is used for this request"));
   await page.getByRole("link", { name: "Why it cost what it cost" }).click();
   await page.getByRole("heading", { level: 1, name: /^Operation / }).waitFor();
 }

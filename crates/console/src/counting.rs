@@ -174,7 +174,9 @@ where
         let mut known = self.known();
         while known.tasks.try_join_next().is_some() {}
         if known.counts.len() >= KNOWN_MAX {
-            return None;
+            // The one that is kept for longest: so few are in the making that there is one.
+            let kept = known.counts.iter().position(|it| it.outcome.borrow().is_some())?;
+            known.counts.remove(kept);
         }
         let reader = self.limits.of_readers.enter(principal.actor)?;
         let process = Arc::clone(&self.limits.of_process).try_acquire_owned().ok()?;

@@ -272,7 +272,7 @@ fn over_https_the_cookies_of_the_holders_listener_are_of_its_host_alone() {
     let password = "password=correct+horse+battery&again=correct+horse+battery";
     assert_eq!(send("wallet.example.com", form(path, password)).status, 303);
     let sign_in = form("/sign-in", "email=ada%40example.com&password=correct+horse+battery");
-    let signed_in = send("wallet.example.com", sign_in.clone());
+    let signed_in = send("wallet.example.com", sign_in);
     let cookies = signed_in.headers.iter().filter(|(name, _)| name == "set-cookie");
     let cookies: Vec<_> = cookies.map(|(_, line)| line.as_str()).collect();
     assert_eq!(cookies.len(), 2, "the session and the mark of the browser: {cookies:?}");
