@@ -5,9 +5,11 @@
 //   accept  a person uses an invitation and signs in
 //   tasks   what people do
 //   walk    every page that the person is led to, each looked at from all sides
+//   playground   a request, joined from a second tab and sent again
 import assert from "node:assert/strict";
 import { accept, person, signIn, withBrowser } from "./browser.mjs";
 import { look, picture } from "./look.mjs";
+import { playground } from "./playground.mjs";
 import { TASKS } from "./tasks.mjs";
 import { walk } from "./walk.mjs";
 
@@ -27,7 +29,7 @@ async function becomeTheFirstOwner({ page }) {
   await page.getByLabel("Name").fill("Ada");
   await page.getByLabel("New password", { exact: true }).fill(world.password);
   await page.getByLabel("The new password again").fill(world.password);
-  await page.getByRole("button", { name: "Become the owner" }).click();
+  await page.getByRole("button", { name: "Become the owner" }).dblclick();
   await page.waitForURL("**/sign-in");
   if (world.looks) await look(page, world, "sign-in");
   await signIn(page, world.email, world.password);
@@ -48,6 +50,9 @@ await withBrowser(async (browser) => {
     }
     if (part === "tasks") {
       for (const [name, task] of TASKS) await step(name, () => task({ ...visitor, browser, world }));
+    }
+    if (part === "playground") {
+      await step(`the playground, as ${world.who}`, () => playground({ ...visitor, world }));
     }
     if (part === "walk") {
       await step(`every page, as ${world.who}`, async () => {

@@ -5,8 +5,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use crate::{Ran, watchdog};
+use crate::{PATIENCE, Ran, watchdog};
 
 const EXECUTE: &str = "
 import sqlite3, sys
@@ -38,7 +39,15 @@ db.execute('ROLLBACK')
 #[track_caller]
 #[must_use]
 pub fn execute(file: &Path, statement: &str) -> Vec<String> {
-    let ran = Ran::of(Command::new("python3").args(["-c", EXECUTE]).arg(file).arg(statement));
+    execute_within(file, statement, PATIENCE)
+}
+
+/// The same for a statement that may take longer than others.
+#[track_caller]
+#[must_use]
+pub fn execute_within(file: &Path, statement: &str, patience: Duration) -> Vec<String> {
+    let mut python = Command::new("python3");
+    let ran = Ran::within(python.args(["-c", EXECUTE]).arg(file).arg(statement), patience);
     ran.ok().lines().map(str::to_owned).collect()
 }
 

@@ -2,8 +2,9 @@
 //! are named `postgres_*`: where there is no server they are skipped, and the reason is told.
 
 use std::process::Command;
+use std::time::Duration;
 
-use crate::{Config, Ran};
+use crate::{Config, PATIENCE, Ran};
 
 /// The URL of a server whose role may make databases, without one.
 const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
@@ -109,7 +110,15 @@ impl Database {
     #[track_caller]
     #[must_use]
     pub fn execute(&self, sql: &str) -> Vec<String> {
-        self.run(&self.name, sql).ok().lines().map(str::to_owned).collect()
+        self.execute_within(sql, PATIENCE)
+    }
+
+    /// The same for statements that may take longer than others.
+    #[track_caller]
+    #[must_use]
+    pub fn execute_within(&self, sql: &str, patience: Duration) -> Vec<String> {
+        let ran = Ran::within(&mut self.psql(&self.name, sql), patience);
+        ran.ok().lines().map(str::to_owned).collect()
     }
 
     /// Adds the book up by itself and compares, at any moment: it must always be right.
@@ -135,10 +144,15 @@ impl Database {
     }
 
     fn run(&self, database: &str, sql: &str) -> Ran {
+        Ran::of(&mut self.psql(database, sql))
+    }
+
+    fn psql(&self, database: &str, sql: &str) -> Command {
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
         psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql]);
-        Ran::of(psql.args(["--dbname", &self.url_of(database)]))
+        psql.args(["--dbname", &self.url_of(database)]);
+        psql
     }
 }
 

@@ -1,7 +1,10 @@
 //! `cargo xtask console`: the whole matrix of the console, which is too long for the suite: every role in a browser,
-//! with a script and without, on a file and on a server.
+//! with a script and without, on a file and on a server. With `--scale`: the time and the bytes of each page over a
+//! million operations, on both.
 //!
 //! The tests are those that are ignored elsewhere because they take minutes.
+
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
@@ -13,24 +16,32 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The package with the tests, and the beginning of their names.
+/// The package with the tests.
 const PACKAGE: &str = "holdfast-tests";
-const TESTS: &str = "browser_matrix_";
 
-/// Runs all of it; whether nothing failed.
-pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
-    let browser = match Browser::prepare(workspace)? {
-        Ok(browser) => browser.env(),
+/// Walks over every page in a browser; whether nothing failed.
+pub(crate) fn walk(workspace: &Workspace) -> Result<bool> {
+    match Browser::prepare(workspace)? {
+        Ok(browser) => run(workspace, "browser_matrix_", &browser.env()),
         Err(reason) => bail!("there is no browser: {reason}"),
-    };
+    }
+}
+
+/// Times every page over a million operations; whether none is too slow or too large.
+pub(crate) fn scale(workspace: &Workspace) -> Result<bool> {
+    run(workspace, "console_scale_", &[])
+}
+
+/// Runs the tests whose names begin so.
+fn run(workspace: &Workspace, tests: &str, env: &[(&str, PathBuf)]) -> Result<bool> {
     let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
         return Ok(false);
     };
     let server = PostgresServer::start(Purpose::Tests)?;
     let mut cargo = shell::cargo(&workspace.root);
-    cargo.args(["test", "--test", "it", "--no-fail-fast", "--package", PACKAGE, TESTS, "--"]);
-    // One after the other: a browser wants the machine for itself.
+    cargo.args(["test", "--test", "it", "--no-fail-fast", "--package", PACKAGE, tests, "--"]);
+    // One after the other: a browser wants the machine for itself, and so does what is timed.
     cargo.args(["--ignored", "--nocapture", "--test-threads=1"]);
-    cargo.env("HOLDFAST_BIN", &gateway).envs(server.env()).envs(browser);
+    cargo.env("HOLDFAST_BIN", &gateway).envs(server.env()).envs(env.iter().cloned());
     shell::run(&mut cargo)
 }

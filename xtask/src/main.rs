@@ -40,8 +40,8 @@ usage: cargo xtask <command>
                       fmt, outside, tidy, telemetry, clippy, doc, deny, advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
-  console             walk over the console in a browser as every role, on a file and on a server,
-                      and time its pages over a million operations
+  console             walk over the console in a browser as every role, on a file and on a server
+  console --scale     time its pages over a million operations, on a file and on a server
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|chain|balancer] [--kills N]
         [--seed S]
@@ -115,7 +115,8 @@ fn run() -> Result<bool> {
             let linted = lint::run(&workspace, &[])?;
             Ok(tested && linted)
         }
-        (Some("console"), []) => console::run(&workspace),
+        (Some("console"), []) => console::walk(&workspace),
+        (Some("console"), [scale]) if scale == "--scale" => console::scale(&workspace),
         (Some("docs"), []) => docs::run(&workspace),
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)

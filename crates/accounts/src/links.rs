@@ -3,6 +3,8 @@
 //! Whatever is wrong with a link, its bearer is told the same: it is not valid any more. A link is
 //! used by its person, and by its id as the request key: a second use is a repetition, and refused.
 
+use std::net::IpAddr;
+
 use holdfast_domain::account::{
     AccountAction, AccountRefusal, EmailAddress, KnownLink, LinkPurpose, PasswordHash,
     PersonAction, PersonLink,
@@ -11,6 +13,7 @@ use holdfast_domain::private::Private;
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{CommandKey, PersonId, Timestamp};
 
+use crate::attempts::Attempt;
 use crate::passwords::HashError;
 use crate::{Accounts, AccountsError, Name, Password, Principal, Request};
 
@@ -152,6 +155,26 @@ impl Accounts {
             password,
         };
         self.use_link(person, &link, accepted).await
+    }
+
+    /// The person of a used link, where whoever asks is that person: by the session, or by the password that they set
+    /// with it, whose failures are those of a sign-in. Nobody else is told whose it was.
+    pub async fn accepted_by(
+        &self,
+        token: &LinkToken,
+        password: Option<&Password>,
+        signed_in: Option<PersonId>,
+        address: IpAddr,
+    ) -> Option<PersonId> {
+        let known = self.book.known_link(&token.hash()).await.ok()??;
+        let person = known.record.link.filter(|link| link.used_at.is_some())?.person;
+        if signed_in == Some(person) {
+            return signed_in;
+        }
+        let email = known.record.person.email?;
+        let attempt = Attempt::new(address, email.as_str(), false);
+        let known = self.book.password_of(&email).await.ok()?;
+        self.prove(attempt, password?, known).await.ok().map(|known| known.person)
     }
 
     async fn open_link(&self, token: &LinkToken) -> Result<(KnownLink, PersonLink), LinkError> {

@@ -156,7 +156,7 @@ impl Accounts {
     }
 
     /// Proves a password, and counts a failure to.
-    async fn prove(
+    pub(crate) async fn prove(
         &self,
         attempt: Attempt,
         password: &Password,

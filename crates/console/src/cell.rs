@@ -7,6 +7,8 @@ use askama::Template;
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api::rfc3339;
 
+use crate::moment::second;
+
 /// A value on a page.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(path = "cell.html")]
@@ -92,9 +94,7 @@ impl Cell {
 
     /// A moment in UTC, to the second.
     pub(crate) fn moment(moment: Timestamp) -> Self {
-        let exact = rfc3339(moment);
-        let read = exact.get(..19).unwrap_or_default().replace('T', " ");
-        Self::Moment(format!("{read} UTC"), exact)
+        Self::Moment(second(moment), rfc3339(moment))
     }
 
     /// A moment, or nothing.

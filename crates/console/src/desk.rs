@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use holdfast_accounts::Accounts;
+use holdfast_accounts::{Accounts, Reference, StatementPage, UsageReport};
 use holdfast_admin::{AdminOptions, InFlight, Place};
 use holdfast_domain::account::Role;
+use holdfast_domain::listing::{PageRequest, Period};
+use holdfast_domain::report::UsageQuery;
 use http::StatusCode;
 
+use crate::counting::{CountLimits, Counts, ReportView};
 use crate::failure::Failure;
 use crate::relay::ApiRelay;
 use crate::visitor::Visitor;
@@ -16,25 +19,68 @@ use crate::visitor::Visitor;
 pub(crate) struct Desk {
     pub(crate) accounts: Accounts,
     pub(crate) options: Arc<ConsoleOptions>,
-    /// Reports that are being read, by their reader.
-    reports: InFlight,
+    usage: Counts<UsageQuery, Arc<UsageReport>>,
+    statements: Counts<StatementQuery, Arc<StatementPage>>,
+    /// Bounds of reports, of files too.
+    reports: CountLimits,
     /// Answers of the playground that are being written, by their reader.
     pub(crate) relays: InFlight,
 }
 
 impl Desk {
     pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
-        let (reports, relays) = (InFlight::of_reports(), InFlight::of_relays());
-        Self { accounts, options: Arc::new(options), reports, relays }
+        let (reports, relays) = (CountLimits::new(), InFlight::of_relays());
+        let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports.clone()));
+        Self { accounts, options: Arc::new(options), usage, statements, reports, relays }
     }
 
-    /// A place for a report, until it is dropped: the database has few readers for them.
+    /// A report of usage, or that it is being counted.
+    pub(crate) async fn usage(
+        &self,
+        visitor: &Visitor,
+        query: UsageQuery,
+    ) -> Result<ReportView<Arc<UsageReport>>, Failure> {
+        let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
+        let asked = query.clone();
+        let count = || async move {
+            let at = accounts.clock().await?;
+            Ok((Arc::new(accounts.usage(&principal, query).await?), at))
+        };
+        self.usage.read(&visitor.principal, &asked, count).await
+    }
+
+    /// A page of a wallet's statement, or that it is being counted.
+    pub(crate) async fn statement(
+        &self,
+        visitor: &Visitor,
+        query: StatementQuery,
+    ) -> Result<ReportView<Arc<StatementPage>>, Failure> {
+        let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
+        let asked = query.clone();
+        let count = || async move {
+            let at = accounts.clock().await?;
+            let StatementQuery { wallet, period, page } = query;
+            let statement = accounts.statement(&principal, &wallet, period, page).await?;
+            Ok((Arc::new(statement), at))
+        };
+        self.statements.read(&visitor.principal, &asked, count).await
+    }
+
+    /// A place for a file of a report, until it is dropped: the database has few readers for them.
     pub(crate) fn begin_report(&self, visitor: &Visitor) -> Result<Place, Failure> {
         let message =
             "You have a report on the way, and have one at once. Load this page again in a moment.";
         let busy = || Failure::new(StatusCode::TOO_MANY_REQUESTS, message);
-        self.reports.enter(visitor.principal.actor).ok_or_else(busy)
+        self.reports.of_readers.enter(visitor.principal.actor).ok_or_else(busy)
     }
+}
+
+/// A page of a wallet's statement that is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StatementQuery {
+    pub(crate) wallet: Reference,
+    pub(crate) period: Period,
+    pub(crate) page: PageRequest,
 }
 
 /// Options of the console.

@@ -17,7 +17,7 @@ use crate::desk::Audience;
 use crate::failure::Failure;
 
 /// Header by which a browser says where a request comes from.
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub(crate) const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Network address of the client, behind whatever proxies are believed.
 #[derive(Debug, Clone, Copy)]

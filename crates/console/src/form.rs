@@ -3,7 +3,8 @@
 //! ```text
 //! GET /x            ─▶ 303 to /x?key=K, a fresh request key
 //! GET /x?key=K      ─▶ the form; where K is bound, what it did and a link to a new form
-//! POST /x?key=K     ─▶ review (what moves money), or the change under K, then 303 to GET /x?key=K
+//! POST /x?key=K     ─▶ the change under K, then 303 to GET /x?key=K
+//!      what moves money: 303 to its review, GET /x?key=K&review=…, whose button makes the change
 //! ```
 //!
 //! The address of a form carries its request key. So a double click, *back* and a reload are one change: they
@@ -11,7 +12,10 @@
 //! nobody can be told it later; whoever sends it again is told that it was told.
 //!
 //! A form that moves money shows what it will do before it does it: the first sending is a rehearsal, and the
-//! second one carries what the first one had, with `confirm`.
+//! second one carries what the first one had, with `confirm`. The review has an address, so that *back* and a
+//! reload never ask whether something is sent again. Only the console's own form leads to one: under a link from
+//! elsewhere nothing is filled in. Where a browser does not say what led it here, the review is the answer to the
+//! form itself.
 //!
 //! Errors stay on the form, beside their field, and nothing that was written is lost, passwords excepted.
 //!
@@ -32,7 +36,7 @@ use crate::address::{of_thing, with_query};
 use crate::ask::{Query, SentFields, form};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
-use crate::door::Doorway;
+use crate::door::{Doorway, FETCH_SITE, once};
 use crate::failure::Failure;
 use crate::field::FormField;
 use crate::page::Page;
@@ -43,6 +47,10 @@ use crate::visitor::Visitor;
 pub(crate) const KEY: &str = "key";
 /// Name of the field that the second sending of a reviewed form has.
 const CONFIRM: &str = "confirm";
+/// Name of the parameter that carries the fields of a review.
+const REVIEW: &str = "review";
+/// Longest address of a review, in bytes: proxies refuse longer ones.
+const REVIEW_MAX: usize = 4 << 10;
 
 /// Frame of a form: its page without the form, and its fields.
 #[derive(Debug, Clone)]
@@ -100,6 +108,8 @@ pub(crate) struct Sheet {
     pub(crate) query: SentFields,
     /// Beginning of the links that are given to others.
     pub(crate) origin: String,
+    /// True where the browser says that a page of the console led here.
+    is_own: bool,
 }
 
 impl Sheet {
@@ -154,9 +164,17 @@ async fn show<F: FormPage>(
     if let Some(record) = accounts.request_record(&sheet.visitor.principal, key).await? {
         return Ok(sent(&sheet, &record).into_response());
     }
-    let frame = F::open(&sheet).await?.frame();
-    let fields = frame.fields.clone();
-    Ok(page(&sheet, frame, fields, None).into_response())
+    let form = F::open(&sheet).await?;
+    let frame = form.frame();
+    let review = sheet.query.get(REVIEW).filter(|_fields| F::IS_REVIEWED && sheet.is_own);
+    let Some(fields) = review.map(|fields| SentFields::parse(fields.as_bytes())) else {
+        let fields = frame.fields.clone();
+        return Ok(page(&sheet, frame, fields, None).into_response());
+    };
+    Ok(match apply(&form, &sheet, (key, &fields), true).await {
+        Ok(rehearsed) => review_page(&sheet, frame, &fields, rehearsed).into_response(),
+        Err(failure) => failed_page(&sheet, frame, &fields, failure).into_response(),
+    })
 }
 
 /// Takes a form that was sent.
@@ -174,20 +192,12 @@ async fn send<F: FormPage>(
     let page_of = F::open(&sheet).await?;
     let frame = page_of.frame();
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
-    let applied = match change::<F>(&sheet, key, &fields) {
-        Ok(request) => {
-            let request = Request { dry_run: is_rehearsal, ..request };
-            page_of.apply(&sheet, &fields, &request).await
-        }
-        Err(failure) => Err(failure),
-    };
-    let applied = applied.map_err(|failure| failure.of(F::USE_CASE));
-    match applied {
-        Err(failure) => {
-            let kept = kept(&frame.fields, &fields);
-            Ok(page(&sheet, frame, kept, Some(failure)).into_response())
-        }
-        Ok(applied) if is_rehearsal => Ok(review(&sheet, frame, &fields, applied).into_response()),
+    match apply(&page_of, &sheet, (key, &fields), is_rehearsal).await {
+        Err(failure) => Ok(failed_page(&sheet, frame, &fields, failure).into_response()),
+        Ok(applied) if is_rehearsal => Ok(match review_address(&sheet, &fields) {
+            Some(address) => Redirect::to(&address).into_response(),
+            None => review_page(&sheet, frame, &fields, applied).into_response(),
+        }),
         Ok(applied) if applied.is_told_once => {
             let page = Page { actions: Vec::new(), ..frame.page };
             Ok(applied.sections.into_iter().fold(page, Page::section).into_response())
@@ -197,6 +207,17 @@ async fn send<F: FormPage>(
             Ok(Redirect::to(&applied.next.unwrap_or(done)).into_response())
         }
     }
+}
+
+/// Makes the change under this request key, or rehearses it.
+async fn apply<F: FormPage>(
+    form: &F,
+    sheet: &Sheet,
+    (key, fields): (CommandKey, &SentFields),
+    dry_run: bool,
+) -> Result<FormOutcome, Failure> {
+    let request = Request { dry_run, ..change::<F>(sheet, key, fields)? };
+    form.apply(sheet, fields, &request).await.map_err(|failure| failure.of(F::USE_CASE))
 }
 
 async fn sheet<F: FormPage>(
@@ -210,18 +231,14 @@ async fn sheet<F: FormPage>(
     let path = request.uri().path().to_owned();
     let origin = request.extensions().get().map(|door: &Doorway| door.origin.clone());
     let origin = origin.unwrap_or_default();
-    Ok((Sheet { desk, visitor, path, id, query, origin }, request))
+    let is_own = once(request.headers(), &FETCH_SITE) == Some("same-origin");
+    Ok((Sheet { desk, visitor, path, id, query, origin, is_own }, request))
 }
 
 /// Address of the form under a fresh key, with all else that its query has.
 fn fresh(sheet: &Sheet) -> String {
     let key = Uuid::new_v4().to_string();
-    let mut params: Vec<_> = sheet
-        .query
-        .iter()
-        .filter(|(name, _)| *name != KEY)
-        .map(|(name, value)| (name, Some(value)))
-        .collect();
+    let mut params = params(sheet, &[KEY, REVIEW]);
     params.push((KEY, Some(&key)));
     with_query(&sheet.path, &params)
 }
@@ -286,14 +303,35 @@ fn page(
     page.section(Form { action: address(sheet), fields, submit, is_grave })
 }
 
+/// The query of a form but for these parameters.
+fn params<'s>(sheet: &'s Sheet, without: &[&str]) -> Vec<(&'s str, Option<&'s str>)> {
+    let kept = sheet.query.iter().filter(|(name, _)| !without.contains(name));
+    kept.map(|(name, value)| (name, Some(value))).collect()
+}
+
 /// Address of the form as it was opened.
 fn address(sheet: &Sheet) -> String {
-    let params: Vec<_> = sheet.query.iter().map(|(name, value)| (name, Some(value))).collect();
-    with_query(&sheet.path, &params)
+    with_query(&sheet.path, &params(sheet, &[REVIEW]))
+}
+
+/// Address of the review of these fields, for a browser that says there what led to it.
+fn review_address(sheet: &Sheet, fields: &SentFields) -> Option<String> {
+    let mut packed = form_urlencoded::Serializer::new(String::new());
+    let packed = packed.extend_pairs(fields.iter()).finish();
+    let mut params = params(sheet, &[REVIEW]);
+    params.push((REVIEW, Some(&packed)));
+    let address = with_query(&sheet.path, &params);
+    Some(address).filter(|address| sheet.is_own && address.len() <= REVIEW_MAX)
+}
+
+/// The page of a form with what was written, and what is wrong with it.
+fn failed_page(sheet: &Sheet, frame: FormFrame, sent: &SentFields, failure: Failure) -> Page {
+    let kept = kept(&frame.fields, sent);
+    page(sheet, frame, kept, Some(failure))
 }
 
 /// A review: the outcome of a rehearsal, and the button that makes it real.
-fn review(sheet: &Sheet, frame: FormFrame, sent: &SentFields, applied: FormOutcome) -> Page {
+fn review_page(sheet: &Sheet, frame: FormFrame, sent: &SentFields, applied: FormOutcome) -> Page {
     let FormFrame { page, fields, submit, is_grave } = frame;
     let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(FormField::hidden).collect();
     hidden.push(FormField::hidden_value(CONFIRM, "yes"));
@@ -316,14 +354,9 @@ fn sent(sheet: &Sheet, record: &RequestRecord) -> Page {
             },
         ));
     }
-    let again: Vec<_> = sheet
-        .query
-        .iter()
-        .filter(|(name, _)| *name != KEY)
-        .map(|(name, value)| (name, Some(value)))
-        .collect();
     let text =
         "This form was sent, and did what is named here, once. Sending it again changes nothing.";
-    let notice = Notice::new(Tone::Good, text).link("A new form", with_query(&sheet.path, &again));
+    let again = with_query(&sheet.path, &params(sheet, &[KEY, REVIEW]));
+    let notice = Notice::new(Tone::Good, text).link("A new form", again);
     Page::new("Done").section(notice).section(Facts::new("", rows))
 }

@@ -23,6 +23,7 @@
 //! | `ask`, `address` | what a request asks for, and addresses that lead to more |
 //! | `value` | values of forms that have a bound: amounts, limits, moments |
 //! | `moment` | moments as forms write them |
+//! | `counting` | reports that may take longer than a page |
 //! | `failure` | what could not be done, as a page |
 //! | `relay` | the port to the public API, for the playground |
 //! | `asset` | the stylesheet and the script |
@@ -42,6 +43,7 @@ mod asset;
 mod cell;
 mod console;
 mod cookie;
+mod counting;
 mod desk;
 mod door;
 mod failure;

@@ -28,6 +28,12 @@ pub(crate) fn written(at: Timestamp) -> String {
     rfc3339(at).get(..16).unwrap_or_default().to_owned()
 }
 
+/// A moment as people read it, to the second.
+pub(crate) fn second(at: Timestamp) -> String {
+    let read = rfc3339(at).get(..19).unwrap_or_default().replace('T', " ");
+    format!("{read} UTC")
+}
+
 /// First moment of the UTC day.
 pub(crate) const fn day_of(at: Timestamp) -> Timestamp {
     let micros = at.as_micros();

@@ -3,6 +3,7 @@
 
 mod book;
 mod changes;
+mod counting;
 mod forms;
 mod guard;
 mod hostile;
@@ -11,6 +12,7 @@ mod money;
 mod numbers;
 mod playground;
 mod reach;
+mod review;
 mod sight;
 pub(crate) mod site;
 mod statement;

@@ -79,7 +79,8 @@ fn the_printed_link_makes_the_first_owner_who_signs_in_and_out() {
     assert_eq!(get(&gateway, &path, "").status, 200, "who only looks has not used it");
     let form = "email=ada%40example.com&password=correct+horse+battery&again=correct+horse+battery";
     assert_eq!(post(&gateway, &path, form, "").status, 303);
-    assert_eq!(post(&gateway, &path, form, "").status, 404, "it works once");
+    let again = post(&gateway, &path, form, "");
+    assert_eq!((again.status, again.header("location")), (303, Some("/sign-in")), "a double click");
 
     assert_eq!(get(&gateway, "/wallets", "").status, 303);
     let form = "email=ada%40example.com&password=correct+horse+battery";
@@ -94,6 +95,10 @@ fn the_printed_link_makes_the_first_owner_who_signs_in_and_out() {
     assert_eq!(get(&gateway, "/admin/v1/wallets", &cookie).status, 401);
     assert_eq!(post(&gateway, "/sign-out", "", &cookie).status, 303);
     assert_eq!(get(&gateway, "/wallets", &cookie).status, 303);
+
+    let other = form.replace("correct", "another");
+    let used = format!("{other}&again=another+horse+battery");
+    assert_eq!(post(&gateway, &path, &used, "").status, 404, "the link works once");
 
     let said = gateway.said();
     let secret = cookie.strip_prefix("holdfast=").unwrap();
@@ -242,6 +247,89 @@ fn somebody_with_both_kinds_of_roles_is_a_holder_at_the_holders_listener() {
     assert!(page.text().contains("holder_viewer") && !page.text().contains("Admin keys"));
     let account = ask(Request::get("/account/role").header("Cookie", &cookie));
     assert!(!account.text().contains("owner"), "{}", account.text());
+    gateway.stop();
+}
+
+#[test]
+fn over_https_the_cookies_of_the_holders_listener_are_of_its_host_alone() {
+    let config = Config::simulated().set("console", "listen", "\"127.0.0.1:0\"").set(
+        "console",
+        "url",
+        "\"https://wallet.example.com\"",
+    );
+    let (site, _account) = Site::funded(&config);
+    let gateway = site.serve();
+    let role = ["person", "invite", "ada@example.com", "--role", "holder_viewer", "--wallet"];
+    let invited = site.json(&[&role[..], &["main"]].concat());
+    let link = invited["url"].as_str().unwrap();
+    let path = link.strip_prefix("https://wallet.example.com").unwrap();
+    let console = gateway.console_address();
+    let send = |host: &str, request: Request| request.host(host).send(console);
+    let form = |path: &str, form: &str| {
+        let request = Request::post(path, form).header("Sec-Fetch-Site", "same-origin");
+        request.header("Content-Type", "application/x-www-form-urlencoded")
+    };
+    let password = "password=correct+horse+battery&again=correct+horse+battery";
+    assert_eq!(send("wallet.example.com", form(path, password)).status, 303);
+    let sign_in = form("/sign-in", "email=ada%40example.com&password=correct+horse+battery");
+    let signed_in = send("wallet.example.com", sign_in);
+    let cookies = signed_in.headers.iter().filter(|(name, _)| name == "set-cookie");
+    let cookies: Vec<_> = cookies.map(|(_, line)| line.as_str()).collect();
+    assert_eq!(cookies.len(), 2, "the session and the mark of the browser: {cookies:?}");
+    for line in &cookies {
+        assert!(line.starts_with("__Host-holdfast-holder"), "{line}");
+        for attribute in ["; Secure", "; HttpOnly", "; SameSite=Lax", "; Path=/"] {
+            assert!(line.contains(attribute), "{line}");
+        }
+        assert!(!line.contains("Domain"), "{line}");
+    }
+    let cookie = session_named("__Host-holdfast-holder", &signed_in);
+    let ask = |cookie: &str| Request::get("/").header("Cookie", cookie);
+    assert_eq!(send("wallet.example.com", ask(&cookie)).status, 200);
+    let plain = cookie.replace("__Host-", "");
+    assert_eq!(send("wallet.example.com", ask(&plain)).status, 303, "a plain name is none");
+    assert_eq!(send(&console.to_string(), ask(&cookie)).status, 421, "nor is another host");
+    gateway.stop();
+}
+
+#[test]
+fn sqlite_a_renewed_link_is_told_where_the_persons_roles_cannot_be_read() {
+    let config = Config::simulated().set("console", "listen", "\"127.0.0.1:0\"").set(
+        "console",
+        "url",
+        "\"http://localhost:1\"",
+    );
+    let (site, _account) = Site::funded(&config);
+    let gateway = site.serve();
+    let (admin, console) = (gateway.admin_address(), gateway.console_address());
+    let role = ["person", "invite", "ada@example.com", "--role", "holder_viewer", "--wallet"];
+    let invited = site.json(&[&role[..], &["main"]].concat());
+    let issued = site.json(&["admin-key", "issue", "--name", "me", "--role", "owner"]);
+    let path = format!("/admin/v1/people/{}/link", invited["id"].as_str().unwrap());
+    let renew = || {
+        let request = Request::post(&path, "{}").bearer(issued["key"].as_str().unwrap());
+        let key = holdfast_tests::request_key();
+        let request = request.header("Idempotency-Key", &key);
+        let told = send_to(admin, &request.header("Content-Type", "application/json"));
+        assert_eq!(told.status, 200, "{told:?}");
+        told.json()["url"].as_str().unwrap().to_owned()
+    };
+    assert!(renew().starts_with("http://localhost:1/link/"), "a holder's link");
+    // The transaction that makes the link leaves an address that is none, so the person cannot be read after it.
+    let unreadable = "CREATE TRIGGER unreadable AFTER UPDATE ON person_links
+        BEGIN UPDATE people SET email = 'nobody' WHERE id = NEW.person_id; END";
+    drop(database::execute(&site.database(), unreadable));
+    let link = renew();
+    assert!(link.contains("/link/") && !link.starts_with("http://localhost:1/"), "{link}");
+    for sql in [
+        "DROP TRIGGER unreadable",
+        "UPDATE people SET email = 'ada@example.com' WHERE email = 'nobody'",
+    ] {
+        drop(database::execute(&site.database(), sql));
+    }
+    let path = &link[link.find("/link/").unwrap()..];
+    let shown = Request::get(path).host("localhost:1").send(console);
+    assert_eq!(shown.status, 200, "it is the person's link all the same");
     gateway.stop();
 }
 

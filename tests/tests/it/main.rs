@@ -29,6 +29,7 @@ mod compose;
 mod configuration;
 mod console;
 mod console_hostile;
+mod console_scale;
 mod cors;
 mod costs;
 mod coverage;

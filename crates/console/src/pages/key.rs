@@ -22,11 +22,12 @@ use uuid::Uuid;
 
 use crate::ask::Id;
 use crate::cell::{Cell, Link, money};
+use crate::counting::ReportView;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::keys;
-use crate::section::{Facts, Table};
+use crate::section::{Facts, Section, Table};
 use crate::visitor::Visitor;
 
 pub(crate) async fn show(
@@ -159,7 +160,7 @@ async fn month(
     visitor: &Visitor,
     key: &ApiKey,
     now: Timestamp,
-) -> Result<Table, Failure> {
+) -> Result<Section, Failure> {
     let counter = Counter::SpendMonth;
     let query = UsageQuery {
         by: Grouping::by(GroupBy::Model),
@@ -167,7 +168,14 @@ async fn month(
         period: Period { from: Some(counter.window(now)), to: counter.window_end(now) },
         rows_max: None,
     };
-    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, query).await?;
+    let report = match desk.usage(visitor, query).await? {
+        ReportView::There(report, _at) => report,
+        ReportView::Absent(absence) => {
+            let address = format!("/keys/{}", key.id);
+            return Ok(absence.notice("What it used this month", &address).into());
+        }
+    };
+    let UsageReport { rows, shows_costs } = &*report;
     let row = |row: &holdfast_domain::report::UsageRow| {
         let totals = &row.totals;
         let mut cells = vec![
@@ -178,18 +186,18 @@ async fn month(
             Cell::money(totals.charge, row.currency),
             Cell::money(totals.refunded, row.currency),
         ];
-        if shows_costs {
+        if *shows_costs {
             cells.push(Cell::money(totals.exposure, row.currency));
         }
         cells
     };
     let mut head = vec!["Model", "Completed", "Refused", "Abandoned", "Charged", "Refunded"];
-    if shows_costs {
+    if *shows_costs {
         head.push("Exposure");
     }
     let empty = "Nothing that this key ran has finished this month.";
     let all = Link::new("Its operations", format!("/operations?api_key={}", key.id));
-    Ok(Table::new("This month", &head, rows.iter().map(row).collect(), empty).link(all))
+    Ok(Table::new("This month", &head, rows.iter().map(row).collect(), empty).link(all).into())
 }
 
 /// Credentials in force, without what their bearers are checked by.

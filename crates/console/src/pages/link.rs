@@ -66,17 +66,39 @@ pub(crate) async fn send(
     let token = read(&token)?;
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
-    let view = look(&desk, &door, &token).await?;
-    if must_sign_in(&view, session.as_ref()) {
-        return Ok(sign_in_first(&token, &view).into_response());
-    }
-    let signed_in = session.map(|CurrentSession(signed_in)| signed_in.person.id);
+    let signed_in = session.as_ref().map(|CurrentSession(signed_in)| signed_in.person.id);
+    let done = |person| {
+        Redirect::to(if signed_in == Some(person) { "/account" } else { "/sign-in" })
+            .into_response()
+    };
+    let view = match look(&desk, &door, &token).await {
+        Ok(view) if must_sign_in(&view, session.as_ref()) => {
+            return Ok(sign_in_first(&token, &view).into_response());
+        }
+        Ok(view) => view,
+        Err(failure) => {
+            return again(&desk, &door, &token, &fields, signed_in).await.map(done).ok_or(failure);
+        }
+    };
     match accept(&desk, &token, &view, &fields, signed_in).await {
-        Ok(person) if signed_in == Some(person) => Ok(Redirect::to("/account").into_response()),
-        Ok(_person) => Ok(Redirect::to("/sign-in").into_response()),
-        Err(failure) if failure.status == StatusCode::NOT_FOUND => Err(failure),
+        Ok(person) => Ok(done(person)),
+        Err(failure) if failure.status == StatusCode::NOT_FOUND => {
+            again(&desk, &door, &token, &fields, signed_in).await.map(done).ok_or(failure)
+        }
         Err(failure) => Ok(sheet(&token, &view).failed(&fields, failure).into_response()),
     }
+}
+
+/// The person of a link whose form was sent before with the same values: a double click sends it twice.
+async fn again(
+    desk: &Desk,
+    door: &Doorway,
+    token: &LinkToken,
+    fields: &SentFields,
+    signed_in: Option<PersonId>,
+) -> Option<PersonId> {
+    let password = new_password(fields).ok();
+    desk.accounts.accepted_by(token, password.as_ref(), signed_in, door.client).await
 }
 
 fn read(token: &str) -> Result<LinkToken, Failure> {

@@ -15,6 +15,7 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::address::with_query;
 use crate::cell::{Cell, money};
+use crate::counting::ReportView;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::moment::{day_of, written};
@@ -41,12 +42,12 @@ async fn money_facts(desk: &Desk, visitor: &Visitor, today: Timestamp) -> Result
     if visitor.may(UseCase::OperationRead) {
         let sums = desk.accounts.held(&visitor.principal).await?.into_iter().collect();
         let href = "/operations?scope=running";
-        for (currency, sum) in or_nothing(sums) {
+        for (currency, sum) in or_nothing(sums, None) {
             rows.push(("Held now".to_owned(), Cell::link(amount(sum, currency), href)));
         }
     }
     if visitor.may(UseCase::UsageRead) {
-        rows.extend(earned(desk, visitor, today).await?);
+        rows.extend(earned(desk, visitor, today, None).await?);
     }
     Ok(Facts { title: String::new(), rows })
 }
@@ -58,32 +59,38 @@ fn add(sums: &mut Vec<(Currency, Micros)>, currency: Currency, amount: Micros) {
     }
 }
 
-/// Charges of today, and what was lost to refused operations and unknown outcomes at most.
+/// Charges of today, and what was lost to refused operations and unknown outcomes at most. Nothing is of this
+/// currency, where one is known.
 async fn earned(
     desk: &Desk,
     visitor: &Visitor,
     today: Timestamp,
+    nothing: Option<Currency>,
 ) -> Result<Vec<(String, Cell)>, Failure> {
     let period = Period { from: Some(today), to: None };
     let by = Grouping::by(GroupBy::Day);
     let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
-    let place = desk.begin_report(visitor)?;
-    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, query).await?;
-    drop(place);
     let from = written(today);
     let href = with_query("/usage", &[("first", Some("hour")), ("from", Some(&from))]);
+    let report = match desk.usage(visitor, query).await? {
+        ReportView::There(report, _at) => report,
+        ReportView::Absent(absence) => {
+            return Ok(vec![("Earned today".to_owned(), Cell::link(absence.words(), href))]);
+        }
+    };
+    let UsageReport { rows, shows_costs } = &*report;
     let (mut charges, mut exposures) = (Vec::new(), Vec::new());
     let mut unknown = 0_u64;
-    for row in &rows {
+    for row in rows {
         add(&mut charges, row.currency, row.totals.charge);
         add(&mut exposures, row.currency, row.totals.exposure);
         unknown = unknown.saturating_add(row.totals.abandoned);
     }
     let mut facts = Vec::new();
-    for (currency, sum) in or_nothing(charges) {
+    for (currency, sum) in or_nothing(charges, nothing) {
         facts.push(("Earned today".to_owned(), Cell::link(amount(sum, currency), &href)));
     }
-    for (currency, sum) in or_nothing(exposures).into_iter().filter(|_| shows_costs) {
+    for (currency, sum) in or_nothing(exposures, nothing).into_iter().filter(|_| *shows_costs) {
         let name = "Lost today at most".to_owned();
         facts.push((name, Cell::link(amount(sum, currency), &href)));
     }
@@ -93,10 +100,13 @@ async fn earned(
     Ok(facts)
 }
 
-/// The sums, or one of nothing, whose currency is not known.
-fn or_nothing(sums: Vec<(Currency, Micros)>) -> Vec<(Option<Currency>, Micros)> {
+/// The sums, or one of nothing.
+fn or_nothing(
+    sums: Vec<(Currency, Micros)>,
+    nothing: Option<Currency>,
+) -> Vec<(Option<Currency>, Micros)> {
     if sums.is_empty() {
-        return vec![(None, Micros::ZERO)];
+        return vec![(nothing, Micros::ZERO)];
     }
     sums.into_iter().map(|(currency, sum)| (Some(currency), sum)).collect()
 }

@@ -18,6 +18,7 @@ use self::view::{charts, sums, table};
 use crate::address::with_query;
 use crate::ask::{Query, SentFields};
 use crate::cell::Link;
+use crate::counting::{self, ReportView};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
@@ -34,8 +35,8 @@ const MODEL: &str = "model";
 const ROUTE: &str = "route";
 const FROM: &str = "from";
 const TO: &str = "to";
-/// Rows of a page.
-const ROWS: usize = 50;
+/// Rows of a page: those of two dimensions and all columns are the widest of all lists, and a page has 50 KB.
+const ROWS: usize = 40;
 
 pub(crate) async fn show(
     State(desk): State<Desk>,
@@ -43,28 +44,43 @@ pub(crate) async fn show(
     Query(query): Query,
 ) -> Result<Page, Failure> {
     let by = grouping(&query)?;
-    let place = desk.begin_report(&visitor)?;
-    let UsageReport { rows, shows_costs } = report(&desk, &visitor, &query, by).await?;
-    drop(place);
-    let passed = paging::request(&query)?.after.map_or(0, |PageCursor(rows)| rows);
+    let asked = asked(&desk, &visitor, &query, by).await?;
+    let page = Page::new("Usage").section(filter(&visitor, &query)?);
+    let address = address("/usage", &query);
+    let (report, at) = match desk.usage(&visitor, asked).await? {
+        ReportView::There(report, at) => (report, at),
+        ReportView::Absent(absence) => {
+            return Ok(page.section(absence.notice("This report", &address)));
+        }
+    };
+    let page = counting::of_moment(at, &address).into_iter().fold(page, Page::section);
+    shown(page, (&query, by), &report)
+}
+
+/// The page with a part of the rows, their sums and their charts.
+fn shown(
+    mut page: Page,
+    (query, by): (&SentFields, Grouping),
+    UsageReport { rows, shows_costs }: &UsageReport,
+) -> Result<Page, Failure> {
+    let passed = paging::request(query)?.after.map_or(0, |PageCursor(rows)| rows);
     let passed = usize::try_from(passed).unwrap_or(0).min(rows.len());
     let shown: Vec<_> = rows.iter().skip(passed).take(ROWS).collect();
     let end = passed + shown.len();
     let next = i64::try_from(end).ok().filter(|_| end < rows.len()).map(PageCursor);
-    let mut page = Page::new("Usage").section(filter(&visitor, &query)?);
     if !rows.is_empty() {
-        page = charts(&rows).into_iter().fold(page, Page::section);
-        page = page.section(sums(&rows, shows_costs)?);
+        page = charts(rows).into_iter().fold(page, Page::section);
+        page = page.section(sums(rows, *shows_costs)?);
     }
     let title = if rows.len() > ROWS {
         format!("Rows {} to {end} of {}", passed + 1, rows.len())
     } else {
         "By group".to_owned()
     };
-    let mut table = table(&title, by, &shown, (&query, shows_costs));
-    table = table.next(paging::next("/usage", &query, next));
+    let mut table = table(&title, by, &shown, (query, *shows_costs));
+    table = table.next(paging::next("/usage", query, next));
     if !rows.is_empty() {
-        table = table.link(Link::new("All rows as CSV", file(&query)));
+        table = table.link(Link::new("All rows as CSV", address("/usage.csv", query)));
     }
     Ok(page.section(table))
 }
@@ -77,7 +93,8 @@ pub(crate) async fn download(
 ) -> Result<Response, Failure> {
     let by = grouping(&query)?;
     let _place = desk.begin_report(&visitor)?;
-    let UsageReport { rows, shows_costs } = report(&desk, &visitor, &query, by).await?;
+    let asked = asked(&desk, &visitor, &query, by).await?;
+    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, asked).await?;
     let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
     let mut answer = csv::usage(by, &rows, costs).into_response();
     let headers = answer.headers_mut();
@@ -88,12 +105,12 @@ pub(crate) async fn download(
     Ok(answer)
 }
 
-async fn report(
+async fn asked(
     desk: &Desk,
     visitor: &Visitor,
     query: &SentFields,
     by: Grouping,
-) -> Result<UsageReport, Failure> {
+) -> Result<UsageQuery, Failure> {
     let wallet = reference::wallet(desk, visitor, query).await?;
     let filter = UsageFilter {
         wallet,
@@ -102,8 +119,7 @@ async fn report(
         route: query.get(ROUTE).map(str::to_owned),
     };
     let period = Period { from: moment::read(query, FROM)?, to: moment::read(query, TO)? };
-    let asked = UsageQuery { by, filter, period, rows_max: None };
-    Ok(desk.accounts.usage(&visitor.principal, asked).await?)
+    Ok(UsageQuery { by, filter, period, rows_max: None })
 }
 
 fn grouping(query: &SentFields) -> Result<Grouping, Failure> {
@@ -179,7 +195,8 @@ fn filter(visitor: &Visitor, query: &SentFields) -> Result<Filter, Failure> {
     Ok(Filter { action: "/usage".to_owned(), fields, submit: "Sum up".to_owned() })
 }
 
-fn file(query: &SentFields) -> String {
+/// The same query at this path.
+fn address(path: &str, query: &SentFields) -> String {
     let params: Vec<_> = query.iter().map(|(name, value)| (name, Some(value))).collect();
-    with_query("/usage.csv", &params)
+    with_query(path, &params)
 }

@@ -45,7 +45,8 @@ pub(crate) async fn show(
     }
     page = page.section(facts(&record));
     if visitor.may(UseCase::StatementRead) {
-        page = page.section(statement::section(&desk, &visitor, &record, &query).await?);
+        let sections = statement::sections(&desk, &visitor, &record, &query).await?;
+        page = sections.into_iter().fold(page, Page::section);
     }
     if visitor.may(UseCase::OperationRead) {
         page = page.section(holds(&desk, &visitor, &record).await?);

@@ -30,6 +30,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::console::pages;
+use crate::desk::Desk;
 use crate::tests::site::desk;
 use crate::visitor::Visitor;
 
@@ -63,6 +64,8 @@ pub(crate) struct World {
     pub(crate) store: Store,
     /// Somebody who may do everything.
     pub(crate) owner: Visitor,
+    /// What the handlers have at hand.
+    pub(crate) desk: Desk,
     router: Router,
     _folder: TempDir,
 }
@@ -77,9 +80,10 @@ impl World {
         let secrets = vec![ServerSecret::new(&[7; 32]).unwrap()];
         let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
             .serving(Arc::new(SampleOffers));
-        let router = pages(desk(&accounts));
+        let desk = desk(&accounts);
+        let router = pages(desk.clone());
         let owner = visitor(Role::Owner, Reach::All);
-        Self { accounts, store, owner, router, _folder: folder }
+        Self { accounts, store, owner, desk, router, _folder: folder }
     }
 
     /// A new wallet, with this much on it.

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
+use crate::pages::reference::short;
 use crate::section::Facts;
 
 /// The form of one operation.
@@ -62,7 +63,7 @@ impl FormPage for Refund {
         FormFrame {
             page: Page::new("Refund an operation")
                 .below("Operations", "/operations")
-                .below(operation.id.to_string(), format!("/operations/{}", operation.id))
+                .below(short(operation.id), format!("/operations/{}", operation.id))
                 .section(Facts::new("", rows)),
             fields: vec![
                 amount,

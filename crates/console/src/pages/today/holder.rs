@@ -34,7 +34,7 @@ pub(super) async fn page(
     ];
     if visitor.may(UseCase::UsageRead) {
         let today = day_of(desk.accounts.clock().await?);
-        for (name, cell) in earned(desk, visitor, today).await? {
+        for (name, cell) in earned(desk, visitor, today, Some(held.currency)).await? {
             let name = if name == "Earned today" { "Charged today".to_owned() } else { name };
             rows.push((name, cell));
         }

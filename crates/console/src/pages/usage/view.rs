@@ -27,7 +27,8 @@ fn chart(rows: &[UsageRow], currency: Currency) -> Chart {
     let mut bars: Vec<(&Group, Micros)> = Vec::new();
     for row in rows.iter().filter(|row| row.currency == currency) {
         let charge = row.totals.charge;
-        match bars.iter_mut().find(|(group, _)| **group == row.group) {
+        // Rows are sorted by their groups.
+        match bars.last_mut().filter(|(group, _)| **group == row.group) {
             Some((_, sum)) => *sum = sum.plus(charge).unwrap_or(Micros::MAX),
             None => bars.push((&row.group, charge)),
         }

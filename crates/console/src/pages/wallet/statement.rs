@@ -9,7 +9,7 @@ use holdfast_accounts::{Reference, StatementPage};
 use holdfast_domain::account::WalletRecord;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::limits::Counter;
-use holdfast_domain::listing::{Order, PageRequest, Period};
+use holdfast_domain::listing::{Order, PageCursor, PageRequest, Period};
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::report::{StatementBalance, StatementEntry};
 use holdfast_domain::{Currency, Micros, Timestamp};
@@ -18,12 +18,14 @@ use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use uuid::Uuid;
 
+use crate::address::with_query;
 use crate::ask::{Id, Query, SentFields};
 use crate::cell::{Cell, Link};
-use crate::desk::Desk;
+use crate::counting::{self, ReportView};
+use crate::desk::{Desk, StatementQuery};
 use crate::failure::Failure;
 use crate::paging;
-use crate::section::Table;
+use crate::section::{Section, Table};
 use crate::visitor::Visitor;
 
 const MONTH: &str = "month";
@@ -65,20 +67,41 @@ impl Month {
     }
 }
 
-/// A page of the statement of the month that the query asks for.
-pub(crate) async fn section(
+/// A page of the statement of the month that the query asks for, with the moment that it is of.
+pub(crate) async fn sections(
     desk: &Desk,
     visitor: &Visitor,
     record: &WalletRecord,
     query: &SentFields,
-) -> Result<Table, Failure> {
+) -> Result<Vec<Section>, Failure> {
     let id = Uuid::from_bytes(record.wallet.id.to_bytes());
     let now = desk.accounts.clock().await?;
     let month = Month::asked(query, now)?;
-    let (reference, page) = (Reference::Id(id), paging::request(query)?);
-    let read = desk.accounts.statement(&visitor.principal, &reference, month.period(), page);
-    let StatementPage { statement, next, .. } = read.await?;
-    let currency = record.wallet.currency;
+    let (period, page) = (month.period(), paging::request(query)?);
+    let after = page.after.map(|PageCursor(after)| after.to_string());
+    let params = [(MONTH, Some(month.text())), ("after", after)];
+    let params = params.each_ref().map(|(name, value)| (*name, value.as_deref()));
+    let address = with_query(&format!("/wallets/{id}"), &params);
+    let asked = StatementQuery { wallet: Reference::Id(id), period, page };
+    Ok(match desk.statement(visitor, asked).await? {
+        ReportView::There(statement, at) => {
+            let moment = counting::of_moment(at, &address).map(Section::from);
+            moment.into_iter().chain([table(record, month, now, &statement).into()]).collect()
+        }
+        ReportView::Absent(absence) => {
+            let what = format!("The statement of {}", month.text());
+            vec![absence.notice(&what, &address).into()]
+        }
+    })
+}
+
+fn table(
+    record: &WalletRecord,
+    month: Month,
+    now: Timestamp,
+    StatementPage { statement, next, .. }: &StatementPage,
+) -> Table {
+    let (id, currency) = (record.wallet.id, record.wallet.currency);
     let mut rows = vec![balance("Balance before", statement.opening, currency)];
     rows.extend(statement.entries.iter().map(|entry| row(entry, currency)));
     rows.push(balance("Balance after", statement.closing, currency));
@@ -88,7 +111,7 @@ pub(crate) async fn section(
     let mut table = Table::new(&title, &head, rows, "");
     // With the month, so that it stays the same one at midnight.
     let of_month = SentFields::parse(format!("{MONTH}={}", month.text()).as_bytes());
-    if let Some(earlier) = paging::next(&base, &of_month, next) {
+    if let Some(earlier) = paging::next(&base, &of_month, *next) {
         table = table.link(Link::new("Earlier entries", earlier));
     }
     let of = |month: Month| format!("{base}?month={}", month.text());
@@ -97,7 +120,7 @@ pub(crate) async fn section(
         table = table.link(Link::new("Month after", of(Month::of(month.end))));
     }
     let file = format!("{base}/statement.csv?month={}", month.text());
-    Ok(table.link(Link::new("The month as a CSV file", file)))
+    table.link(Link::new("The month as a CSV file", file))
 }
 
 /// The statement of a month as a file.
