@@ -1,5 +1,4 @@
 // Idempotency keys for a Holdfast gateway, in whatever takes a fetch.
-//
 // Each call has a key from its first try until its answer was read to the end: of its body, or of the operation
 // that the program names. A broken stream throws; the same call again replays it under its key.
 
@@ -86,7 +85,7 @@ function watched(stream, call) {
         tail = tail.slice(-16) + decoder.decode(value, { stream: !done });
         if (tail.includes('data: [DONE]')) call.turn('delivered');
         if (!done) return out.enqueue(value);
-        call.turn('orphaned');
+        if (call.state === 'attended') throw new TypeError('the stream ended before its answer did');
         out.close();
       } catch (error) {
         call.turn('orphaned');
@@ -119,11 +118,12 @@ export function keyedFetch({ namespace, base = fetch }) {
       const answer = await base(request.url, { ...init, method, headers, signal, body: bytes });
       const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream');
       if (answer.ok && answer.body && isStream) return new Response(watched(answer.body, call), answer);
-      // Read here: a body that is cut is this call's own error, and whoever called asks again.
-      const body = await answer.arrayBuffer();
+      // Read here: a body that is cut is a fetch that failed, and whoever called asks again.
+      const body = await answer.arrayBuffer().catch((cause) => {
+        throw new TypeError('fetch failed', { cause });
+      });
       // A proxy that gives no advice knows nothing of the call.
-      const isFinal = answer.headers.get('x-should-retry') === 'false';
-      call.turn(answer.ok ? 'delivered' : isFinal ? 'failed' : 'orphaned');
+      call.turn(answer.ok ? 'delivered' : answer.headers.get('x-should-retry') === 'false' ? 'failed' : 'orphaned');
       return new Response(body, answer);
     } catch (error) {
       call.turn('orphaned');

@@ -44,5 +44,5 @@ report.run(
     whole=lambda text: llm(text, "--no-stream"),
     stream=llm,
     tools=tools,
-    structured=lambda text: json.loads(llm(text, "--schema", "name", "--no-stream"))["name"],
+    structured=lambda text: json.loads(llm(text, "--schema", "name str", "--no-stream"))["name"],
 )

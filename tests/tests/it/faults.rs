@@ -58,7 +58,8 @@ impl Fault {
         match self {
             Self::Error(code) => error(code),
             Self::Cut | Self::CutStream => {
-                let mut answer = pass_on(gateway, arrived);
+                // The connection was to stay: whoever is told of its end may take that for the answer's.
+                let mut answer = pass_on(gateway, arrived).replacen("connection: close\r\n", "", 1);
                 let head = answer.find("\r\n\r\n").unwrap();
                 answer.truncate(head + (answer.len() - head) / 2);
                 answer
