@@ -17,7 +17,7 @@ use crate::faults::{self, Fault};
 use crate::sidecar::SAID;
 
 /// A client of a script may take so long for all that it is asked.
-const SCRIPT_MAX: Duration = Duration::from_secs(240);
+const SCRIPT_MAX: Duration = Duration::from_secs(480);
 
 /// One row.
 pub(crate) struct Client {
