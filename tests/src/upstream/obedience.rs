@@ -15,9 +15,9 @@ pub(super) fn obey(arrived: &ArrivedRequest, text: &str) -> Reply {
     if let Some(function) = wanted_function(&body) {
         return call(&function["name"], &filled(&function["parameters"]), is_streamed);
     }
-    match &body["response_format"]["json_schema"]["schema"] {
-        Value::Null => say(text, is_streamed),
-        schema => say(&filled(schema), is_streamed),
+    match body.pointer("/response_format/json_schema/schema") {
+        None => say(text, is_streamed),
+        Some(schema) => say(&filled(schema), is_streamed),
     }
 }
 
@@ -28,9 +28,9 @@ fn wanted_function(body: &Value) -> Option<&Value> {
         return None;
     }
     let mut functions = body["tools"].as_array()?.iter().map(|tool| &tool["function"]);
-    match &body["tool_choice"]["function"]["name"] {
-        Value::Null => functions.next(),
-        name => functions.find(|function| function["name"] == *name),
+    match body.pointer("/tool_choice/function/name") {
+        None => functions.next(),
+        Some(name) => functions.find(|function| function["name"] == *name),
     }
 }
 
