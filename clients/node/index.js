@@ -1,5 +1,4 @@
 // Idempotency keys for a Holdfast gateway, in whatever takes a fetch.
-//
 // Each call has a key from its first try until its answer was read to the end: of its body, or of the operation
 // that the program names. A broken stream throws; the same call again replays it under its key.
 
@@ -7,8 +6,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomUUID } from 'node:crypto';
 
 const current = new AsyncLocalStorage();
-// Milliseconds for which a call that nobody waits for keeps its key.
-const KEPT = { attended: Infinity, orphaned: 600_000, failed: 120_000, delivered: 120_000 };
+// Milliseconds for which a body finds its call again, by the state of that.
+const KEPT = { attended: Infinity, orphaned: 600_000, failed: 60_000 };
 
 function u32(number) {
   if (!Number.isInteger(number) || number < 0 || number > 0xffff_ffff) throw new RangeError('no 32-bit number');
@@ -44,48 +43,34 @@ export function step(name, body) {
 
 class Call {
   constructor(key, body) {
-    Object.assign(this, { key, body, wasCut: false });
+    Object.assign(this, { key, body, state: 'new' });
   }
 
   turn(state) {
-    Object.assign(this, { state, at: Date.now(), wasCut: this.wasCut || state === 'orphaned' });
-  }
-
-  judge(answer, body) {
-    let isBound = false;
-    try {
-      isBound = 'operation_id' in JSON.parse(body).error;
-    } catch {
-      this.wasCut ||= answer.status >= 500; // a proxy's own words: nobody knows
-    }
-    const isOpen = answer.headers.get('x-should-retry') === 'true' || (this.wasCut && !isBound);
-    this.turn(isOpen ? 'orphaned' : isBound ? 'failed' : 'refused');
+    if (state === 'orphaned' && this.state !== 'attended') return; // nobody leaves what was delivered
+    Object.assign(this, { state, at: Date.now() });
   }
 }
 
-function takeNamed({ named, step: stepName }, namespace, isRetry) {
+function takeNamed({ named, step: stepName }, namespace) {
   const place = (text) => JSON.stringify([namespace, text]);
   const last = named.calls.get(place(String(named.count)));
   if (stepName === undefined && last?.state === 'attended') {
     throw new Error('two calls of one operation at once: name its step, by step(name, body)');
   }
-  if (stepName === undefined && last?.state === 'delivered' && !isRetry) named.count += 1;
+  if (stepName === undefined && last?.state === 'delivered') named.count += 1;
   const text = stepName ?? String(named.count);
   const call = named.calls.get(place(text)) ?? new Call(operationKey(namespace, named.name, named.attempt, text));
   named.calls.set(place(text), call);
   return call;
 }
 
-function takeSlot(calls, request, bytes, isRetry) {
-  const now = Date.now();
-  for (const call of calls) if (now - call.at >= (KEPT[call.state] ?? 0)) calls.delete(call);
+function takeSlot(calls, request, bytes) {
+  for (const call of calls) if (Date.now() - call.at >= (KEPT[call.state] ?? 0)) calls.delete(call);
   const caller = `${request.url}\n${request.headers.get('authorization')}\n`;
   const body = createHash('sha256').update(caller).update(bytes).digest('hex');
-  const mine = [...calls].filter((call) => call.body === body);
-  const found = mine.find((call) => call.state === 'orphaned')
-    ?? mine.findLast((call) => call.state === 'failed' && now - call.at < 60_000)
-    ?? (isRetry ? mine.findLast((call) => call.state === 'failed' || call.state === 'delivered') ?? mine[0] : undefined)
-    ?? new Call(randomUUID(), body);
+  const find = (state) => [...calls].find((call) => call.body === body && call.state === state);
+  const found = find('orphaned') ?? find('failed') ?? new Call(randomUUID(), body);
   calls.add(found);
   return found;
 }
@@ -93,7 +78,6 @@ function takeSlot(calls, request, bytes, isRetry) {
 function watched(stream, call) {
   const [reader, decoder] = [stream.getReader(), new TextDecoder()];
   let tail = '';
-  const leave = () => call.state === 'attended' && call.turn('orphaned');
   return new ReadableStream({
     async pull(out) {
       try {
@@ -101,15 +85,15 @@ function watched(stream, call) {
         tail = tail.slice(-16) + decoder.decode(value, { stream: !done });
         if (tail.includes('data: [DONE]')) call.turn('delivered');
         if (!done) return out.enqueue(value);
-        leave();
+        if (call.state === 'attended') throw new TypeError('the stream ended before its answer did');
         out.close();
       } catch (error) {
-        leave();
+        call.turn('orphaned');
         out.error(error);
       }
     },
     cancel(reason) {
-      leave();
+      call.turn('orphaned');
       return reader.cancel(reason);
     },
   });
@@ -125,9 +109,8 @@ export function keyedFetch({ namespace, base = fetch }) {
     const request = new Request(input, init);
     if (request.headers.has('idempotency-key')) return base(request);
     const bytes = Buffer.from(await request.arrayBuffer());
-    const isRetry = (request.headers.get('x-stainless-retry-count') ?? '0') !== '0';
     const store = current.getStore();
-    const call = store ? takeNamed(store, namespace, isRetry) : takeSlot(calls, request, bytes, isRetry);
+    const call = store ? takeNamed(store, namespace) : takeSlot(calls, request, bytes);
     call.turn('attended');
     request.headers.set('Idempotency-Key', call.key);
     const { method, headers, signal } = request;
@@ -135,10 +118,12 @@ export function keyedFetch({ namespace, base = fetch }) {
       const answer = await base(request.url, { ...init, method, headers, signal, body: bytes });
       const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream');
       if (answer.ok && answer.body && isStream) return new Response(watched(answer.body, call), answer);
-      // Read here: a body that is cut is this call's own error, and whoever called asks again.
-      const body = await answer.arrayBuffer();
-      if (answer.ok) call.turn('delivered');
-      else call.judge(answer, Buffer.from(body).toString());
+      // Read here: a body that is cut is a fetch that failed, and whoever called asks again.
+      const body = await answer.arrayBuffer().catch((cause) => {
+        throw new TypeError('fetch failed', { cause });
+      });
+      // A proxy that gives no advice knows nothing of the call.
+      call.turn(answer.ok ? 'delivered' : answer.headers.get('x-should-retry') === 'false' ? 'failed' : 'orphaned');
       return new Response(body, answer);
     } catch (error) {
       call.turn('orphaned');

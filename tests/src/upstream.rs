@@ -4,6 +4,7 @@
 mod answers;
 mod frames;
 mod gate;
+mod obedience;
 mod streaming;
 mod tls;
 
@@ -58,6 +59,13 @@ impl Reply {
             let is_streamed = arrived.json()["stream"] == true;
             if is_streamed { streamed.clone() } else { whole.clone() }
         }))
+    }
+
+    /// A model that does as it is told: it calls the tool that it may call until it has a result, fills the
+    /// schema that it is given, and else says this; whole or as a stream.
+    #[must_use]
+    pub fn obeying(text: &'static str) -> Self {
+        Self::Judged(Judge::new(move |arrived| obedience::obey(arrived, text)))
     }
 
     /// Any JSON body.
@@ -231,6 +239,12 @@ impl Upstream {
         drop(TcpStream::connect(self.address));
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// What a provider's `base_url` is.
     #[must_use]
     pub fn base_url(&self) -> String {
@@ -400,8 +414,10 @@ fn read_request(line: &mut impl Read) -> Option<ArrivedRequest> {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let (head, body) = bytes.split_at(at + 4);
             let head = String::from_utf8(head.to_vec()).expect("a head of text");
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
+            let named = head.lines().filter_map(|line| line.split_once(": "));
+            let mut lengths = named.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+            let length: usize =
+                lengths.next().map_or(0, |(_, length)| length.parse().expect("a length"));
             if body.len() >= length {
                 let bytes = body[..length].to_vec();
                 let body = String::from_utf8_lossy(&bytes).into_owned();

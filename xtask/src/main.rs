@@ -4,6 +4,7 @@
 
 mod bench;
 mod chaos;
+mod clients;
 mod console;
 mod docs;
 mod fuzz;
@@ -42,6 +43,8 @@ usage: cargo xtask <command>
   docs                write the documents that are made from the code
   console             walk over the console in a browser as every role, on a file and on a server
   console --scale     time its pages over a million operations, on a file and on a server
+  clients             drive the gateway with every client of docs/clients.md, directly and through
+                      the sidecar
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|chain|balancer] [--kills N]
         [--seed S]
@@ -115,6 +118,7 @@ fn run() -> Result<bool> {
             let linted = lint::run(&workspace, &[])?;
             Ok(tested && linted)
         }
+        (Some("clients"), []) => clients::run(&workspace),
         (Some("console"), []) => console::walk(&workspace),
         (Some("console"), [scale]) if scale == "--scale" => console::scale(&workspace),
         (Some("docs"), []) => docs::run(&workspace),

@@ -12,7 +12,7 @@
 //! suite and the benchmark want the machine for themselves.
 
 pub(crate) mod browser;
-mod clients;
+pub(crate) mod clients;
 mod examples;
 mod runner;
 mod tally;

@@ -10,10 +10,10 @@ import httpx2 as httpx
 from openai import APIStatusError, APITimeoutError, AsyncOpenAI, OpenAI
 
 options = {"base_url": os.environ["HOLDFAST_URL"], "api_key": os.environ["HOLDFAST_KEY"], "max_retries": 0}
-client = OpenAI(http_client=httpx.Client(transport=holdfast.Transport(namespace="tests")), timeout=0.5, **options)
-other = AsyncOpenAI(
-    http_client=httpx.AsyncClient(transport=holdfast.AsyncTransport(namespace="tests")), timeout=0.5, **options
-)
+transport = holdfast.keyed(httpx.HTTPTransport(), namespace="tests")
+other_transport = holdfast.keyed(httpx.AsyncHTTPTransport(), namespace="tests")
+client = OpenAI(http_client=httpx.Client(transport=transport), timeout=0.5, **options)
+other = AsyncOpenAI(http_client=httpx.AsyncClient(transport=other_transport), timeout=0.5, **options)
 
 
 def body(text):

@@ -7,7 +7,7 @@ import holdfast
 import httpx2 as httpx
 from openai import APIConnectionError, OpenAI
 
-transport = holdfast.Transport(namespace="tests")
+transport = holdfast.keyed(httpx.HTTPTransport(), namespace="tests")
 client = OpenAI(
     base_url=os.environ["HOLDFAST_URL"],
     api_key=os.environ["HOLDFAST_KEY"],

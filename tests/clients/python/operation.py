@@ -11,8 +11,10 @@ import httpx2 as httpx
 from openai import AsyncOpenAI, OpenAI
 
 options = {"base_url": os.environ["HOLDFAST_URL"], "api_key": os.environ["HOLDFAST_KEY"]}
-client = OpenAI(http_client=httpx.Client(transport=holdfast.Transport(namespace="tests")), **options)
-other = AsyncOpenAI(http_client=httpx.AsyncClient(transport=holdfast.AsyncTransport(namespace="tests")), **options)
+transport = holdfast.keyed(httpx.HTTPTransport(), namespace="tests")
+other_transport = holdfast.keyed(httpx.AsyncHTTPTransport(), namespace="tests")
+client = OpenAI(http_client=httpx.Client(transport=transport), **options)
+other = AsyncOpenAI(http_client=httpx.AsyncClient(transport=other_transport), **options)
 
 
 def messages(text):

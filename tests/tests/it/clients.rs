@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use holdfast_tests::{Account, Config, Gate, Gateway, Proxy, Ran, Reply, Request, Site, Upstream};
 use serde_json::{Value, json};
@@ -14,39 +15,68 @@ const FUNDS: i64 = 10_000_000;
 const CHARGE: i64 = 367;
 
 /// What runs a script of one language.
+#[derive(Clone, Copy)]
 pub(crate) struct Sdk {
     folder: &'static str,
     extension: &'static str,
     command: fn(&Site) -> Command,
 }
 
-pub(crate) const PYTHON: Sdk = Sdk {
-    folder: "python",
+pub(crate) const PYTHON: Sdk =
+    Sdk { folder: "python", extension: "py", command: |_site| python("HOLDFAST_TEST_PYTHON") };
+
+pub(crate) const NODE: Sdk =
+    Sdk { folder: "node", extension: "mjs", command: |site| node(site, "HOLDFAST_TEST_NODE_DIR") };
+
+/// The same with the libraries of `tests/clients/frameworks`.
+pub(crate) const PYTHON_FRAMEWORKS: Sdk = Sdk {
+    folder: "frameworks",
     extension: "py",
-    command: |_site| {
-        let mut command = Command::new(given("HOLDFAST_TEST_PYTHON"));
-        command.env("PYTHONPATH", helper("python")).env("PYTHONDONTWRITEBYTECODE", "1");
-        command
-    },
+    command: |_site| python("HOLDFAST_TEST_PYTHON_FRAMEWORKS"),
 };
 
-pub(crate) const NODE: Sdk = Sdk {
-    folder: "node",
+pub(crate) const NODE_FRAMEWORKS: Sdk = Sdk {
+    folder: "frameworks",
     extension: "mjs",
-    command: |site| {
-        // A script finds its libraries beside itself.
-        let modules = given("HOLDFAST_TEST_NODE_DIR").join("node_modules");
-        // Several tests may do it at the same moment: whoever comes second finds it done.
-        drop(std::os::unix::fs::symlink(helper("node"), modules.join("holdfast-client")));
-        let link = site.path("node_modules");
-        if !link.exists() {
-            std::os::unix::fs::symlink(modules, link).unwrap();
-        }
-        Command::new("node")
-    },
+    command: |site| node(site, "HOLDFAST_TEST_NODE_FRAMEWORKS_DIR"),
 };
+
+fn python(variable: &str) -> Command {
+    let mut command = Command::new(given(variable));
+    command.env("PYTHONPATH", helper("python")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// A script finds its libraries beside itself.
+fn node(site: &Site, variable: &str) -> Command {
+    let modules = given(variable).join("node_modules");
+    // Several tests may do it at the same moment: whoever comes second finds it done.
+    drop(std::os::unix::fs::symlink(helper("node"), modules.join("holdfast-client")));
+    let link = site.path("node_modules");
+    if !link.exists() {
+        std::os::unix::fs::symlink(modules, link).unwrap();
+    }
+    Command::new("node")
+}
 
 impl Sdk {
+    /// The same with scripts of another folder.
+    pub(crate) const fn with(self, folder: &'static str) -> Self {
+        Self { folder, ..self }
+    }
+
+    /// What a script of its folder says.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+        let file = clients.join(self.folder).join(format!("{name}.{}", self.extension));
+        std::fs::read_to_string(file).unwrap()
+    }
+
+    /// Puts a script of its folder where the others import it from.
+    pub(crate) fn put_beside(&self, site: &Site, name: &str) {
+        site.write(&format!("{name}.{}", self.extension), &self.text(name));
+    }
+
     /// A command that runs this script in a site's folder, and reaches nothing by a proxy.
     pub(crate) fn on(&self, site: &Site, script: &str) -> Command {
         let file = site.path(&format!("script.{}", self.extension));
@@ -82,6 +112,17 @@ pub(crate) fn world() -> World {
     World { upstream, site, account, gateway }
 }
 
+/// One whose test may take so long, with a model that does as it is told.
+pub(crate) fn obeying_world(most: Duration) -> World {
+    let upstream = Upstream::start(Reply::obeying("Good day"));
+    let site = Site::empty_for(most).with_env("HOLDFAST_CONFIG", "holdfast.toml");
+    site.configure(&Config::upstream(&upstream));
+    drop(site.cli(&["migrate", "up"]).ok());
+    let account = site.account("main", "USD", "10.00");
+    let gateway = site.serve();
+    World { upstream, site, account, gateway }
+}
+
 impl World {
     /// Runs a script; what it prints is JSON.
     pub(crate) fn run(&self, sdk: &Sdk, name: &str) -> Value {
@@ -106,10 +147,7 @@ impl World {
         name: &str,
         edit: impl Fn(String) -> String,
     ) -> Command {
-        let file = format!("{name}.{}", sdk.extension);
-        let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
-        let text = std::fs::read_to_string(clients.join(sdk.folder).join(&file)).unwrap();
-        let mut command = sdk.on(&self.site, &edit(text));
+        let mut command = sdk.on(&self.site, &edit(sdk.text(name)));
         command.env("HOLDFAST_URL", self.gateway.base_url()).env("HOLDFAST_KEY", &self.account.key);
         command
     }

@@ -132,9 +132,8 @@ fn node_helper_does_what_its_readme_shows() {
 #[test]
 fn a_shell_that_keeps_its_key_pays_once() {
     let world = world();
-    let text = include_str!("../../../docs/clients.md");
-    let (_, below) = text.split_once("```sh\n").unwrap();
-    let script = below.split_once("```").unwrap().0.replace("holdfast/sim-1", "acme/large-1");
+    let script = include_str!("../../../clients/examples/ask.sh");
+    let script = script.replace("holdfast/sim-1", "acme/large-1");
     let run = || {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-ec", &script]).current_dir(world.site.folder());

@@ -3,15 +3,11 @@
 //!
 //! Where one of them cannot be had, its tests are skipped and the reason is told.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use super::clients::step;
+use super::clients::{self, step};
 use crate::{
     shell::{has, say},
     workspace::Workspace,
@@ -19,7 +15,6 @@ use crate::{
 
 /// Debian's package, and the program in it.
 const CHROMIUM: &str = "chromium";
-const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
 /// Paths of what drives the console.
 #[derive(Debug)]
@@ -39,7 +34,7 @@ impl Browser {
     pub(crate) fn prepare(workspace: &Workspace) -> Result<Result<Self, String>> {
         let prepared = chromium().and_then(|chromium| {
             let modules = workspace.target.join("clients").join("console");
-            install(&workspace.root.join("tests").join("console"), &modules)?;
+            clients::node_by_lock(&workspace.root.join("tests/console"), &modules)?;
             Ok(Self { modules, chromium })
         });
         match &prepared {
@@ -62,33 +57,20 @@ fn chromium() -> Result<PathBuf> {
     found.into_iter().find(|program| program.is_file()).context("there is no chromium")
 }
 
-/// Installs what the lock file names; nothing where that was done.
-fn install(from: &Path, folder: &Path) -> Result<()> {
-    ensure!(has("node"), "there is no node");
-    let read = |folder: &Path| FILES.map(|file| fs::read(folder.join(file)).ok());
-    // npm writes this file last.
-    let is_whole = folder.join("node_modules").join(".package-lock.json").is_file();
-    if is_whole && read(folder) == read(from) {
-        return Ok(());
-    }
-    ensure!(has("npm"), "there is no npm");
-    say("browser: installing the libraries of tests/console")?;
-    fs::create_dir_all(folder).context("cannot make the folder of the libraries")?;
-    for file in FILES {
-        fs::copy(from.join(file), folder.join(file)).context("cannot copy the lock file")?;
-    }
-    let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"];
-    let mut npm = Command::new("npm");
-    step("npm ci", npm.current_dir(folder).arg("ci").args(options))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
 
     #[test]
     fn libraries_are_installed_by_a_lock_file_that_names_each_exactly() {
-        let folder = Workspace::load().unwrap().root.join("tests/console");
+        for folder in ["tests/console", "tests/clients/frameworks"] {
+            check_lock(&Workspace::load().unwrap().root.join(folder));
+        }
+    }
+
+    fn check_lock(folder: &Path) {
         let lock = fs::read_to_string(folder.join("package-lock.json")).unwrap();
         let manifest = fs::read_to_string(folder.join("package.json")).unwrap();
         let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();

@@ -51,7 +51,8 @@ pub(crate) fn prepare(target: &Path) -> Result<Clients> {
     })
 }
 
-fn report(name: &str, packages: &str, prepared: Result<PathBuf>) -> Result<Client> {
+/// Says in a line what came of it.
+pub(crate) fn report(name: &str, packages: &str, prepared: Result<PathBuf>) -> Result<Client> {
     match prepared {
         Ok(path) => {
             say(&format!("{name} client: {packages}: ready"))?;
@@ -75,12 +76,8 @@ fn python(folder: &Path) -> Result<PathBuf> {
     if python_has(&python) == Some(wanted.clone()) {
         return Ok(python);
     }
-    ensure!(has("python3"), "there is no python3");
     say(&format!("Python client: installing {}", wanted.join(", ")))?;
-    step("python3 -m venv", Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
-    let options = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries=2"];
-    let mut pip = Command::new(&python);
-    step("pip install", pip.args(["-m", "pip", "install"]).args(options).args(&wanted))?;
+    step("pip install", new_python(folder)?.args(&wanted))?;
     ensure!(python_has(&python) == Some(wanted), "pip did not install what it was asked for");
     Ok(python)
 }
@@ -112,6 +109,54 @@ fn node(folder: &Path) -> Result<PathBuf> {
     step("npm install", npm.current_dir(folder).arg("install").args(options).arg(package))?;
     ensure!(node_version(folder).is_some(), "npm did not install it");
     Ok(folder.to_owned())
+}
+
+/// Files by which npm installs.
+const LOCKED: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Installs what the lock file of a folder names into another one; nothing where that was done.
+pub(crate) fn node_by_lock(from: &Path, folder: &Path) -> Result<()> {
+    ensure!(has("node"), "there is no node");
+    let read = |folder: &Path| LOCKED.map(|file| fs::read(folder.join(file)).ok());
+    // npm writes this file last.
+    let is_whole = folder.join("node_modules").join(".package-lock.json").is_file();
+    if is_whole && read(folder) == read(from) {
+        return Ok(());
+    }
+    ensure!(has("npm"), "there is no npm");
+    say(&format!("Node: installing the libraries of {}", from.display()))?;
+    fs::create_dir_all(folder).context("cannot make the folder of the libraries")?;
+    for file in LOCKED {
+        fs::copy(from.join(file), folder.join(file)).context("cannot copy the lock file")?;
+    }
+    let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"];
+    let mut npm = Command::new("npm");
+    step("npm ci", npm.current_dir(folder).arg("ci").args(options))
+}
+
+/// Installs what this list names into a Python of its own; nothing where that was done. Gives the Python's path.
+pub(crate) fn python_by_list(list: &Path, folder: &Path) -> Result<PathBuf> {
+    let (python, done) = (folder.join("bin").join("python"), folder.join("installed.txt"));
+    let wanted = fs::read(list).context("there is no list of libraries")?;
+    if fs::read(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    say(&format!("Python: installing the libraries of {}", list.display()))?;
+    let mut pip = new_python(folder)?;
+    step("pip install", pip.arg("--requirement").arg(list))?;
+    // Last: half an installation has no such file.
+    fs::write(done, wanted).context("cannot write down what is installed")?;
+    Ok(python)
+}
+
+/// The installer of a new Python in this folder.
+fn new_python(folder: &Path) -> Result<Command> {
+    ensure!(has("python3"), "there is no python3");
+    step("python3 -m venv", Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    let mut pip = Command::new(folder.join("bin").join("python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    pip.arg("--retries=2");
+    Ok(pip)
 }
 
 fn node_version(folder: &Path) -> Option<String> {
