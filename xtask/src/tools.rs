@@ -2,6 +2,7 @@
 //! use, and looked for on the `PATH` before that.
 
 pub(crate) mod debian;
+pub(crate) mod helm;
 
 use std::{
     env,

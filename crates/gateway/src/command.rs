@@ -172,9 +172,7 @@ async fn beside(
         Command::Migrate(migrate) => {
             migrate::run(output, &load(SecretUse::Database)?, &migrate).await
         }
-        Command::Backup { file } => {
-            backup::backup(output, &load(SecretUse::Database)?, &file).await
-        }
+        Command::Backup { file } => backup::backup(output, &load(SecretUse::Book)?, &file).await,
         Command::Restore { check: true, file } => {
             backup::check(output, &load(SecretUse::Book)?, &file).await
         }

@@ -176,6 +176,7 @@ fn a_copy_without_its_secret_is_no_backup() {
     // A configured secret is kept where the configuration is.
     let configured = config.set("server", "secrets", "[\"${HOLDFAST_SECRET}\"]");
     site.configure(&configured);
+    let site = site.with_env("HOLDFAST_SECRET", digits.trim_end());
     let told = site.json(&["backup", "copy-2.db"]);
     assert_eq!(told["secret_file"], Value::Null);
     let other = elsewhere(&configured, &site, &["copy-2.db"]);
@@ -188,12 +189,12 @@ fn a_copy_without_its_secret_is_no_backup() {
 }
 
 #[test]
-fn a_damaged_copy_is_not_restored() {
+fn sqlite_copy_that_is_damaged_is_not_restored() {
     let config = Config::simulated();
     let (site, account) = Site::funded(&config);
     drop(site.cli(&["backup", COPY]).ok());
-    let change = format!("UPDATE wallets SET available = available + 1 WHERE name = 'main'");
-    drop(holdfast_tests::database::execute(&site.path(COPY), &change));
+    let change = "UPDATE wallets SET available = available + 1 WHERE name = 'main'";
+    drop(holdfast_tests::database::execute(&site.path(COPY), change));
     let other = elsewhere(&config, &site, &[COPY, "copy.db.secret"]);
     let ran = Ran::of(other.command().args(["restore", COPY, "--json"]));
     assert_eq!(ran.code, Some(1), "{ran:?}");
