@@ -94,7 +94,7 @@ pub(crate) enum Command {
     /// Copy the database file as it is at one moment, and the server secret beside it, also while it is served
     ///
     /// FILE is made for its owner alone, and so is FILE.secret, where the configuration names no secrets.
-    /// Neither may be there. A PostgreSQL database is backed up by its own means.
+    /// Neither may exist yet. A PostgreSQL database is backed up by its own means.
     Backup {
         /// Name of the copy
         #[arg(value_name = "FILE")]
