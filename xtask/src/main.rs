@@ -12,6 +12,7 @@ mod lint;
 mod majors;
 mod migrate;
 mod mutants;
+mod package;
 mod postgres;
 mod shell;
 mod test;
@@ -75,6 +76,9 @@ usage: cargo xtask <command>
   bench --micro [NAME]...
                       measure single functions: reading a request, deciding, judging,
                       sealing, events, translating
+  package [--profile dev]
+                      make a Debian package and an image in target/package, and start each
+                      in a root of its own; as root. What is shipped takes minutes to build
   migrate [args]...   the gateway's own `migrate`, and its --help
 
 Every other command answers --help with this text.";
@@ -122,6 +126,7 @@ fn run() -> Result<bool> {
         }
         (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),
+        (Some("package"), args) => package::run(&workspace, args),
         (Some("postgres"), majors) => majors::run(&workspace, majors),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help"), []) => shell::say(USAGE).map(|()| true),
