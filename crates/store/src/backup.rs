@@ -157,7 +157,9 @@ fn copy_pages(
             StepResult::Done => return Ok(report),
             StepResult::More => {}
             // Nobody else knows of the copy, and the snapshot is taken: somebody holds what is ours.
-            _ => return Err(rusqlite::Error::SqliteFailure(busy(), None)),
+            StepResult::Busy | StepResult::Locked | _ => {
+                return Err(rusqlite::Error::SqliteFailure(busy(), None));
+            }
         }
     }
 }

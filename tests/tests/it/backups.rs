@@ -217,6 +217,6 @@ fn a_server_has_backups_of_its_own() {
     site.write(COPY, "");
     let said = site.cli(&["restore", COPY]).failed(2);
     assert!(said.contains("pg_restore"), "{said}");
-    let said = site.cli(&["backup", "other.db", "--server", "http://127.0.0.1:1"]).failed(2);
+    let said = site.cli(&["backup", "other.db", "--server", "https://admin.example.com"]).failed(2);
     assert!(said.contains("backup does not work over the network"), "{said}");
 }

@@ -140,7 +140,7 @@ impl World {
         for (name, secret) in [
             ("server-secret", "0123456789abcdef0123456789abcdef".to_owned()),
             ("admin-token", "a-token-of-the-operator".to_owned()),
-            ("database-url", database.url().to_owned()),
+            ("database-url", database.url()),
         ] {
             let file = format!("secrets/{name}");
             site.write(&file, &secret);

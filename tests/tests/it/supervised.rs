@@ -46,7 +46,9 @@ fn a_supervisor_hears_that_it_serves_and_that_it_ends() {
 /// systemd's tool, with its own libraries where it was unpacked and not installed.
 fn systemd_analyze() -> Command {
     let program = std::env::var_os("HOLDFAST_TEST_SYSTEMD_ANALYZE").map(PathBuf::from);
-    let program = program.expect("HOLDFAST_TEST_SYSTEMD_ANALYZE: `cargo xtask test tests` sets it");
+    let program = program.unwrap_or_else(|| {
+        panic!("HOLDFAST_TEST_SYSTEMD_ANALYZE: `cargo xtask test tests` sets it")
+    });
     let libraries = program.ancestors().nth(2).unwrap().join("lib");
     let folders = std::fs::read_dir(libraries).into_iter().flatten().flatten();
     let own = folders.map(|folder| folder.path().join("systemd")).find(|it| it.is_dir());
@@ -107,7 +109,7 @@ fn the_configuration_of_the_unit_serves() {
     let config = CONFIG
         .replace("/run/credentials/holdfast.service", &credentials.display().to_string())
         .replace("/var/lib/holdfast", &site.path("state").display().to_string())
-        .replace("127.0.0.1:8080", "127.0.0.1:0");
+        .replace(setting(CONFIG, "listen = "), "127.0.0.1:0");
     site.write("holdfast.toml", &config);
     let site = site.with_env("HOLDFAST_CONFIG", "holdfast.toml");
     drop(site.cli(&["check-config"]).ok());

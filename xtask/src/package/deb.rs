@@ -93,7 +93,9 @@ fn serve(workspace: &Workspace, root: &Path) -> Result<()> {
     ensure!(shipped.is_ok_and(|shipped| shipped == installed), "the example is another one");
     let unit = "lib/systemd/system/holdfast.service";
     ensure!(root.join("usr").join(unit).exists(), "there is no unit in the package");
-    let config = installed.replace("127.0.0.1:8080", "127.0.0.1:0");
+    let listens = installed.lines().find(|line| line.starts_with("listen = "));
+    let listens = listens.context("the example does not listen")?;
+    let config = installed.replace(listens, "listen = \"127.0.0.1:0\"");
     let put = |file: &str, text: &str| -> Result<()> {
         let file = root.join(file);
         fs::create_dir_all(file.parent().context("a folder")?).context("no folder in the root")?;
