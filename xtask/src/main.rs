@@ -13,6 +13,7 @@ mod lint;
 mod majors;
 mod migrate;
 mod mutants;
+mod package;
 mod postgres;
 mod shell;
 mod test;
@@ -84,6 +85,9 @@ usage: cargo xtask <command>
                       sealing, events, translating
   bench --scale [file|postgres]...
                       a book of 10^6 operations: pages, reports of a customer, a whole audit
+  package [--profile dev]
+                      make a Debian package and an image in target/package, and start each
+                      in a root of its own; as root. What is shipped takes minutes to build
   migrate [args]...   the gateway's own `migrate`, and its --help
 
 Every other command answers --help with this text.";
@@ -133,6 +137,7 @@ fn run() -> Result<bool> {
         }
         (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),
+        (Some("package"), args) => package::run(&workspace, args),
         (Some("postgres"), majors) => majors::run(&workspace, majors),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help"), []) => shell::say(USAGE).map(|()| true),

@@ -31,7 +31,10 @@ use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
     shell::{self, say, spell},
-    tools::debian::{self, DebianProgram},
+    tools::{
+        debian::{self, DebianProgram},
+        helm,
+    },
     workspace::Workspace,
 };
 
@@ -77,7 +80,10 @@ const VALGRIND: &str = "valgrind";
 const DEBIAN: &[(&str, &str, DebianProgram)] = &[
     ("promtool", "HOLDFAST_TEST_PROMTOOL", debian::PROMTOOL),
     ("postgres_haproxy", "HOLDFAST_TEST_HAPROXY", debian::HAPROXY),
+    ("systemd", "HOLDFAST_TEST_SYSTEMD_ANALYZE", debian::SYSTEMD_ANALYZE),
 ];
+/// Tests whose names begin so need Helm, and a Python with Kubernetes' schemas.
+const HELM: [&str; 2] = ["helm", "postgres_helm"];
 /// Tests whose names begin so need this program, for people who have not got it.
 const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
@@ -247,6 +253,14 @@ fn end_to_end(
                 notes.push(format!("skipped, the tests named {name}_*: {error:#}"));
                 skip.push(name);
             }
+        }
+    }
+    match helm::find(workspace) {
+        Ok(path) if !skip.contains(&"python") => env.push(("HOLDFAST_TEST_HELM", path)),
+        Ok(_helm) => skip.extend(HELM),
+        Err(error) => {
+            notes.push(format!("skipped, the tests named {}_*: {error:#}", HELM.join("_* and ")));
+            skip.extend(HELM);
         }
     }
     for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {

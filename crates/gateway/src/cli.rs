@@ -22,6 +22,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use holdfast_accounts::Reference;
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::listing;
@@ -46,7 +47,7 @@ HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_L
 HOLDFAST_DATABASE_URL override server.listen and database.url, and the OTEL_* variables of OpenTelemetry \
 [telemetry].
 
-With --server, or HOLDFAST_SERVER, all commands but serve, sidecar, migrate and check-config work over the network, with an \
+With --server, or HOLDFAST_SERVER, all commands but serve, sidecar, migrate, backup, restore, check-config, completions and manual work over the network, with an \
 admin key from HOLDFAST_ADMIN_KEY or HOLDFAST_ADMIN_KEY_FILE.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -86,6 +87,38 @@ pub(crate) enum Command {
     /// Prepare the database for this version, or take a step back
     #[command(subcommand)]
     Migrate(Migrate),
+    /// Copy the database file as it is at one moment, and the server secret beside it, also while it is served
+    ///
+    /// FILE is made for its owner alone, and so is FILE.secret, where the configuration names no secrets.
+    /// Neither may exist yet. A PostgreSQL database is backed up by its own means.
+    Backup {
+        /// Name of the copy
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Verify a copy, and put it where the configuration has its database, which must not be there yet
+    ///
+    /// The exit status is 1 where the copy's book does not add up, or its secret is missing; then nothing is
+    /// put anywhere. Keys that were used after the copy was made are not in it: they run and are charged again.
+    Restore {
+        /// Only verify it, and say what its last operation is; a running gateway may go on
+        #[arg(long)]
+        check: bool,
+        /// Name of the copy
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print the completions of these commands for a shell
+    Completions {
+        /// Shell that reads them
+        shell: Shell,
+    },
+    /// Write a manual page for each command
+    Manual {
+        /// Folder of the pages, which is there
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// Prepaid balances
     #[command(subcommand)]
     Wallet(Wallet),
@@ -295,6 +328,11 @@ mod tests {
         "holdfast migrate down",
         "holdfast migrate down --yes",
         "holdfast migrate status",
+        "holdfast backup /var/backups/holdfast.db",
+        "holdfast restore --check /var/backups/holdfast.db",
+        "holdfast restore /var/backups/holdfast.db --json",
+        "holdfast completions bash",
+        "holdfast manual /usr/share/man/man1",
         "holdfast wallet create acme --currency EUR",
         "holdfast wallet deposit acme 10.00",
         "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
@@ -393,9 +431,9 @@ mod tests {
         let mut found = BTreeSet::new();
         commands(&Cli::command(), "", &mut found);
         // They are about a file, a process or a database, and nobody's right.
-        let beside =
-            ["serve", "sidecar", "check-config", "migrate up", "migrate down", "migrate status"];
-        for words in beside {
+        let beside = "serve,sidecar,check-config,migrate up,migrate down,migrate status,backup,restore,\
+                      completions,manual";
+        for words in beside.split(',') {
             assert!(found.remove(words), "{words}");
         }
         let told = TABLE.iter().flat_map(|door| door.commands);
@@ -410,6 +448,8 @@ mod tests {
     fn wrong_usage_exits_with_2() {
         for line in [
             "holdfast nonsense",
+            "holdfast backup",
+            "holdfast restore --check",
             "holdfast wallet",
             "holdfast wallet create 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
             "holdfast wallet create acme --currency usd",

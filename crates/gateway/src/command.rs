@@ -5,15 +5,17 @@
 //! place ─┬─ a server ───▶ Door over the network ─┐
 //!        │                                       ├─▶ all of administration
 //!        └─ a database ─┬▶ Door in this process ─┘
-//!                       └▶ the store itself ─────▶ serve, migrate, check-config, and what the store
+//!                       └▶ the store itself ─────▶ serve, migrate, check-config, backup, and what the store
 //!                                                  does in one go: reports, statements, audits
 //! ```
 
 mod admin_key;
+mod backup;
 mod book;
 mod check;
 mod desk;
 mod key;
+mod manual;
 mod migrate;
 mod operation;
 mod person;
@@ -55,6 +57,8 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
             }
             return sidecar::run(order).await;
         }
+        Some(Command::Completions { shell }) => return manual::completions(shell),
+        Some(Command::Manual { folder }) => return manual::pages(&folder),
         command => command.unwrap_or(Command::Serve),
     };
     let need = Need::of(&command);
@@ -111,6 +115,10 @@ fn beside_only(command: &Command) -> Option<String> {
         Command::Serve => ("serve", "it is what serves: leave --server and HOLDFAST_SERVER out"),
         Command::CheckConfig(_) => ("check-config", "run it where the file is, with --config"),
         Command::Migrate(_) => ("migrate", "run it beside the database, with --config"),
+        Command::Completions { .. } => ("completions", "leave --server out"),
+        Command::Manual { .. } => ("manual", "leave --server out"),
+        Command::Backup { .. } => ("backup", "run it beside the database, with --config"),
+        Command::Restore { .. } => ("restore", "run it beside the database, with --config"),
         Command::Usage(_)
         | Command::Ledger(_)
         | Command::Wallet(_)
@@ -139,9 +147,14 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
             verify::run(desk, verify::VerificationOrder { progress, since, key }).await
         }
         // They have been refused, or are done beside.
-        Command::Serve | Command::Sidecar(_) | Command::CheckConfig(_) | Command::Migrate(_) => {
-            Ok(())
-        }
+        Command::Serve
+        | Command::Sidecar(_)
+        | Command::CheckConfig(_)
+        | Command::Migrate(_)
+        | Command::Backup { .. }
+        | Command::Restore { .. }
+        | Command::Completions { .. }
+        | Command::Manual { .. } => Ok(()),
     }
 }
 
@@ -158,6 +171,13 @@ async fn beside(
         }
         Command::Migrate(migrate) => {
             migrate::run(output, &load(SecretUse::Database)?, &migrate).await
+        }
+        Command::Backup { file } => backup::backup(output, &load(SecretUse::Book)?, &file).await,
+        Command::Restore { check: true, file } => {
+            backup::check(output, &load(SecretUse::Book)?, &file).await
+        }
+        Command::Restore { check: false, file } => {
+            backup::restore(output, &load(SecretUse::Book)?, &file).await
         }
         Command::Serve => serve::run(load(SecretUse::All)?).await,
         Command::Operation(Operation::Reconcile) => {
@@ -190,6 +210,8 @@ async fn beside(
         }
         // The others go through a door, or have run.
         Command::Sidecar(_)
+        | Command::Completions { .. }
+        | Command::Manual { .. }
         | Command::Wallet(_)
         | Command::Key(_)
         | Command::AdminKey(_)

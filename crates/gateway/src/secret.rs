@@ -46,16 +46,22 @@ pub(crate) enum IfMissing {
 /// at once agree on one.
 pub(crate) fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret, SecretError> {
     let file = folder.join(FILE_NAME);
-    let failed = |error| SecretError::File(file.clone(), error);
-    let text = match fs::read_to_string(&file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if if_missing == IfMissing::Refuse {
-                return Err(SecretError::Lost(file));
-            }
+    match read_file(&file) {
+        Err(SecretError::Lost(_)) if if_missing == IfMissing::Make => {
             make(folder, &file)?;
-            fs::read_to_string(&file).map_err(failed)?
+            read_file(&file)
         }
-        read => read.map_err(failed)?,
+        read => read,
+    }
+}
+
+/// Reads the secret that a file holds.
+pub(crate) fn read_file(file: &Path) -> Result<ServerSecret, SecretError> {
+    let text = match fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(SecretError::Lost(file.to_owned()));
+        }
+        read => read.map_err(|error| SecretError::File(file.to_owned(), error))?,
     };
     if mode(&file).map_err(failed)? & OTHERS_WRITE != 0 {
         return Err(SecretError::Writable(file));
@@ -65,7 +71,16 @@ pub(crate) fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret,
     let digits = text.trim_end();
     let is_whole = digits.len() == 2 * BYTES && digits.bytes().all(|b| b.is_ascii_hexdigit());
     let secret = is_whole.then(|| ServerSecret::new(digits.as_bytes())).flatten();
-    secret.ok_or(SecretError::Damaged(file))
+    secret.ok_or(SecretError::Damaged(file.to_owned()))
+}
+
+/// Copies a file with a secret, for its owner alone, and over nothing.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), SecretError> {
+    // Read first: half a secret, or something else, is not worth a copy.
+    read_file(from)?;
+    let text =
+        fs::read_to_string(from).map_err(|error| SecretError::File(from.to_owned(), error))?;
+    write(to, &text).map_err(|error| SecretError::File(to.to_owned(), error))
 }
 
 /// True where others may read a secret that was made for its owner alone.

@@ -23,6 +23,7 @@ mod settings;
 mod signals;
 mod start;
 mod summing;
+mod supervisor;
 mod trail;
 
 use std::pin::pin;
@@ -39,6 +40,7 @@ use holdfast_store::verify::AuditOptions;
 use holdfast_store::{ServeLock, Store};
 use holdfast_webhooks::{Deliverer, Receivers};
 use metrics_exporter_prometheus::PrometheusHandle;
+use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -142,6 +144,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&addresses)?;
+    supervisor::tell(NotifyState::Ready);
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, exporter, &mut signals).await
 }
@@ -221,6 +224,7 @@ impl Gateway {
             () = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
             ended = self.wait_for_end(signals) => ended,
         };
+        supervisor::tell(NotifyState::Stopping);
         tracing::info!(delay = ?self.drain_delay, patience = ?self.drain, "draining");
         // A second signal must end even a drain that hangs, so both are awaited side by side.
         let drained = async {

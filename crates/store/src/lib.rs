@@ -14,6 +14,7 @@
 //! out, `audits`, the one connection of an audit, and `reports` (`REPORTS`) for sums over many rows,
 //! which lock nobody out either, nor the summing, which has a connection of its own. Changes go through one queue of `Options::commit_queue` to one writer.
 
+pub mod backup;
 mod dialect;
 mod entity;
 mod errand;

@@ -32,7 +32,7 @@ fn compose() -> Value {
     value(&documents[0])
 }
 
-fn value(yaml: &Yaml<'_>) -> Value {
+pub(crate) fn value(yaml: &Yaml<'_>) -> Value {
     if let Some(members) = yaml.as_mapping() {
         let name = |key: &Yaml<'_>| key.as_str().unwrap().to_owned();
         members.iter().map(|(key, member)| (name(key), value(member))).collect()
@@ -49,12 +49,12 @@ fn value(yaml: &Yaml<'_>) -> Value {
     }
 }
 
-fn words(list: &Value) -> Vec<&str> {
+pub(crate) fn words(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
 }
 
 /// Seconds of a span like `30s` or `15m`.
-fn seconds(span: &str) -> u64 {
+pub(crate) fn seconds(span: &str) -> u64 {
     let (number, unit) = span.split_at(span.len() - 1);
     let unit = BTreeMap::from([("s", 1), ("m", 60)])[unit];
     number.parse::<u64>().unwrap() * unit
@@ -62,9 +62,16 @@ fn seconds(span: &str) -> u64 {
 
 /// What follows these words on a line of its own.
 #[track_caller]
-fn setting<'t>(text: &'t str, words: &str) -> &'t str {
+pub(crate) fn setting<'t>(text: &'t str, words: &str) -> &'t str {
     let mut found = text.lines().filter_map(|line| line.trim().strip_prefix(words));
     found.next().unwrap_or_else(|| panic!("no {words}")).trim().trim_matches('"')
+}
+
+/// Seconds that docs/operations.md asks of the supervisor of a gateway with this configuration.
+pub(crate) fn grace_period(config: &str) -> u64 {
+    let has_delay = config.contains("drain_delay = ");
+    let delay = if has_delay { seconds(setting(config, "drain_delay = ")) } else { 0 };
+    delay + seconds(setting(config, "drain = ")) + 40
 }
 
 #[test]
@@ -90,10 +97,7 @@ fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
         assert!(BALANCER.contains(&format!("server {name} {name}:{port}\n")));
         assert_eq!(services["balancer"]["depends_on"][name], healthy);
         let patience = seconds(gateway["stop_grace_period"].as_str().unwrap());
-        // What docs/operations.md asks of a supervisor.
-        let drain =
-            seconds(setting(CONFIG, "drain_delay = ")) + seconds(setting(CONFIG, "drain = "));
-        assert!(patience >= drain + 40, "{patience}");
+        assert_eq!(patience, grace_period(CONFIG));
     }
     let server = services["postgres"]["image"].as_str().unwrap();
     let major = server.strip_prefix("postgres:").and_then(|tag| tag.split_once('-')).unwrap().0;
@@ -258,7 +262,7 @@ impl World {
 }
 
 /// A model of the test's provider, as an operator adds one.
-fn model(upstream: &Upstream) -> String {
+pub(crate) fn model(upstream: &Upstream) -> String {
     let base_url = upstream.base_url();
     format!(
         r#"

@@ -15,9 +15,10 @@ use serde_json::Value;
 
 use crate::shell::{has, hear, say};
 
-/// The library of the Python client, what tests the gateway against its own description, and what
-/// receivers verify webhooks with.
+/// The library of the Python client, what tests the gateway against its own description, what
+/// receivers verify webhooks with, and Kubernetes' schemas with what reads them.
 const PYTHON: &[(&str, &str)] = &[
+    ("kubernetes-validate", "1.37.0"),
     ("openai", "3.51.0"),
     ("openapi-spec-validator", "0.9.0"),
     ("schemathesis", "4.32.5"),

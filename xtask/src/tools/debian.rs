@@ -34,6 +34,13 @@ pub(crate) const HAPROXY: DebianProgram = DebianProgram {
     name: "haproxy",
 };
 
+/// systemd's tool that reads units, with the library of its own.
+pub(crate) const SYSTEMD_ANALYZE: DebianProgram = DebianProgram {
+    packages: &["systemd", "libsystemd-shared"],
+    folder: "usr/bin",
+    name: "systemd-analyze",
+};
+
 /// Finds a program.
 pub(crate) fn find(workspace: &Workspace, wanted: DebianProgram) -> Result<PathBuf> {
     let DebianProgram { packages, folder, name } = wanted;

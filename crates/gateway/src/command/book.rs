@@ -23,6 +23,16 @@ pub(super) async fn verify(
     options: AuditOptions,
     progress: bool,
 ) -> Result<(), CommandFailure> {
+    audit(output, store, options, progress).await?.print(output)
+}
+
+/// Verifies the book, and tells meanwhile how far that is.
+pub(super) async fn audit(
+    output: Output,
+    store: &Store,
+    options: AuditOptions,
+    progress: bool,
+) -> Result<AuditReport, CommandFailure> {
     let every = match output {
         Output::Json if !progress => None,
         Output::Json | Output::Table | Output::Plain if io::stderr().is_terminal() => {
@@ -48,7 +58,7 @@ pub(super) async fn verify(
     // through it.
     let head = store.trail_head().await.context("the head of the trail was not read")?;
     let counts = [found.wallets, found.operations, found.transfers];
-    print(output, counts, mismatches, Some(&head.to_string()))
+    Ok(AuditReport::of(counts, mismatches, Some(&head.to_string())))
 }
 
 /// Says that there are mismatches beyond those that are listed.
@@ -57,30 +67,43 @@ pub(super) fn unlisted(count: u64) -> Option<MismatchView> {
     (count > 0).then_some(MismatchView { wallet_id: None, operation_id: None, text })
 }
 
-/// Prints what a verification has found; a failure where something does not match.
-pub(super) fn print(
-    output: Output,
-    counts: [u64; 3],
-    mismatches: Vec<MismatchView>,
-    head: Option<&str>,
-) -> Result<(), CommandFailure> {
-    let ok = mismatches.is_empty();
-    let [wallets, operations, transfers] = counts;
-    let mut fields = vec![
-        ("ok", if ok { "yes" } else { "no" }.to_owned()),
-        ("wallets", wallets.to_string()),
-        ("operations", operations.to_string()),
-        ("transfers", transfers.to_string()),
-        ("trail", head.unwrap_or(NOTHING).to_owned()),
-    ];
-    fields.extend(mismatches.iter().map(|mismatch| ("mismatch", mismatch.text.clone())));
-    let view = VerificationView::of(wallets, operations, transfers, mismatches);
-    let view = match head {
-        Some(head) => view.with_trail(head),
-        None => view,
-    };
-    output.object(&view, &fields)?;
-    if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
+/// Findings of a verification, as they are printed.
+#[derive(Debug)]
+pub(super) struct AuditReport {
+    pub(super) is_ok: bool,
+    pub(super) view: VerificationView,
+    pub(super) fields: Vec<(&'static str, String)>,
+}
+
+impl AuditReport {
+    pub(super) fn of(counts: [u64; 3], mismatches: Vec<MismatchView>, head: Option<&str>) -> Self {
+        let is_ok = mismatches.is_empty();
+        let [wallets, operations, transfers] = counts;
+        let mut fields = vec![
+            ("ok", if is_ok { "yes" } else { "no" }.to_owned()),
+            ("wallets", wallets.to_string()),
+            ("operations", operations.to_string()),
+            ("transfers", transfers.to_string()),
+            ("trail", head.unwrap_or(NOTHING).to_owned()),
+        ];
+        fields.extend(mismatches.iter().map(|mismatch| ("mismatch", mismatch.text.clone())));
+        let view = VerificationView::of(wallets, operations, transfers, mismatches);
+        let view = match head {
+            Some(head) => view.with_trail(head),
+            None => view,
+        };
+        Self { is_ok, view, fields }
+    }
+
+    /// Prints it; a failure where something does not match.
+    pub(super) fn print(&self, output: Output) -> Result<(), CommandFailure> {
+        output.object(&self.view, &self.fields)?;
+        self.outcome()
+    }
+
+    pub(super) fn outcome(&self) -> Result<(), CommandFailure> {
+        if self.is_ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
+    }
 }
 
 fn mismatch(mismatch: &Mismatch) -> MismatchView {

@@ -93,6 +93,10 @@ impl Need {
             | Command::Sidecar(_)
             | Command::CheckConfig(_)
             | Command::Migrate(_)
+            | Command::Backup { .. }
+            | Command::Restore { .. }
+            | Command::Completions { .. }
+            | Command::Manual { .. }
             | Command::Usage(_)
             | Command::Ledger(_) => None,
         }

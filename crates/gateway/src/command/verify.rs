@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use super::Desk;
-use super::book::{IN_FILE, ON_TERMINAL, print, unlisted};
+use super::book::{AuditReport, IN_FILE, ON_TERMINAL, unlisted};
 use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Status};
 use crate::output::{Output, note};
@@ -61,7 +61,7 @@ pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(),
     let mut mismatches: Vec<_> = listed.map(mismatch).collect();
     mismatches.extend(unlisted(count("unlisted")));
     let counts = ["wallets", "operations", "transfers"].map(count);
-    print(desk.output, counts, mismatches, head(desk).await?.as_deref())
+    AuditReport::of(counts, mismatches, head(desk).await?.as_deref()).print(desk.output)
 }
 
 /// Waits until the job has ended, and says how far it is.

@@ -128,7 +128,7 @@ impl FileLock {
 
 /// Takes hold of the file where this process serves it. Where it does not, only refuses a file with
 /// several names.
-pub(super) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
+pub(crate) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
     match lock {
         Some(lock) => lock.hold(named),
         None => match fs::metadata(named) {

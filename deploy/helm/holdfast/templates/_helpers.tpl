@@ -1,0 +1,73 @@
+{{/* One name for all objects of a release. */}}
+{{- define "holdfast.name" -}}
+{{- if contains "holdfast" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-holdfast" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "holdfast.selector" -}}
+app.kubernetes.io/name: holdfast
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "holdfast.labels" -}}
+{{ include "holdfast.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "holdfast.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The file of every gateway: what the chart's other objects rely on, and the values' own part. */}}
+{{- define "holdfast.config" -}}
+[server]
+listen = "0.0.0.0:8080"
+secrets = ["${file:/run/secrets/holdfast/server-secret}"]
+drain = "{{ int .Values.drain.seconds }}s"
+drain_delay = "{{ int .Values.drain.delaySeconds }}s"
+
+[admin]
+listen = "0.0.0.0:8081"
+token = "${file:/run/secrets/holdfast/admin-token}"
+
+[node]
+listen = "0.0.0.0:8082"
+advertise = "${POD_IP}:8082"
+
+[database]
+url = "${file:/run/secrets/holdfast/database-url}"
+
+[log]
+format = "json"
+
+{{ .Values.config }}
+{{- end }}
+
+{{- define "holdfast.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "holdfast.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{/* The two folders that a container reads. */}}
+{{- define "holdfast.mounts" -}}
+- { name: config, mountPath: /etc/holdfast, readOnly: true }
+- { name: secrets, mountPath: /run/secrets/holdfast, readOnly: true }
+{{- end }}
+
+{{- define "holdfast.env" -}}
+- name: HOLDFAST_CONFIG
+  value: /etc/holdfast/holdfast.toml
+- name: POD_IP
+  valueFrom: { fieldRef: { fieldPath: status.podIP } }
+{{- end }}

@@ -1,0 +1,118 @@
+//! The Debian package, by `cargo deb` from what `crates/gateway/Cargo.toml` says of it.
+
+use std::{
+    fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{
+    Parts,
+    image::{emptied, run},
+    trial::Root,
+};
+use crate::{
+    gateway::Profile,
+    shell::{cargo, has, hear, say},
+    tools,
+    workspace::Workspace,
+};
+
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "holdfast"), ("zsh", "_holdfast"), ("fish", "holdfast.fish")];
+/// Tags of lintian that are no mistakes here: the package is not made for Debian's own archive, and has neither
+/// a bug that asked for it nor a source package.
+const ACCEPTED: &str = "initial-upload-closes-no-bugs,bogus-mail-host,no-md5sums-control-file,\
+                        unstripped-binary-or-object";
+/// A user of the trial who is nobody in the root.
+const USER: u32 = 10_001;
+const STATE: &str = "var/lib/holdfast";
+
+/// Makes the package; its file.
+pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
+    let pages = emptied(&parts.folder.join("man"))?;
+    run(Command::new(&parts.binary).arg("manual").arg(&pages))?;
+    let completions = emptied(&parts.folder.join("completions"))?;
+    for (shell, name) in COMPLETIONS {
+        let script = run(Command::new(&parts.binary).args(["completions", shell]))?;
+        fs::write(completions.join(name), script).context("completions were not written")?;
+    }
+    emptied(&parts.folder.join("scripts"))?;
+    let date = run(Command::new("date")
+        .args(["--utc", "--rfc-email"])
+        .arg(format!("--date=@{}", parts.epoch)))?;
+    let changelog = format!(
+        "holdfast (0.1.0-1) unstable; urgency=medium\n\n  * What changed for users is in CHANGELOG.md of the \
+         source.\n\n -- The Holdfast project <holdfast@example.org>  {date}",
+    );
+    fs::write(parts.folder.join("changelog"), changelog).context("no changelog")?;
+    let path = tools::find(workspace, "deb")?;
+    let mut deb = cargo(&workspace.root);
+    deb.args(["deb", "--no-build", "--package", "holdfast", "--output"]).arg(&parts.folder);
+    deb.env("PATH", path).env("SOURCE_DATE_EPOCH", &parts.epoch);
+    match parts.profile {
+        // Quickly: whoever looks at it does not hand it on.
+        Profile::Dev => deb.args(["--fast", "--profile", "dev"]),
+        Profile::Dist => deb.args(["--profile", "dist"]),
+    };
+    let printed = run(&mut deb)?;
+    let file = printed.lines().last().map(PathBuf::from).context("cargo deb says no file")?;
+    Ok(workspace.root.join(file))
+}
+
+/// Has lintian judge it, installs it into a new root of Debian, and starts it there.
+pub(super) fn try_out(workspace: &Workspace, parts: &Parts, deb: &Path) -> Result<()> {
+    for program in ["lintian", "mmdebstrap"] {
+        ensure!(has(program), "there is no {program}: install Debian's package of that name");
+    }
+    let mut lintian = Command::new("lintian");
+    lintian.args(["--allow-root", "--fail-on", "error,warning", "--suppress-tags", ACCEPTED]);
+    let judged = hear(lintian.arg(deb))?;
+    say(&judged.stdout)?;
+    ensure!(judged.status.success(), "lintian finds mistakes in {}", deb.display());
+    let root = parts.folder.join("debian");
+    if !root.join("usr/bin/dpkg").exists() {
+        say("making a root of Debian, which takes minutes once")?;
+        run(Command::new("mmdebstrap").args(["--variant=minbase", "bookworm"]).arg(&root))?;
+    }
+    let inside = "tmp/holdfast.deb";
+    fs::copy(deb, root.join(inside)).context("the package is not in the root")?;
+    let mut dpkg = Command::new("chroot");
+    run(dpkg.arg(&root).args(["dpkg", "--install"]).arg(Path::new("/").join(inside)))?;
+    serve(workspace, &root)
+}
+
+/// Serves with the package's own example, where systemd would have put the credential.
+fn serve(workspace: &Workspace, root: &Path) -> Result<()> {
+    let example = root.join("usr/share/doc/holdfast/examples/holdfast.toml");
+    let shipped = fs::read_to_string(workspace.root.join("deploy/systemd/holdfast.toml"));
+    let installed = fs::read_to_string(&example).context("there is no example in the package")?;
+    ensure!(shipped.is_ok_and(|shipped| shipped == installed), "the example is another one");
+    let unit = "lib/systemd/system/holdfast.service";
+    ensure!(root.join("usr").join(unit).exists(), "there is no unit in the package");
+    let listens = installed.lines().find(|line| line.starts_with("listen = "));
+    let listens = listens.context("the example does not listen")?;
+    let config = installed.replace(listens, "listen = \"127.0.0.1:0\"");
+    let put = |file: &str, text: &str| -> Result<()> {
+        let file = root.join(file);
+        fs::create_dir_all(file.parent().context("a folder")?).context("no folder in the root")?;
+        fs::write(&file, text).with_context(|| file.display().to_string())?;
+        chown(&file, Some(USER), Some(USER)).with_context(|| file.display().to_string())
+    };
+    put("etc/holdfast/holdfast.toml", &config)?;
+    let secret = "0123456789abcdef0123456789abcdef\n";
+    put("run/credentials/holdfast.service/secret_server", secret)?;
+    chown(emptied(&root.join(STATE))?, Some(USER), Some(USER)).context("the state")?;
+    let env = [("HOLDFAST_CONFIG", "/etc/holdfast/holdfast.toml".to_owned())];
+    let user = format!("{USER}:{USER}");
+    let started = Root { folder: root, program: "/usr/bin/holdfast", user: &user, env: &env };
+    started.run(&["check-config"])?;
+    started.run(&["migrate", "up"])?;
+    started.run(&["wallet", "create", "acme", "--currency", "USD"])?;
+    started.serve()?;
+    started.run(&["ledger", "verify"])?;
+    Ok(())
+}

