@@ -57,14 +57,15 @@ pub(crate) fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret,
 
 /// Reads the secret that a file holds.
 pub(crate) fn read_file(file: &Path) -> Result<ServerSecret, SecretError> {
+    let failed = |error| SecretError::File(file.to_owned(), error);
     let text = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(SecretError::Lost(file.to_owned()));
         }
-        read => read.map_err(|error| SecretError::File(file.to_owned(), error))?,
+        read => read.map_err(failed)?,
     };
-    if mode(&file).map_err(failed)? & OTHERS_WRITE != 0 {
-        return Err(SecretError::Writable(file));
+    if mode(file).map_err(failed)? & OTHERS_WRITE != 0 {
+        return Err(SecretError::Writable(file.to_owned()));
     }
     // The digits themselves, so that they are the same secret where they are an entry of
     // server.secrets.

@@ -13,7 +13,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdfast_domain::ApiKeyId;
 use holdfast_domain::operation::Situation;
 use holdfast_engine::{Caller, ReplyFacts};
 use holdfast_telemetry::traces::{OperationRecord, RequestTrace, ServerRecord, TraceId};

@@ -1,10 +1,9 @@
 //! Usage of a run: as its provider reports it, where that can be believed, else by an own count.
 
-use holdfast_domain::Operation;
 use holdfast_domain::answer::Answer;
 use holdfast_domain::price::ProviderCost;
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
-use holdfast_domain::{Currency, Micros, OperationId};
+use holdfast_domain::{Currency, Micros, Operation};
 
 use super::Runner;
 use crate::catalogue::Route;

@@ -102,7 +102,7 @@ impl Adapter for ResumedAdapter {
         if progress.is_begun {
             // The beginning of a stream and a whole answer are two.
             progress.is_contradicted = true;
-            return Err(UnreadableReason::Choices);
+            return Err(UnreadableReason::Choices("choices"));
         }
         progress.charge = read_charge(body);
         Ok(completion)
@@ -124,7 +124,7 @@ impl StreamParser for ResumedParser {
         let whole = sse::event(event.data);
         let filtered = resumption.filter(&whole).map_err(|_other| {
             *is_contradicted = *is_begun;
-            UnreadableReason::Choices
+            UnreadableReason::Choices("choices")
         })?;
         // After the filter: a charge is of the answer that goes on.
         *charge = charge.or_else(|| read_charge(event.data));
