@@ -142,8 +142,10 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
     let lines: Vec<&str> = lines.collect();
     fs::write(root.join(CONFIG), lines.join("\n")).context("the configuration")?;
     let server = PostgresServer::start(Purpose::Bench)?;
+    // The one that listens on TCP: its socket is not in the root.
+    server.execute("CREATE DATABASE image OWNER holdfast_bench")?;
     let [(_name, url), _binaries] = server.env();
-    let mut env = vec![("HOLDFAST_DATABASE_URL", format!("{}/holdfast_bench", url.display()))];
+    let mut env = vec![("HOLDFAST_DATABASE_URL", format!("{}/image", url.display()))];
     for name in ["DB_PASSWORD", "HOLDFAST_SECRET", "HOLDFAST_ADMIN_TOKEN"] {
         env.push((name, "given-by-the-environment".to_owned()));
     }
