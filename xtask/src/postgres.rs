@@ -130,7 +130,7 @@ impl PostgresServer {
     }
 
     /// Runs statements as the server's owner.
-    fn execute(&self, sql: &str) -> Result<()> {
+    pub(crate) fn execute(&self, sql: &str) -> Result<()> {
         let mut psql = self.client("psql");
         psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
         psql.arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());

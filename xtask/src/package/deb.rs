@@ -49,6 +49,10 @@ pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
          source.\n\n -- The Holdfast project <holdfast@example.org>  {date}",
     );
     fs::write(parts.folder.join("changelog"), changelog).context("no changelog")?;
+    // Debian has the text of the licence once, for everybody.
+    let copyright = "Copyright 2026 The Holdfast project\n\nLicensed under the Apache License, Version 2.0: \
+                     /usr/share/common-licenses/Apache-2.0\n";
+    fs::write(parts.folder.join("copyright"), copyright).context("no copyright")?;
     let path = tools::find(workspace, "deb")?;
     let mut deb = cargo(&workspace.root);
     deb.args(["deb", "--no-build", "--package", "holdfast", "--output"]).arg(&parts.folder);

@@ -116,8 +116,12 @@ fn pack(parts: &Parts, root: &Path) -> Result<PathBuf> {
 
 /// Unpacks the image by what its files say, and starts it as `compose.yaml` does, on a database of its own.
 pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Result<()> {
-    let blob = |digest: &Value| -> Result<PathBuf> {
-        let digest = digest.as_str().and_then(|it| it.strip_prefix("sha256:")).context("digest")?;
+    let text_at = |value: &Value, place: &str| -> Result<String> {
+        let text = value.pointer(place).and_then(Value::as_str).map(str::to_owned);
+        text.with_context(|| format!("the image has no {place}"))
+    };
+    let blob = |value: &Value, place: &str| -> Result<PathBuf> {
+        let digest = text_at(value, place)?.replace("sha256:", "");
         Ok(image.join("blobs/sha256").join(digest))
     };
     let read = |file: PathBuf| -> Result<Value> {
@@ -125,12 +129,12 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
         serde_json::from_slice(&text).with_context(|| file.display().to_string())
     };
     let manifest = read(image.join("index.json"))?;
-    let manifest = read(blob(&manifest["manifests"][0]["digest"])?)?;
-    let config = read(blob(&manifest["config"]["digest"])?)?;
+    let manifest = read(blob(&manifest, "/manifests/0/digest")?)?;
+    let config = read(blob(&manifest, "/config/digest")?)?;
     let root = emptied(&parts.folder.join("unpacked"))?;
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--numeric-owner", "--same-permissions", "--file"]);
-    let layer = blob(&manifest["layers"][0]["digest"])?;
+    let layer = blob(&manifest, "/layers/0/digest")?;
     run(tar.arg(layer).arg("--directory").arg(&root))?;
     let text =
         fs::read_to_string(workspace.root.join("deploy/compose.toml")).context("compose.toml")?;
@@ -142,17 +146,19 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
     let lines: Vec<&str> = lines.collect();
     fs::write(root.join(CONFIG), lines.join("\n")).context("the configuration")?;
     let server = PostgresServer::start(Purpose::Bench)?;
+    // The one that listens on TCP: its socket is not in the root.
+    server.execute("CREATE DATABASE image OWNER holdfast_bench")?;
     let [(_name, url), _binaries] = server.env();
-    let mut env = vec![("HOLDFAST_DATABASE_URL", format!("{}/holdfast_bench", url.display()))];
+    let mut env = vec![("HOLDFAST_DATABASE_URL", format!("{}/image", url.display()))];
     for name in ["DB_PASSWORD", "HOLDFAST_SECRET", "HOLDFAST_ADMIN_TOKEN"] {
         env.push((name, "given-by-the-environment".to_owned()));
     }
-    let given = config["config"]["Env"][0].as_str().and_then(|it| it.split_once('='));
-    let (name, value) = given.context("the image has no environment")?;
+    let given = text_at(&config, "/config/Env/0")?;
+    let (name, value) = given.split_once('=').context("the image has no environment")?;
     env.push((name, value.to_owned()));
-    let user = config["config"]["User"].as_str().context("the image has no user")?;
-    let program = config["config"]["Entrypoint"][0].as_str().context("no entry point")?;
-    let started = Root { folder: &root, program, user, env: &env };
+    let user = text_at(&config, "/config/User")?;
+    let program = text_at(&config, "/config/Entrypoint/0")?;
+    let started = Root { folder: &root, program: &program, user: &user, env: &env };
     started.run(&["migrate", "up"])?;
     started.serve()
 }

@@ -1,6 +1,7 @@
 //! A start of the gateway inside of a root: chroot, and a process namespace of its own, which ends with it.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
@@ -30,7 +31,7 @@ pub(super) struct Root<'a> {
 impl Root<'_> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = without_settings(Command::new("unshare"));
-        command.args(["--pid", "--fork", "--kill-child", "chroot"]);
+        command.args(["--pid", "--fork", "chroot"]);
         command
             .arg(format!("--userspec={}", self.user))
             .arg(self.folder)
@@ -54,9 +55,16 @@ impl Root<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("unshare was not started")?;
         let answered = ask(&mut child);
-        child.kill().context("it was started here")?;
-        child.wait().context("it was started here")?;
+        // The first process of a namespace takes the others with it. Killing `unshare` would not end that one:
+        // whoever changes the user is no longer told that a parent has died.
+        let first = format!("/proc/{0}/task/{0}/children", child.id());
+        let first = fs::read_to_string(first).context("the process inside is not known")?;
+        for process in first.split_whitespace() {
+            hear(Command::new("kill").args(["-TERM", process]))?;
+        }
+        let status = child.wait().context("it was started here")?;
         let answer = answered?;
+        ensure!(status.success(), "it did not end in order: {status}");
         ensure!(answer.starts_with("HTTP/1.1 200 "), "GET /readyz: {answer}");
         Ok(())
     }
