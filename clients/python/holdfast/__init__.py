@@ -77,7 +77,8 @@ class _Watched:
 
     def look(self, part, is_end=False):
         self.tail = self.tail[-16:] + part
-        if b"data: [DONE]" in self.tail if self.is_stream else is_end:
+        # Behind a line's end, which no text of the model can have in JSON.
+        if b"\ndata: [DONE]" in self.tail if self.is_stream else is_end:
             self.call.turn("delivered")
         return part
 

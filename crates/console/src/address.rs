@@ -23,6 +23,15 @@ pub(crate) fn within(address: &str) -> Option<&str> {
     Some(address).filter(|_address| is_path && is_plain)
 }
 
+/// This address without a parameter of its query.
+pub(crate) fn without(address: &str, name: &str) -> String {
+    let Some((path, query)) = address.split_once('?') else { return address.to_owned() };
+    let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+    let kept = pairs.iter().filter(|(other, _value)| other != name);
+    let kept: Vec<_> = kept.map(|(other, value)| (other.as_ref(), Some(value.as_ref()))).collect();
+    with_query(path, &kept)
+}
+
 /// Address of a thing's page, where it has one.
 pub(crate) fn of_thing(thing: Thing) -> Option<String> {
     let (folder, id) = match thing {
@@ -51,6 +60,18 @@ mod tests {
             ["", "//evil.example", "/\\evil.example", "https://evil.example", "x", "/\n/x", "/ x"]
         {
             assert_eq!(within(elsewhere), None, "{elsewhere:?}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_goes_whatever_stands_around_it_and_however_it_is_written() {
+        for (address, expected) in [
+            ("/x?key=1&review=a%3D2", "/x?key=1"),
+            ("/x?%72eview=a&key=1&review=b", "/x?key=1"),
+            ("/x?review=a", "/x"),
+            ("/x", "/x"),
+        ] {
+            assert_eq!(without(address, "review"), expected);
         }
     }
 

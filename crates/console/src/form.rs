@@ -48,7 +48,7 @@ pub(crate) const KEY: &str = "key";
 /// Name of the field that the second sending of a reviewed form has.
 const CONFIRM: &str = "confirm";
 /// Name of the parameter that carries the fields of a review.
-const REVIEW: &str = "review";
+pub(crate) const REVIEW: &str = "review";
 /// Longest address of a review, in bytes: proxies refuse longer ones.
 const REVIEW_MAX: usize = 4 << 10;
 

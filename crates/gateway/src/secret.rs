@@ -81,7 +81,12 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), SecretError> {
     read_file(from)?;
     let text =
         fs::read_to_string(from).map_err(|error| SecretError::File(from.to_owned(), error))?;
-    write(to, &text).map_err(|error| SecretError::File(to.to_owned(), error))
+    let written = write(to, &text);
+    if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
+        // Half a secret would stand in the way of the next copy; where it was not made, nothing is removed.
+        fs::remove_file(to).ok();
+    }
+    written.map_err(|error| SecretError::File(to.to_owned(), error))
 }
 
 /// True where others may read a secret that was made for its owner alone.

@@ -39,7 +39,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use holdfast_domain::ports::{Call, CallFailure, NotRunProof, Provider, Sink, UnsupportedParam};
+use holdfast_domain::ports::{
+    Call, CallFailure, NotRunProof, Provider, Sink, UnknownReason, UnsupportedParam,
+};
 use holdfast_domain::usage::Meters;
 use holdfast_domain::{Currency, RequestKey};
 use holdfast_wire::error::Code;
@@ -136,6 +138,19 @@ impl ChainProvider {
         }
     }
 
+    /// The verdict, but that a proof is no proof of a server which has not shown that it keeps keys:
+    /// whoever stands before it and makes keys by itself may have asked twice.
+    async fn believed(&self, verdict: Verdict, hearing: Hearing) -> Verdict {
+        let is_proof = matches!(verdict, Verdict::Ended(CallFailure::NotRun(_)));
+        if !is_proof || hearing == Hearing::Unsent || self.keeps_keys.load(Ordering::Relaxed) {
+            return verdict;
+        }
+        match self.ask_for_keys().await {
+            KeyUse::Required => verdict,
+            KeyUse::Ignored | KeyUse::Unknown => Verdict::AskAgain(UnknownReason::Status),
+        }
+    }
+
     /// Asks once, and hears what comes.
     async fn ask(
         &self,
@@ -217,7 +232,7 @@ impl Provider for ChainProvider {
             // In a box: the task of every other kind of call would have room for it.
             let asked = Box::pin(self.ask((request, key), call, &resumed, sink)).await;
             let (Answer { hearing, retry_after }, meters) = asked;
-            let verdict = judge(ask, hearing);
+            let verdict = self.believed(judge(ask, hearing), hearing).await;
             tracing::debug!(?ask, ?hearing, ?verdict, "a gateway behind this one was asked");
             match verdict {
                 Verdict::Answered => {
@@ -265,6 +280,6 @@ impl Pause {
     fn next(&mut self) -> Duration {
         let doubled = PAUSE_MIN.saturating_mul(1_u32.checked_shl(self.taken).unwrap_or(u32::MAX));
         self.taken = self.taken.saturating_add(1);
-        self.hint.take().unwrap_or(doubled).min(PAUSE_MAX)
+        self.hint.take().unwrap_or(doubled).clamp(PAUSE_MIN, PAUSE_MAX)
     }
 }

@@ -9,8 +9,9 @@
 //! by what is committed meanwhile.
 //!
 //! The source is opened by SQLite alone. Closing any other descriptor of the file would drop the locks that
-//! SQLite holds on it in this process. A copy is never written over a file that is there, and no half of
-//! one keeps the name: a failure removes both files, and a killed process leaves FILE empty.
+//! SQLite holds on it in this process. A copy is never written over a file that is there, nor beside the
+//! log of an earlier one, whose commits SQLite would replay into it. No half of a copy keeps the name: a
+//! failure removes both files, and a killed process leaves FILE empty.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -29,6 +30,8 @@ use crate::{ConnectError, LockError};
 
 /// Pages that are copied between two words of progress: 8 MiB at 4 KiB a page.
 const STEP: i32 = 2_048;
+/// Ends of the names of what SQLite keeps beside a database, and a killed process leaves there.
+const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Time that the first read waits for a process that makes the file ready.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -58,6 +61,12 @@ pub enum CopyError {
     /// The name of the copy is taken.
     #[error("{0} is there already: a copy is written over nothing")]
     Exists(PathBuf),
+    /// A killed process has left the log of a database of this name.
+    #[error(
+        "{0} is there still, of the database that had this name: move it away with the file that it \
+         belongs to, or SQLite would replay it into the copy"
+    )]
+    Log(PathBuf),
     /// The copy cannot be made or named.
     #[error("{0} cannot be written")]
     File(PathBuf, #[source] io::Error),
@@ -92,6 +101,11 @@ pub async fn copy(
 }
 
 fn copy_named(from: &Path, to: &Path, tell: impl FnMut(u64, u64)) -> Result<CopyReport, CopyError> {
+    let logs = LOGS.map(|suffix| beside(to, suffix));
+    // Looked at by name: a link that leads nowhere is in the way as well.
+    if let Some(log) = logs.into_iter().find(|log| log.symlink_metadata().is_ok()) {
+        return Err(CopyError::Log(log));
+    }
     // Empty: taken before anything is copied, so that of two copies one is refused at once.
     create(to, OpenOptions::new().create_new(true))?;
     let partial = beside(to, ".partial");
@@ -110,8 +124,10 @@ fn copy_claimed(
     partial: &Path,
     tell: impl FnMut(u64, u64),
 ) -> Result<CopyReport, CopyError> {
-    // What a killed process has left of the same name is nobody's.
-    create(partial, OpenOptions::new().create(true).truncate(true))?;
+    // What a killed process has left of the same name is nobody's. Made anew rather than written over: what
+    // somebody else put there would keep its owner and mode, or lead elsewhere.
+    fs::remove_file(partial).ok();
+    create(partial, OpenOptions::new().create_new(true))?;
     let pages =
         |error: rusqlite::Error| CopyError::Pages(from.to_owned(), to.to_owned(), Box::new(error));
     let report = copy_pages(from, partial, tell).map_err(pages)?;

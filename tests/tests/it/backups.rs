@@ -106,6 +106,22 @@ fn a_copy_made_under_load_is_whole_and_forgets_what_came_after_it() {
 }
 
 #[test]
+fn sqlite_a_restore_beside_the_log_of_a_killed_process_is_refused() {
+    let (site, _account) = Site::funded(&Config::simulated());
+    drop(site.cli(&["backup", COPY]).ok());
+    let data = site.path("holdfast-data");
+    std::fs::rename(data.join("holdfast.db"), data.join("broken.db")).unwrap();
+    let log = data.join("holdfast.db-wal");
+    std::fs::write(&log, "commits that are not of the copy").unwrap();
+    let said = site.cli(&["restore", COPY]).failed(1);
+    assert!(said.contains("holdfast.db-wal is there still"), "{said}");
+    assert!(!data.join("holdfast.db").exists(), "{said}");
+    std::fs::remove_file(&log).unwrap();
+    drop(site.cli(&["restore", COPY]).ok());
+    site.verify();
+}
+
+#[test]
 fn a_check_leaves_the_copy_as_it_is() {
     let (site, _account) = Site::funded(&Config::simulated());
     drop(site.cli(&["backup", COPY]).ok());

@@ -10,8 +10,9 @@ use crate::bodies::acme;
 use crate::check::until;
 use crate::clients::{NODE, PYTHON, Sdk, World, world};
 
-const PIECES: [&str; 6] = ["Good ", "day", ", ", "and ", "good ", "night"];
-const SAID: &str = "Good day, and good night";
+/// The first one looks like the end of a stream, and is none.
+const PIECES: [&str; 6] = ["data: [DONE] ", "day", ", ", "and ", "good ", "night"];
+const SAID: &str = "data: [DONE] day, and good night";
 const CHARGE: i64 = 367;
 /// How often one answer is broken off.
 const CUTS: usize = 8;

@@ -15,13 +15,14 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 use http::request::Parts;
 
-use crate::address::{with_query, within};
+use crate::address::{with_query, within, without};
 use crate::ask::{Query, SentFields, form};
 use crate::cookie;
 use crate::desk::{Audience, Desk};
 use crate::door::Doorway;
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
+use crate::form::REVIEW;
 use crate::page::Page;
 use crate::pages::plain::PlainForm;
 use crate::visitor::CurrentSession;
@@ -34,7 +35,7 @@ const HOLDERS_ALONE: &str = "Only holders of wallets sign in at this address, an
     Sign in at the address of the operators' console.";
 
 pub(crate) async fn show(Query(query): Query) -> Page {
-    sheet(next(&query)).page()
+    sheet(&next(&query)).page()
 }
 
 /// The form that leads to this address.
@@ -45,9 +46,11 @@ fn sheet(next: &str) -> PlainForm {
         .field(FormField::new("password", "Password", FieldKind::Password { is_new: false }))
 }
 
-/// Address to go to: one of the console's own.
-fn next(query: &SentFields) -> &str {
-    query.get(NEXT).and_then(within).unwrap_or("/")
+/// Address to go to: one of the console's own, and without the fields of a form that is to be reviewed. Whoever
+/// made the link to the sign-in may have chosen them, and behind a sign-in they would pass for its person's.
+fn next(query: &SentFields) -> String {
+    let address = query.get(NEXT).and_then(within);
+    address.map_or_else(|| "/".to_owned(), |address| without(address, REVIEW))
 }
 
 pub(crate) async fn send(
@@ -63,7 +66,7 @@ pub(crate) async fn send(
         Ok(begun) => begun,
         Err(error) => {
             let retry_after = retry_after(&error);
-            let page = sheet(next).failed(&fields, refusal(error));
+            let page = sheet(&next).failed(&fields, refusal(error));
             return Ok(waiting(page, retry_after));
         }
     };
@@ -75,12 +78,12 @@ pub(crate) async fn send(
             Audience::Everyone | Audience::Operators => NOT_HERE,
         };
         let refused = Failure::new(StatusCode::FORBIDDEN, message);
-        return Ok(sheet(next).failed(&fields, refused).into_response());
+        return Ok(sheet(&next).failed(&fields, refused).into_response());
     }
     if let Some(before) = before {
         desk.accounts.sign_out(before).await?;
     }
-    let mut answer = Redirect::to(next).into_response();
+    let mut answer = Redirect::to(&next).into_response();
     let headers = answer.headers_mut();
     cookie::begin(headers, door.jar(), &begun.token);
     let mark = begun.signed_in.person.email.as_ref().map(|email| desk.accounts.device_mark(email));

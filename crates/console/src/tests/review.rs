@@ -4,7 +4,7 @@
 use holdfast_accounts::{NewWallet, Principal};
 use holdfast_domain::Currency;
 
-use super::site::{Call, Reply, World};
+use super::site::{Call, EMAIL, PASSWORD, Reply, World};
 use super::world::request;
 
 const KEY: &str = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
@@ -83,6 +83,16 @@ async fn a_link_from_elsewhere_fills_in_no_review() {
     }
     let silent = depositor.send(Call::get(&review)).await;
     assert!(!silent.text.contains(NOTHING_YET), "nor where a browser does not say");
+}
+
+#[tokio::test]
+async fn a_sign_in_on_the_way_leads_to_the_form_without_its_review() {
+    let depositor = Depositor::new().await;
+    let review = depositor.review().await;
+    let led = depositor.world.send(Call::get(&review)).await;
+    let fields = [("email", EMAIL), ("password", PASSWORD)];
+    let sent = depositor.world.send(Call::post(led.location(), &fields)).await;
+    assert_eq!((sent.status, sent.location()), (303, depositor.form.as_str()));
 }
 
 #[tokio::test]

@@ -82,12 +82,8 @@ pub(super) async fn backup(
     let kept = secret.map(|(from, to)| keep_secret(&from, &to, &copied));
     let secret_file = match kept.transpose() {
         Ok(kept) => kept.flatten(),
-        Err(error) => {
-            // API keys whose secret is lost are no backup, and whoever looks for one must not find this.
-            let removed = fs::remove_file(file).context("the copy was not removed");
-            let failed = anyhow::Error::from(error).context(NOTHING_DONE);
-            return Err(removed.err().unwrap_or(failed).into());
-        }
+        // API keys whose secret is lost are no backup, and whoever looks for one must not find this.
+        Err(error) => return Err(removed(file, error.into()).context(NOTHING_DONE).into()),
     };
     let last = copied.last.map(LastOperationView::from);
     let fields = [
@@ -139,11 +135,18 @@ pub(super) async fn restore(
     let from = secret_of(file);
     let folder = config.database.folder().filter(|_folder| config.server.secrets.is_empty());
     let secret = folder.map(|folder| folder.join(secret::FILE_NAME)).filter(|_to| from.exists());
-    if let Some(to) = &secret {
-        put_secret(&from, to).context(NOTHING_DONE)?;
-    }
     backup::copy(file, database, progress()).await.context(NOTHING_DONE)?;
+    let put = secret.map_or(Ok(()), |to| put_secret(&from, &to));
+    put.map_err(|error| removed(database, error).context(NOTHING_DONE))?;
     print(output, &audited, last, Some(database.to_owned()))
+}
+
+/// The failure, after which the copy is of no use and goes.
+fn removed(copy: &Path, failure: anyhow::Error) -> anyhow::Error {
+    match fs::remove_file(copy) {
+        Ok(()) => failure,
+        Err(error) => failure.context(format!("{} was not removed: {error}", copy.display())),
+    }
 }
 
 /// Puts a secret where there is none, or the same.
@@ -234,12 +237,13 @@ fn print(
     fields.push(("last_operation", last_text(last.as_ref())));
     fields.push(("restored_to", shown(restored_to.as_deref())));
     let since = last.as_ref().map_or_else(
-        || "no request key is".to_owned(),
-        |last| format!("no request key that was first used after {} is", last.created_at),
+        || "this copy knows no request key: every key".to_owned(),
+        |last| {
+            let moment = &last.created_at;
+            format!("no request key that was first used after {moment} is in this copy: such a key")
+        },
     );
-    note(&format!(
-        "{since} in this copy: such a key runs anew and is charged anew, so tell callers that theirs are void"
-    ));
+    note(&format!("{since} runs anew and is charged anew, so tell callers that theirs are void"));
     let view = RestoreView { found: &audited.view, last_operation: last, restored_to };
     output.object(&view, &fields)?;
     audited.outcome()

@@ -32,7 +32,7 @@ pub(super) async fn hear(headers: &HeaderMap, reply: UpstreamResponse, key: Requ
     let echo = match (has_echo(headers, key), reply.is_relayed) {
         (false, _) => Echo::Absent,
         (true, true) => Echo::Relayed,
-        (true, false) if headers.contains_key(IDEMPOTENT_REPLAYED) => Echo::Judged,
+        (true, false) if is_new(headers) => Echo::Judged,
         (true, false) => Echo::Key,
     };
     // Only the gateway's own pause is kept: whoever stands in between knows nothing of it.
@@ -46,6 +46,11 @@ pub(super) async fn code(reply: UpstreamResponse) -> Option<Code> {
     let label = upstream::read_error(&rejected.body).code?;
     // The status too: the two contradict each other only where somebody has changed one.
     Code::ALL.into_iter().find(|code| code.label() == label && status == code.status())
+}
+
+/// True where the engine says that the request is no replay.
+fn is_new(headers: &HeaderMap) -> bool {
+    headers.get(IDEMPOTENT_REPLAYED).is_some_and(|mark| mark == "false")
 }
 
 /// True where the head has this key, once.

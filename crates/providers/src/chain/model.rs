@@ -27,6 +27,8 @@ enum Mutant {
     AsksWhoIgnoresKeys,
     /// Asks again under another key.
     AsksUnderAnotherKey,
+    /// Believes a node that drains, which has not looked for the key.
+    DrainingIsProof,
 }
 
 /// Worlds to explore.
@@ -87,6 +89,8 @@ enum Action {
     Finish(usize, Key),
     /// The gateway that is asked answers by the state of the key.
     Reply,
+    /// One of its nodes that drains answers, to a try of somebody in between who tries twice.
+    ReplyDraining,
     /// Somebody in between answers in its place.
     ReplyInItsPlace,
     Cut,
@@ -104,6 +108,9 @@ impl Chain {
         let hearing = match (self.mutant, hearing) {
             (Some(Mutant::ProofWithoutEcho), Hearing::Error(code, Echo::Absent)) => {
                 Hearing::Error(code, Echo::Judged)
+            }
+            (Some(Mutant::DrainingIsProof), Hearing::Error(Some(Code::Draining), echo)) => {
+                Hearing::Error(Some(Code::Overloaded), echo)
             }
             (_, hearing) => hearing,
         };
@@ -185,7 +192,7 @@ impl Model for Chain {
                 actions.extend([Action::ReplyInItsPlace, Action::Cut, Action::TimeUp]);
                 let has_arrived = world.newest_mail().is_none();
                 if has_arrived && world.reply().is_some() {
-                    actions.push(Action::Reply);
+                    actions.extend([Action::Reply, Action::ReplyDraining]);
                 }
                 if !has_arrived && world.keys[world.generation] == Key::Free {
                     actions.push(Action::TurnAway);
@@ -229,6 +236,10 @@ impl Model for Chain {
                 world.charges += u8::from(end == Key::Completed);
             }
             Action::Reply => self.hear(&mut world, last.waiting()?, last.reply()?),
+            Action::ReplyDraining => {
+                let drains = Hearing::Error(Some(Code::Draining), Echo::Judged);
+                self.hear(&mut world, last.waiting()?, drains);
+            }
             Action::ReplyInItsPlace => {
                 let other = Hearing::Error(Some(Code::UpstreamUnavailable), Echo::Absent);
                 self.hear(&mut world, last.waiting()?, other);
@@ -308,4 +319,9 @@ fn asking_a_server_again_that_ignores_keys_runs_twice() {
 #[test]
 fn another_key_for_a_later_ask_runs_twice() {
     breaks(Mutant::AsksUnderAnotherKey, true);
+}
+
+#[test]
+fn a_proof_of_a_node_that_drains_runs_twice() {
+    breaks(Mutant::DrainingIsProof, true);
 }

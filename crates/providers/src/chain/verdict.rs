@@ -11,11 +11,16 @@
 //! | nothing was sent | not run (T3) | again: an earlier ask may be running |
 //! | broken off, unreadable, no echo | again | again |
 //! | turned away before the key was bound, with the mark of the engine | not run (T3) | again where that may pass, else unknown (T5) |
+//! | the same without the mark | again where that may pass, else unknown (T5) | the same |
 //! | `invalid_api_key` | not run (T3): nothing comes before it | unknown (T5) |
 //! | the request is refused | refused (T4) | unknown (T5): an earlier ask may be running |
 //! | `provider_refused`, `context_length_exceeded`: bound | refused (T4) | the same |
 //! | `outcome_unknown`, the answer is gone, another request has the key | unknown (T5) | the same |
-//! | anything else that a retry may mend | again | again |
+//! | `draining`, `too_many_operations`, anything else that a retry may mend | again | again |
+//!
+//! A node that drains refuses before it looks for the key, which may be running at another node or
+//! in another try of whoever stands in between; and too many operations are told of a key that is
+//! bound. Neither proves that nothing ran, and the next ask finds another node or a place.
 //!
 //! Never: not run after an ask whose outcome is uncertain. That ask may still be on its way, and
 //! would run after the operation was given back.
@@ -43,7 +48,8 @@ pub(crate) enum Echo {
     Relayed,
     /// Echo of the key.
     Key,
-    /// Echo of the key, with `idempotent-replayed`: the gateway's engine has judged the request.
+    /// Echo of the key, with `idempotent-replayed: false`: the gateway's engine has judged the
+    /// request, and it was new.
     Judged,
 }
 
@@ -132,13 +138,13 @@ fn judge_code(ask: Ask, code: Code, echo: Echo) -> Verdict {
             (Ask::First, Echo::Key | Echo::Judged) => Verdict::Ended(CallFailure::NotRun(Account)),
             (Ask::First, Echo::Absent | Echo::Relayed) | (Ask::Again, _) => UNKNOWN,
         },
-        Code::RateLimitExceeded | Code::TooManyOperations => {
-            not_run(ask, echo, RateLimited).unwrap_or(AGAIN)
-        }
-        Code::UpstreamUnavailable | Code::Draining | Code::Overloaded => {
+        Code::RateLimitExceeded => not_run(ask, echo, RateLimited).unwrap_or(AGAIN),
+        Code::UpstreamUnavailable | Code::Overloaded => {
             not_run(ask, echo, Overloaded).unwrap_or(AGAIN)
         }
-        Code::RequestTimeout
+        Code::Draining
+        | Code::TooManyOperations
+        | Code::RequestTimeout
         | Code::OperationInProgress
         | Code::InternalError
         | Code::StorageUnavailable
@@ -209,18 +215,18 @@ mod tests {
             | Code::ModelNotAllowed
             | Code::ModelNotFound
             | Code::InvalidApiKey => ["T3", "T5"],
-            Code::RateLimitExceeded
-            | Code::TooManyOperations
-            | Code::UpstreamUnavailable
-            | Code::Draining
-            | Code::Overloaded => ["T3", "again"],
+            Code::RateLimitExceeded | Code::UpstreamUnavailable | Code::Overloaded => {
+                ["T3", "again"]
+            }
             Code::ContextLengthExceeded | Code::ProviderRefused => ["T4", "T4"],
             Code::InvalidJson
             | Code::InvalidValue
             | Code::UnknownParameter
             | Code::UnsupportedParameter
             | Code::RequestTooLarge => ["T4", "T5"],
-            Code::RequestTimeout
+            Code::Draining
+            | Code::TooManyOperations
+            | Code::RequestTimeout
             | Code::OperationInProgress
             | Code::InternalError
             | Code::StorageUnavailable
