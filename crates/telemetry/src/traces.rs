@@ -15,8 +15,9 @@
 //!
 //! - The queue never waits: what finds no room is lost, and counted ([`SpanResult`]).
 //! - The span of a request whose client hung up waits for its run, so that it has the settlement.
-//! - Never: a word of a prompt or an answer, a credential, or any other text that a caller chose. A record has no
-//!   place for one; ids of a caller's trace are the sole exception, and they are numbers.
+//! - Never: a word of a prompt or an answer, a credential, or any other text that a caller chose. Two are excepted:
+//!   the ids of a caller's trace, which are numbers, and the model of a refused request, where it is spelled as a
+//!   public model id is.
 
 mod attribute;
 mod context;
