@@ -59,8 +59,8 @@ impl Root<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("unshare was not started")?;
         let answered = ask(&mut child);
-        // The first process of a namespace takes the others with it. Killing `unshare` would not end that one:
-        // whoever changes the user is no longer told that a parent has died.
+        // The first process of a namespace, which hands the signal on and takes the others with it. Killing
+        // `unshare` would not end it.
         let first = format!("/proc/{0}/task/{0}/children", child.id());
         let first = fs::read_to_string(first).context("the process inside is not known")?;
         for process in first.split_whitespace() {

@@ -1,5 +1,5 @@
-//! The version of the workspace where Cargo does not write it: in the chart, and in the tag that the manual has the image
-//! handed on under, which is the tag that the chart pulls.
+//! The version of the workspace where Cargo does not write it: in the chart, and in the manual, whose tag of the image
+//! is the one that the chart pulls.
 
 use super::Finding;
 
