@@ -2,9 +2,11 @@
 //! root of an image.
 //!
 //! ```text
-//! build ─▶ manual pages, completions ─▶ .deb ─▶ lintian ─▶ installed into a new root of Debian ─▶ started there
+//! build ─▶ manual pages, completions ─▶ .deb ─▶ lintian ─▶ installed into a root of Debian ─▶ started there
 //!      └─▶ root: binary, libraries, certificates ─▶ image (OCI) ─▶ unpacked ─▶ migrated and started there
 //! ```
+//!
+//! The root of Debian is made once, and kept for the next time.
 //!
 //! Each is started in a chroot and a process namespace of its own, by its own user, on loopback: no daemon of
 //! containers and no systemd takes part, and nothing of the machine is changed but `target/package`. It needs
@@ -16,13 +18,18 @@ mod trial;
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
 use crate::{
     gateway::{self, Profile},
-    shell::{hear, say},
+    shell::say,
     workspace::Workspace,
 };
+
+/// User of the image, as `deploy/Containerfile` has it. In the root of Debian that is nobody.
+const USER: u32 = 10_001;
+/// Folder of the database, from the root on.
+const STATE: &str = "var/lib/holdfast";
 
 /// A build that is packaged.
 #[derive(Debug)]
@@ -35,21 +42,14 @@ struct Parts {
     epoch: String,
 }
 
-/// Makes both and tries both; whether all of it went well.
+/// Makes and tries the image and the package; false where the build failed.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let profile = match args.as_slice() {
-        [] => Profile::Dist,
-        ["--profile", "dev"] => Profile::Dev,
-        _ => bail!("package takes nothing, or --profile dev for a quick look"),
-    };
+    let profile = Profile::chosen("package", args)?;
     let Some(binary) = gateway::build_plain(workspace, profile)? else { return Ok(false) };
     let folder = workspace.target.join("package");
     fs::create_dir_all(&folder).context("no folder for the packages")?;
-    let mut git = std::process::Command::new("git");
-    let heard = hear(git.current_dir(&workspace.root).args(["log", "-1", "--format=%ct"]))?;
-    ensure!(heard.status.success(), "git log: {}", heard.last_words());
-    let parts = Parts { profile, binary, folder, epoch: heard.stdout.trim().to_owned() };
+    let epoch = workspace.newest_commit("%ct")?;
+    let parts = Parts { profile, binary, folder, epoch };
     let image = image::make(&parts)?;
     image::try_out(workspace, &parts, &image)?;
     say(&format!("{}: unpacked, migrated and served by its own user", image.display()))?;

@@ -4,13 +4,13 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     io::{self, BufRead, BufReader, Read, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
     thread,
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Output of a program, standard output and standard error, and its exit status.
 #[derive(Debug)]
@@ -72,6 +72,12 @@ pub(crate) fn has(program: &str) -> bool {
     answers(Command::new(program).arg("--version"))
 }
 
+/// The program of this name on the `PATH`, the first one.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
 /// Runs to the end with the output shown as it comes; whether it succeeded.
 pub(crate) fn run(command: &mut Command) -> Result<bool> {
     let status = command.stdin(Stdio::null()).status().with_context(|| cannot_start(command))?;
@@ -86,6 +92,13 @@ pub(crate) fn hear(command: &mut Command) -> Result<CommandOutput> {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
+}
+
+/// What a program prints that has to succeed, which it runs to the end in silence.
+pub(crate) fn printed(command: &mut Command) -> Result<String> {
+    let heard = hear(command)?;
+    ensure!(heard.status.success(), "{command:?}: {}", heard.last_words());
+    Ok(heard.stdout)
 }
 
 /// Runs to the end with the output shown as it comes, and keeps a copy of it.
@@ -157,6 +170,7 @@ mod tests {
     #[test]
     fn a_program_that_does_not_exist_is_not_there() {
         assert!(!has("holdfast-no-such-program"));
+        assert_eq!(find_program("holdfast-no-such-program"), None);
     }
 
     #[test]

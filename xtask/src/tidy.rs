@@ -10,6 +10,7 @@ mod names;
 mod prose;
 mod quotes;
 mod tokens;
+mod versions;
 mod words;
 
 use std::{fmt, fs, io::ErrorKind, path::Path, process::Command};
@@ -59,6 +60,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
         findings.extend(names::check(path, text));
         findings.extend(prose::check(path, text));
         findings.extend(words::check(path, text));
+        findings.extend(versions::check(path, text));
         let source = |from: &str| fs::read_to_string(workspace.root.join(from)).ok();
         findings.extend(quotes::check(path, text, source));
     }

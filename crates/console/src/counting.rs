@@ -21,6 +21,7 @@ use std::time::Duration;
 use holdfast_accounts::Principal;
 use holdfast_admin::InFlight;
 use holdfast_domain::Timestamp;
+use holdfast_domain::report::REPORTS_AT_ONCE;
 use http::StatusCode;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -38,8 +39,6 @@ const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 10_000 } else {
 const KEPT: Duration = Duration::from_secs(30);
 /// Most reports that are known at once, in the making or kept.
 const KNOWN_MAX: usize = 16;
-/// Reports at once in a process: so many readers the store has for them.
-const AT_ONCE: usize = 2;
 
 /// A report as a page finds it.
 #[derive(Debug)]
@@ -98,7 +97,10 @@ pub(crate) struct CountLimits {
 
 impl CountLimits {
     pub(crate) fn new() -> Self {
-        Self { of_readers: InFlight::of_reports(), of_process: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self {
+            of_readers: InFlight::of_reports(),
+            of_process: Arc::new(Semaphore::new(REPORTS_AT_ONCE.into())),
+        }
     }
 }
 
@@ -211,7 +213,7 @@ fn not_counted() -> Failure {
 }
 
 impl Absence {
-    /// The same in a word or two.
+    /// Predicate of the sentence in a cell or a notice.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Counting => "is being counted",

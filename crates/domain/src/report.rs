@@ -90,6 +90,10 @@ pub enum UsageError {
     Unavailable(#[from] Unavailable),
 }
 
+/// Most reports that a process reads at once. A store has so many connections for them, apart from all others; whoever
+/// asks for more waits.
+pub const REPORTS_AT_ONCE: u16 = 2;
+
 /// Reads reports for operators, each of one moment.
 #[async_trait]
 pub trait Reports: Send + Sync {

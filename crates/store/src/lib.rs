@@ -11,8 +11,9 @@
 //!
 //! Reads go through three pools: `readers` (`Options::readers`) for results and lists, `glances`
 //! (`GLANCES`) for short reads that everybody waits for, so that large results never lock callers
-//! out, `audits`, the one connection of an audit, and `reports` (`REPORTS`) for sums over many rows,
-//! which lock nobody out either, nor the summing, which has a connection of its own. Changes go through one queue of `Options::commit_queue` to one writer.
+//! out, `audits`, the one connection of an audit, and `reports` (`REPORTS_AT_ONCE`) for sums over many
+//! rows, which lock nobody out either, nor the summing, which has a connection of its own. Changes go
+//! through one queue of `Options::commit_queue` to one writer.
 
 pub mod backup;
 mod dialect;
@@ -67,8 +68,6 @@ pub(crate) const CREATION_DISORDER: Duration = Duration::from_secs(30);
 const GLANCES: u32 = 2;
 /// Connections for audits, made when the first one begins.
 const AUDITS: u32 = 1;
-/// Connections for reports, and so the number of them that are read at once: others wait.
-const REPORTS: u32 = 2;
 /// The connection of the summing, which goes on whatever is reported.
 const SUMMING: u32 = 1;
 

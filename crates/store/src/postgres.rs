@@ -6,7 +6,7 @@
 //!                                  1 connection                     1 connection
 //! errands: ERRANDS connections     beats: 1
 //! readers: Options::readers        glances: GLANCES
-//! audits: AUDITS                   reports: REPORTS        summing: SUMMING
+//! audits: AUDITS                   reports: REPORTS_AT_ONCE        summing: SUMMING
 //! ```
 //!
 //! Several processes may work on one database at once. What they write is kept apart by the locks
@@ -44,6 +44,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::ports::CommitError;
+use holdfast_domain::report::REPORTS_AT_ONCE;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -55,7 +56,7 @@ use self::session::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
 use self::writer::Writer;
 use crate::event::SharedInterest;
 use crate::job::{Job, WriterEnded};
-use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS, SUMMING};
+use crate::{AUDITS, GLANCES, OpenError, Options, SUMMING};
 
 /// Connections for what is written beside the changes: administration, price versions, purges.
 const ERRANDS: u32 = 2;
@@ -98,7 +99,7 @@ impl Postgres {
             let session = Session { lock_timeout, statement_timeout, plans };
             ConnectionPool::new(url, session, connections, patience, tasks)
         };
-        let readers = [options.readers, GLANCES, AUDITS, REPORTS, SUMMING]
+        let readers = [options.readers, GLANCES, AUDITS, u32::from(REPORTS_AT_ONCE), SUMMING]
             .map(|connections| line(connections, READ_STATEMENT, READ, ""));
         let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);

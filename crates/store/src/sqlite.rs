@@ -31,6 +31,7 @@ use std::sync::Arc;
 use holdfast_domain::Timestamp;
 use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::ports::{CommitError, Unavailable};
+use holdfast_domain::report::REPORTS_AT_ONCE;
 use rusqlite::Transaction;
 use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, oneshot};
@@ -43,7 +44,7 @@ use self::queue::Queue;
 use self::write_task::{WriteError, WriteTask};
 use crate::event::SharedInterest;
 use crate::job::{Job, WriterEnded};
-use crate::{AUDITS, GLANCES, OpenError, Options, REPORTS, SUMMING, unavailable};
+use crate::{AUDITS, GLANCES, OpenError, Options, SUMMING, unavailable};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
 const ERRANDS_MAX: usize = 64;
@@ -87,7 +88,8 @@ impl Sqlite {
         let readers = connect::readers(path, busy_timeout, options.readers).await;
         let glances = connect::readers(path, busy_timeout, GLANCES).await;
         let audits = connect::readers(path, busy_timeout, AUDITS).await;
-        let reports = connect::readers(path, busy_timeout, REPORTS).await;
+        let reports = u32::from(REPORTS_AT_ONCE);
+        let reports = connect::readers(path, busy_timeout, reports).await;
         let summing = connect::readers(path, busy_timeout, SUMMING).await;
         let [readers, glances, audits, reports, summing] =
             [readers, glances, audits, reports, summing]

@@ -14,8 +14,8 @@ use anyhow::{Context, Result, ensure};
 use crate::shell::{hear, without_settings};
 
 const LISTENS: &str = "holdfast listens on http://";
-/// Time that it has to answer, and to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time that a command has, from its start to its end; it is killed then.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A root with the gateway in it, and how it is started there.
 #[derive(Debug)]
@@ -31,8 +31,12 @@ pub(super) struct Root<'a> {
 impl Root<'_> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = without_settings(Command::new("unshare"));
-        command.args(["--pid", "--fork", "chroot"]);
+        // Inside, where its end is that of the namespace. It hands a signal on, with --foreground once: two end
+        // the gateway at once.
+        command.args(["--pid", "--fork", "timeout", "--foreground", "--signal=KILL"]);
+        command.arg(PATIENCE.as_secs().to_string());
         command
+            .arg("chroot")
             .arg(format!("--userspec={}", self.user))
             .arg(self.folder)
             .arg(self.program)
@@ -55,8 +59,8 @@ impl Root<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("unshare was not started")?;
         let answered = ask(&mut child);
-        // The first process of a namespace takes the others with it. Killing `unshare` would not end that one:
-        // whoever changes the user is no longer told that a parent has died.
+        // The first process of a namespace, which hands the signal on and takes the others with it. Killing
+        // `unshare` would not end it.
         let first = format!("/proc/{0}/task/{0}/children", child.id());
         let first = fs::read_to_string(first).context("the process inside is not known")?;
         for process in first.split_whitespace() {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::clients::{self, step};
 use crate::{
-    shell::{has, say},
+    shell::{find_program, has, say},
     workspace::Workspace,
 };
 
@@ -52,9 +52,7 @@ fn chromium() -> Result<PathBuf> {
         apt.args(["install", "--yes", "--quiet", "--no-install-recommends", CHROMIUM]);
         step("apt-get install chromium", apt.env("DEBIAN_FRONTEND", "noninteractive"))?;
     }
-    let path = std::env::var_os("PATH").context("there is no PATH")?;
-    let found = std::env::split_paths(&path).map(|folder| folder.join(CHROMIUM));
-    found.into_iter().find(|program| program.is_file()).context("there is no chromium")
+    find_program(CHROMIUM).context("there is no chromium")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! changes nothing of the machine.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    shell::{hear, say},
+    shell::{find_program, hear, say},
     workspace::Workspace,
 };
 
@@ -44,8 +44,7 @@ pub(crate) const SYSTEMD_ANALYZE: DebianProgram = DebianProgram {
 /// Finds a program.
 pub(crate) fn find(workspace: &Workspace, wanted: DebianProgram) -> Result<PathBuf> {
     let DebianProgram { packages, folder, name } = wanted;
-    let path = env::var_os("PATH").unwrap_or_default();
-    if let Some(found) = env::split_paths(&path).map(|at| at.join(name)).find(|it| it.is_file()) {
+    if let Some(found) = find_program(name) {
         return Ok(found);
     }
     let tools = workspace.target.join("tools");

