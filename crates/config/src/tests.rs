@@ -382,8 +382,8 @@ fn the_environment_overrides_the_file() {
     assert_eq!(
         texts,
         [
-            "HOLDFAST_ADMIN_LISTEN is not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080",
-            "HOLDFAST_LISTEN is not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080",
+            "HOLDFAST_ADMIN_LISTEN is not an address to listen on: write IP:PORT or localhost:PORT, like 127.0.0.1:8080 or [::1]:8080; other names are not looked up",
+            "HOLDFAST_LISTEN is not an address to listen on: write IP:PORT or localhost:PORT, like 127.0.0.1:8080 or [::1]:8080; other names are not looked up",
             "HOLDFAST_DATABASE_URL is not the name of a database: write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with other characters than letters and digits percent-encoded",
         ]
     );
