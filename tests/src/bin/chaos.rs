@@ -10,6 +10,7 @@ use holdfast_tests::chaos::cuts::{Deaths, cut};
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
 use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::chaos::{Moments, Plan, Topology, run};
+use holdfast_tests::deployment::Source;
 use holdfast_tests::rolling::roll;
 
 fn main() -> ExitCode {
@@ -48,9 +49,13 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
         "chain" => chain(count, seed, |done| {
             println!("{:>5} s: {done:>6} calls, all in order", started.elapsed().as_secs());
         }),
-        "balancer" => drop(roll(count, |round, met| {
-            println!("{:>5} s: {round:>6} rounds, {met:?}", started.elapsed().as_secs());
-        })),
+        "balancer" => {
+            roll(&[Source::Compose, Source::Chart(&[])], count, |round, source, met| {
+                let seconds = started.elapsed().as_secs();
+                println!("{seconds:>5} s: {round:>6} rounds, now of {source:?}: {met:?}");
+            });
+            println!("none refused, none cut; each ran once, was charged once, and verifies");
+        }
         "matrix" => {
             let mut cells = shuffled(seed);
             cells.truncate(usize::try_from(count).ok()?);
