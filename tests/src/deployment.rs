@@ -24,6 +24,8 @@ const COMPOSE_TOML: &str = include_str!("../../deploy/compose.toml");
 const HAPROXY_CFG: &str = include_str!("../../deploy/haproxy.cfg");
 /// The program; Helm needs nothing beside it.
 const HELM: &str = "HOLDFAST_TEST_HELM";
+/// How the balancer that is shipped learns addresses.
+pub(crate) const RESOLVED: &str = "resolvers names init-addr last,libc,none";
 const CONFIG: &str = "holdfast.toml";
 const SECRETS: &str = "secrets";
 
@@ -212,9 +214,6 @@ fn probing(probe: &Value) -> String {
     }
     text
 }
-
-/// How the balancer that is shipped learns addresses.
-pub(crate) const RESOLVED: &str = "resolvers names init-addr last,libc,none";
 
 /// The objects of the chart as text, with these options of Helm.
 #[must_use]
