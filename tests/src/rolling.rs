@@ -57,13 +57,17 @@ pub struct RollReport {
 }
 
 /// Replaces all gateways of one source after the other, so many times, while callers ask all of them, and
-/// checks everything; tells of each round.
+/// checks everything; tells of each round, and gives what the callers of each source met.
 ///
 /// # Panics
 ///
 /// Where anything is not in order.
 #[track_caller]
-pub fn roll(sources: &[Source], rounds: u32, tell: impl Fn(u32, Source, &RollReport)) {
+pub fn roll(
+    sources: &[Source],
+    rounds: u32,
+    tell: impl Fn(u32, Source, &RollReport),
+) -> Vec<RollReport> {
     let sets: Vec<_> = sources.iter().map(|source| GatewaySet::of(*source, rounds)).collect();
     let mut gateways: Vec<_> = sets.iter().map(GatewaySet::start).collect();
     let is_over = AtomicBool::new(false);
@@ -90,8 +94,9 @@ pub fn roll(sources: &[Source], rounds: u32, tell: impl Fn(u32, Source, &RollRep
         }
         drop(end);
     });
-    gateways.into_iter().flatten().flatten().for_each(Gateway::stop);
-    sets.iter().for_each(GatewaySet::check);
+    gateways.iter().flatten().flatten().for_each(Gateway::terminate);
+    gateways.into_iter().flatten().flatten().for_each(|gateway| assert!(gateway.wait().success()));
+    sets.into_iter().map(GatewaySet::checked).collect()
 }
 
 /// What a caller wants.
@@ -204,13 +209,14 @@ impl GatewaySet {
     }
 
     /// Each request ran once and was charged once, and the books are in order.
-    fn check(&self) {
+    fn checked(self) -> RollReport {
         let met = [&self.met.answers, &self.met.streams, &self.met.slow_streams];
         let ran: usize = met.iter().map(|count| count.load(Ordering::Relaxed)).sum();
         assert_eq!(self.upstream.runs(), ran, "each ran once");
         let charged = i64::try_from(ran).expect("few") * CHARGE;
         assert_eq!(self.site.balance(&self.account), (FUNDS - charged, 0), "each was charged once");
         drop(self.site.verify());
+        self.met
     }
 }
 

@@ -50,11 +50,12 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
             println!("{:>5} s: {done:>6} calls, all in order", started.elapsed().as_secs());
         }),
         "balancer" => {
-            roll(&[Source::Compose, Source::Chart(&[])], count, |round, source, met| {
+            let sources = [Source::Compose, Source::Chart(&[])];
+            let met = roll(&sources, count, |round, source, met| {
                 let seconds = started.elapsed().as_secs();
                 println!("{seconds:>5} s: {round:>6} rounds, now of {source:?}: {met:?}");
             });
-            println!("none refused, none cut; each ran once, was charged once, and verifies");
+            println!("none refused or cut, each ran and was charged once, books verified: {met:?}");
         }
         "matrix" => {
             let mut cells = shuffled(seed);
