@@ -21,6 +21,7 @@ pub mod clock;
 pub mod cluster;
 pub mod config;
 pub mod database;
+pub mod deployment;
 pub mod events;
 pub mod gateway;
 pub mod http;

@@ -1,9 +1,10 @@
-//! Rolling updates under load: two gateways on one database behind the balancer that `deploy/` ships, each
-//! replaced in turn while callers ask and streams run. Nobody is told 503, no stream is cut, and the books
-//! are in order.
+//! Rolling updates under load: gateways as `deploy/` describes them, behind the balancer that it ships, each
+//! replaced in turn while callers ask and streams run. Nobody is told 503, no stream is cut that is shorter than
+//! the drain, and the books are in order.
 //!
-//! The balancer is HAProxy with `deploy/haproxy.cfg`. What differs is where it listens (a socket that it is
-//! given) and how it learns the address of a new gateway: by its own command, where containers have names.
+//! The balancer is HAProxy with `deploy/haproxy.cfg`; before gateways of the chart it asks as their readiness
+//! probe does, and sends nothing twice. It differs in where it listens (a socket that it is given) and in how it
+//! learns the address of a new gateway: by its own command, where containers have names.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -11,100 +12,227 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use socket2::Socket;
 
 use crate::config::ACME;
+use crate::deployment::{Deployment, RESOLVED, Source};
 use crate::events::End;
 use crate::postgres::Database;
+use crate::upstream::Judge;
 use crate::{
-    Account, Config, Gateway, PATIENCE, Reply, Request, Site, Streaming, Upstream, request_key,
-    watchdog,
+    Account, Gateway, PATIENCE, Reply, Request, Site, Streaming, Upstream, request_key, watchdog,
 };
 
-const HAPROXY_CFG: &str = include_str!("../../deploy/haproxy.cfg");
-const COMPOSE_TOML: &str = include_str!("../../deploy/compose.toml");
 /// The program; its libraries are beside it where it was unpacked and not installed.
 const HAPROXY: &str = "HOLDFAST_TEST_HAPROXY";
-const CALLERS: usize = 6;
+/// Gateways that serve at any time.
+const GATEWAYS: usize = 2;
+const CALLERS: usize = 18;
+/// Those of them who want streams that last: most do nothing but wait.
+const SLOW_CALLERS: usize = 12;
 const CHARGE: i64 = 367;
 const FUNDS: i64 = 100_000_000;
 const PIECES: [&str; 4] = ["Good ", "day", " to", " you"];
+/// A round of a test lasts less.
+const ROUND_MAX: Duration = Duration::from_secs(120);
+/// Streams that are slow outlast the delay of a gateway that ends by so much: it must drain for them.
+const DRAINED: Duration = Duration::from_secs(3);
+const SLOWLY: &str = "Say hello slowly";
 
-/// What callers met.
+/// What callers met. Anything else than these ends the update at once.
 #[derive(Debug, Default)]
 pub struct RollReport {
     /// Whole answers.
     pub answers: AtomicUsize,
-    /// Whole streams.
+    /// Whole streams that last a moment.
     pub streams: AtomicUsize,
+    /// Whole streams that outlast the delay of a gateway that ends.
+    pub slow_streams: AtomicUsize,
+    /// Milliseconds that the slowest end of a gateway took.
+    pub slowest_end_ms: AtomicU64,
 }
 
-/// Replaces both gateways so many times under load, and checks everything; tells of each round.
+/// Replaces all gateways of one source after the other, so many times, while callers ask all of them, and
+/// checks everything; tells of each round, and gives what the callers of each source met.
 ///
 /// # Panics
 ///
 /// Where anything is not in order.
 #[track_caller]
-pub fn roll(rounds: u32, tell: impl Fn(u32, &RollReport)) -> RollReport {
-    let streamed = PIECES.iter().fold(Streaming::new().opening(), |stream, piece| {
-        stream.text(piece).pause(Duration::from_millis(150))
-    });
-    let streamed = streamed.finish("stop").usage().done().reply();
-    let upstream = Upstream::start(Reply::as_wanted(streamed, Reply::saying("Good day")));
-    let database = Database::make();
-    let shipped = |name: &str| {
-        let line = COMPOSE_TOML.lines().find_map(|line| line.strip_prefix(name));
-        line.expect("an option of compose.toml").trim_start_matches([' ', '=']).to_owned()
-    };
-    let config = Config::upstream(&upstream).set("server", "drain", &shipped("drain =")).set(
-        "server",
-        "drain_delay",
-        &shipped("drain_delay ="),
-    );
-    let site = Site::configured(&database.configure(config));
-    drop(site.cli(&["migrate", "up"]).ok());
-    let account = site.account("main", "USD", "100.00");
-    let mut gateways = [site.serve(), site.serve()];
-    let balancer = HaProxy::before([gateways[0].address(), gateways[1].address()]);
-    let (met, is_over) = (RollReport::default(), AtomicBool::new(false));
+pub fn roll(
+    sources: &[Source],
+    rounds: u32,
+    tell: impl Fn(u32, Source, &RollReport),
+) -> Vec<RollReport> {
+    let sets: Vec<_> = sources.iter().map(|source| GatewaySet::of(*source, rounds)).collect();
+    let mut gateways: Vec<_> = sets.iter().map(GatewaySet::start).collect();
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for caller in 0..CALLERS {
-            let (met, is_over, account, to) = (&met, &is_over, &account, balancer.address);
+        for (set, caller) in sets.iter().flat_map(|set| (0..CALLERS).map(move |it| (set, it))) {
+            let is_over = &is_over;
             scope.spawn(move || {
                 let end = EndGuard(is_over);
                 for turn in caller.. {
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
-                    ask(to, account, turn % 2 == 0, met);
+                    set.ask(Wish::of(caller, turn));
                 }
                 std::mem::forget(end);
             });
         }
         let end = EndGuard(&is_over);
-        for round in 1..=rounds {
-            for (place, gateway) in gateways.iter_mut().enumerate() {
-                let new = site.serve();
-                let old = std::mem::replace(gateway, new);
-                old.stop();
-                balancer.turn(place, gateway.address());
-            }
-            tell(round, &met);
+        let order = (0..sources.len()).cycle();
+        for (round, place) in (1..=rounds).zip(order) {
+            sets[place].replace_all(&mut gateways[place]);
+            tell(round, sources[place], &sets[place].met);
             assert!(!is_over.load(Ordering::Relaxed), "a caller met something else");
         }
         drop(end);
     });
-    let ran = met.answers.load(Ordering::Relaxed) + met.streams.load(Ordering::Relaxed);
-    assert_eq!(upstream.runs(), ran, "each ran once");
-    let charged = i64::try_from(ran).expect("few") * CHARGE;
-    assert_eq!(site.balance(&account), (FUNDS - charged, 0), "each was charged once");
-    drop(site.verify());
-    gateways.into_iter().for_each(Gateway::stop);
-    met
+    gateways.iter().flatten().flatten().for_each(Gateway::terminate);
+    gateways.into_iter().flatten().flatten().for_each(|gateway| assert!(gateway.wait().success()));
+    sets.into_iter().map(GatewaySet::checked).collect()
+}
+
+/// What a caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Answer,
+    Stream,
+    SlowStream,
+}
+
+impl Wish {
+    /// Callers of slow streams begin with some quick ones, the more the later they come: a gateway that is asked
+    /// to end then has streams of every age.
+    fn of(caller: usize, turn: usize) -> Self {
+        if caller < SLOW_CALLERS {
+            return if turn < caller + caller / 2 { Self::Stream } else { Self::SlowStream };
+        }
+        if turn.is_multiple_of(2) { Self::Stream } else { Self::Answer }
+    }
+}
+
+/// Gateways of one description on a database of their own, behind its balancer, and those who ask them. What
+/// stands in a slot of the balancer is the caller's; nothing stands in those of a surge at first.
+struct GatewaySet {
+    deployment: Deployment,
+    upstream: Upstream,
+    site: Site,
+    account: Account,
+    balancer: HaProxy,
+    met: RollReport,
+    _database: Database,
+}
+
+impl GatewaySet {
+    fn of(source: Source, rounds: u32) -> Self {
+        let upstream = Upstream::start(Reply::Silence);
+        let deployment = Deployment::of(source, &upstream);
+        upstream.otherwise(replies(deployment.drain_delay + DRAINED));
+        let database = Database::make();
+        let site = Site::empty_for(ROUND_MAX * (rounds + 1));
+        let site = deployment.furnish(site, &database);
+        let account = site.account("main", "USD", "100.00");
+        let balancer = HaProxy::start(&deployment.balancer, GATEWAYS + deployment.surge);
+        let met = RollReport::default();
+        Self { deployment, upstream, site, account, balancer, met, _database: database }
+    }
+
+    /// Starts the first gateways.
+    fn start(&self) -> Vec<Option<Gateway>> {
+        let mut slots: Vec<_> = (0..GATEWAYS + self.deployment.surge).map(|_| None).collect();
+        (0..GATEWAYS).for_each(|slot| self.begin(&mut slots, slot));
+        slots
+    }
+
+    /// Replaces every gateway, each in the order of the description.
+    fn replace_all(&self, slots: &mut [Option<Gateway>]) {
+        let all: Vec<_> = (0..slots.len()).filter(|slot| slots[*slot].is_some()).collect();
+        for slot in all {
+            if let Some(free) = slots.iter().position(Option::is_none) {
+                self.begin(slots, free);
+                self.end(slots, slot);
+            } else {
+                self.end(slots, slot);
+                self.begin(slots, slot);
+            }
+        }
+    }
+
+    /// Starts a gateway in a slot that is free, and waits until it is asked.
+    fn begin(&self, slots: &mut [Option<Gateway>], slot: usize) {
+        let gateway = self.deployment.start(&self.site);
+        self.balancer.turn(slot, gateway.address());
+        slots[slot] = Some(gateway);
+        self.balancer.wait_for(slots.iter().flatten().count());
+    }
+
+    /// Ends the gateway in a slot, in order and in time.
+    fn end(&self, slots: &mut [Option<Gateway>], slot: usize) {
+        let asked = Instant::now();
+        slots[slot].take().expect("a gateway").stop();
+        let took = asked.elapsed();
+        assert!(took < self.deployment.grace, "a supervisor would have killed it: {took:?}");
+        let took_ms = u64::try_from(took.as_millis()).expect("a short time");
+        self.met.slowest_end_ms.fetch_max(took_ms, Ordering::Relaxed);
+        // Somebody else may listen there soon.
+        self.balancer.turn(slot, Upstream::absent());
+    }
+
+    /// One request, which is answered whole.
+    fn ask(&self, wish: Wish) {
+        let (met, count) =
+            (&self.met, |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed));
+        let content = if wish == Wish::SlowStream { SLOWLY } else { "Say hello" };
+        let body = json!({
+            "model": ACME, "stream": wish != Wish::Answer,
+            "messages": [{"role": "user", "content": content}],
+        });
+        let request = Request::completion(&self.account.key, &request_key(), body.to_string());
+        if wish == Wish::Answer {
+            let answer = request.send(self.balancer.address);
+            assert_eq!(answer.status, 200, "{answer:?}");
+            count(&met.answers);
+            return;
+        }
+        let told = request.begin(self.balancer.address).events().rest();
+        assert_eq!(told.head.status, 200, "{told:?}");
+        assert_eq!(told.end, End::Whole, "{told:?}");
+        assert_eq!(told.events.last().map(String::as_str), Some("data: [DONE]\n\n"), "{told:?}");
+        count(if wish == Wish::Stream { &met.streams } else { &met.slow_streams });
+    }
+
+    /// Each request ran once and was charged once, and the books are in order.
+    fn checked(self) -> RollReport {
+        let met = [&self.met.answers, &self.met.streams, &self.met.slow_streams];
+        let ran: usize = met.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+        assert_eq!(self.upstream.runs(), ran, "each ran once");
+        let charged = i64::try_from(ran).expect("few") * CHARGE;
+        assert_eq!(self.site.balance(&self.account), (FUNDS - charged, 0), "each was charged once");
+        drop(self.site.verify());
+        self.met
+    }
+}
+
+/// Answers, streams, and streams that last so long where they are wanted slow.
+fn replies(slow: Duration) -> Reply {
+    let streamed = |pause: Duration| {
+        let stream = PIECES
+            .iter()
+            .fold(Streaming::new().opening(), |stream, piece| stream.text(piece).pause(pause));
+        stream.finish("stop").usage().done().reply()
+    };
+    let slow = streamed(slow / 4);
+    let quick = Reply::as_wanted(streamed(Duration::from_millis(150)), Reply::saying("Good day"));
+    Reply::Judged(Judge::new(move |arrived| {
+        if arrived.body.contains(SLOWLY) { slow.clone() } else { quick.clone() }
+    }))
 }
 
 /// Ends the load with its scope, however that is left.
@@ -116,25 +244,6 @@ impl Drop for EndGuard<'_> {
     }
 }
 
-/// One request, which is answered whole.
-fn ask(to: SocketAddr, account: &Account, is_streamed: bool, met: &RollReport) {
-    let body = json!({
-        "model": ACME, "stream": is_streamed, "messages": [{"role": "user", "content": "Say hello"}],
-    });
-    let request = Request::completion(&account.key, &request_key(), body.to_string());
-    if is_streamed {
-        let told = request.begin(to).events().rest();
-        assert_eq!(told.head.status, 200, "{told:?}");
-        assert_eq!(told.end, End::Whole, "{told:?}");
-        assert_eq!(told.events.last().map(String::as_str), Some("data: [DONE]\n\n"), "{told:?}");
-        met.streams.fetch_add(1, Ordering::Relaxed);
-    } else {
-        let answer = request.send(to);
-        assert_eq!(answer.status, 200, "{answer:?}");
-        met.answers.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// The balancer as it is shipped. Dropping it ends it.
 struct HaProxy {
     process: Child,
@@ -143,7 +252,8 @@ struct HaProxy {
 }
 
 impl HaProxy {
-    fn before(gateways: [SocketAddr; 2]) -> Self {
+    /// Starts it with this file and so many slots for gateways, none of which is reached yet.
+    fn start(shipped: &str, slots: usize) -> Self {
         let program = std::env::var_os(HAPROXY).map(PathBuf::from);
         let program = program.expect("HOLDFAST_TEST_HAPROXY: `cargo xtask test tests` sets it");
         let folder = tempfile::tempdir().expect("a folder");
@@ -154,7 +264,8 @@ impl HaProxy {
         let socket = Socket::from(listener);
         socket.set_cloexec(false).expect("a socket that is inherited");
         let config = folder.path().join("haproxy.cfg");
-        let text = configured(&folder, &format!("fd@{}", socket.as_raw_fd()), gateways);
+        let stats = folder.path().join("stats");
+        let text = configured(shipped, &stats, &format!("fd@{}", socket.as_raw_fd()), slots);
         std::fs::write(&config, text).expect("a file");
         let log = std::fs::File::create(folder.path().join("log")).expect("a log");
         let mut command = Command::new(&program);
@@ -163,24 +274,24 @@ impl HaProxy {
         let process = command.spawn().expect("the balancer");
         watchdog::started(process.id());
         let balancer = Self { process, address, folder };
-        balancer.wait_for_both();
+        // It believes of every server that it is up until it has asked it.
+        balancer.wait_for(0);
         balancer
     }
 
-    /// Sends what goes to this place to another address from now on.
-    fn turn(&self, place: usize, gateway: SocketAddr) {
-        let server = format!("gateways/gateway-{}", place + 1);
+    /// Sends what goes to this slot to another address from now on.
+    fn turn(&self, slot: usize, gateway: SocketAddr) {
         let (ip, port) = (gateway.ip(), gateway.port());
+        let server = format!("gateways/gateway-{}", slot + 1);
         drop(self.say(&format!("set server {server} addr {ip} port {port}")));
-        self.wait_for_both();
     }
 
-    /// Waits until both gateways get requests.
-    fn wait_for_both(&self) {
+    /// Waits until so many gateways get requests.
+    fn wait_for(&self, gateways: usize) {
         let until = Instant::now() + PATIENCE;
-        let is_up = |told: &str| told.lines().filter(|line| line.contains(",UP,")).count() >= 3;
-        while !is_up(&self.say("show stat gateways 7 -1")) {
-            assert!(Instant::now() < until, "the balancer sees no gateway");
+        let is_up = |line: &&str| line.starts_with("gateways,gateway-") && line.contains(",UP,");
+        while self.say("show stat gateways 7 -1").lines().filter(is_up).count() != gateways {
+            assert!(Instant::now() < until, "the balancer does not see {gateways} gateways");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -212,10 +323,9 @@ impl Drop for HaProxy {
     }
 }
 
-/// The shipped file with the addresses of a test. Everything else is as it is.
-fn configured(folder: &tempfile::TempDir, listens: &str, gateways: [SocketAddr; 2]) -> String {
-    let stats = folder.path().join("stats");
-    let mut text = HAPROXY_CFG.to_owned();
+/// The file with the addresses of a test. Everything else is as it is.
+fn configured(shipped: &str, stats: &Path, listens: &str, slots: usize) -> String {
+    let mut text = shipped.to_owned();
     let mut replace = |shipped: &str, here: &str| {
         assert_eq!(text.matches(shipped).count(), 1, "{shipped} is not in haproxy.cfg once");
         text = text.replace(shipped, here);
@@ -223,14 +333,14 @@ fn configured(folder: &tempfile::TempDir, listens: &str, gateways: [SocketAddr; 
     let stats = format!("\nglobal\n    stats socket {} level admin\n", stats.display());
     replace("\nglobal\n", &stats);
     replace("bind :8080\n", &format!("bind {listens}\n"));
-    replace(" resolvers names init-addr last,libc,none", "");
+    replace(&format!(" {RESOLVED}"), "");
     let resolvers = "resolvers names\n    nameserver docker 127.0.0.11:53\n    hold valid 1s\n";
     replace(resolvers, "");
-    for (place, gateway) in gateways.iter().enumerate() {
-        let server = format!("server gateway-{}", place + 1);
-        let shipped = format!("{server} gateway-{}:8080\n", place + 1);
-        replace(&shipped, &format!("{server} {gateway}\n"));
-    }
+    let server = |slot: usize, address: &str| format!("    server gateway-{slot} {address}\n");
+    let described = (1..=GATEWAYS).map(|slot| server(slot, &format!("gateway-{slot}:8080")));
+    let nobody = Upstream::absent().to_string();
+    let here = (1..=slots).map(|slot| server(slot, &nobody));
+    replace(&described.collect::<String>(), &here.collect::<String>());
     text
 }
 

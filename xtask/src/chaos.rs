@@ -10,7 +10,7 @@ use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
     shell::{self, say},
-    tools::debian,
+    tools::{debian, helm},
     workspace::Workspace,
 };
 
@@ -26,7 +26,7 @@ const KINDS: [(&str, u32); 9] = [
     (CHAIN, 300),
     (BALANCER, 20),
 ];
-/// The one that needs the balancer.
+/// The one that needs the balancer, and the chart.
 const BALANCER: &str = "balancer";
 /// Those that need no database server.
 const FILE: &str = "file";
@@ -62,6 +62,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         }
         if kind == BALANCER {
             cargo.env("HOLDFAST_TEST_HAPROXY", debian::find(workspace, debian::HAPROXY)?);
+            cargo.env("HOLDFAST_TEST_HELM", helm::find(workspace)?);
         }
         if !shell::run(&mut cargo)? {
             say(&format!("again: cargo xtask chaos --on {kind} --kills {kills} --seed {seed}"))?;

@@ -83,7 +83,7 @@ const DEBIAN: &[(&str, &str, DebianProgram)] = &[
     ("systemd", "HOLDFAST_TEST_SYSTEMD_ANALYZE", debian::SYSTEMD_ANALYZE),
 ];
 /// Tests whose names begin so need Helm, and a Python with Kubernetes' schemas.
-const HELM: [&str; 2] = ["helm", "postgres_helm"];
+const HELM: [&str; 3] = ["helm", "postgres_helm", "postgres_haproxy_helm"];
 /// Tests whose names begin so need this program, for people who have not got it.
 const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),

@@ -10,6 +10,7 @@ use holdfast_tests::chaos::cuts::{Deaths, cut};
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
 use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::chaos::{Moments, Plan, Topology, run};
+use holdfast_tests::deployment::Source;
 use holdfast_tests::rolling::roll;
 
 fn main() -> ExitCode {
@@ -48,9 +49,14 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
         "chain" => chain(count, seed, |done| {
             println!("{:>5} s: {done:>6} calls, all in order", started.elapsed().as_secs());
         }),
-        "balancer" => drop(roll(count, |round, met| {
-            println!("{:>5} s: {round:>6} rounds, {met:?}", started.elapsed().as_secs());
-        })),
+        "balancer" => {
+            let sources = [Source::Compose, Source::Chart(&[])];
+            let met = roll(&sources, count, |round, source, met| {
+                let seconds = started.elapsed().as_secs();
+                println!("{seconds:>5} s: {round:>6} rounds, now of {source:?}: {met:?}");
+            });
+            println!("none refused or cut, each ran and was charged once, books verified: {met:?}");
+        }
         "matrix" => {
             let mut cells = shuffled(seed);
             cells.truncate(usize::try_from(count).ok()?);

@@ -2,58 +2,32 @@
 //! processes can be run without a cluster: by the commands, environment, configuration, probes and grace period
 //! that the rendered objects have.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use holdfast_tests::deployment::{Deployment, Source, object, objects, rendered, seconds, setting};
 use holdfast_tests::postgres::Database;
 use holdfast_tests::{Gate, Gateway, Ran, Reply, Request, Site, Upstream, request_key};
-use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
 use crate::check::{check_completion, until};
-use crate::compose::{grace_period, model, setting, value, words};
+use crate::compose::grace_period;
 
 /// Values that switch on what is off by itself.
 const EVERYTHING: [&str; 2] = ["--set", "serviceMonitor.enabled=true"];
+/// A delay that a test can wait for.
+const SHORT_DELAY: [&str; 2] = ["--set", "drain.delaySeconds=2"];
 const SECRETS: &str = "/run/secrets/holdfast";
-
-fn from_env(name: &str) -> PathBuf {
-    let path = std::env::var_os(name).map(PathBuf::from);
-    path.unwrap_or_else(|| panic!("{name}: `cargo xtask test tests` sets it"))
-}
-
-fn chart() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/helm/holdfast")
-}
-
-/// The objects of the chart as text, with these options of Helm.
-fn rendered(options: &[&str]) -> String {
-    let mut helm = Command::new(from_env("HOLDFAST_TEST_HELM"));
-    helm.args(["template", "shop"]).arg(chart()).args(options).env_clear();
-    Ran::of(&mut helm).ok()
-}
-
-fn objects(text: &str) -> Vec<Value> {
-    Yaml::load_from_str(text).unwrap().iter().map(value).collect()
-}
-
-#[track_caller]
-fn object<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
-    let mut found =
-        objects.iter().filter(|it| it["kind"] == kind && it["metadata"]["name"] == name);
-    found.next().unwrap_or_else(|| panic!("no {kind} {name}"))
-}
 
 #[test]
 fn helm_renders_objects_that_kubernetes_takes() {
     let site = Site::empty();
     site.write("rendered.yaml", &rendered(&EVERYTHING));
     let judge = |file: &str| {
-        let mut python = Command::new(from_env("HOLDFAST_TEST_PYTHON"));
+        let python = std::env::var_os("HOLDFAST_TEST_PYTHON");
+        let python = python.expect("HOLDFAST_TEST_PYTHON: `cargo xtask test tests` sets it");
+        let mut python = Command::new(python);
         python.args(["-m", "kubernetes_validate", "--strict", "--quiet"]).arg(site.path(file));
         Ran::of(&mut python)
     };
@@ -118,65 +92,29 @@ fn helm_objects_name_each_other_and_no_secret() {
 
 /// Processes as the rendered objects start them, on addresses and in folders of the test.
 struct World {
+    deployment: Deployment,
     site: Site,
     container: Value,
-    grace: Duration,
     _database: Database,
 }
 
 impl World {
     fn new(upstream: &Upstream) -> Self {
-        let mut site = Site::empty();
-        site.write("models.toml", &model(upstream));
-        let models = format!("config={}", site.path("models.toml").display());
-        let objects = objects(&rendered(&["--set", "drain.delaySeconds=2", "--set-file", &models]));
+        let deployment = Deployment::of(Source::Chart(&SHORT_DELAY), upstream);
+        let objects = objects(&rendered(&SHORT_DELAY));
         let pod = &object(&objects, "Deployment", "shop-holdfast")["spec"]["template"]["spec"];
         let text = object(&objects, "ConfigMap", "shop-holdfast")["data"]["holdfast.toml"].as_str();
         let text = text.unwrap();
-        let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
-        assert_eq!(grace, grace_period(text));
-        let database = Database::make();
-        std::fs::create_dir(site.path("secrets")).unwrap();
-        for (name, secret) in [
-            ("server-secret", "0123456789abcdef0123456789abcdef".to_owned()),
-            ("admin-token", "a-token-of-the-operator".to_owned()),
-            ("database-url", database.url()),
-        ] {
-            let file = format!("secrets/{name}");
-            site.write(&file, &secret);
-            std::fs::set_permissions(site.path(&file), Permissions::from_mode(0o440)).unwrap();
-        }
-        let mut config = text.replace(SECRETS, &site.path("secrets").display().to_string());
-        for port in ["8080", "8081", "8082"] {
-            config = config.replace(&format!("\"0.0.0.0:{port}\""), "\"127.0.0.1:0\"");
-        }
-        // The kernel chooses the port here: the file cannot say it.
-        let advertise = setting(text, "advertise = ");
-        assert_eq!(advertise, "${POD_IP}:8082");
-        config = config.replace(&format!("advertise = \"{advertise}\"\n"), "");
-        site.write("holdfast.toml", &config);
+        assert_eq!(deployment.grace.as_secs(), grace_period(text));
+        assert_eq!(setting(text, "advertise = "), "${POD_IP}:8082");
         let container = pod["containers"][0].clone();
-        for variable in container["env"].as_array().unwrap() {
-            site = match variable["name"].as_str().unwrap() {
-                "POD_IP" => site.with_env("POD_IP", "127.0.0.1"),
-                "HOLDFAST_CONFIG" => {
-                    assert_eq!(variable["value"], "/etc/holdfast/holdfast.toml");
-                    site.with_env("HOLDFAST_CONFIG", "holdfast.toml")
-                }
-                other => panic!("{other} is new"),
-            };
-        }
-        let job = object(&objects, "Job", "shop-holdfast-migration");
-        let migration = &job["spec"]["template"]["spec"]["containers"][0];
-        assert_eq!(migration["env"], container["env"]);
-        drop(site.cli(&words(&migration["args"])).ok());
-        Self { site, container, grace: Duration::from_secs(grace), _database: database }
+        let database = Database::make();
+        let site = deployment.furnish(Site::empty(), &database);
+        Self { deployment, site, container, _database: database }
     }
 
     fn gateway(&self) -> Gateway {
-        let mut command = self.site.command();
-        command.args(words(&self.container["args"]));
-        self.site.start(command)
+        self.deployment.start(&self.site)
     }
 
     /// The status that a probe of the container finds.
@@ -213,7 +151,7 @@ fn postgres_helm_a_gateway_as_it_is_rendered_ends_within_its_grace_period_and_lo
     check_completion(&begun.answer(), &running, false);
     check_completion(&late_begun.answer(), &late, false);
     assert!(old.wait().success());
-    assert!(asked.elapsed() < world.grace, "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < world.deployment.grace, "{:?}", asked.elapsed());
     check_completion(&new.complete(&account, &late, &acme("Say hello")), &late, true);
     assert_eq!(upstream.runs(), 2, "each ran once");
     world.site.verify();
@@ -230,6 +168,6 @@ fn helm_gives_a_new_pod_before_it_takes_an_old_one() {
         * readiness["failureThreshold"].as_u64().unwrap()
         + readiness["timeoutSeconds"].as_u64().unwrap();
     let text = object(&objects, "ConfigMap", "shop-holdfast")["data"]["holdfast.toml"].as_str();
-    let delay = crate::compose::seconds(setting(text.unwrap(), "drain_delay = "));
+    let delay = seconds(setting(text.unwrap(), "drain_delay = "));
     assert!(delay > seen, "{delay} s, and the probe needs {seen}");
 }

@@ -3,15 +3,13 @@
 //! container runs here: the processes are plain ones, started by the commands, the environment and the
 //! configuration file that `compose.yaml` names.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use holdfast_tests::config::{ACME, UPSTREAM_MODEL};
+use holdfast_tests::deployment::{Deployment, Source, objects, seconds, setting, words};
 use holdfast_tests::postgres::Database;
 use holdfast_tests::{
     Account, Balancer, Gate, Gateway, Reply, Request, Site, Upstream, Waiting, request_key,
 };
-use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
@@ -27,44 +25,9 @@ const FUNDS: i64 = 10_000_000;
 
 /// `compose.yaml`, its aliases followed.
 fn compose() -> Value {
-    let documents = Yaml::load_from_str(COMPOSE).unwrap();
+    let mut documents = objects(COMPOSE);
     assert_eq!(documents.len(), 1);
-    value(&documents[0])
-}
-
-pub(crate) fn value(yaml: &Yaml<'_>) -> Value {
-    if let Some(members) = yaml.as_mapping() {
-        let name = |key: &Yaml<'_>| key.as_str().unwrap().to_owned();
-        members.iter().map(|(key, member)| (name(key), value(member))).collect()
-    } else if let Some(items) = yaml.as_sequence() {
-        items.iter().map(value).collect()
-    } else if let Some(text) = yaml.as_str() {
-        json!(text)
-    } else if let Some(number) = yaml.as_integer() {
-        json!(number)
-    } else if let Some(flag) = yaml.as_bool() {
-        json!(flag)
-    } else {
-        panic!("neither text, number nor flag: {yaml:?}")
-    }
-}
-
-pub(crate) fn words(list: &Value) -> Vec<&str> {
-    list.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
-}
-
-/// Seconds of a span like `30s` or `15m`.
-pub(crate) fn seconds(span: &str) -> u64 {
-    let (number, unit) = span.split_at(span.len() - 1);
-    let unit = BTreeMap::from([("s", 1), ("m", 60)])[unit];
-    number.parse::<u64>().unwrap() * unit
-}
-
-/// What follows these words on a line of its own.
-#[track_caller]
-pub(crate) fn setting<'t>(text: &'t str, words: &str) -> &'t str {
-    let mut found = text.lines().filter_map(|line| line.trim().strip_prefix(words));
-    found.next().unwrap_or_else(|| panic!("no {words}")).trim().trim_matches('"')
+    documents.remove(0)
 }
 
 /// Seconds that docs/operations.md asks of the supervisor of a gateway with this configuration.
@@ -93,7 +56,7 @@ fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
         }
         let asked = words(&gateway["healthcheck"]["test"]);
         let port = setting(CONFIG, "listen = ").rsplit_once(':').unwrap().1;
-        assert_eq!(asked.last(), Some(&&*format!("http://127.0.0.1:{port}/healthz")));
+        assert_eq!(asked.last(), Some(&format!("http://127.0.0.1:{port}/healthz")));
         assert!(BALANCER.contains(&format!("server {name} {name}:{port}\n")));
         assert_eq!(services["balancer"]["depends_on"][name], healthy);
         let patience = seconds(gateway["stop_grace_period"].as_str().unwrap());
@@ -173,6 +136,7 @@ fn secrets_are_in_none_of_the_files_and_the_image_runs_as_nobody() {
 /// Everything but the containers: processes that are started as `compose.yaml` says, on addresses of the
 /// test, and one model more.
 struct World {
+    deployment: Deployment,
     site: Site,
     account: Account,
     upstream: Upstream,
@@ -181,42 +145,16 @@ struct World {
 
 impl World {
     fn new(gate: &Gate) -> Self {
-        let compose = compose();
-        let (migrate, gateway) =
-            (&compose["services"]["migrate"], &compose["services"]["gateway-1"]);
         let upstream = Upstream::start(Reply::saying("Good day").after(gate));
         let database = Database::make();
-        let mounted = gateway["volumes"][0].as_str().unwrap();
-        assert_eq!(mounted, format!("./compose.toml:{CONFIG_IN_IMAGE}:ro"));
-        let mut site = Site::empty().with_env("HOLDFAST_CONFIG", "compose.toml");
-        for (name, value) in gateway["environment"].as_object().unwrap() {
-            assert!(value.as_str().unwrap().starts_with(&format!("${{{name}:?")), "{value}");
-            site = site.with_env(name, "given-by-the-environment");
-        }
-        let mut config = CONFIG.to_owned();
-        for table in ["[admin]", "[node]"] {
-            let listen = setting(CONFIG.split_once(table).unwrap().1, "listen = ");
-            config = config.replace(listen, "127.0.0.1:0");
-        }
-        // Here all gateways are one host.
-        let advertise = setting(CONFIG, "advertise = ");
-        let config = config.replace(&format!("advertise = \"{advertise}\"\n"), "");
-        site.write("compose.toml", &(config + &model(&upstream)));
-        // The file's own address of the database is understood, though nobody is there.
-        drop(site.cli(&["check-config"]).ok());
-        let site = site
-            .with_env("HOLDFAST_DATABASE_URL", database.url())
-            .with_env("HOLDFAST_LISTEN", "127.0.0.1:0");
-        drop(site.cli(&words(&migrate["command"])).ok());
+        let deployment = Deployment::of(Source::Compose, &upstream);
+        let site = deployment.furnish(Site::empty(), &database);
         let account = site.account("main", "USD", "10.00");
-        Self { site, account, upstream, _database: database }
+        Self { deployment, site, account, upstream, _database: database }
     }
 
     fn gateway(&self) -> Gateway {
-        let compose = compose();
-        let mut command = self.site.command();
-        command.args(words(&compose["services"]["gateway-1"]["command"]));
-        self.site.start(command)
+        self.deployment.start(&self.site)
     }
 
     fn begin(&self, to: SocketAddr, key: &str) -> Waiting {
@@ -259,30 +197,6 @@ impl World {
         check_completion(&self.begin(balancer.address(), &key).answer(), &key, true);
         new
     }
-}
-
-/// A model of the test's provider, as an operator adds one.
-pub(crate) fn model(upstream: &Upstream) -> String {
-    let base_url = upstream.base_url();
-    format!(
-        r#"
-[providers.acme]
-kind = "openai"
-base_url = "{base_url}"
-[[models]]
-id = "{ACME}"
-contract = 1
-context_tokens = 8_000
-max_output_tokens = 500
-[[models.prices]]
-effective_from = 2026-01-01T00:00:00Z
-micros_per_million = {{ input = 2_500_000, cached_input = 250_000, output = 10_000_000 }}
-micros_each = {{ request = 7 }}
-[[models.routes]]
-provider = "acme"
-model = "{UPSTREAM_MODEL}"
-"#
-    )
 }
 
 #[test]

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use holdfast_tests::deployment::setting;
 use holdfast_tests::{Config, PATIENCE, Ran, Site};
 
-use crate::compose::{grace_period, setting};
+use crate::compose::grace_period;
 
 const UNIT: &str = include_str!("../../../deploy/systemd/holdfast.service");
 const CONFIG: &str = include_str!("../../../deploy/systemd/holdfast.toml");
