@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::{shell, workspace::Workspace};
@@ -52,6 +52,18 @@ pub(crate) enum Profile {
     Dev,
     /// As it is shipped.
     Dist,
+}
+
+impl Profile {
+    /// The one that the arguments of a command choose.
+    pub(crate) fn chosen(command: &str, args: &[String]) -> Result<Self> {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        match args.as_slice() {
+            [] => Ok(Self::Dist),
+            ["--profile", "dev"] => Ok(Self::Dev),
+            _ => bail!("{command} takes nothing, or --profile dev for a quick look"),
+        }
+    }
 }
 
 /// Builds the one that users build; `None` when it does not build.

@@ -16,11 +16,11 @@ mod trial;
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
 use crate::{
     gateway::{self, Profile},
-    shell::{hear, say},
+    shell::say,
     workspace::Workspace,
 };
 
@@ -37,19 +37,12 @@ struct Parts {
 
 /// Makes both and tries both; whether all of it went well.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let profile = match args.as_slice() {
-        [] => Profile::Dist,
-        ["--profile", "dev"] => Profile::Dev,
-        _ => bail!("package takes nothing, or --profile dev for a quick look"),
-    };
+    let profile = Profile::chosen("package", args)?;
     let Some(binary) = gateway::build_plain(workspace, profile)? else { return Ok(false) };
     let folder = workspace.target.join("package");
     fs::create_dir_all(&folder).context("no folder for the packages")?;
-    let mut git = std::process::Command::new("git");
-    let heard = hear(git.current_dir(&workspace.root).args(["log", "-1", "--format=%ct"]))?;
-    ensure!(heard.status.success(), "git log: {}", heard.last_words());
-    let parts = Parts { profile, binary, folder, epoch: heard.stdout.trim().to_owned() };
+    let epoch = workspace.newest_commit("%ct")?;
+    let parts = Parts { profile, binary, folder, epoch };
     let image = image::make(&parts)?;
     image::try_out(workspace, &parts, &image)?;
     say(&format!("{}: unpacked, migrated and served by its own user", image.display()))?;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Output of a program, standard output and standard error, and its exit status.
 #[derive(Debug)]
@@ -86,6 +86,13 @@ pub(crate) fn hear(command: &mut Command) -> Result<CommandOutput> {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
+}
+
+/// What a program prints that has to succeed, which it runs to the end in silence.
+pub(crate) fn printed(command: &mut Command) -> Result<String> {
+    let heard = hear(command)?;
+    ensure!(heard.status.success(), "{command:?}: {}", heard.last_words());
+    Ok(heard.stdout)
 }
 
 /// Runs to the end with the output shown as it comes, and keeps a copy of it.

@@ -1,6 +1,10 @@
 //! The workspace as Cargo knows it: its crates and what each of them asks for.
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -57,6 +61,13 @@ impl Workspace {
         Self::read(&metadata).context("cargo metadata has another shape")
     }
 
+    /// What `git log` says of the newest commit in this format.
+    pub(crate) fn newest_commit(&self, format: &str) -> Result<String> {
+        let mut git = Command::new("git");
+        git.current_dir(&self.root).args(["log", "-1"]).arg(format!("--format={format}"));
+        Ok(shell::printed(&mut git)?.trim().to_owned())
+    }
+
     fn read(metadata: &Value) -> Option<Self> {
         let packages = metadata.get("packages")?.as_array()?;
         Some(Self {
@@ -89,6 +100,15 @@ impl Dependency {
         };
         Some(Self { name: text(dependency, "name")?, kind })
     }
+}
+
+/// A folder with nothing in it.
+pub(crate) fn emptied(folder: &Path) -> Result<PathBuf> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    Ok(folder.to_owned())
 }
 
 fn is_example(target: &Value) -> bool {

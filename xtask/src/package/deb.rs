@@ -9,16 +9,12 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{
-    Parts,
-    image::{emptied, run},
-    trial::Root,
-};
+use super::{Parts, trial::Root};
 use crate::{
     gateway::Profile,
-    shell::{cargo, has, hear, say},
+    shell::{cargo, has, hear, printed, say},
     tools,
-    workspace::Workspace,
+    workspace::{Workspace, emptied},
 };
 
 const COMPLETIONS: [(&str, &str); 3] =
@@ -34,16 +30,16 @@ const STATE: &str = "var/lib/holdfast";
 /// Makes the package; its file.
 pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
     let pages = emptied(&parts.folder.join("man"))?;
-    run(Command::new(&parts.binary).arg("manual").arg(&pages))?;
+    printed(Command::new(&parts.binary).arg("manual").arg(&pages))?;
     let completions = emptied(&parts.folder.join("completions"))?;
     for (shell, name) in COMPLETIONS {
-        let script = run(Command::new(&parts.binary).args(["completions", shell]))?;
+        let script = printed(Command::new(&parts.binary).args(["completions", shell]))?;
         fs::write(completions.join(name), script).context("completions were not written")?;
     }
     emptied(&parts.folder.join("scripts"))?;
-    let date = run(Command::new("date")
-        .args(["--utc", "--rfc-email"])
-        .arg(format!("--date=@{}", parts.epoch)))?;
+    let date = printed(
+        Command::new("date").args(["--utc", "--rfc-email"]).arg(format!("--date=@{}", parts.epoch)),
+    )?;
     let changelog = format!(
         "holdfast (0.1.0-1) unstable; urgency=medium\n\n  * What changed for users is in CHANGELOG.md of the \
          source.\n\n -- The Holdfast project <holdfast@example.org>  {date}",
@@ -62,7 +58,7 @@ pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
         Profile::Dev => deb.args(["--fast", "--profile", "dev"]),
         Profile::Dist => deb.args(["--profile", "dist"]),
     };
-    let printed = run(&mut deb)?;
+    let printed = printed(&mut deb)?;
     let file = printed.lines().last().map(PathBuf::from).context("cargo deb says no file")?;
     Ok(workspace.root.join(file))
 }
@@ -80,12 +76,12 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, deb: &Path) -> Resul
     let root = parts.folder.join("debian");
     if !root.join("usr/bin/dpkg").exists() {
         say("making a root of Debian, which takes minutes once")?;
-        run(Command::new("mmdebstrap").args(["--variant=minbase", "bookworm"]).arg(&root))?;
+        printed(Command::new("mmdebstrap").args(["--variant=minbase", "bookworm"]).arg(&root))?;
     }
     let inside = "tmp/holdfast.deb";
     fs::copy(deb, root.join(inside)).context("the package is not in the root")?;
     let mut dpkg = Command::new("chroot");
-    run(dpkg.arg(&root).args(["dpkg", "--install"]).arg(Path::new("/").join(inside)))?;
+    printed(dpkg.arg(&root).args(["dpkg", "--install"]).arg(Path::new("/").join(inside)))?;
     serve(workspace, &root)
 }
 

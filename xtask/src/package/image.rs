@@ -9,15 +9,15 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{Parts, trial::Root};
 use crate::{
     gateway::Profile,
     postgres::{PostgresServer, Purpose},
-    shell::hear,
-    workspace::Workspace,
+    shell::printed,
+    workspace::{Workspace, emptied},
 };
 
 /// User of the image, as `deploy/Containerfile` has it.
@@ -38,10 +38,10 @@ pub(super) fn make(parts: &Parts) -> Result<PathBuf> {
     };
     put(&parts.binary, Path::new(PROGRAM))?;
     if parts.profile == Profile::Dist {
-        run(Command::new("strip").arg(root.join(PROGRAM.trim_start_matches('/'))))?;
+        printed(Command::new("strip").arg(root.join(PROGRAM.trim_start_matches('/'))))?;
     }
     // `libc.so.6 => /lib/…/libc.so.6 (0x…)`, or the loader, which is named by its path alone.
-    let linked = run(Command::new("ldd").arg(&parts.binary))?;
+    let linked = printed(Command::new("ldd").arg(&parts.binary))?;
     for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
         put(Path::new(library), Path::new(library))?;
     }
@@ -66,9 +66,9 @@ fn pack(parts: &Parts, root: &Path) -> Result<PathBuf> {
     let mut tar = Command::new("tar");
     tar.args(["--create", "--sort=name", "--numeric-owner", "--format=gnu"]);
     tar.arg(format!("--mtime=@{}", parts.epoch)).arg("--file").arg(&layer);
-    run(tar.arg("--directory").arg(root).arg("."))?;
+    printed(tar.arg("--directory").arg(root).arg("."))?;
     let keep = |file: &Path| -> Result<(String, u64)> {
-        let told = run(Command::new("sha256sum").arg(file))?;
+        let told = printed(Command::new("sha256sum").arg(file))?;
         let digest = told.split_whitespace().next().context("no digest")?.to_owned();
         let bytes = fs::metadata(file).context("a blob")?.len();
         fs::rename(file, blobs.join(&digest)).context("a blob was not kept")?;
@@ -135,7 +135,7 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--numeric-owner", "--same-permissions", "--file"]);
     let layer = blob(&manifest, "/layers/0/digest")?;
-    run(tar.arg(layer).arg("--directory").arg(&root))?;
+    printed(tar.arg(layer).arg("--directory").arg(&root))?;
     let text =
         fs::read_to_string(workspace.root.join("deploy/compose.toml")).context("compose.toml")?;
     // On ports that the kernel chooses. Where a node is reached is then known to its process alone.
@@ -161,20 +161,4 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
     let started = Root { folder: &root, program: &program, user: &user, env: &env };
     started.run(&["migrate", "up"])?;
     started.serve()
-}
-
-/// A folder with nothing in it.
-pub(super) fn emptied(folder: &Path) -> Result<PathBuf> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
-    }
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    Ok(folder.to_owned())
-}
-
-/// Runs a program to its end; what it printed.
-pub(super) fn run(command: &mut Command) -> Result<String> {
-    let heard = hear(command)?;
-    ensure!(heard.status.success(), "{command:?}: {}", heard.last_words());
-    Ok(heard.stdout)
 }
