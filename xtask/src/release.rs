@@ -34,7 +34,7 @@ const FOLDERS: [&str; 2] = ["one", "another-folder"];
 const SOURCE: &str = "/source";
 const CRATES: &str = "/cargo";
 /// What `cargo auditable build --locked` sets: itself for a compiler, and its arguments. It would give its whole path,
-/// which Cargo mixes into the symbols of our crates: who has the tool elsewhere would build another binary. What
+/// which Cargo mixes into the symbols of our crates: whoever has the tool elsewhere would build another binary. What
 /// it writes is read again from the binary, so that a version that wants to be called otherwise is noticed.
 const AUDITABLE: (&str, &str, &str) = (
     "cargo-auditable",
@@ -42,23 +42,36 @@ const AUDITABLE: (&str, &str, &str) = (
     r#"{"offline":false,"locked":true,"frozen":false,"config":[]}"#,
 );
 
-/// A checkout of the newest commit, which is built and nothing else.
+/// The commit that is built.
+#[derive(Debug, Clone, Copy)]
+struct Commit<'a> {
+    hash: &'a str,
+    /// Seconds since the epoch, by which files are dated.
+    epoch: &'a str,
+}
+
+/// A checkout of it, which is built and nothing else.
 #[derive(Debug)]
-struct Checkout {
+struct Checkout<'a> {
+    commit: Commit<'a>,
     folder: PathBuf,
     /// Cargo's own folder, which has the source of other people's crates.
     crates: PathBuf,
-    /// Seconds since the epoch of the commit, by which files are dated.
-    epoch: String,
 }
 
 /// Builds twice, compares, and puts one binary where it can be handed out; whether all of it went well.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let profile = Profile::chosen("release", args)?;
-    say(&format!("building {} twice", workspace.newest_commit("%h %s")?))?;
+    // Once: a commit that comes meanwhile takes no part.
+    let newest = workspace.newest_commit("%H %ct")?;
+    let (hash, epoch) = newest.split_once(' ').context("git says no commit")?;
+    let commit = Commit { hash, epoch };
+    say(&format!("building {hash} twice"))?;
     let [one, another] = FOLDERS;
-    let Some((binary, bill)) = build(workspace, profile, one)? else { return Ok(false) };
-    let Some((other, other_bill)) = build(workspace, profile, another)? else { return Ok(false) };
+    let Some((binary, bill)) = build(workspace, profile, commit, one)? else { return Ok(false) };
+    let Some((other, other_bill)) = build(workspace, profile, commit, another)? else {
+        return Ok(false);
+    };
     let differing = binary::differing_sections(&binary, &other)?;
     if !differing.is_empty() {
         say(&format!("{} and {} differ in:", binary.display(), other.display()))?;
@@ -79,8 +92,13 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
 }
 
 /// The binary that a checkout makes, and its bill of materials; `None` when it does not build.
-fn build(workspace: &Workspace, profile: Profile, name: &str) -> Result<Option<(PathBuf, String)>> {
-    let checkout = Checkout::make(workspace, name)?;
+fn build(
+    workspace: &Workspace,
+    profile: Profile,
+    commit: Commit<'_>,
+    name: &str,
+) -> Result<Option<(PathBuf, String)>> {
+    let checkout = Checkout::make(workspace, commit, name)?;
     // First: it takes a second, and what it has to say is not found after minutes.
     let bill = bill::make(workspace, &checkout)?;
     let Some(binary) = checkout.build(workspace, profile)? else { return Ok(None) };
@@ -93,12 +111,12 @@ fn build(workspace: &Workspace, profile: Profile, name: &str) -> Result<Option<(
     Ok(Some((binary, bill)))
 }
 
-impl Checkout {
-    fn make(workspace: &Workspace, name: &str) -> Result<Self> {
+impl<'a> Checkout<'a> {
+    fn make(workspace: &Workspace, commit: Commit<'a>, name: &str) -> Result<Self> {
         let folder = emptied(&workspace.target.join("release-build").join(name))?;
         let archive = folder.with_extension("tar");
         let mut git = Command::new("git");
-        git.current_dir(&workspace.root).args(["archive", "--format=tar", "HEAD", "--output"]);
+        git.current_dir(&workspace.root).args(["archive", "--format=tar", commit.hash, "--output"]);
         printed(git.arg(&archive))?;
         let mut tar = Command::new("tar");
         printed(tar.arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&folder))?;
@@ -106,7 +124,7 @@ impl Checkout {
         let given = env::var_os("CARGO_HOME").map(PathBuf::from);
         let crates = given.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
         let crates = crates.context("there is no home: set CARGO_HOME")?;
-        Ok(Self { folder, crates, epoch: workspace.newest_commit("%ct")? })
+        Ok(Self { commit, folder, crates })
     }
 
     /// Cargo in this checkout, which compiles into it, with the paths of the machine replaced.
@@ -114,7 +132,7 @@ impl Checkout {
         let mut cargo = shell::cargo(&self.folder);
         cargo.env("PATH", tools::find(workspace, tool)?);
         cargo.env("CARGO_TARGET_DIR", self.folder.join("target"));
-        cargo.env("SOURCE_DATE_EPOCH", &self.epoch);
+        cargo.env("SOURCE_DATE_EPOCH", self.commit.epoch);
         let paths = [(&*self.folder, SOURCE), (&*self.crates, CRATES)];
         let replaced = paths.map(|(path, name)| format!("{}={name}", path.display()));
         let rust = replaced.each_ref().map(|pair| format!("--remap-path-prefix={pair}"));

@@ -13,7 +13,7 @@ use crate::{shell::printed, workspace::Workspace};
 type CrateVersion = (String, String);
 
 /// Makes it; its text, without paths of the machine.
-pub(super) fn make(workspace: &Workspace, checkout: &Checkout) -> Result<String> {
+pub(super) fn make(workspace: &Workspace, checkout: &Checkout<'_>) -> Result<String> {
     let mut cargo = checkout.cargo(workspace, "cyclonedx")?;
     cargo.args(["cyclonedx", "--format", "json", "--spec-version", "1.5"]);
     printed(cargo.arg("--manifest-path").arg(checkout.folder.join(MANIFEST)))?;
