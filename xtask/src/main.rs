@@ -15,6 +15,7 @@ mod migrate;
 mod mutants;
 mod package;
 mod postgres;
+mod release;
 mod shell;
 mod test;
 mod tidy;
@@ -88,6 +89,10 @@ usage: cargo xtask <command>
   package [--profile dev]
                       make a Debian package and an image in target/package, and start each
                       in a root of its own; as root. What is shipped takes minutes to build
+  release [--profile dev]
+                      build the newest commit twice, in two folders, compare the binaries, and put
+                      one into target/release-files with what it is made of. What is shipped takes
+                      some 25 minutes of processor time
   migrate [args]...   the gateway's own `migrate`, and its --help
 
 Every other command answers --help with this text.";
@@ -139,6 +144,7 @@ fn run() -> Result<bool> {
         (Some("chaos"), args) => chaos::run(&workspace, args),
         (Some("package"), args) => package::run(&workspace, args),
         (Some("postgres"), majors) => majors::run(&workspace, majors),
+        (Some("release"), args) => release::run(&workspace, args),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help"), []) => shell::say(USAGE).map(|()| true),
         (Some(command), []) if is_help(command) => shell::say(USAGE).map(|()| true),

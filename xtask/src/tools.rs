@@ -19,7 +19,13 @@ use crate::{
 
 /// Versions that are installed where a subcommand is missing: those that the checks were written for.
 /// Whoever has another one on the `PATH` uses that.
-const VERSIONS: &[(&str, &str)] = &[("deb", "3.8.0"), ("deny", "0.20.2"), ("machete", "0.9.2")];
+const VERSIONS: &[(&str, &str)] = &[
+    ("auditable", "0.7.7"),
+    ("cyclonedx", "0.5.9"),
+    ("deb", "3.8.0"),
+    ("deny", "0.20.2"),
+    ("machete", "0.9.2"),
+];
 
 /// The `PATH` on which Cargo finds `cargo-<subcommand>`.
 pub(crate) fn find(workspace: &Workspace, subcommand: &str) -> Result<OsString> {
