@@ -144,7 +144,6 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&addresses)?;
-    supervisor::tell(NotifyState::Ready);
     let beside = Beside { reloading, jobs, deliverer, accounts, settings };
     gateway.run(listeners, beside, exporter, &mut signals).await
 }
@@ -369,7 +368,7 @@ impl Gateway {
     }
 }
 
-/// Says where callers connect, once they can.
+/// Says where callers connect, once they can, and has the supervisor know.
 fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(admin) = addresses.admin {
         say(&format!("holdfast admin listens on http://{admin}"))?;
@@ -382,6 +381,7 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     }
     say(&format!("holdfast listens on http://{}", addresses.public))?;
     tracing::info!(listen = %addresses.public, version = env!("CARGO_PKG_VERSION"), "serving");
+    supervisor::tell(NotifyState::Ready);
     Ok(())
 }
 

@@ -3,12 +3,12 @@
 //!
 //! A supervisor that does not hear is no reason to end: it has its own time-outs.
 
+use holdfast_domain::ErrorChain;
 use sd_notify::NotifyState;
 
 /// Tells the supervisor.
 pub(super) fn tell(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        let error: &dyn std::error::Error = &error;
-        tracing::warn!(error, "the supervisor named by NOTIFY_SOCKET was not told");
+        tracing::warn!(error = %ErrorChain(&error), "the supervisor named by NOTIFY_SOCKET was not told");
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::Context;
 use bytes::Bytes;
 use holdfast_config::TelemetryConfig;
+use holdfast_domain::ErrorChain;
 use holdfast_providers::{PassedFailure, Proxies, ServerClient, ServerOptions};
 use holdfast_telemetry::traces::{Resource, SpanQueue, SpanResult, encode, rejected};
 use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
@@ -168,9 +169,8 @@ impl ExportTask {
             Err(error) => {
                 SpanResult::Failed.count(spans);
                 if self.is_well {
-                    let error: &dyn std::error::Error = &error;
                     tracing::warn!(
-                        error,
+                        error = %ErrorChain(&error),
                         "the collector of traces does not take spans: they are lost"
                     );
                 }

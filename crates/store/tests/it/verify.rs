@@ -345,6 +345,8 @@ async fn what_belongs_to_nobody_is_found(home: &impl Home) {
     finds(home, credentials, "the book", "1 credentials belong to no API key").await;
     let wallet = "UPDATE api_keys SET wallet_id = zeroblob(16)";
     finds(home, wallet, "API key", "its wallet does not exist").await;
+    let models = "UPDATE api_keys SET models = 'no id'";
+    finds(home, models, "API key", "cannot be read").await;
     // Between two operations, before the first and after the last.
     let late = "INSERT INTO late_ends VALUES (99)";
     finds(home, late, "the book", "1 transfers, results or notes").await;
