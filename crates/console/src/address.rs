@@ -23,7 +23,7 @@ pub(crate) fn within(address: &str) -> Option<&str> {
     Some(address).filter(|_address| is_path && is_plain)
 }
 
-/// This address without a parameter of its query.
+/// The address without a parameter of its query.
 pub(crate) fn without(address: &str, name: &str) -> String {
     let Some((path, query)) = address.split_once('?') else { return address.to_owned() };
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();

@@ -43,22 +43,22 @@ const KNOWN_MAX: usize = 16;
 /// A report as a page finds it.
 #[derive(Debug)]
 pub(crate) enum ReportView<T> {
-    /// It is there: as the rows are now, or as they were at this moment.
+    /// Counted: as the rows are now, or as they were at this moment.
     There(T, Option<Timestamp>),
-    /// It is not there.
+    /// Not counted.
     Absent(Absence),
 }
 
-/// Why a report is not there yet. The rest of its page is.
+/// Reason for which a report is not there yet. The rest of its page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absence {
-    /// It is being counted, or waits for its turn.
+    /// Being counted, or waiting for its turn.
     Counting,
     /// The database did not read it in its time.
     Failed,
 }
 
-/// What came of a count, and the moment that it is of.
+/// Result of a count, and the moment that it is of.
 #[derive(Debug, Clone)]
 struct Outcome<T> {
     found: Result<(T, Timestamp), Failure>,
