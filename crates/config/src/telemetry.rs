@@ -13,7 +13,7 @@
 //! | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | `ratio` and `parents` |
 //! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | `resource`, added to the file's |
 //!
-//! Of two names the first counts. A command that does not serve looks at none of this.
+//! The first of two names counts. A command that does not serve looks at none of this.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -389,7 +389,7 @@ pub trait Prices: Send + Sync {
 pub struct ConnectionCounts {
     /// Kept for the next call.
     pub idle: usize,
-    /// Of calls, or of one that is about to be sent.
+    /// Connections of calls, or of one that is about to be sent.
     pub used: usize,
 }
 

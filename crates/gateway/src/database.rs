@@ -54,7 +54,7 @@ pub(crate) async fn secrets(
     Ok(secrets)
 }
 
-/// What [`secrets`] refuses or warns of with these credentials in force; nothing is made.
+/// Judges what [`secrets`] refuses or warns of with these credentials in force; nothing is made.
 pub(crate) fn judge_secrets(
     config: &Config,
     live: &[LiveCredential],

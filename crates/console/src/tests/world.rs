@@ -64,7 +64,7 @@ pub(crate) struct World {
     pub(crate) store: Store,
     /// Somebody who may do everything.
     pub(crate) owner: Visitor,
-    /// What the handlers have at hand.
+    /// Parts that the handlers have at hand.
     pub(crate) desk: Desk,
     router: Router,
     _folder: TempDir,

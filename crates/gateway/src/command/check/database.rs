@@ -1,4 +1,4 @@
-//! What the database has against a configuration: prices that a reload and a start would refuse, and server
+//! Objections of the database to a configuration: prices that a reload and a start would refuse, and server
 //! secrets that a start would. Nothing is written: no price is kept for ever by being looked at.
 
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ pub(super) struct DatabaseView {
     pub(super) prices_known: usize,
     /// Price versions that it will keep for ever once the configuration is loaded.
     pub(super) prices_new: usize,
-    /// What is taken, and was probably not meant.
+    /// Settings that are taken, and were probably not meant.
     pub(super) warnings: Vec<String>,
 }
 
