@@ -1,5 +1,8 @@
-//! The gateway's own binary, built as its users build it, and once more with the steps at which
-//! tests stop it.
+//! The gateway's own binary: as its users build it, for tests, and once more with the steps at which tests
+//! stop it.
+//!
+//! For tests it is built beside them, with the features that all crates of the workspace ask for together:
+//! by itself it would ask for fewer, and everything that it depends on would be compiled twice.
 
 use std::{
     fs,
@@ -36,7 +39,8 @@ impl Gateway {
 /// Builds both; `None` when one does not build. They share every dependency in one target folder: the
 /// one for tests is built first and put aside, so that the plain one is what is left in its place.
 pub(crate) fn build(workspace: &Workspace) -> Result<Option<Gateway>> {
-    let Some(built) = build_one(workspace, &["--features", "failpoints"])? else { return Ok(None) };
+    let failpoints = ["--features", "holdfast/failpoints"];
+    let Some(built) = build_binary(workspace, &FOR_TESTS, &failpoints)? else { return Ok(None) };
     let with_failpoints = put_aside(&built, &workspace.target.join("failpoints"))?;
     // Last: this one stays where users and the tests look for it.
     let plain = build_plain(workspace, Profile::Dev)?;
@@ -66,30 +70,32 @@ impl Profile {
     }
 }
 
-/// Builds the one that users build; `None` when it does not build.
+/// Arguments of Cargo for the gateway beside the tests. An example makes Cargo count what tests ask for.
+const FOR_TESTS: [&str; 5] = ["--workspace", "--example", "embed", "--bin", "holdfast"];
+/// The same for the one that users build.
+const FOR_USERS: [&str; 4] = ["--package", "holdfast", "--bin", "holdfast"];
+
+/// Builds the one without those steps; `None` when it does not build.
 pub(crate) fn build_plain(workspace: &Workspace, profile: Profile) -> Result<Option<PathBuf>> {
     match profile {
-        Profile::Dev => build_one(workspace, &[]),
-        Profile::Dist => build_one(workspace, &DIST),
+        Profile::Dev => build_binary(workspace, &FOR_TESTS, &[]),
+        Profile::Dist => build_binary(workspace, &FOR_USERS, &DIST),
     }
 }
 
-fn build_one(workspace: &Workspace, arguments: &[&str]) -> Result<Option<PathBuf>> {
-    let gateway = ["--package", "holdfast", "--bin", "holdfast"];
-    build_binary(workspace, &gateway, arguments)
-}
-
-/// Builds one binary and says where it is.
+/// Builds one binary and says where it is: the last argument of `binary` is its name.
 pub(crate) fn build_binary(
     workspace: &Workspace,
     binary: &[&str],
     arguments: &[&str],
 ) -> Result<Option<PathBuf>> {
+    let name = binary.last().context("no binary is named")?;
     let built = build_programs(workspace, &[binary, arguments].concat())?;
-    let binary = |all: Vec<PathBuf>| {
-        all.into_iter().next().context("cargo does not say where the binary is")
+    let is_named = |program: &PathBuf| program.file_stem().is_some_and(|stem| stem == *name);
+    let find = |all: Vec<PathBuf>| {
+        all.into_iter().find(is_named).context("cargo does not say where the binary is")
     };
-    built.map(binary).transpose()
+    built.map(find).transpose()
 }
 
 /// Builds what these arguments of Cargo name and says where the programs among it are; `None` when something

@@ -96,19 +96,12 @@ fn check_doc(workspace: &Workspace) -> Result<CheckVerdict> {
     shell::run(&mut cargo).map(judge)
 }
 
-/// The form of the workspaces beside this one.
+/// The form of the workspace beside this one, which `--all` of this one does not reach.
 fn check_outside(workspace: &Workspace) -> Result<CheckVerdict> {
-    let mut passed = true;
-    for manifest in workspace::OUTSIDE {
-        let mut fmt = cargo(&workspace.root);
-        // --all of this workspace does not reach them.
-        passed &= shell::run(fmt.args(["fmt", "--manifest-path", manifest, "--check"]))?;
-    }
-    Ok(judge(passed))
+    check(workspace, &[&["fmt", "--check"], FUZZ].concat())
 }
 
 /// Judges what is built here, and what the fuzz targets are built with: they are a workspace of their own.
-/// `tests/examples/` brings nothing that is not in one of these.
 fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     // Without advisories: those need a database from the network, and are a check of their own.
     const ARGS: &[&str] = &["--hide-inclusion-graph", "bans", "licenses", "sources"];

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const OF_TESTS: [&str; 5] = [
     "fsync=off",
     "full_page_writes=off",
-    "max_connections=300",
+    "max_connections=900",
     "shared_buffers=64MB",
     "max_wal_size=256MB",
 ];

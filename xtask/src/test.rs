@@ -35,7 +35,7 @@ use crate::{
         debian::{self, DebianProgram},
         helm,
     },
-    workspace::Workspace,
+    workspace::{THUMBNAILS, Workspace},
 };
 
 /// The suites of one crate each: what the suite is called, and the crate.
@@ -159,6 +159,8 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 fn without_a_suite(workspace: &Workspace) -> Vec<&str> {
     let names = workspace.packages.iter().map(|package| package.name.as_str());
+    // The suite of examples runs it.
+    let names = names.filter(|name| *name != THUMBNAILS);
     names.filter(|name| !CRATES.iter().any(|(_, package)| package == name)).collect()
 }
 
@@ -188,9 +190,13 @@ fn with_server(
     package: &str,
     server: Option<&PostgresServer>,
 ) -> Result<TestTally> {
+    let mut env = Vec::from(runner::at_once(2));
     match server {
-        Some(server) => runner.run(package, &server.env(), &[]),
-        None => runner.run(package, &[], &[format!("{POSTGRES}_")]),
+        Some(server) => {
+            env.extend(server.env());
+            runner.run(package, &env, &[])
+        }
+        None => runner.run(package, &env, &[format!("{POSTGRES}_")]),
     }
 }
 
@@ -229,6 +235,7 @@ fn end_to_end(
         return Ok(TestTally::NOT_RUN);
     };
     let mut env = Vec::from(gateway.env());
+    env.extend(runner::at_once(3));
     let mut skip = Vec::new();
     let Clients { python, node } = clients::prepare(&workspace.target)?;
     let clients =

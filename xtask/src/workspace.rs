@@ -11,13 +11,10 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// The workspaces beside this one, by their manifests: what is built with a fuzzer, and a service that
-/// embeds the domain as a stranger would.
-pub(crate) const OUTSIDE: &[&str] = &[FUZZ, THUMBNAILS];
-/// The targets of the fuzzer.
+/// Manifest of the fuzzer's targets: a workspace beside this one, built with a fuzzer.
 pub(crate) const FUZZ: &str = "tests/fuzz/Cargo.toml";
-/// The example that is a service of its own.
-pub(crate) const THUMBNAILS: &str = "tests/examples/thumbnails/Cargo.toml";
+/// The example that is a service of its own, as a stranger would write it.
+pub(crate) const THUMBNAILS: &str = "thumbnails";
 
 /// The workspace of this repository.
 #[derive(Debug)]

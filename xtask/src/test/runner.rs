@@ -1,8 +1,10 @@
 //! The program that runs the tests: nextest where it is installed, else Cargo's own.
 
 use std::{
+    num::NonZero,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 use anyhow::Result;
@@ -106,6 +108,14 @@ impl Runner {
             RunnerKind::Cargo => TestTally::of_libtest(&heard),
         })
     }
+}
+
+/// Variables that let a runner run so many tests at once for each processor: those of some suites wait for
+/// others more than they compute.
+pub(crate) fn at_once(for_each_processor: usize) -> [(&'static str, PathBuf); 2] {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let tests = PathBuf::from((for_each_processor * processors).to_string());
+    [("NEXTEST_TEST_THREADS", tests.clone()), ("RUST_TEST_THREADS", tests)]
 }
 
 /// The code in the documentation of every crate, which only Cargo's own runner knows.

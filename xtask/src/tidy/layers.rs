@@ -2,7 +2,7 @@
 //! line that nobody needs any more is a finding too.
 
 use super::Finding;
-use crate::workspace::{DependencyKind, Package};
+use crate::workspace::{DependencyKind, Package, THUMBNAILS};
 
 /// Normal dependencies between workspace crates, all of them.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -71,6 +71,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["holdfast-domain", "holdfast-store", "holdfast-testkit", "holdfast-tests"],
     ),
     ("holdfast-tests", &[]),
+    // What a service that embeds Holdfast needs.
+    (THUMBNAILS, &["holdfast-domain", "holdfast-store"]),
     ("xtask", &[]),
 ];
 
