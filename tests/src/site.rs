@@ -43,9 +43,8 @@ impl Site {
     /// A folder in another one, with this configuration, for work that takes as long as it takes.
     #[must_use]
     pub fn unwatched_in(parent: &Path, config: &Config) -> Self {
-        let site = Self::of(TempDir::with_prefix_in("holdfast-", parent).expect("a folder"), None);
-        site.configure(config);
-        site.with_env("HOLDFAST_CONFIG", CONFIG)
+        let folder = TempDir::with_prefix_in("holdfast-", parent).expect("a folder");
+        Self::of(folder, None).with_config(config)
     }
 
     fn of(folder: TempDir, watchdog: Option<Watchdog>) -> Self {
@@ -56,18 +55,30 @@ impl Site {
     /// A folder with this configuration and no database yet.
     #[must_use]
     pub fn configured(config: &Config) -> Self {
-        let site = Self::empty();
-        site.configure(config);
-        site.with_env("HOLDFAST_CONFIG", CONFIG)
+        Self::empty().with_config(config)
     }
 
     /// A folder with this configuration, an empty database, and an account with 10.00 USD.
     #[must_use]
     pub fn funded(config: &Config) -> (Self, Account) {
-        let site = Self::configured(config);
-        drop(site.cli(&["migrate", "up"]).ok());
-        let account = site.account("main", "USD", "10.00");
-        (site, account)
+        Self::configured(config).with_account()
+    }
+
+    /// The same, for a test that may take longer than others.
+    #[must_use]
+    pub fn funded_for(most: Duration, config: &Config) -> (Self, Account) {
+        Self::empty_for(most).with_config(config).with_account()
+    }
+
+    fn with_config(self, config: &Config) -> Self {
+        self.configure(config);
+        self.with_env("HOLDFAST_CONFIG", CONFIG)
+    }
+
+    fn with_account(self) -> (Self, Account) {
+        drop(self.cli(&["migrate", "up"]).ok());
+        let account = self.account("main", "USD", "10.00");
+        (self, account)
     }
 
     /// Sets a variable of the environment for everything that is started later.

@@ -1,5 +1,5 @@
-//! Lists, a page at a time: API keys, wallets, operations, postings, admin keys and the trail by their numbers, which the database
-//! gives in the order of creation.
+//! Lists, a page at a time: API keys, wallets, operations, postings, admin keys and the trail by their
+//! numbers, which the database gives in the order of creation.
 //!
 //! ```text
 //! PageRequest { order, after: None, limit }  ->  Page { rows, next: Some(cursor) }
@@ -12,8 +12,9 @@
 //! so whoever exports rows ends some time before now.
 //!
 //! A filter that no index serves (an operation's time, model, status or charge, all of an API key's,
-//! the balance of a wallet, which each operation moves) is applied to [`ROWS_READ_MAX`] rows a page:
-//! such a page may have few rows or none, and a next one nevertheless.
+//! the balance of a wallet, which each operation moves) is applied to [`ROWS_READ_MAX`] rows a page,
+//! to [`SCATTERED_ROWS_READ_MAX`] operations of one wallet or API key: such a page may have few rows
+//! or none, and a next one nevertheless.
 
 use crate::account::{ActorId, PostingDetails, Thing, UseCase};
 use crate::audit::TrailRow;
@@ -29,6 +30,10 @@ pub const PAGE_MAX: u32 = 500;
 
 /// Rows that one page reads at most, where no index finds those that a filter is after.
 pub const ROWS_READ_MAX: u32 = 20_000;
+
+/// The same of operations of one wallet or API key, which stand among those of all others: each may
+/// be on a page of the database's of its own.
+pub const SCATTERED_ROWS_READ_MAX: u32 = 5_000;
 
 /// Order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

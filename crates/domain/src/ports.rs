@@ -457,6 +457,12 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// True where a call whose outcome is uncertain is asked for again, under its key, until nothing more
+    /// can be learned. What is unknown then goes to no other route, whatever the model's guarantee.
+    fn asks_again(&self) -> bool {
+        false
+    }
+
     /// Learns of its server what calls depend on, at a start: it runs no model and costs nothing. As a
     /// rule there is nothing to learn.
     async fn prepare(&self) {}

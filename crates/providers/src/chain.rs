@@ -20,7 +20,7 @@
 //! replay and compared (`resumed`), so that its reader has one answer or none.
 //!
 //! Never: an ask under another key or with other bytes, one after the operation may not send any
-//! more, or a "not run" after an ask whose outcome is uncertain. What the server charged is the
+//! more, or a "not run" or another route after an ask whose outcome is uncertain. What the server charged is the
 //! operator's cost and goes to nobody else.
 //!
 //! Limits: `PAUSE_MAX` between two asks. The time of all asks together is the call's, whose future
@@ -30,6 +30,7 @@
 mod hearing;
 #[cfg(test)]
 mod model;
+mod received;
 mod resumed;
 mod verdict;
 
@@ -48,6 +49,7 @@ use holdfast_wire::error::Code;
 use http::{Request, StatusCode};
 
 use self::hearing::{Answer, hear};
+use self::received::ReceivedOnce;
 use self::resumed::ResumedAdapter;
 use self::verdict::{Ask, Hearing, Verdict, judge};
 use crate::adapter::Adapter;
@@ -200,6 +202,10 @@ impl Provider for ChainProvider {
         true
     }
 
+    fn asks_again(&self) -> bool {
+        true
+    }
+
     async fn prepare(&self) {
         let provider = &self.name;
         match self.ask_for_keys().await {
@@ -227,10 +233,11 @@ impl Provider for ChainProvider {
         };
         let request = &request.map(Bytes::from);
         let resumed = Arc::new(ResumedAdapter::new(call.request.n));
-        let (mut ask, mut pause) = (Ask::First, Pause::default());
+        let (mut ask, mut pause, mut longest) = (Ask::First, Pause::default(), 0);
         loop {
+            let mut once = ReceivedOnce::new(sink, &mut longest);
             // In a box: the task of every other kind of call would have room for it.
-            let asked = Box::pin(self.ask((request, key), call, &resumed, sink)).await;
+            let asked = Box::pin(self.ask((request, key), call, &resumed, &mut once)).await;
             let (Answer { hearing, retry_after }, meters) = asked;
             let verdict = self.believed(judge(ask, hearing), hearing).await;
             tracing::debug!(?ask, ?hearing, ?verdict, "a gateway behind this one was asked");

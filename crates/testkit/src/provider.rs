@@ -48,6 +48,7 @@ use holdfast_domain::usage::Meters;
 pub struct ScriptedProvider {
     state: Mutex<ScriptQueue>,
     shape: Option<&'static str>,
+    asks_again: bool,
 }
 
 struct ScriptQueue {
@@ -136,13 +137,20 @@ impl ScriptedProvider {
     #[must_use]
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let (scripts, calls) = (scripts.into_iter().collect(), Vec::new());
-        Self { state: Mutex::new(ScriptQueue { scripts, calls }), shape: None }
+        let state = Mutex::new(ScriptQueue { scripts, calls });
+        Self { state, shape: None, asks_again: false }
     }
 
     /// The same, which wants states of this shape back.
     #[must_use]
     pub fn with_state_shape(self, shape: &'static str) -> Self {
         Self { shape: Some(shape), ..self }
+    }
+
+    /// The same, whose calls say that they ask again.
+    #[must_use]
+    pub fn asking_again(self) -> Self {
+        Self { asks_again: true, ..self }
     }
 
     /// Number of calls.
@@ -179,6 +187,10 @@ impl fmt::Debug for ScriptedProvider {
 impl Provider for ScriptedProvider {
     fn state_shape(&self) -> Option<&'static str> {
         self.shape
+    }
+
+    fn asks_again(&self) -> bool {
+        self.asks_again
     }
 
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {

@@ -30,7 +30,7 @@ fn python_finds_the_description_of_the_administration_valid() {
 #[test]
 fn python_finds_that_the_administration_keeps_to_its_description() {
     let allowed = Config::simulated().set("webhooks", "allow", "[\"http://localhost\"]");
-    let (site, account) = Site::funded(&allowed);
+    let (site, account) = Site::funded_for(RUN, &allowed);
     let issue = |name, role| site.json(&["admin-key", "issue", "--name", name, "--role", role]);
     let owner = issue("tester", "owner");
     // Another key than the tester's own, which it would rotate and then be without.

@@ -58,7 +58,7 @@ use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
 use crate::request_context::{PreparedClaim, RequestContext};
-use crate::routes::RoutePlan;
+use crate::routes::{RoutePlan, RouteState};
 use crate::seal::{self, SealError};
 use crate::tape::{Outcome, Tape};
 
@@ -341,11 +341,12 @@ impl Run<'_> {
             match failure {
                 ProviderFailure::Refused(refusal) => return CallVerdict::Refused(refusal),
                 // Also under `one-charge`: a second answer cannot follow the beginning of the first.
-                ProviderFailure::Unknown(_) if is_told => return CallVerdict::Unknown,
-                ProviderFailure::Unknown(_) => match self.prepared.model.guarantee {
-                    Guarantee::OneRun => return CallVerdict::Unknown,
-                    Guarantee::OneCharge => may_have_run = true,
-                },
+                ProviderFailure::Unknown(_)
+                    if is_told || !self.may_run_elsewhere(&permit.route_state) =>
+                {
+                    return CallVerdict::Unknown;
+                }
+                ProviderFailure::Unknown(_) => may_have_run = true,
                 // What we cut ourselves says nothing of the route.
                 ProviderFailure::NotRun(_) if self.is_cut() => {}
                 ProviderFailure::NotRun(why) => {
@@ -360,6 +361,16 @@ impl Run<'_> {
         // What was passed over comes first: the last one is the last that was tried.
         attempts.splice(..0, route_plan.skipped_attempts());
         if may_have_run { CallVerdict::Unknown } else { CallVerdict::NotRun }
+    }
+
+    /// Tells whether the next route may be called after one whose outcome is unknown. A provider that asks
+    /// again has spent its asks on what may still run and be charged there.
+    fn may_run_elsewhere(&self, RouteState { provider, .. }: &RouteState) -> bool {
+        let asks_again = provider.as_ref().is_some_and(|provider| provider.asks_again());
+        match self.prepared.model.guarantee {
+            Guarantee::OneRun => false,
+            Guarantee::OneCharge => !asks_again,
+        }
     }
 
     /// Tells whether a provider may be called now: time is left, no stop was asked for, and this

@@ -121,6 +121,7 @@ pub(crate) struct Setup {
     others: BTreeMap<String, Arc<dyn Provider>>,
     unconfigured: Option<&'static str>,
     shape: Option<&'static str>,
+    asks_again: bool,
 }
 
 pub(crate) fn setup() -> Setup {
@@ -155,6 +156,7 @@ pub(crate) fn setup() -> Setup {
         others: BTreeMap::new(),
         unconfigured: None,
         shape: None,
+        asks_again: false,
     }
 }
 
@@ -229,6 +231,12 @@ impl Setup {
         self
     }
 
+    /// The scripted providers ask again.
+    pub(crate) fn asking_again(mut self) -> Self {
+        self.asks_again = true;
+        self
+    }
+
     /// The scripted providers want states of this shape back.
     pub(crate) fn wanting(mut self, shape: &'static str) -> Self {
         self.shape = Some(shape);
@@ -266,6 +274,7 @@ impl Setup {
             .map(|route| {
                 let scripts = self.scripts.remove(&*route.provider).unwrap_or_default();
                 let provider = ScriptedProvider::new(scripts);
+                let provider = if self.asks_again { provider.asking_again() } else { provider };
                 let provider = match self.shape {
                     Some(shape) => provider.with_state_shape(shape),
                     None => provider,

@@ -16,7 +16,7 @@ use sea_orm::{
     ColumnTrait, Condition, EntityTrait, Iterable, QueryFilter, QuerySelect, QueryTrait,
 };
 
-use super::page::{numbers, page, sparse_page};
+use super::page::{Window, page, sparse_page};
 use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
 use crate::entity::{admin_key, audit, audit_address, posting, posting_details};
@@ -97,8 +97,8 @@ pub(super) async fn postings(
             page(db, of_wallet, Column::Seq, request).await?
         }
         None => {
-            let all = numbers::<posting::Entity>(db, Column::Seq).await?;
-            sparse_page(db, [rows, posting::Entity::find()], Column::Seq, all, request).await?
+            let all = Window::of_all(db, posting::Entity::find(), Column::Seq).await?;
+            sparse_page(db, rows, all, Column::Seq, request).await?
         }
     };
     Ok(Page { rows: with_details(db, found.rows).await?, next: found.next })
@@ -171,8 +171,8 @@ pub(super) async fn trail(
         .apply_if(use_case, |rows, use_case| rows.filter(Column::UseCase.eq(use_case.label())));
     let is_sparse = thing.is_none() && (actor.is_some() || use_case.is_some());
     let found: Page<TrailRow> = if is_sparse {
-        let all = numbers::<audit::Entity>(db, Column::Seq).await?;
-        sparse_page(db, [rows, audit::Entity::find()], Column::Seq, all, request).await?
+        let all = Window::of_all(db, audit::Entity::find(), Column::Seq).await?;
+        sparse_page(db, rows, all, Column::Seq, request).await?
     } else {
         page(db, rows, Column::Seq, request).await?
     };

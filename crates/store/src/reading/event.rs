@@ -7,7 +7,7 @@ use holdfast_domain::listing::{Page, PageRequest};
 use holdfast_domain::ports::{Events, Unavailable};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryTrait};
 
-use super::page::{numbers, page, sparse_page};
+use super::page::{Window, page, sparse_page};
 use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::entity::event::{Column, Entity};
@@ -41,7 +41,7 @@ async fn events(
         return page(db, events, Column::Seq, request).await;
     };
     // No index leads from a kind to its events.
-    let all = numbers::<Entity>(db, Column::Seq).await?;
     let of_kind = events.clone().filter(Column::Kind.eq(kind.label()));
-    sparse_page(db, [of_kind, events], Column::Seq, all, request).await
+    let all = Window::of_all(db, events, Column::Seq).await?;
+    sparse_page(db, of_kind, all, Column::Seq, request).await
 }

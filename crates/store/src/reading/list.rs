@@ -17,7 +17,7 @@ use sea_orm::{
 };
 
 use super::operation::operations;
-use super::page::{numbers, page, sparse_page};
+use super::page::{Window, page, sparse_page};
 use super::report::{in_force, is_in_force, refunds};
 use super::{ReadError, ReadTransaction, administration, person};
 use crate::Store;
@@ -179,8 +179,8 @@ async fn wallets(
         return page(db, wallets, Column::Seq, request).await;
     }
     // No index over balances: each operation would have to move its wallet in it.
-    let all = numbers::<wallet::Entity>(db, Column::Seq).await?;
-    sparse_page(db, [wallets, wallet::Entity::find()], Column::Seq, all, request).await
+    let all = Window::of_all(db, wallet::Entity::find(), Column::Seq).await?;
+    sparse_page(db, wallets, all, Column::Seq, request).await
 }
 
 async fn api_keys(
@@ -213,8 +213,8 @@ async fn api_keys(
         page(db, keys, Column::Seq, request).await?
     } else {
         // No index leads from a wallet or a state to its keys.
-        let all = numbers::<api_key::Entity>(db, Column::Seq).await?;
-        sparse_page(db, [keys, api_key::Entity::find()], Column::Seq, all, request).await?
+        let all = Window::of_all(db, api_key::Entity::find(), Column::Seq).await?;
+        sparse_page(db, keys, all, Column::Seq, request).await?
     };
     // In the moment of the keys: none is shown with a credential that was made after it was read.
     let ids = found.rows.iter().map(|key| key.id.to_bytes().to_vec());

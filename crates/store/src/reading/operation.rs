@@ -15,7 +15,7 @@ use sea_orm::{
     RelationTrait, Select,
 };
 
-use super::page::{first_at, numbers, page, sparse_page};
+use super::page::{Window, first_at, numbers, page, sparse_page};
 use super::report::refunds;
 use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
@@ -25,7 +25,10 @@ use crate::entity::operation::{Column, Entity, Relation};
 use crate::entity::{api_key, node, price};
 use crate::rows::{self, BadRow, Cells};
 use holdfast_domain::listing::Period;
-use holdfast_domain::listing::{OperationFilter, OperationListing, Page, PageRequest, Scope};
+use holdfast_domain::listing::{
+    OperationFilter, OperationListing, Page, PageRequest, ROWS_READ_MAX, SCATTERED_ROWS_READ_MAX,
+    Scope,
+};
 
 /// A page of operations.
 pub(super) async fn operations(
@@ -38,8 +41,8 @@ pub(super) async fn operations(
     let now = db.now().await?;
     let select = select(db.dialect(), &filter, now);
     let found: Page<OperationRow> = if filter.is_sparse() {
-        let numbers = created_in(db, filter.created).await?;
-        sparse_page(db, [select, indexed(&filter)], Column::Seq, numbers, request).await?
+        let window = window(&filter, created_in(db, filter.created).await?);
+        sparse_page(db, select, window, Column::Seq, request).await?
     } else {
         page(db, select, Column::Seq, request).await?
     };
@@ -53,14 +56,21 @@ pub(super) async fn operations(
     Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
 }
 
-/// Operations that an index leads to, in the order of their numbers: of an API key, of a wallet, all.
-pub(super) fn indexed(filter: &OperationFilter) -> Select<Entity> {
+/// Operations with these numbers that an index leads to: of an API key, of a wallet, all.
+pub(super) fn window(filter: &OperationFilter, numbers: Range<i64>) -> Window<Entity> {
     let all = Entity::find();
-    match (filter.api_key, filter.wallet) {
-        (Some(api_key), _) => all.filter(Column::ApiKeyId.eq(api_key.to_bytes().to_vec())),
-        (None, Some(wallet)) => all.filter(Column::WalletId.eq(wallet.to_bytes().to_vec())),
-        (None, None) => all,
-    }
+    let (indexed, rows_max) = match (filter.api_key, filter.wallet) {
+        (Some(api_key), _) => {
+            let of_key = all.filter(Column::ApiKeyId.eq(api_key.to_bytes().to_vec()));
+            (of_key, SCATTERED_ROWS_READ_MAX)
+        }
+        (None, Some(wallet)) => {
+            let of_wallet = all.filter(Column::WalletId.eq(wallet.to_bytes().to_vec()));
+            (of_wallet, SCATTERED_ROWS_READ_MAX)
+        }
+        (None, None) => (all, ROWS_READ_MAX),
+    };
+    Window { indexed, numbers, rows_max }
 }
 
 /// Every column that [`OperationRow`] reads, of what the filter lets through.

@@ -5,8 +5,8 @@
 //! newest first, without one:    the same, of a window alone
 //! ```
 //!
-//! A window has [`ROWS_READ_MAX`] rows of those that an index leads to: of a wallet, of an API key, of
-//! all. Where it begins is read first, from that index. The row beyond the limit only says that there
+//! A window has some thousands of the rows that an index leads to: of a wallet, of an API key, of all.
+//! Where it begins is read first, from that index. The row beyond the limit only says that there
 //! is a next page. The end of a window is the end of its page as well, so that a page with no rows
 //! leads on, too.
 
@@ -55,13 +55,34 @@ where
     Ok(Page { rows, next: last.filter(|_| has_more) })
 }
 
-/// Reads the page of what is selected among these numbers, where a filter finds few of them. `indexed`
-/// is what an index leads to: everything that is selected, and what the filter leaves out.
+/// Rows of which one page reads the next window.
+pub(super) struct Window<E: EntityTrait> {
+    /// Rows that an index leads to: everything that is selected, and what the filter leaves out.
+    pub(super) indexed: Select<E>,
+    /// Numbers that they are among.
+    pub(super) numbers: Range<i64>,
+    /// Length of the window.
+    pub(super) rows_max: u32,
+}
+
+impl<E: EntityTrait> Window<E> {
+    /// Of a whole table, which stands in the order of its numbers.
+    pub(super) async fn of_all(
+        db: &ReadTransaction,
+        indexed: Select<E>,
+        number: E::Column,
+    ) -> Result<Self, ReadError> {
+        let numbers = numbers::<E>(db, number).await?;
+        Ok(Self { indexed, numbers, rows_max: ROWS_READ_MAX })
+    }
+}
+
+/// Reads the page of what is selected in a window, where a filter finds few of its rows.
 pub(super) async fn sparse_page<E, M, T>(
     db: &impl ConnectionTrait,
-    [select, indexed]: [Select<E>; 2],
+    select: Select<E>,
+    window: Window<E>,
     number: E::Column,
-    numbers: Range<i64>,
     request: PageRequest,
 ) -> Result<Page<T>, ReadError>
 where
@@ -69,7 +90,7 @@ where
     M: FromQueryResult + Send + Sync,
     T: FromCells + Send + Sync,
 {
-    let Range { mut start, mut end } = numbers;
+    let Window { indexed, numbers: Range { mut start, mut end }, rows_max } = window;
     let direction = match request.order {
         Order::Newest => {
             end = request.after.map_or(end, |PageCursor(after)| end.min(after));
@@ -87,7 +108,7 @@ where
         .filter(number.gte(start))
         .filter(number.lt(end))
         .order_by(number, direction)
-        .offset(u64::from(ROWS_READ_MAX))
+        .offset(u64::from(rows_max))
         .into_model::<Row<i64>>();
     let beyond = beyond.one(db).await.map_err(read)?;
     // What the next page starts after, where this one has read its window to the end.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 
-use super::operation::{OperationRow, indexed, select};
+use super::operation::{OperationRow, select, window};
 use super::page::{page, sparse_page};
 use crate::dialect::Dialect;
 use crate::entity::operation::Column;
@@ -48,8 +48,7 @@ async fn plan_of(filter: &OperationFilter, order: Order) -> Vec<String> {
     let select = select(Dialect::Sqlite, filter, Timestamp::from_micros(0));
     let request = PageRequest { order, after: Some(PageCursor(9)), limit: 9 };
     let found: Page<OperationRow> = if filter.is_sparse() {
-        let both = [select, indexed(filter)];
-        sparse_page(&recorder, both, Column::Seq, 0..99, request).await.unwrap()
+        sparse_page(&recorder, select, window(filter, 0..99), Column::Seq, request).await.unwrap()
     } else {
         page(&recorder, select, Column::Seq, request).await.unwrap()
     };

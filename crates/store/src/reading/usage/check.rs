@@ -20,8 +20,9 @@ use crate::rows::{BadRow, Cells};
 use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS};
 use holdfast_domain::report::UsageFilter;
 
-/// Hours whose mismatches are told; more are counted.
-const TOLD: usize = 1_000;
+/// Hours whose mismatches are told; more are counted in one sentence, which must be among the first
+/// thousand that an audit lists.
+const TOLD: usize = 100;
 /// Rows that are read at once.
 const PAGE: usize = 4_000;
 
