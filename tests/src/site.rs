@@ -226,9 +226,22 @@ impl Site {
         options: &[&str],
         (name, value): (&str, &Path),
     ) -> Gateway {
+        let mut command = self.sidecar_command(upstream);
+        command.args(options).env(name, value);
+        self.start_sidecar(command)
+    }
+
+    /// The command of a sidecar before the gateway of this URL.
+    #[must_use]
+    pub fn sidecar_command(&self, upstream: &str) -> Command {
         let mut command = self.command();
         command.args(["sidecar", "--listen", "127.0.0.1:0", "--upstream", upstream]);
-        command.args(options).env(name, value);
+        command
+    }
+
+    /// Starts the command of a sidecar, and waits until it listens.
+    #[must_use]
+    pub fn start_sidecar(&self, command: Command) -> Gateway {
         Gateway::start_as(command, Arc::clone(&self.folder), SIDECAR_LISTENS)
     }
 

@@ -19,7 +19,8 @@ use crate::numbers::{decimal, each, permille};
 use crate::pinned::{CoreRole, Cores, Peer, file_system};
 use crate::say;
 use crate::scenario::{
-    Engine, MANY, SOME, STREAMS, Scenario, ScenarioKind, USUAL, USUAL_ON_A_SERVER,
+    Engine, MANY, SIDECAR_STREAMS, SOME, STREAMS, Scenario, ScenarioKind, Subject, USUAL,
+    USUAL_ON_A_SERVER,
 };
 use crate::server::DatabaseServer;
 use crate::stand::{BenchSetup, LoadSpec, Target, TestBed};
@@ -114,7 +115,8 @@ impl Plan {
             (Engine::Sqlite, _) => vec![SOME],
             (Engine::Postgres, _) => USUAL_ON_A_SERVER.to_vec(),
         };
-        for scenario in scenarios.iter_mut().filter(|scenario| scenario.name == STREAMS.name) {
+        let has_most = |name: &str| [STREAMS.name, SIDECAR_STREAMS.name].contains(&name);
+        for scenario in scenarios.iter_mut().filter(|scenario| has_most(scenario.name)) {
             scenario.connections = self.streams;
         }
         scenarios
@@ -207,13 +209,18 @@ fn measure(plan: &Plan) -> Report {
 
 /// All targets in each round, so that what disturbs one round disturbs all of them.
 fn rounds(plan: &Plan, stand: &TestBed, scenario: &Scenario, push: LoadSpec) -> Vec<ReportRow> {
-    let targets = match (plan.engine, scenario.kind) {
-        (Engine::Postgres, ScenarioKind::Fresh) => [Target::Plain, Target::Store, Target::Gateway],
-        (Engine::Sqlite | Engine::Postgres, _) => {
+    let targets = match (plan.engine, scenario.kind, scenario.subject) {
+        (_, _, Subject::Sidecar) => [Target::Direct, Target::PassThrough, Target::Sidecar],
+        (Engine::Postgres, ScenarioKind::Fresh, Subject::Gateway) => {
+            [Target::Plain, Target::Store, Target::Gateway]
+        }
+        (Engine::Sqlite | Engine::Postgres, _, Subject::Gateway) => {
             [Target::Direct, Target::PassThrough, Target::Gateway]
         }
     };
-    let push = LoadSpec { connections: scenario.connections, millis: plan.millis, ..push };
+    let is_keyless = scenario.subject == Subject::Sidecar;
+    let push =
+        LoadSpec { connections: scenario.connections, millis: plan.millis, is_keyless, ..push };
     let warm_up = LoadSpec { millis: plan.millis / 4, ..push.clone() };
     for target in targets {
         stand.warm_up(target, &warm_up);

@@ -10,7 +10,8 @@ use crate::figures::Figures;
 use crate::measurements::Report;
 use crate::numbers::permille;
 use crate::scenario::{
-    CHUNKS, Engine, MANY, MANY_WALLETS, ONE, REPLAY, SLOW, SOME, SOME_WALLETS, STREAMS,
+    CHUNKS, Engine, MANY, MANY_WALLETS, ONE, REPLAY, SIDECAR, SIDECAR_ONE, SIDECAR_STREAMS, SLOW,
+    SOME, SOME_WALLETS, STREAMS, Scenario,
 };
 use crate::stand::Target;
 
@@ -53,6 +54,7 @@ pub(crate) fn goals(report: &Report) -> Vec<Goal> {
     };
     goals.extend(ratios(report));
     goals.extend(streams(report));
+    goals.extend(beside(report));
     goals
 }
 
@@ -204,6 +206,28 @@ fn streams(report: &Report) -> Vec<Goal> {
     goals
 }
 
+/// Costs of the sidecar, beside the pass-through of the same run.
+fn beside(report: &Report) -> Vec<Goal> {
+    let both = |scenario: Scenario| {
+        let sidecar = report.find(scenario.name, Target::Sidecar)?;
+        Some((sidecar, report.find(scenario.name, Target::PassThrough)?))
+    };
+    let mut goals = Vec::new();
+    if let Some((sidecar, through)) = both(SIDECAR) {
+        let is = permille(sidecar.cpu_nanos, through.cpu_nanos);
+        goals.push(less("sidecar, CPU to the pass-through", "x", is, [2_500, 2_000, 1_500]));
+    }
+    if let Some((sidecar, through)) = both(SIDECAR_ONE) {
+        let added = sidecar.latencies.p50.saturating_sub(through.latencies.p50);
+        goals.push(less("sidecar, 1 connection, added p50", "ms", added, [300, 200, 100]));
+    }
+    if let Some(sidecar) = report.find(SIDECAR_STREAMS.name, Target::Sidecar) {
+        let bounds = [100_000, 60_000, 30_000];
+        goals.push(less("sidecar, many streams, peak for each", "KB", sidecar.grown, bounds));
+    }
+    goals
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,6 +271,41 @@ mod tests {
         );
         report.stored = 5;
         assert_eq!(verdicts(&report)[0].1, "reached", "a filled store may cost more");
+    }
+
+    #[test]
+    fn the_sidecar_is_judged_beside_the_pass_through() {
+        let with_p50 = |scenario: &str, target, cpu_nanos, p50| {
+            let line = line(scenario, target, 1_000, cpu_nanos);
+            let latencies = crate::latencies::Latencies { p50, ..line.figures.latencies };
+            ReportRow { figures: Figures { latencies, grown: 61_000, ..line.figures }, ..line }
+        };
+        let report = Report {
+            engine: Engine::Sqlite,
+            database: "SQLite".to_owned(),
+            file_system: "ext4".to_owned(),
+            cores: Cores::Apart,
+            stored: 0,
+            plan: String::new(),
+            floors: Vec::new(),
+            lines: vec![
+                with_p50("sidecar", Target::PassThrough, 20_000, 90),
+                with_p50("sidecar", Target::Sidecar, 50_001, 90),
+                with_p50("sidecar-1", Target::PassThrough, 20_000, 90),
+                with_p50("sidecar-1", Target::Sidecar, 90_000, 290),
+                with_p50("sidecar-streams", Target::Sidecar, 90_000, 290),
+            ],
+        };
+        let verdicts: Vec<_> =
+            goals(&report).iter().map(|goal| (goal.what, goal.verdict())).collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("sidecar, CPU to the pass-through", "reached"),
+                ("sidecar, 1 connection, added p50", "good"),
+                ("sidecar, many streams, peak for each", "reached"),
+            ]
+        );
     }
 
     #[test]

@@ -30,6 +30,8 @@ use crate::scenario::KeySharing;
 pub(crate) const BODY: &str = r#"{"model":"acme/large-1","messages":[{"role":"system","content":"You are a helpful assistant who answers in plain words."},{"role":"user","content":"What happens to the money of a request between its arrival and its answer? Please keep it to one sentence, and name who pays when the answer is lost."}],"temperature":0.7,"max_completion_tokens":256}"#;
 /// Said when every connection stands; the load begins when a line is sent back.
 pub(crate) const READY: &str = "ready";
+/// Value of `--keys` for requests without one.
+pub(crate) const NO_KEYS: &str = "none";
 const KEY_LEN: usize = 36;
 
 /// Plan of a load: what is sent where, and for how long.
@@ -47,6 +49,8 @@ pub struct Load {
     key: Option<String>,
     /// Requests a second, of all connections.
     rate: Option<u64>,
+    /// Requests have no keys: each has the id of a user instead, so that no two are alike.
+    is_keyless: bool,
     /// Asks for streams; all connections for the same one at a time, or each for its own.
     streams: Option<KeySharing>,
 }
@@ -75,6 +79,10 @@ impl Load {
                 [KeySharing::Own, KeySharing::Shared].into_iter().find(|it| it.name() == name)?,
             ),
         };
+        let is_keyless = match options.get("keys").copied() {
+            None => false,
+            Some(keys) => Some(true).filter(|_| keys == NO_KEYS)?,
+        };
         let to = options.get("to")?.split(',').map(str::parse);
         let bearers = match (options.get("bearer"), options.get("bearers")) {
             (Some(bearer), None) => Arc::<[String]>::from([(*bearer).to_owned()]),
@@ -91,6 +99,7 @@ impl Load {
             bearers,
             key: options.get("key").map(|key| (*key).to_owned()),
             rate: rate.map(|rate| rate.parse()).transpose().ok()?,
+            is_keyless,
             streams,
         })
     }
@@ -119,11 +128,19 @@ impl Load {
         let bearer_at = head.len();
         let head = format!(
             "{head}{bearer}\r\ncontent-type: application/json\r\nuser-agent: holdfast-bench\r\n\
-             content-length: {}\r\nidempotency-key: ",
-            body.len(),
+             content-length: "
         );
-        let at = head.len();
-        (format!("{head}{key}\r\n\r\n{body}").into_bytes(), bearer_at, at)
+        let (before, after) = if self.is_keyless {
+            const USER: &str = r#"{"user":""#;
+            let rest = body.strip_prefix('{').expect("an object");
+            let length = USER.len() + KEY_LEN + r#"","#.len() + rest.len();
+            (format!("{head}{length}\r\n\r\n{USER}"), format!("\",{rest}"))
+        } else {
+            let head = format!("{head}{}\r\nidempotency-key: ", body.len());
+            (head, format!("\r\n\r\n{body}"))
+        };
+        let at = before.len();
+        (format!("{before}{key}{after}").into_bytes(), bearer_at, at)
     }
 }
 

@@ -17,7 +17,8 @@ usage: holdfast-bench run [--database sqlite|postgres] [--quick] [--rounds N] [-
        holdfast-bench passthrough --to ADDRESS
        holdfast-bench load --to ADDRESS[,ADDRESS]... --connections N --millis N
                            --bearer TOKEN | --bearers FILE
-                           [--key KEY] [--rate N] [--requests N] [--streams own|shared]
+                           [--key KEY|--keys none] [--rate N] [--requests N]
+                           [--streams own|shared]
        holdfast-bench journal --file FILE --batch N --millis N
        holdfast-bench store|plain --url URL --tasks N --wallets N --nodes N --millis N";
 

@@ -13,6 +13,15 @@ pub(crate) struct Scenario {
     pub(crate) wallets: u64,
     /// Gateways on one database, each with its share of the connections. More than one only on a server.
     pub(crate) nodes: u64,
+    pub(crate) subject: Subject,
+}
+
+/// Program that a scenario measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Gateway,
+    /// The sidecar, straight before the upstream. Requests have no keys, and no two are alike.
+    Sidecar,
 }
 
 /// Engine that keeps the data.
@@ -89,7 +98,12 @@ const fn fresh(name: &'static str, what: &'static str, connections: u64) -> Scen
         kind: ScenarioKind::Fresh,
         wallets: 1,
         nodes: 1,
+        subject: Subject::Gateway,
     }
+}
+
+const fn beside(name: &'static str, what: &'static str, of: Scenario) -> Scenario {
+    Scenario { name, what, subject: Subject::Sidecar, ..of }
 }
 
 pub(crate) const ONE: Scenario = fresh("1", "1 connection", 1);
@@ -136,8 +150,13 @@ pub(crate) const NODES_WALLETS: Scenario = Scenario {
     ..fresh("nodes-wallets", "3 gateways, 256 connections, 1,000 wallets", 256)
 };
 
+pub(crate) const SIDECAR: Scenario = beside("sidecar", "the sidecar, 32 connections", SOME);
+pub(crate) const SIDECAR_ONE: Scenario = beside("sidecar-1", "the sidecar, 1 connection", ONE);
+pub(crate) const SIDECAR_STREAMS: Scenario =
+    beside("sidecar-streams", "the sidecar, 1,000 streams of 10 chunks a second", STREAMS);
+
 /// All of them.
-pub(crate) const ALL: [Scenario; 15] = [
+pub(crate) const ALL: [Scenario; 18] = [
     ONE,
     SOME,
     MANY,
@@ -153,10 +172,25 @@ pub(crate) const ALL: [Scenario; 15] = [
     MANY_WALLETS,
     NODES,
     NODES_WALLETS,
+    SIDECAR_ONE,
+    SIDECAR,
+    SIDECAR_STREAMS,
 ];
 /// The usual ones, measured where nothing is named.
-pub(crate) const USUAL: [Scenario; 9] =
-    [ONE, SOME, MANY, SLOW, REPLAY, OVERLOAD, STREAMS, CHUNKS, READERS];
+pub(crate) const USUAL: [Scenario; 12] = [
+    ONE,
+    SOME,
+    MANY,
+    SLOW,
+    REPLAY,
+    OVERLOAD,
+    STREAMS,
+    CHUNKS,
+    READERS,
+    SIDECAR_ONE,
+    SIDECAR,
+    SIDECAR_STREAMS,
+];
 
 /// The same on a server.
 pub(crate) const USUAL_ON_A_SERVER: [Scenario; 7] =
@@ -164,11 +198,15 @@ pub(crate) const USUAL_ON_A_SERVER: [Scenario; 7] =
 
 impl Scenario {
     /// True where it can be measured there. What a purge deletes is made in a file, and an index is
-    /// dropped from one.
+    /// dropped from one; the sidecar has no database.
     pub(crate) fn fits(&self, engine: Engine) -> bool {
         match engine {
             Engine::Sqlite => self.wallets == 1 && self.nodes == 1,
-            Engine::Postgres => !matches!(self.kind, ScenarioKind::Purge | ScenarioKind::Unindexed),
+            Engine::Postgres => {
+                let is_of_a_file =
+                    matches!(self.kind, ScenarioKind::Purge | ScenarioKind::Unindexed);
+                !is_of_a_file && self.subject == Subject::Gateway
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! load ──▶ gateway ──▶ upstream        core 0: what is measured; core 1: all else, the database server too
 //! load ──▶ pass-through ──▶ upstream   the same load, for the price of HTTP alone
 //! load ──▶ upstream                    direct
+//! load ──▶ sidecar ──▶ upstream        where the sidecar is measured, in the gateway's place
 //! ```
 //!
 //! Usage is read from /proc right before a load begins and right after it has ended, of the target and of
@@ -22,10 +23,10 @@ use crate::accounts;
 use crate::bulk::{self, Results};
 use crate::counters::Counters;
 use crate::figures::{Figures, LoadResult};
-use crate::load::READY;
+use crate::load::{self, READY};
 use crate::numbers::{each, permille};
 use crate::pinned::{CoreRole, Cores, Peer};
-use crate::scenario::{Engine, KeySharing, Scenario, ScenarioKind};
+use crate::scenario::{Engine, KeySharing, Scenario, ScenarioKind, Subject};
 use crate::server::{DatabaseServer, ServerWork};
 use crate::usage::{Machine, ProcessUsage};
 
@@ -52,6 +53,8 @@ pub(crate) struct LoadSpec {
     pub(crate) key: Option<String>,
     pub(crate) rate: Option<u64>,
     pub(crate) streams: Option<KeySharing>,
+    /// Requests have no keys.
+    pub(crate) is_keyless: bool,
 }
 
 /// Everything of one scenario.
@@ -61,8 +64,9 @@ pub(crate) struct TestBed {
     account: Account,
     upstream: (Peer, SocketAddr),
     passthrough: (Peer, SocketAddr),
-    gateways: Vec<Gateway>,
-    /// Memory that was resident before the first load, of the upstream, the pass-through and all gateways.
+    /// Processes of what the scenario measures.
+    subjects: Vec<Gateway>,
+    /// Memory that was resident before the first load, of the upstream, the pass-through and all subjects.
     idle_kib: [u64; 3],
     scenario: Scenario,
     site: Site,
@@ -75,6 +79,7 @@ pub(crate) enum Target {
     Direct,
     PassThrough,
     Gateway,
+    Sidecar,
     /// A transaction for each step, on the same server.
     Plain,
     /// The gateway's store without the gateway, on the same server.
@@ -87,6 +92,7 @@ impl Target {
             Self::Direct => "direct",
             Self::PassThrough => "pass-through",
             Self::Gateway => "gateway",
+            Self::Sidecar => "sidecar",
             Self::Plain => "plain loop",
             Self::Store => "store alone",
         }
@@ -144,24 +150,35 @@ impl TestBed {
             let bearers = accounts::copy(&server.database, &account, scenario.wallets);
             site.write(BEARERS, &bearers.join("\n"));
         }
-        let mut command = site.command();
-        command.arg("serve");
-        let start = |_| site.start(ground.cores.place(CoreRole::Target, &command));
-        let gateways: Vec<_> = (0..scenario.nodes).map(start).collect();
+        let place = |command| ground.cores.place(CoreRole::Target, &command);
+        let subjects: Vec<_> = match scenario.subject {
+            Subject::Gateway => {
+                let serve = || {
+                    let mut command = site.command();
+                    command.arg("serve");
+                    place(command)
+                };
+                (0..scenario.nodes).map(|_node| site.start(serve())).collect()
+            }
+            Subject::Sidecar => {
+                let command = site.sidecar_command(&format!("http://{}/v1", upstream.1));
+                vec![site.start_sidecar(place(command))]
+            }
+        };
         let resident = |process: u32| ProcessUsage::of(process).resident_kib;
         let idle_kib = [
             resident(upstream.0.process()),
             resident(passthrough.0.process()),
-            gateways.iter().map(|gateway| resident(gateway.process())).sum(),
+            subjects.iter().map(|subject| resident(subject.process())).sum(),
         ];
         let (ground, scenario) = (ground.clone(), *scenario);
-        Self { ground, account, upstream, passthrough, gateways, idle_kib, scenario, site, server }
+        Self { ground, account, upstream, passthrough, subjects, idle_kib, scenario, site, server }
     }
 
     /// Finishes a request; its key.
     pub(crate) fn finished_key(&self) -> String {
         let key = request_key();
-        for gateway in &self.gateways {
+        for gateway in &self.subjects {
             let answer = gateway.send(&completion(&self.account, &key));
             assert_eq!(answer.status, 200, "{answer:?}");
         }
@@ -223,11 +240,13 @@ impl TestBed {
 
     /// Processes of the target, and the memory that they had resident before their first load.
     fn processes(&self, target: Target, load: &Peer) -> (Vec<u32>, u64) {
-        let [direct, pass_through, gateways] = self.idle_kib;
+        let [direct, pass_through, subjects] = self.idle_kib;
         match target {
             Target::Direct => (vec![self.upstream.0.process()], direct),
             Target::PassThrough => (vec![self.passthrough.0.process()], pass_through),
-            Target::Gateway => (self.gateways.iter().map(Gateway::process).collect(), gateways),
+            Target::Gateway | Target::Sidecar => {
+                (self.subjects.iter().map(Gateway::process).collect(), subjects)
+            }
             Target::Plain | Target::Store => (vec![load.process()], 0),
         }
     }
@@ -247,9 +266,9 @@ impl TestBed {
         }))
     }
 
-    /// Ends the gateway in order and checks its book.
+    /// Ends what was measured in order and checks the book.
     pub(crate) fn close(self, is_checked: bool) {
-        self.gateways.into_iter().for_each(Gateway::stop);
+        self.subjects.into_iter().for_each(Gateway::stop);
         if is_checked {
             drop(self.site.verify());
         }
@@ -259,8 +278,8 @@ impl TestBed {
         let to = match target {
             Target::Direct => self.upstream.1.to_string(),
             Target::PassThrough => self.passthrough.1.to_string(),
-            Target::Gateway => {
-                let all = self.gateways.iter().map(|gateway| gateway.address().to_string());
+            Target::Gateway | Target::Sidecar => {
+                let all = self.subjects.iter().map(|subject| subject.address().to_string());
                 all.collect::<Vec<_>>().join(",")
             }
             Target::Plain => return self.pairs("plain", push),
@@ -283,6 +302,9 @@ impl TestBed {
         if let Some(keys) = push.streams {
             command.args(["--streams", keys.name()]);
         }
+        if push.is_keyless {
+            command.args(["--keys", load::NO_KEYS]);
+        }
         Peer::start(command)
     }
 
@@ -301,7 +323,7 @@ impl TestBed {
 
     /// Counters of all gateways together.
     fn counters(&self) -> Counters {
-        self.gateways.iter().map(Counters::of).fold(Counters::default(), Counters::add)
+        self.subjects.iter().map(Counters::of).fold(Counters::default(), Counters::add)
     }
 }
 
@@ -323,5 +345,5 @@ fn fill(site: &Site, account: &Account, scenario: &Scenario, stored: u64) {
 }
 
 fn completion(account: &Account, key: &str) -> Request {
-    Request::completion(&account.key, key, crate::load::BODY)
+    Request::completion(&account.key, key, load::BODY)
 }

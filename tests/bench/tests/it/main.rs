@@ -13,13 +13,13 @@ fn every_usual_scenario_is_measured_and_the_book_adds_up_after_it() {
     let plan = Plan { folder, rounds: 1, millis: 100, streams: 20, ..Plan::usual(program) };
     let told = figures(&plan);
     let lines = told["lines"].as_array().unwrap();
-    assert_eq!(lines.len(), 8 * 3 + 3, "{told}");
+    assert_eq!(lines.len(), 11 * 3 + 3, "{told}");
     assert_eq!(lines[2]["figures"]["rows_per_1000_requests"], ROWS_MAX, "{told}");
     for line in lines {
         let figures = &line["figures"];
         assert!(figures["latency_us"]["count"].as_u64().unwrap() > 0, "{line}");
         let scenario = line["scenario"].as_str().unwrap();
-        let is_streamed = ["streams", "chunks", "readers"].contains(&scenario);
+        let is_streamed = ["streams", "chunks", "readers", "sidecar-streams"].contains(&scenario);
         let heard = figures["streams_us"]["delay"]["count"].as_u64().unwrap();
         assert_eq!(heard > 0, is_streamed, "{line}");
         let is_fresh = !["replay", "overload", "readers"].contains(&scenario);
@@ -29,7 +29,7 @@ fn every_usual_scenario_is_measured_and_the_book_adds_up_after_it() {
         }
     }
     assert_eq!(told["by_hand"].as_array().unwrap().len(), 3);
-    assert_eq!(told["goals"].as_array().unwrap().len(), 15, "{told}");
+    assert_eq!(told["goals"].as_array().unwrap().len(), 18, "{told}");
 }
 
 /// An operation, its end, its result and three transfers.
