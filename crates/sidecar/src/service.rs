@@ -177,24 +177,31 @@ impl Service {
         if announced > BYTES_MAX {
             return Err(Code::RequestTooLarge);
         }
-        let mut reservation = self.requests.reserve();
         let reading = async {
-            let mut read = BytesMut::new();
+            let mut kept = Some((BytesMut::new(), self.requests.reserve()));
+            let mut length: usize = 0;
             while let Some(frame) = body.frame().await {
                 let frame = frame.map_err(|_broken| Code::RequestTimeout)?;
                 let Ok(data) = frame.into_data() else { continue };
-                if read.len().saturating_add(data.len()) > BYTES_MAX {
+                length = length.saturating_add(data.len());
+                if length > BYTES_MAX {
                     return Err(Code::RequestTooLarge);
                 }
-                if !reservation.grow(data.len()) {
-                    return Err(Code::Overloaded);
+                // What has no room is read to its end all the same: a client that is answered while it
+                // sends may see a broken connection instead.
+                if let Some((read, reservation)) = &mut kept {
+                    if reservation.grow(data.len()) {
+                        read.extend_from_slice(&data);
+                    } else {
+                        kept = None;
+                    }
                 }
-                read.extend_from_slice(&data);
             }
-            Ok(read.freeze())
+            kept.ok_or(Code::Overloaded)
         };
-        let read = timeout(BODY_TIME, reading).await.unwrap_or(Err(Code::RequestTimeout))?;
-        Ok(Bytes::from_owner(GuardedBytes { bytes: read, _reservation: reservation }))
+        let read = timeout(BODY_TIME, reading).await.unwrap_or(Err(Code::RequestTimeout));
+        let (read, reservation) = read?;
+        Ok(Bytes::from_owner(GuardedBytes { bytes: read.freeze(), _reservation: reservation }))
     }
 
     /// Passes a request on that is no completion, once.

@@ -155,6 +155,22 @@ struct Slot {
     failed_at: Option<Moment>,
 }
 
+impl Rules {
+    /// Time for which a marked retry gets an end again.
+    fn replay_time(self) -> Duration {
+        self.window.min(REPLAY_TIME)
+    }
+
+    /// Tells whether nobody gets a slot any more.
+    fn is_over(self, slot: &Slot, now: Moment) -> bool {
+        let time = match slot.record.stage {
+            Stage::Open => self.window,
+            Stage::Failed | Stage::Delivered => self.replay_time(),
+        };
+        !slot.is_attended() && now.since(slot.record.seen) >= time
+    }
+}
+
 impl Slot {
     fn is_orphan(&self) -> bool {
         self.record.stage == Stage::Open && self.callers.is_empty()
@@ -228,22 +244,25 @@ impl Table {
         let none = BodySlots::default();
         let slots = self.bodies.get(&body).unwrap_or(&none);
         let open = || slots.of(Stage::Open).filter_map(|(_, key)| self.slots.get(&key));
-        let orphan = open().find(|slot| slot.is_orphan()).map(|slot| slot.record.key);
+        // Its time is over at once, not when the table is swept.
+        let is_due = |slot: &&Slot| slot.is_orphan() && !self.rules.is_over(slot, now);
+        let orphan = open().find(is_due).map(|slot| slot.record.key);
         if let Some(key) = orphan {
             return self.take(key, caller, now);
         }
-        let attended = open().next().map(|slot| slot.record.key);
+        let attended = open().find(|slot| slot.is_attended()).map(|slot| slot.record.key);
         if attended.is_some() && !has_looked {
             return Admission::Look(open().flat_map(|slot| slot.callers.iter().copied()).collect());
         }
         let again = if is_retry {
-            let latest = |stage| slots.latest(stage, REPLAY_TIME, now);
+            let latest = |stage| slots.latest(stage, self.rules.replay_time(), now);
             let ended = latest(Stage::Failed).max(latest(Stage::Delivered));
             ended.map(|(_, key)| key).or(attended)
         } else {
             None
         };
-        let failed = slots.latest(Stage::Failed, FAILED_TIME, now).map(|(_, key)| key);
+        let failed_time = FAILED_TIME.min(self.rules.window);
+        let failed = slots.latest(Stage::Failed, failed_time, now).map(|(_, key)| key);
         let shared = match self.rules.identical {
             IdenticalCalls::New => None,
             IdenticalCalls::Attach => attended,
@@ -313,15 +332,7 @@ impl Table {
 
     /// Drops the slots whose window has passed, and says which.
     pub(crate) fn sweep(&mut self, now: Moment) -> Vec<Uuid> {
-        let window = self.rules.window;
-        let is_old = |slot: &&Slot| {
-            let time = match slot.record.stage {
-                Stage::Open => window,
-                // Nobody gets it any more.
-                Stage::Failed | Stage::Delivered => window.min(REPLAY_TIME),
-            };
-            !slot.is_attended() && now.since(slot.record.seen) >= time
-        };
+        let is_old = |slot: &&Slot| self.rules.is_over(slot, now);
         let old: Vec<Uuid> = self.slots.values().filter(is_old).map(|it| it.record.key).collect();
         for key in &old {
             self.remove(*key);

@@ -1,7 +1,10 @@
 //! `holdfast sidecar` between a client without request keys and the real gateway: what is one call,
 //! what is passed on, and what is told where nothing helps.
 
-use holdfast_tests::{Answer, Gate, Gateway, Reply, Request, Streaming, Upstream};
+use std::path::Path;
+use std::time::Duration;
+
+use holdfast_tests::{Answer, Gate, Gateway, Reply, Request, Site, Streaming, Upstream};
 use holdfast_wire::error::Code;
 use serde_json::json;
 
@@ -107,6 +110,21 @@ fn who_comes_after_a_hang_up_gets_the_answer_of_the_one_run() {
     gate.open();
     check_said(&second.answer());
     pair.world.check_charges(1);
+}
+
+#[test]
+fn who_comes_after_the_window_has_a_call_of_its_own() {
+    let pair = pair(&["--window", "1s"]);
+    let gate = Gate::new();
+    pair.world.upstream.next(Reply::saying(SAID).after(&gate));
+    let first = pair.request("Say hello").begin(pair.sidecar.address());
+    pair.world.upstream.wait_for(1);
+    first.hang_up();
+    // Nothing tells of a window but time.
+    std::thread::sleep(Duration::from_millis(1_500));
+    check_said(&pair.ask("Say hello"));
+    gate.open();
+    pair.world.check_charges(2);
 }
 
 #[test]
@@ -279,8 +297,28 @@ fn the_journal_is_one_sidecars_and_has_nothing_of_what_was_said() {
 }
 
 #[test]
+fn bodies_beyond_what_it_keeps_wait_for_room() {
+    let (site, upstream) = (Site::empty(), Upstream::start(Reply::saying(SAID)));
+    let sidecar = site.sidecar_to(&upstream.base_url(), &[], ("LANG", Path::new("C")));
+    let gate = Gate::new();
+    upstream.next(Reply::saying(SAID).after(&gate));
+    // Two of them are more than the 64 MiB for all.
+    let body = |text: &str| acme(&text.repeat(40 << 20));
+    let request = |text| Request::completion("key", "", body(text)).without("Idempotency-Key");
+    let kept = request("a").begin(sidecar.address());
+    upstream.wait_for(1);
+    let refused = sidecar.send(&request("b"));
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (503, &json!("overloaded")));
+    assert_eq!(refused.header("x-should-retry"), Some("true"));
+    assert_eq!(upstream.runs(), 1, "it was not handed on");
+    gate.open();
+    check_said(&kept.answer());
+    check_said(&sidecar.send(&request("b")));
+}
+
+#[test]
 fn wrong_arguments_are_told_before_anything_is_made() {
-    let site = holdfast_tests::Site::empty();
+    let site = Site::empty();
     let nowhere = format!("http://{}/v1", Upstream::absent());
     let upstream = ["--upstream", nowhere.as_str()];
     for (arguments, told) in [

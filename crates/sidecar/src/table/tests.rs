@@ -221,6 +221,23 @@ fn a_slot_stays_for_its_window_and_never_goes_while_it_is_attended() {
 }
 
 #[test]
+fn a_window_is_over_before_the_table_is_swept() {
+    for (end, is_retry) in
+        [(CallEnd::Gone, false), (CallEnd::Delivered, true), (CallEnd::Final, false)]
+    {
+        let mut bench = bench(IdenticalCalls::Attach);
+        bench.table.rules.window = SECOND * 5;
+        let key = bench.after(end);
+        bench.pass(SECOND * 4);
+        let (caller, again) = bench.arrive(is_retry);
+        assert_eq!(again, key, "{end:?}");
+        bench.leave(caller, end);
+        bench.pass(SECOND * 5);
+        assert_ne!(bench.arrive(is_retry).1, key, "{end:?}");
+    }
+}
+
+#[test]
 fn a_sidecar_that_died_has_left_orphans() {
     let mut bench = bench(IdenticalCalls::New);
     let (_, open) = bench.arrive(false);
