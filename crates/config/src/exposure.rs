@@ -39,8 +39,8 @@ impl fmt::Display for SecretExposure {
         let fields: Vec<_> = self.fields.iter().map(|field| format!("`{field}`")).collect();
         write!(
             f,
-            "{file} is a file that others may read, and secrets are written in it, in {}: run `chmod 600 {file}`, \
-             or write ${{NAME}} or ${{file:/run/secrets/NAME}} in their place",
+            "{file} is a file that others may read, and secrets are written in it, in {}: run `chmod 600 {file}` \
+             where its owner runs the gateway, or write ${{NAME}} or ${{file:/run/secrets/NAME}} in their place",
             fields.join(", ")
         )
     }
