@@ -1,7 +1,10 @@
 //! A folder with a configuration and data, as an operator has one, and what is done in it.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -98,9 +101,12 @@ impl Site {
         self.write(CONFIG, &config.render());
     }
 
-    /// Writes a file.
+    /// Writes a file, a new one for its owner alone: configurations for tests have secrets in them.
     pub fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).expect("a file");
+        let mut file = OpenOptions::new();
+        file.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = file.open(self.path(name)).expect("a file");
+        file.write_all(text.as_bytes()).expect("a file");
     }
 
     /// The path of a file in here.

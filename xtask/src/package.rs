@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! build ─▶ manual pages, completions ─▶ .deb ─▶ lintian ─▶ installed into a root of Debian ─▶ started there
-//!      └─▶ root: binary, libraries, certificates ─▶ image (OCI) ─▶ unpacked ─▶ migrated and started there
+//!      ├─▶ root: binary, libraries, certificates ─▶ image (OCI) ─▶ unpacked ─▶ migrated and started there
+//!      └─▶ deploy/Containerfile, by buildah ─▶ image (OCI) ─▶ unpacked ─▶ migrated and started there
 //! ```
 //!
 //! The root of Debian is made once, and kept for the next time.
@@ -12,17 +13,19 @@
 //! containers and no systemd takes part, and nothing of the machine is changed but `target/package`. It needs
 //! root, for the two roots.
 
+mod containerfile;
 mod deb;
 mod image;
 mod trial;
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
+use self::containerfile::Containerfile;
 use crate::{
     gateway::{self, Profile},
-    shell::say,
+    shell::{printed, say},
     workspace::Workspace,
 };
 
@@ -50,11 +53,24 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     fs::create_dir_all(&folder).context("no folder for the packages")?;
     let epoch = workspace.newest_commit("%ct")?;
     let parts = Parts { profile, binary, folder, epoch };
+    let tried = "unpacked, migrated and served by its own user";
     let image = image::make(&parts)?;
     image::try_out(workspace, &parts, &image)?;
-    say(&format!("{}: unpacked, migrated and served by its own user", image.display()))?;
+    say(&format!("{}: {tried}", image.display()))?;
+    let debian = deb::base(&parts)?;
+    let containerfile = containerfile::make(workspace, &parts, &debian)?;
+    if let Containerfile::Built(built) = &containerfile {
+        image::try_out(workspace, &parts, built)?;
+        // The health check of compose asks by it.
+        let mut curl = Command::new("chroot");
+        printed(curl.arg(parts.folder.join("unpacked")).args(["curl", "--version"]))?;
+        say(&format!("{} of deploy/Containerfile: {tried}", built.display()))?;
+    }
     let deb = deb::make(workspace, &parts)?;
     deb::try_out(workspace, &parts, &deb)?;
     say(&format!("{}: judged by lintian, installed and served", deb.display()))?;
+    if let Containerfile::Read(reason) = containerfile {
+        say(&format!("deploy/Containerfile was read and not built: {reason}"))?;
+    }
     Ok(true)
 }

@@ -32,6 +32,27 @@ impl CommandOutput {
     }
 }
 
+/// Runs a step that fetches something, in silence. An error names the place that was asked by its kind, never by
+/// its address, and what to do by hand.
+pub(crate) fn fetch(command: &mut Command, place: &str, by_hand: &str) -> Result<CommandOutput> {
+    let heard = hear(command)?;
+    ensure!(
+        heard.status.success(),
+        "{place} does not give it ({}): {by_hand}, then again",
+        complaint(&heard.stderr).unwrap_or("without a reason")
+    );
+    Ok(heard)
+}
+
+/// The first line that calls itself an error, up to the address that it tells of: what follows is advice.
+fn complaint(stderr: &str) -> Option<&str> {
+    let is_complaint =
+        |line: &&str| ["ERROR", "npm error", "E: "].iter().any(|it| line.starts_with(it));
+    let line = stderr.lines().find(is_complaint)?;
+    let end = line.find("http").unwrap_or(line.len());
+    line.get(..end).map(|line| line.trim_end_matches([' ', '(', '\'', '"']))
+}
+
 /// Prints a line for the reader.
 pub(crate) fn say(line: &str) -> Result<()> {
     writeln!(io::stdout(), "{line}").context("standard output is closed")
@@ -171,6 +192,27 @@ mod tests {
     fn a_program_that_does_not_exist_is_not_there() {
         assert!(!has("holdfast-no-such-program"));
         assert_eq!(find_program("holdfast-no-such-program"), None);
+    }
+
+    #[test]
+    fn the_reason_is_the_first_error_without_an_address() {
+        let stderr = "npm warn x\nnpm error code ECONNREFUSED\nnpm error A complete log";
+        assert_eq!(complaint(stderr), Some("npm error code ECONNREFUSED"));
+        assert_eq!(
+            complaint("E: Failed to fetch http://host/x  404\n"),
+            Some("E: Failed to fetch")
+        );
+        assert_eq!(complaint("WARNING: Retrying\n"), None);
+    }
+
+    #[test]
+    fn what_is_not_given_is_told_with_its_place_and_what_to_do() {
+        let mut failing = Command::new("sh");
+        failing.args(["-c", "echo 'ERROR: No matching distribution found' >&2; exit 1"]);
+        let told = fetch(&mut failing, "the index", "name another").unwrap_err().to_string();
+        let expected = "the index does not give it (ERROR: No matching distribution found): name another, then again";
+        assert_eq!(told, expected);
+        assert!(fetch(&mut Command::new("true"), "the index", "name another").is_ok());
     }
 
     #[test]

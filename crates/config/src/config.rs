@@ -21,6 +21,7 @@ use crate::console::{self, ConsoleConfig};
 use crate::document::{Document, Mistake, SecretUse, Table};
 use crate::environment::{self, Environment};
 use crate::error::BadConfig;
+use crate::exposure::SecretExposure;
 use crate::listen::ListenAddress;
 use crate::model;
 use crate::node::{self, RelayConfig};
@@ -53,6 +54,10 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// Stamp of the file, taken before its text was read; `None` where it is no regular file.
     pub stamp: Option<FileStamp>,
+    /// Secrets that are written in the file although others may read it.
+    pub exposure: Option<SecretExposure>,
+    /// Paths of the secrets that are written in the text itself.
+    pub(crate) literal_secrets: Vec<String>,
     pub server: ServerConfig,
     pub admin: Option<AdminConfig>,
     pub console: ConsoleConfig,
@@ -117,7 +122,8 @@ pub fn load_for(file: Option<&Path>, uses: SecretUse) -> Result<Config, BadConfi
     let text = std::fs::read_to_string(file)
         .map_err(|error| BadConfig::Unreadable(file.to_path_buf(), error))?;
     let config = parse(&file.to_string_lossy(), &text, &environment::process, uses)?;
-    Ok(Config { file: Some(file.to_path_buf()), stamp, ..config })
+    let exposure = SecretExposure::of(file, &config.literal_secrets);
+    Ok(Config { file: Some(file.to_path_buf()), stamp, exposure, ..config })
 }
 
 /// Reads a file once more. What is no regular file can be read at the start only: whoever opens a
@@ -201,6 +207,8 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     Some(Config {
         file: None,
         stamp: None,
+        exposure: None,
+        literal_secrets: document.literal_secrets(),
         server,
         admin: whole(admin)?,
         console: console?,

@@ -85,6 +85,8 @@ pub(crate) struct Document<'a> {
     environment: Environment<'a>,
     uses: SecretUse,
     mistakes: RefCell<Vec<(usize, Mistake)>>,
+    /// Paths of the secrets that the text itself has.
+    literal_secrets: RefCell<Vec<String>>,
 }
 
 impl<'a> Document<'a> {
@@ -94,7 +96,8 @@ impl<'a> Document<'a> {
         environment: Environment<'a>,
         uses: SecretUse,
     ) -> Self {
-        Self { file, text, environment, uses, mistakes: RefCell::default() }
+        let (mistakes, literal_secrets) = (RefCell::default(), RefCell::default());
+        Self { file, text, environment, uses, mistakes, literal_secrets }
     }
 
     /// Reads the syntax; where that is wrong nothing else can be known.
@@ -145,6 +148,11 @@ impl<'a> Document<'a> {
 
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         (self.environment)(name)
+    }
+
+    /// Paths of the secrets that the text itself has, each once, in the order in which they were read.
+    pub(crate) fn literal_secrets(&self) -> Vec<String> {
+        self.literal_secrets.borrow().clone()
     }
 
     /// Everything that was found, in the order of the file.
@@ -366,6 +374,14 @@ impl<'d> Field<'d> {
             return Some(UNUSED.to_owned());
         }
         secret_file::read(path).map_err(|error| self.mistake(error)).ok()
+    }
+
+    /// Remembers that the text itself has this secret.
+    pub(crate) fn note_literal_secret(&self) {
+        let mut noted = self.document.literal_secrets.borrow_mut();
+        if !noted.contains(&self.path) {
+            noted.push(self.path.clone());
+        }
     }
 
     /// The line that it stands in.

@@ -20,7 +20,7 @@ pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
         .required("listen", "listen = \"10.0.0.1:8082\"")
         .and_then(|field| field.parse(ListenAddress::parse));
     let advertise = table.field("advertise").map(|field| {
-        let written = field.secret()?;
+        let written = field.expanded()?;
         let address = NodeAddress::try_from(written.expose());
         if let Err(error) = &address {
             field.mistake(format_args!("is {error}"));

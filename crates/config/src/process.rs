@@ -268,7 +268,10 @@ pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
 pub(crate) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
     let url = match table.field("url") {
         None => DatabaseUrl::parse("sqlite://holdfast-data/holdfast.db").ok(),
-        Some(field) => field.secret().and_then(|url| {
+        Some(field) => field.expanded().and_then(|url| {
+            if field.text().is_some_and(has_literal_password) {
+                field.note_literal_secret();
+            }
             let parsed = DatabaseUrl::parse(url.expose());
             if let Err(error) = &parsed {
                 field.mistake(format_args!("is {error}"));
@@ -278,6 +281,17 @@ pub(crate) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
     };
     table.refuse_unknown();
     url
+}
+
+/// True where a URL, as it is written, has a password in which no variable and no file stands.
+fn has_literal_password(url: &str) -> bool {
+    let password = url
+        .split_once("://")
+        // The last `@`, as the driver does: a password may have one that nobody encoded.
+        .and_then(|(_scheme, rest)| rest.rsplit_once('@'))
+        .and_then(|(user, _host)| user.split_once(':'))
+        .map(|(_name, password)| password);
+    password.is_some_and(|password| !password.is_empty() && !password.contains("${"))
 }
 
 pub(crate) fn limits(table: &Table<'_>) -> LimitsConfig {

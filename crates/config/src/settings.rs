@@ -35,6 +35,8 @@ impl Config {
         let Self {
             file: _,
             stamp: _,
+            exposure: _,
+            literal_secrets: _,
             server,
             admin: _,
             console: _,

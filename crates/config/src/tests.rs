@@ -295,6 +295,27 @@ fn a_secret_may_stand_in_a_file() {
     parse("file", &format!("{secrets}{LEAST}"), &environment, SecretUse::Database).unwrap();
 }
 
+/// Keys of a text whose secrets are written in it.
+fn literal(text: &str) -> Vec<String> {
+    good(text).literal_secrets
+}
+
+#[test]
+fn a_secret_that_is_written_in_the_text_is_noted_by_its_key() {
+    let admin = "[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"a-token-of-the-text\"\n";
+    assert_eq!(literal(&format!("{admin}{LEAST}")), ["admin.token"]);
+    let both = "[server]\nsecrets = [\"a secret of the text\", \"another of them all\"]\n";
+    assert_eq!(literal(&format!("{both}{LEAST}")), ["server.secrets"], "a key is named once");
+    let half = "[server]\nsecrets = [\"of the text and ${SHORT}\"]\n";
+    assert_eq!(literal(&format!("{half}{LEAST}")), Vec::<String>::new());
+    let own = "secrets = [\"${HOLDFAST_SECRET}\"]\n";
+    for (password, noted) in [(":hunter2", 1), (":${SHORT}", 0), ("", 0)] {
+        let url = format!("postgres://holdfast{password}@127.0.0.1/${{SHORT}}?sslmode=disable");
+        let text = format!("[server]\n{own}[database]\nurl = \"{url}\"\n{LEAST}");
+        assert_eq!(literal(&text).len(), noted, "{password}");
+    }
+}
+
 #[test]
 fn the_delay_of_the_drain_is_nothing_unless_it_is_set() {
     assert_eq!(good(LEAST).server.drain_delay, Duration::ZERO);

@@ -179,9 +179,19 @@ impl<'d> Field<'d> {
         moment
     }
 
-    /// A text in which `${NAME}` stands for an environment variable, and `${file:PATH}` for what a file
-    /// says.
+    /// A secret, in which variables and files may stand. One without them is noted: whoever reads the
+    /// configuration reads it.
     pub(crate) fn secret(&self) -> Option<Secret> {
+        let secret = self.expanded()?;
+        if !self.text()?.contains("${") {
+            self.note_literal_secret();
+        }
+        Some(secret)
+    }
+
+    /// A text in which `${NAME}` stands for an environment variable, and `${file:PATH}` for what a file
+    /// says. It need not be a secret, and is treated like one.
+    pub(crate) fn expanded(&self) -> Option<Secret> {
         let mut rest = self.text()?;
         let mut whole = String::new();
         let mut missing = false;

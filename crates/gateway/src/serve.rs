@@ -76,6 +76,7 @@ const CLOSE: Duration = Duration::from_secs(10);
 pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let log = telemetry::log(&config.log)?;
     let metrics = telemetry::metrics()?;
+    start::warn_of_exposure(&config);
     let mut signals = Signals::listen().context("signals cannot be received")?;
     start::refuse_missing(&config).context("serve was not started")?;
     // Before anything is written: it proves that nobody else serves this file. A server's database

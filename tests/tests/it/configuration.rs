@@ -1,10 +1,14 @@
 //! Configuration files: all mistakes at once, each with its line, and nothing that is not known.
 
+use std::fs::{Permissions, set_permissions};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use holdfast_tests::{Config, Ran, Request, Site};
 use serde_json::json;
+
+use crate::check::until;
 
 #[track_caller]
 fn check_mistakes(text: &str, mistakes: &[(&str, &str)]) {
@@ -293,5 +297,37 @@ fn localhost_is_listened_on_at_both_loopback_addresses() {
     site.configure(&config);
     let said = site.cli(&["check-config"]).failed(2);
     assert!(said.contains("`admin.listen` is where server.listen (localhost:7) is"), "{said}");
+    gateway.stop();
+}
+
+#[test]
+fn a_secret_in_a_file_that_others_may_read_is_warned_of_by_its_key() {
+    let site =
+        Site::configured(&Config::simulated().set("admin", "token", "\"a-token-of-the-file\""));
+    let file = site.path("holdfast.toml");
+    let allow = |mode| set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    let warnings = || site.json(&["check-config"])["warnings"].clone();
+    allow(0o600);
+    assert_eq!(warnings(), json!(null), "it is its owner's alone");
+    allow(0o644);
+    let warning = warnings()[0].as_str().unwrap().to_owned();
+    for part in ["`admin.token`", "chmod 600", "holdfast.toml", "${file:"] {
+        assert!(warning.contains(part) && !warning.contains("a-token"), "{warning}");
+    }
+    let said = site.cli(&["check-config"]).ok();
+    assert_eq!(said.matches("others may read").count(), 1, "{said}");
+    drop(site.cli(&["migrate", "up"]).ok());
+    let gateway = site.serve();
+    let count = || gateway.said().matches("others may read").count();
+    assert_eq!(count(), 1, "{}", gateway.said());
+    gateway.hang_up();
+    until("a warning of the reload", || (count() == 2).then_some(()));
+    // What others may not read is read without a word.
+    allow(0o600);
+    gateway.hang_up();
+    let reloads = || gateway.said().matches("nothing to reload").count();
+    until("a reload of the mended file", || (reloads() >= 2).then_some(()));
+    assert_eq!(count(), 2, "{}", gateway.said());
+    assert!(!gateway.said().contains("a-token-of"), "{}", gateway.said());
     gateway.stop();
 }

@@ -62,11 +62,28 @@ pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
     Ok(workspace.root.join(file))
 }
 
+/// Archive of a small root of Debian, made once and kept.
+pub(super) fn base(parts: &Parts) -> Result<PathBuf> {
+    let archive = parts.folder.join("debian.tar");
+    if !archive.exists() {
+        needs("mmdebstrap")?;
+        say("making a root of Debian, which takes minutes once")?;
+        // Beside it first: half an archive must not be found.
+        let half = parts.folder.join("half-debian.tar");
+        printed(Command::new("mmdebstrap").args(["--variant=minbase", "bookworm"]).arg(&half))?;
+        fs::rename(half, &archive).context("the root of Debian cannot be kept")?;
+    }
+    Ok(archive)
+}
+
+fn needs(program: &str) -> Result<()> {
+    ensure!(has(program), "there is no {program}: install Debian's package of that name");
+    Ok(())
+}
+
 /// Has lintian judge it, installs it into a root of Debian that is made once, and starts it there.
 pub(super) fn try_out(workspace: &Workspace, parts: &Parts, deb: &Path) -> Result<()> {
-    for program in ["lintian", "mmdebstrap"] {
-        ensure!(has(program), "there is no {program}: install Debian's package of that name");
-    }
+    needs("lintian")?;
     let mut lintian = Command::new("lintian");
     lintian.args(["--allow-root", "--fail-on", "error,warning", "--suppress-tags", ACCEPTED]);
     let judged = hear(lintian.arg(deb))?;
@@ -74,8 +91,9 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, deb: &Path) -> Resul
     ensure!(judged.status.success(), "lintian finds mistakes in {}", deb.display());
     let root = parts.folder.join("debian");
     if !root.join("usr/bin/dpkg").exists() {
-        say("making a root of Debian, which takes minutes once")?;
-        printed(Command::new("mmdebstrap").args(["--variant=minbase", "bookworm"]).arg(&root))?;
+        let mut tar = Command::new("tar");
+        tar.args(["--extract", "--numeric-owner", "--same-permissions", "--file"]);
+        printed(tar.arg(base(parts)?).arg("--directory").arg(emptied(&root)?))?;
     }
     let inside = "tmp/holdfast.deb";
     fs::copy(deb, root.join(inside)).context("the package is not in the root")?;

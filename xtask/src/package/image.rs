@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::{Parts, STATE, USER, trial::Root};
@@ -129,10 +129,14 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
     let manifest = read(blob(&manifest, "/manifests/0/digest")?)?;
     let config = read(blob(&manifest, "/config/digest")?)?;
     let root = emptied(&parts.folder.join("unpacked"))?;
-    let mut tar = Command::new("tar");
-    tar.args(["--extract", "--numeric-owner", "--same-permissions", "--file"]);
-    let layer = blob(&manifest, "/layers/0/digest")?;
-    printed(tar.arg(layer).arg("--directory").arg(&root))?;
+    let layers = manifest.pointer("/layers").and_then(Value::as_array).map_or(0, Vec::len);
+    ensure!(layers > 0, "the image has no layer");
+    for layer in 0..layers {
+        let layer = blob(&manifest, &format!("/layers/{layer}/digest"))?;
+        let mut tar = Command::new("tar");
+        tar.args(["--extract", "--numeric-owner", "--same-permissions", "--file"]).arg(layer);
+        printed(tar.arg("--directory").arg(&root))?;
+    }
     let text =
         fs::read_to_string(workspace.root.join("deploy/compose.toml")).context("compose.toml")?;
     // On ports that the kernel chooses. Where a node is reached is then known to its process alone.
@@ -141,6 +145,8 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
         .fold(text, |text, port| text.replace(&format!("\"0.0.0.0:{port}\""), "\"127.0.0.1:0\""));
     let lines = addresses.lines().filter(|line| !line.starts_with("advertise = "));
     let lines: Vec<&str> = lines.collect();
+    // Where compose mounts it.
+    fs::create_dir_all(root.join(CONFIG).parent().context("a folder")?).context("its folder")?;
     fs::write(root.join(CONFIG), lines.join("\n")).context("the configuration")?;
     // The one that listens on TCP: its socket is not in the root.
     let server = PostgresServer::start(Purpose::Bench)?;
@@ -150,9 +156,12 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
     for name in ["DB_PASSWORD", "HOLDFAST_SECRET", "HOLDFAST_ADMIN_TOKEN"] {
         env.push((name, "given-by-the-environment".to_owned()));
     }
-    let given = text_at(&config, "/config/Env/0")?;
-    let (name, value) = given.split_once('=').context("the image has no environment")?;
-    env.push((name, value.to_owned()));
+    let given =
+        config.pointer("/config/Env").and_then(Value::as_array).context("no environment")?;
+    env.extend(given.iter().filter_map(Value::as_str).filter_map(|it| {
+        let (name, value) = it.split_once('=')?;
+        Some((name, value.to_owned()))
+    }));
     let user = text_at(&config, "/config/User")?;
     let program = text_at(&config, "/config/Entrypoint/0")?;
     let started = Root { folder: &root, program: &program, user: &user, env: &env };

@@ -7,9 +7,9 @@ use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
-use super::clients::{self, step};
+use super::clients;
 use crate::{
-    shell::{find_program, has, say},
+    shell::{fetch, find_program, has, hear, say},
     workspace::Workspace,
 };
 
@@ -48,9 +48,13 @@ impl Browser {
 fn chromium() -> Result<PathBuf> {
     if !has(CHROMIUM) {
         say(&format!("browser: installing Debian's package {CHROMIUM}"))?;
+        // A new machine has no list of packages yet.
+        hear(Command::new("apt-get").args(["update", "--quiet"]))?;
         let mut apt = Command::new("apt-get");
         apt.args(["install", "--yes", "--quiet", "--no-install-recommends", CHROMIUM]);
-        step("apt-get install chromium", apt.env("DEBIAN_FRONTEND", "noninteractive"))?;
+        let apt = apt.env("DEBIAN_FRONTEND", "noninteractive");
+        let fetched = fetch(apt, "Debian's archive", "install the package chromium by hand");
+        fetched.context("there is no chromium")?;
     }
     find_program(CHROMIUM).context("there is no chromium")
 }

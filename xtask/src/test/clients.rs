@@ -10,10 +10,10 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::shell::{has, hear, say};
+use crate::shell::{fetch, has, hear, printed, say};
 
 /// The library of the Python client, what tests the gateway against its own description, what
 /// receivers verify webhooks with, and Kubernetes' schemas with what reads them.
@@ -25,6 +25,12 @@ const PYTHON: &[(&str, &str)] = &[
     ("standardwebhooks", "1.1.0"),
 ];
 const NODE_OPENAI: &str = "6.49.0";
+
+/// Places that packages come from, and what to do where they do not answer.
+const INDEX: &str = "the package index of Python";
+const REACH_INDEX: &str = "name one that answers (`pip config set global.index-url`)";
+const REGISTRY: &str = "the registry of npm";
+const REACH_REGISTRY: &str = "name one that answers (`npm config set registry`)";
 
 /// The clients, as far as they are there.
 #[derive(Debug)]
@@ -78,7 +84,7 @@ fn python(folder: &Path) -> Result<PathBuf> {
         return Ok(python);
     }
     say(&format!("Python client: installing {}", wanted.join(", ")))?;
-    step("pip install", new_python(folder)?.args(&wanted))?;
+    fetch(new_python(folder)?.args(&wanted), INDEX, REACH_INDEX)?;
     ensure!(python_has(&python) == Some(wanted), "pip did not install what it was asked for");
     Ok(python)
 }
@@ -107,7 +113,8 @@ fn node(folder: &Path) -> Result<PathBuf> {
     let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"];
     let package = format!("openai@{NODE_OPENAI}");
     let mut npm = Command::new("npm");
-    step("npm install", npm.current_dir(folder).arg("install").args(options).arg(package))?;
+    npm.current_dir(folder).arg("install").args(options).arg(package);
+    fetch(&mut npm, REGISTRY, REACH_REGISTRY)?;
     ensure!(node_version(folder).is_some(), "npm did not install it");
     Ok(folder.to_owned())
 }
@@ -132,7 +139,7 @@ pub(crate) fn node_by_lock(from: &Path, folder: &Path) -> Result<()> {
     }
     let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"];
     let mut npm = Command::new("npm");
-    step("npm ci", npm.current_dir(folder).arg("ci").args(options))
+    fetch(npm.current_dir(folder).arg("ci").args(options), REGISTRY, REACH_REGISTRY).map(drop)
 }
 
 /// Installs what this list names into a Python of its own; nothing where that was done. Gives the Python's path.
@@ -144,7 +151,7 @@ pub(crate) fn python_by_list(list: &Path, folder: &Path) -> Result<PathBuf> {
     }
     say(&format!("Python: installing the libraries of {}", list.display()))?;
     let mut pip = new_python(folder)?;
-    step("pip install", pip.arg("--requirement").arg(list))?;
+    fetch(pip.arg("--requirement").arg(list), INDEX, REACH_INDEX)?;
     // Last: half an installation has no such file.
     fs::write(done, wanted).context("cannot write down what is installed")?;
     Ok(python)
@@ -153,7 +160,10 @@ pub(crate) fn python_by_list(list: &Path, folder: &Path) -> Result<PathBuf> {
 /// The installer of a new Python in this folder.
 fn new_python(folder: &Path) -> Result<Command> {
     ensure!(has("python3"), "there is no python3");
-    step("python3 -m venv", Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    let mut venv = Command::new("python3");
+    printed(venv.args(["-m", "venv", "--clear"]).arg(folder)).context(
+        "python3 makes no environment: install Debian's package python3-venv, then again",
+    )?;
     let mut pip = Command::new(folder.join("bin").join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
     pip.arg("--retries=2");
@@ -167,32 +177,9 @@ fn node_version(folder: &Path) -> Option<String> {
     manifest.get("version")?.as_str().map(str::to_owned)
 }
 
-/// Runs a step in silence; an error that says why where it fails.
-pub(super) fn step(name: &str, command: &mut Command) -> Result<()> {
-    let heard = hear(command)?;
-    if heard.status.success() {
-        return Ok(());
-    }
-    say(&heard.stderr)?;
-    bail!("{name} failed: {}", complaint(&heard.stderr).unwrap_or(heard.last_words()))
-}
-
-/// The first line that calls itself an error: what follows it is advice.
-fn complaint(stderr: &str) -> Option<&str> {
-    let is_complaint = |line: &str| line.starts_with("ERROR") || line.starts_with("npm error");
-    stderr.lines().find(|line| is_complaint(line))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_reason_is_the_first_error() {
-        let stderr = "npm warn x\nnpm error code ECONNREFUSED\nnpm error A complete log";
-        assert_eq!(complaint(stderr), Some("npm error code ECONNREFUSED"));
-        assert_eq!(complaint("WARNING: Retrying\n"), None);
-    }
 
     #[test]
     fn half_an_installation_is_none() {

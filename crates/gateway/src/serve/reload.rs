@@ -147,6 +147,7 @@ impl Reloader {
         let next = run_blocking(move || holdfast_config::load_again(&file)).await?;
         let change = self.running.change_to(&next);
         log_change(&change);
+        start::warn_of_exposure(&next);
         // Settings that are kept have had their warnings; there is nothing to build for them.
         if change.is_nothing() {
             if change.kept.is_empty() {

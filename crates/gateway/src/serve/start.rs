@@ -65,6 +65,13 @@ pub(super) async fn store(config: &Config, lock: Arc<ServeLock>) -> anyhow::Resu
     database::open_to_serve(config, lock).await
 }
 
+/// Warns of secrets in a file that others may read.
+pub(super) fn warn_of_exposure(config: &Config) {
+    if let Some(exposure) = &config.exposure {
+        tracing::warn!("{exposure}");
+    }
+}
+
 /// A price version that is known keeps its numbers: others are a mistake of the configuration.
 pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), CommandFailure> {
     let prices = config.models.iter().flat_map(|model| &model.prices);
