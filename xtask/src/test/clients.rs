@@ -174,7 +174,21 @@ pub(super) fn step(name: &str, command: &mut Command) -> Result<()> {
         return Ok(());
     }
     say(&heard.stderr)?;
-    bail!("{name} failed: {}", complaint(&heard.stderr).unwrap_or(heard.last_words()))
+    let reason = unreachable(&heard.stderr);
+    let reason = reason.or_else(|| complaint(&heard.stderr).map(str::to_owned));
+    bail!("{name} failed: {}", reason.unwrap_or_else(|| heard.last_words().to_owned()))
+}
+
+/// The reason where a registry was not reached: pip then says that there is no such version, npm only a code.
+fn unreachable(stderr: &str) -> Option<String> {
+    let find = |marks: &str| stderr.lines().find(|line| line.contains(marks));
+    let of_pip = find("connection broken by").filter(|_| find("(from versions: none)").is_some());
+    if let Some(line) = of_pip {
+        let told = "Python's package index is out of reach; PIP_INDEX_URL names another";
+        return Some(format!("{told}: {line}"));
+    }
+    let line = find("FetchError: request to")?;
+    Some(format!("npm's registry is out of reach; npm_config_registry names another: {line}"))
 }
 
 /// The first line that calls itself an error: what follows it is advice.
@@ -192,6 +206,22 @@ mod tests {
         let stderr = "npm warn x\nnpm error code ECONNREFUSED\nnpm error A complete log";
         assert_eq!(complaint(stderr), Some("npm error code ECONNREFUSED"));
         assert_eq!(complaint("WARNING: Retrying\n"), None);
+    }
+
+    #[test]
+    fn a_registry_out_of_reach_is_told_as_that() {
+        let broken =
+            "WARNING: Retrying (total=0) after connection broken by 'refused': /simple/openai/";
+        let none = "ERROR: Could not find a version that satisfies openai (from versions: none)";
+        let of_pip = unreachable(&format!("{broken}\n{none}\n")).unwrap();
+        assert!(of_pip.contains("PIP_INDEX_URL") && of_pip.ends_with(broken), "{of_pip}");
+        let fetch = "npm error FetchError: request to http://127.0.0.1:9/openai failed";
+        let of_npm = unreachable(&format!("npm error code ECONNREFUSED\n{fetch}\n")).unwrap();
+        assert!(of_npm.contains("npm_config_registry") && of_npm.ends_with(fetch), "{of_npm}");
+        // It was reached after all, or has no such version: the error's own words are the reason.
+        let other = "ERROR: Could not find a version that satisfies openai (from versions: 1, 2)";
+        assert_eq!(unreachable(&format!("{broken}\n{other}\n")), None);
+        assert_eq!(unreachable(&format!("{none}\n")), None);
     }
 
     #[test]
