@@ -17,7 +17,8 @@
 //! where that brought no word, before the first request is asked again.
 //!
 //! A stream that breaks begins anew with the next ask: what was told of it is dropped from the
-//! replay and compared (`resumed`), so that its reader has one answer or none.
+//! replay and compared (`resumed`), so that its reader has one answer or none. Its bytes count once
+//! (`answer_sink`).
 //!
 //! Never: an ask under another key or with other bytes, one after the operation may not send any
 //! more, or a "not run" after an ask whose outcome is uncertain. What the server charged is the
@@ -27,6 +28,7 @@
 //! is dropped at the model's total time; that is 60 s before the row's deadline, so no ask reaches
 //! into what another process may have reaped.
 
+mod answer_sink;
 mod ask_report;
 #[cfg(test)]
 mod model;
@@ -47,6 +49,7 @@ use holdfast_domain::{Currency, RequestKey};
 use holdfast_wire::error::Code;
 use http::{Request, StatusCode};
 
+use self::answer_sink::AnswerSink;
 use self::ask_report::AskReport;
 use self::resumed::ResumedAdapter;
 use self::verdict::{Ask, AskOutcome, Verdict, judge};
@@ -235,6 +238,7 @@ impl Provider for ChainProvider {
         };
         let keyed = KeyedRequest { request: request.map(Bytes::from), key };
         let resumed = Arc::new(ResumedAdapter::new(call.request.n));
+        let sink = &mut AnswerSink::new(sink);
         let (mut ask, mut pause) = (Ask::First, Pause::default());
         loop {
             // In a box: the task of every other kind of call would have room for it.
@@ -270,6 +274,7 @@ impl Provider for ChainProvider {
                         return resumed.end().ok_or(CallFailure::Unknown(why));
                     }
                     resumed.restart();
+                    sink.restart();
                     ask = Ask::Again;
                 }
             }
