@@ -2,11 +2,11 @@
 //! again under that key where nobody knows what became of it.
 //!
 //! ```text
-//! ask ─▶ Hearing ─▶ judge ─┬─▶ answered ─────────────────────────▶ T2
-//!  ▲                       ├─▶ not run, at the first ask alone ──▶ T3, or the next route
-//!  │                       ├─▶ refused ──────────────────────────▶ T4
-//!  │                       ├─▶ unknown for good ─────────────────▶ T5
-//!  └── pause ◀── may send? ◀── keeps keys? ◀── again ─┘   no ────▶ T5
+//! ask ─▶ AskOutcome ─▶ judge ─┬─▶ answered ─────────────────────────▶ T2
+//!  ▲                          ├─▶ not run, at the first ask alone ──▶ T3, or the next route
+//!  │                          ├─▶ refused ──────────────────────────▶ T4
+//!  │                          ├─▶ unknown for good ─────────────────▶ T5
+//!  └── pause ◀── may send? ◀── keeps keys? ◀── again ┘   no ────▶ T5
 //! ```
 //!
 //! The same bytes under the same key are one run at a server that keeps keys: asking again then
@@ -17,20 +17,21 @@
 //! where that brought no word, before the first request is asked again.
 //!
 //! A stream that breaks begins anew with the next ask: what was told of it is dropped from the
-//! replay and compared (`resumed`), so that its reader has one answer or none.
+//! replay and compared (`resumed`), so that its reader has one answer or none. Its bytes count once
+//! (`answer_sink`).
 //!
 //! Never: an ask under another key or with other bytes, one after the operation may not send any
-//! more, or a "not run" or another route after an ask whose outcome is uncertain. What the server charged is the
-//! operator's cost and goes to nobody else.
+//! more, or a "not run" or another route after an ask whose outcome is uncertain. What the server
+//! charged is the operator's cost and goes to nobody else.
 //!
 //! Limits: `PAUSE_MAX` between two asks. The time of all asks together is the call's, whose future
 //! is dropped at the model's total time; that is 60 s before the row's deadline, so no ask reaches
 //! into what another process may have reaped.
 
-mod hearing;
+mod answer_sink;
+mod ask_report;
 #[cfg(test)]
 mod model;
-mod received;
 mod resumed;
 mod verdict;
 
@@ -48,10 +49,10 @@ use holdfast_domain::{Currency, RequestKey};
 use holdfast_wire::error::Code;
 use http::{Request, StatusCode};
 
-use self::hearing::{Answer, hear};
-use self::received::ReceivedOnce;
+use self::answer_sink::AnswerSink;
+use self::ask_report::AskReport;
 use self::resumed::ResumedAdapter;
-use self::verdict::{Ask, Hearing, Verdict, judge};
+use self::verdict::{Ask, AskOutcome, Verdict, judge};
 use crate::adapter::Adapter;
 use crate::holdfast::Holdfast;
 use crate::provider::HttpProvider;
@@ -73,6 +74,12 @@ pub struct ChainProvider {
     currency: Currency,
     /// Set for the life of the process once the server has shown that it keeps keys.
     keeps_keys: AtomicBool,
+}
+
+/// Request of one generation with its key: the same bytes under the same key at each ask.
+struct KeyedRequest {
+    request: Request<Bytes>,
+    key: RequestKey,
 }
 
 /// Word of a server on requests without a key.
@@ -113,7 +120,7 @@ impl ChainProvider {
         // Of the statuses that say nothing of keys, the first four come before the key is looked at.
         const SAY_NOTHING: [u16; 6] = [401, 403, 404, 407, 408, 429];
         let status = reply.status;
-        match hearing::code(reply).await {
+        match ask_report::error_code(reply).await {
             Some(Code::IdempotencyKeyRequired) => KeyUse::Required,
             Some(_) | None if status.is_server_error() => KeyUse::Unknown,
             Some(_) | None if SAY_NOTHING.contains(&status.as_u16()) => KeyUse::Unknown,
@@ -142,9 +149,9 @@ impl ChainProvider {
 
     /// The verdict, but that a proof is no proof of a server which has not shown that it keeps keys:
     /// whoever stands before it and makes keys by itself may have asked twice.
-    async fn believed(&self, verdict: Verdict, hearing: Hearing) -> Verdict {
+    async fn confirmed(&self, verdict: Verdict, outcome: AskOutcome) -> Verdict {
         let is_proof = matches!(verdict, Verdict::Ended(CallFailure::NotRun(_)));
-        if !is_proof || hearing == Hearing::Unsent || self.keeps_keys.load(Ordering::Relaxed) {
+        if !is_proof || outcome == AskOutcome::Unsent || self.keeps_keys.load(Ordering::Relaxed) {
             return verdict;
         }
         match self.ask_for_keys().await {
@@ -153,34 +160,36 @@ impl ChainProvider {
         }
     }
 
-    /// Asks once, and hears what comes.
+    /// Asks once, and reads the answer to its end.
     async fn ask(
         &self,
-        (request, key): (&Request<Bytes>, RequestKey),
+        keyed: &KeyedRequest,
         call: &Call,
         resumed: &Arc<ResumedAdapter>,
         sink: &mut dyn Sink,
-    ) -> (Answer, Option<Meters>) {
+    ) -> (AskReport, Option<Meters>) {
         let sent = self
             .http
             .transport()
-            .send_with_head(Box::new(request.clone()), call.connect, &mut || sink.on_send())
+            .send_with_head(Box::new(keyed.request.clone()), call.connect, &mut || sink.on_send())
             .await;
         let (headers, reply) = match sent {
             Ok(answered) => answered,
-            Err(SendError::Unsent) => return (Answer::of(Hearing::Unsent), None),
+            Err(SendError::Unsent) => return (AskReport::of(AskOutcome::Unsent), None),
             Err(SendError::Sent | SendError::TooLarge) => {
-                return (Answer::of(Hearing::LOST), None);
+                return (AskReport::of(AskOutcome::LOST), None);
             }
         };
         if reply.status != StatusCode::OK {
-            return (hear(&headers, reply, key).await, None);
+            return (AskReport::of_error(&headers, reply, keyed.key).await, None);
         }
         let adapter: Arc<dyn Adapter> = Arc::<ResumedAdapter>::clone(resumed);
         match receive(&adapter, reply, self.http.lengths(), call, sink).await {
-            Ok(meters) => (Answer::of(Hearing::Completion), meters),
-            Err(_failure) if resumed.is_contradicted() => (Answer::of(Hearing::OtherAnswer), None),
-            Err(failure) => (Answer::of(Hearing::of_failure(failure)), None),
+            Ok(meters) => (AskReport::of(AskOutcome::Completion), meters),
+            Err(_failure) if resumed.is_contradicted() => {
+                (AskReport::of(AskOutcome::Contradiction), None)
+            }
+            Err(failure) => (AskReport::of(AskOutcome::of_failure(failure)), None),
         }
     }
 }
@@ -231,16 +240,16 @@ impl Provider for ChainProvider {
         let (Some(key), Some(request)) = (call.key, self.http.request(call)) else {
             return Err(NOT_SENT);
         };
-        let request = &request.map(Bytes::from);
+        let keyed = KeyedRequest { request: request.map(Bytes::from), key };
         let resumed = Arc::new(ResumedAdapter::new(call.request.n));
-        let (mut ask, mut pause, mut longest) = (Ask::First, Pause::default(), 0);
+        let sink = &mut AnswerSink::new(sink);
+        let (mut ask, mut pause) = (Ask::First, Pause::default());
         loop {
-            let mut once = ReceivedOnce::new(sink, &mut longest);
             // In a box: the task of every other kind of call would have room for it.
-            let asked = Box::pin(self.ask((request, key), call, &resumed, &mut once)).await;
-            let (Answer { hearing, retry_after }, meters) = asked;
-            let verdict = self.believed(judge(ask, hearing), hearing).await;
-            tracing::debug!(?ask, ?hearing, ?verdict, "a gateway behind this one was asked");
+            let asked = Box::pin(self.ask(&keyed, call, &resumed, sink)).await;
+            let (AskReport { outcome, retry_after }, meters) = asked;
+            let verdict = self.confirmed(judge(ask, outcome), outcome).await;
+            tracing::debug!(?ask, ?outcome, ?verdict, "a gateway behind this one was asked");
             match verdict {
                 Verdict::Answered => {
                     if let Some(charge) = resumed.charge() {
@@ -249,7 +258,7 @@ impl Provider for ChainProvider {
                     return Ok(meters);
                 }
                 Verdict::Ended(failure) => {
-                    if hearing.is_conflict() {
+                    if outcome.is_conflict() {
                         tracing::error!(
                             provider.name = %self.name,
                             "a gateway behind this one knows another request under a key that was \
@@ -269,6 +278,7 @@ impl Provider for ChainProvider {
                         return resumed.end().ok_or(CallFailure::Unknown(why));
                     }
                     resumed.restart();
+                    sink.restart();
                     ask = Ask::Again;
                 }
             }

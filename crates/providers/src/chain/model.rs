@@ -9,7 +9,7 @@ use holdfast_domain::ports::{CallFailure, UnknownReason};
 use holdfast_wire::error::Code;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-use super::verdict::{Ask, Echo, Hearing, Verdict, judge};
+use super::verdict::{Ask, AskOutcome, Echo, Verdict, judge};
 
 /// Generations of the operation, each with a key of its own.
 const GENERATIONS: usize = 2;
@@ -100,27 +100,27 @@ enum Action {
 }
 
 impl Chain {
-    fn judge(&self, ask: Ask, hearing: Hearing) -> Verdict {
+    fn judge(&self, ask: Ask, outcome: AskOutcome) -> Verdict {
         let ask = match self.mutant {
             Some(Mutant::NotRunAfterSecondAsk) => Ask::First,
             Some(_) | None => ask,
         };
-        let hearing = match (self.mutant, hearing) {
-            (Some(Mutant::ProofWithoutEcho), Hearing::Error(code, Echo::Absent)) => {
-                Hearing::Error(code, Echo::Judged)
+        let outcome = match (self.mutant, outcome) {
+            (Some(Mutant::ProofWithoutEcho), AskOutcome::Error(code, Echo::Absent)) => {
+                AskOutcome::Error(code, Echo::Judged)
             }
-            (Some(Mutant::DrainingIsProof), Hearing::Error(Some(Code::Draining), echo)) => {
-                Hearing::Error(Some(Code::Overloaded), echo)
+            (Some(Mutant::DrainingIsProof), AskOutcome::Error(Some(Code::Draining), echo)) => {
+                AskOutcome::Error(Some(Code::Overloaded), echo)
             }
-            (_, hearing) => hearing,
+            (_, outcome) => outcome,
         };
-        judge(ask, hearing)
+        judge(ask, outcome)
     }
 
-    /// Takes what a waiting ask heard.
-    fn hear(&self, world: &mut World, ask: Ask, hearing: Hearing) {
+    /// Takes the outcome of a waiting ask.
+    fn conclude(&self, world: &mut World, ask: Ask, outcome: AskOutcome) {
         let may_ask = self.keeps_keys || self.mutant == Some(Mutant::AsksWhoIgnoresKeys);
-        world.stage = match self.judge(ask, hearing) {
+        world.stage = match self.judge(ask, outcome) {
             Verdict::Answered => Stage::Answered,
             Verdict::Ended(CallFailure::NotRun(_)) => Stage::Open,
             Verdict::AskAgain(_) if may_ask && world.asks < ASKS => {
@@ -157,12 +157,12 @@ impl World {
     }
 
     /// Answer of the gateway that is asked; `None` while it has none.
-    fn reply(&self) -> Option<Hearing> {
-        let own = |code| Hearing::Error(Some(code), Echo::Judged);
+    fn reply(&self) -> Option<AskOutcome> {
+        let own = |code| AskOutcome::Error(Some(code), Echo::Judged);
         match self.keys[self.generation] {
             Key::Free => None,
             Key::Running => Some(own(Code::OperationInProgress)),
-            Key::Completed => Some(Hearing::Completion),
+            Key::Completed => Some(AskOutcome::Completion),
             Key::Abandoned => Some(own(Code::OutcomeUnknown)),
         }
     }
@@ -221,31 +221,31 @@ impl Model for Chain {
                     world.mail.push(world.generation);
                     world.stage = Stage::Waiting(ask);
                 } else {
-                    self.hear(&mut world, ask, Hearing::Unsent);
+                    self.conclude(&mut world, ask, AskOutcome::Unsent);
                 }
             }
             Action::Arrive(mail) => self.arrive(&mut world, mail),
             Action::TurnAway => {
                 let newest = world.newest_mail()?;
                 world.mail.remove(newest);
-                let turned_away = Hearing::Error(Some(Code::Overloaded), Echo::Judged);
-                self.hear(&mut world, last.waiting()?, turned_away);
+                let turned_away = AskOutcome::Error(Some(Code::Overloaded), Echo::Judged);
+                self.conclude(&mut world, last.waiting()?, turned_away);
             }
             Action::Finish(number, end) => {
                 world.keys[number] = end;
                 world.charges += u8::from(end == Key::Completed);
             }
-            Action::Reply => self.hear(&mut world, last.waiting()?, last.reply()?),
+            Action::Reply => self.conclude(&mut world, last.waiting()?, last.reply()?),
             Action::ReplyDraining => {
-                let drains = Hearing::Error(Some(Code::Draining), Echo::Judged);
-                self.hear(&mut world, last.waiting()?, drains);
+                let drains = AskOutcome::Error(Some(Code::Draining), Echo::Judged);
+                self.conclude(&mut world, last.waiting()?, drains);
             }
             Action::ReplyInItsPlace => {
-                let other = Hearing::Error(Some(Code::UpstreamUnavailable), Echo::Absent);
-                self.hear(&mut world, last.waiting()?, other);
+                let other = AskOutcome::Error(Some(Code::UpstreamUnavailable), Echo::Absent);
+                self.conclude(&mut world, last.waiting()?, other);
             }
             Action::Cut => {
-                self.hear(&mut world, last.waiting()?, Hearing::Lost(UnknownReason::Broken));
+                self.conclude(&mut world, last.waiting()?, AskOutcome::Lost(UnknownReason::Broken));
             }
             Action::TimeUp => world.stage = Stage::Unpaid,
             Action::Reopen => {

@@ -5,7 +5,7 @@
 //! answers in its place does not know it. The source of each row is the gateway's own table of
 //! errors (`docs/errors.md`): its column *key* says what became of the key.
 //!
-//! | heard | at the first ask | at a later ask |
+//! | outcome of the ask | at the first ask | at a later ask |
 //! |---|---|---|
 //! | a whole answer | answered (T2) | the same |
 //! | nothing was sent | not run (T3) | again: an earlier ask may be running |
@@ -55,23 +55,23 @@ pub(crate) enum Echo {
 
 /// Outcome of one ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hearing {
+pub(crate) enum AskOutcome {
     /// A whole answer of the model.
     Completion,
     /// No byte of the request has left.
     Unsent,
     /// No answer, or one that breaks off or cannot be read.
     Lost(UnknownReason),
-    /// An answer that contradicts what was told of it before.
-    OtherAnswer,
+    /// An answer that contradicts what the caller has had of it.
+    Contradiction,
     /// An error, by the code in its body.
     Error(Option<Code>, Echo),
 }
 
-impl Hearing {
+impl AskOutcome {
     pub(super) const LOST: Self = Self::Lost(UnknownReason::Broken);
 
-    /// Hearing of a success that was none.
+    /// Outcome of a success that was none.
     pub(super) const fn of_failure(failure: CallFailure) -> Self {
         match failure {
             CallFailure::Unknown(why) => Self::Lost(why),
@@ -99,16 +99,20 @@ pub(crate) enum Verdict {
 const UNKNOWN: Verdict = Verdict::Ended(CallFailure::Unknown(UnknownReason::Status));
 const AGAIN: Verdict = Verdict::AskAgain(UnknownReason::Status);
 
-/// Judges what was heard.
-pub(crate) fn judge(ask: Ask, hearing: Hearing) -> Verdict {
-    match (ask, hearing) {
-        (_, Hearing::Completion) => Verdict::Answered,
-        (Ask::First, Hearing::Unsent) => Verdict::Ended(CallFailure::NotRun(NotRunProof::Connect)),
-        (Ask::Again, Hearing::Unsent) => Verdict::AskAgain(UnknownReason::Broken),
-        (_, Hearing::Lost(why)) => Verdict::AskAgain(why),
-        (_, Hearing::OtherAnswer) => Verdict::Ended(CallFailure::Unknown(UnknownReason::Broken)),
-        (_, Hearing::Error(_, Echo::Absent) | Hearing::Error(None, _)) => AGAIN,
-        (ask, Hearing::Error(Some(code), echo)) => judge_code(ask, code, echo),
+/// Judges the outcome of an ask.
+pub(crate) fn judge(ask: Ask, outcome: AskOutcome) -> Verdict {
+    match (ask, outcome) {
+        (_, AskOutcome::Completion) => Verdict::Answered,
+        (Ask::First, AskOutcome::Unsent) => {
+            Verdict::Ended(CallFailure::NotRun(NotRunProof::Connect))
+        }
+        (Ask::Again, AskOutcome::Unsent) => Verdict::AskAgain(UnknownReason::Broken),
+        (_, AskOutcome::Lost(why)) => Verdict::AskAgain(why),
+        (_, AskOutcome::Contradiction) => {
+            Verdict::Ended(CallFailure::Unknown(UnknownReason::Broken))
+        }
+        (_, AskOutcome::Error(_, Echo::Absent) | AskOutcome::Error(None, _)) => AGAIN,
+        (ask, AskOutcome::Error(Some(code), echo)) => judge_code(ask, code, echo),
     }
 }
 
@@ -187,21 +191,21 @@ mod tests {
 
     /// Verdicts at the first ask and at a later one.
     #[track_caller]
-    fn check(hearing: Hearing, expected: [&str; 2]) {
-        let found = [Ask::First, Ask::Again].map(|ask| class(judge(ask, hearing)));
-        assert_eq!(found, expected, "{hearing:?}");
+    fn check(outcome: AskOutcome, expected: [&str; 2]) {
+        let found = [Ask::First, Ask::Again].map(|ask| class(judge(ask, outcome)));
+        assert_eq!(found, expected, "{outcome:?}");
     }
 
     #[test]
     fn what_is_no_word_of_the_gateway_is_uncertain() {
-        check(Hearing::Completion, ["T2", "T2"]);
-        check(Hearing::Unsent, ["T3", "again"]);
-        check(Hearing::Lost(UnknownReason::Broken), ["again", "again"]);
-        check(Hearing::OtherAnswer, ["T5", "T5"]);
+        check(AskOutcome::Completion, ["T2", "T2"]);
+        check(AskOutcome::Unsent, ["T3", "again"]);
+        check(AskOutcome::Lost(UnknownReason::Broken), ["again", "again"]);
+        check(AskOutcome::Contradiction, ["T5", "T5"]);
         for code in Code::ALL.map(Some).into_iter().chain([None]) {
-            check(Hearing::Error(code, Echo::Absent), ["again", "again"]);
+            check(AskOutcome::Error(code, Echo::Absent), ["again", "again"]);
         }
-        check(Hearing::Error(None, Echo::Judged), ["again", "again"]);
+        check(AskOutcome::Error(None, Echo::Judged), ["again", "again"]);
     }
 
     #[test]
@@ -243,7 +247,7 @@ mod tests {
             | Code::HeadersTooLarge => ["T5", "T5"],
         };
         for code in Code::ALL {
-            check(Hearing::Error(Some(code), Echo::Judged), expected(code));
+            check(AskOutcome::Error(Some(code), Echo::Judged), expected(code));
         }
     }
 
@@ -251,7 +255,7 @@ mod tests {
     fn a_proof_needs_the_mark_of_the_engine_and_a_way_that_asks_once() {
         for code in Code::ALL {
             for echo in [Echo::Key, Echo::Relayed] {
-                let verdict = class(judge(Ask::First, Hearing::Error(Some(code), echo)));
+                let verdict = class(judge(Ask::First, AskOutcome::Error(Some(code), echo)));
                 let is_proof = (code, echo) == (Code::InvalidApiKey, Echo::Key);
                 assert_eq!(verdict == "T3", is_proof, "{code:?} {echo:?}");
             }

@@ -1,5 +1,5 @@
-//! Reading of an error's head and body for its judgement. No word of the body goes further than its
-//! code.
+//! Report of one ask: its outcome, read from an error's head and body. No word of the body goes
+//! further than its code.
 
 use std::time::Duration;
 
@@ -8,40 +8,44 @@ use holdfast_wire::chat::upstream;
 use holdfast_wire::error::Code;
 use http::{HeaderMap, HeaderName};
 
-use super::verdict::{Echo, Hearing};
+use super::verdict::{AskOutcome, Echo};
 use crate::holdfast::Holdfast;
 use crate::provider::read_error;
 use crate::transport::UpstreamResponse;
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// Outcome of an ask, and the pause that comes with it.
-pub(super) struct Answer {
-    pub(super) hearing: Hearing,
+/// Outcome of one ask, with the pause that the server asks for before the next.
+pub(super) struct AskReport {
+    pub(super) outcome: AskOutcome,
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Answer {
-    pub(super) const fn of(hearing: Hearing) -> Self {
-        Self { hearing, retry_after: None }
+impl AskReport {
+    pub(super) const fn of(outcome: AskOutcome) -> Self {
+        Self { outcome, retry_after: None }
+    }
+
+    /// Report of an answer that is no success.
+    pub(super) async fn of_error(
+        headers: &HeaderMap,
+        reply: UpstreamResponse,
+        key: RequestKey,
+    ) -> Self {
+        let echo = match (has_echo(headers, key), reply.is_relayed) {
+            (false, _) => Echo::Absent,
+            (true, true) => Echo::Relayed,
+            (true, false) if is_new(headers) => Echo::Judged,
+            (true, false) => Echo::Key,
+        };
+        // Only the gateway's own pause is kept: whoever stands in between knows nothing of it.
+        let retry_after = reply.retry_after.filter(|_| echo != Echo::Absent);
+        Self { outcome: AskOutcome::Error(error_code(reply).await, echo), retry_after }
     }
 }
 
-/// Hears an answer that is no success.
-pub(super) async fn hear(headers: &HeaderMap, reply: UpstreamResponse, key: RequestKey) -> Answer {
-    let echo = match (has_echo(headers, key), reply.is_relayed) {
-        (false, _) => Echo::Absent,
-        (true, true) => Echo::Relayed,
-        (true, false) if is_new(headers) => Echo::Judged,
-        (true, false) => Echo::Key,
-    };
-    // Only the gateway's own pause is kept: whoever stands in between knows nothing of it.
-    let retry_after = reply.retry_after.filter(|_| echo != Echo::Absent);
-    Answer { hearing: Hearing::Error(code(reply).await, echo), retry_after }
-}
-
 /// Code of an error; `None` where it has none, or one of nobody's.
-pub(super) async fn code(reply: UpstreamResponse) -> Option<Code> {
+pub(super) async fn error_code(reply: UpstreamResponse) -> Option<Code> {
     let (status, rejected) = (reply.status, read_error(reply).await);
     let label = upstream::read_error(&rejected.body).code?;
     // The status too: the two contradict each other only where somebody has changed one.
