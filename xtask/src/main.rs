@@ -68,6 +68,7 @@ usage: cargo xtask <command>
         [--log LEVEL] [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
                       1, 32, 256, slow, replay, overload, streams, chunks, readers,
+                      sidecar-1, sidecar, sidecar-streams,
                       and purge and unindexed, which are measured only where they are named
   bench --database postgres [...]
                       measure it on a PostgreSQL server of its own, beside a plain loop of
