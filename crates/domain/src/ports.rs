@@ -457,6 +457,13 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// True where a call whose outcome is unknown is asked again under its key, at a server that may
+    /// have run and charged it. Whoever claims then tries no other route after such an outcome, under
+    /// any guarantee.
+    fn asks_again(&self) -> bool {
+        false
+    }
+
     /// Learns of its server what calls depend on, at a start: it runs no model and costs nothing. As a
     /// rule there is nothing to learn.
     async fn prepare(&self) {}
