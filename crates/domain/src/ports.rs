@@ -457,8 +457,9 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// True where a call whose outcome is uncertain is asked for again, under its key, until nothing more
-    /// can be learned. What is unknown then goes to no other route, whatever the model's guarantee.
+    /// True where a call whose outcome is unknown is asked again under its key, at a server that may
+    /// have run and charged it. Whoever claims then tries no other route after such an outcome, under
+    /// any guarantee.
     fn asks_again(&self) -> bool {
         false
     }

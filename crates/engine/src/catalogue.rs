@@ -35,7 +35,7 @@ pub enum Guarantee {
     /// At most one: a call whose outcome is unknown is the last.
     OneRun,
     /// A call whose outcome is unknown goes to the next route as well, as long as nobody has heard any
-    /// of its answer. The operator bears what it cost.
+    /// of its answer, and its provider does not ask again by itself. The operator bears what it cost.
     OneCharge,
 }
 

@@ -16,6 +16,7 @@
 mod answer_bytes;
 mod assembly;
 mod claim_failure;
+mod fallback;
 mod metering;
 mod operate;
 mod rendering;

@@ -21,8 +21,9 @@
 //! (`answer_sink`).
 //!
 //! Never: an ask under another key or with other bytes, one after the operation may not send any
-//! more, or a "not run" or another route after an ask whose outcome is uncertain. What the server
-//! charged is the operator's cost and goes to nobody else.
+//! more, or a "not run" after an ask whose outcome is uncertain. An outcome that stays unknown goes to
+//! no other route ([`Provider::asks_again`]). What the server charged is the operator's cost and goes
+//! to nobody else.
 //!
 //! Limits: `PAUSE_MAX` between two asks. The time of all asks together is the call's, whose future
 //! is dropped at the model's total time; that is 60 s before the row's deadline, so no ask reaches

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_tests::chain::{CHARGE, COST, Chain, Node, SAID, outer};
 use holdfast_tests::chaos::chain::chain as through;
+use holdfast_tests::config::ACME;
 use holdfast_tests::postgres::Database;
 use holdfast_tests::upstream::{Judge, error as upstream_error};
 use holdfast_tests::{Answer, Config, Gate, Proxy, Reply, Site, Streaming, Upstream, request_key};
@@ -67,6 +68,28 @@ fn a_stream_that_is_cut_in_its_middle_goes_on_as_one() {
 }
 
 #[test]
+fn a_long_answer_that_is_cut_again_and_again_near_its_end_is_one_answer() {
+    // The four asks bring more than is read of one answer, which are 64 MiB, whatever each reset loses.
+    const PIECE: usize = 256 << 10;
+    const PIECES: usize = 96;
+    let piece = "x".repeat(PIECE);
+    let long = Streaming::saying(&[&*piece; PIECES]).reply();
+    let upstream = keeping_keys(move |_asks| long.clone());
+    let (outer, between) = before(&upstream);
+    let cut = (PIECES - 2) * PIECE;
+    between.cut_next(&[cut, cut, cut]);
+    let told = request(&outer, &request_key(), true).begin(outer.gateway.address()).rest();
+    assert_eq!(calls(&upstream), 4);
+    assert!(told.contains("\"finish_reason\":\"stop\"") && told.contains("data: [DONE]\n\n"));
+    let said = told.lines().filter(|line| line.starts_with("data: "));
+    assert_eq!(
+        said.map(|line| line.matches("xxxxxxxx").count() * 8).sum::<usize>(),
+        PIECES * PIECE
+    );
+    check_balance(&outer, CHARGE);
+}
+
+#[test]
 fn whoever_answers_in_the_inners_place_proves_nothing() {
     let html = |status: &str| {
         Reply::Raw(format!(
@@ -107,18 +130,10 @@ fn whoever_answers_in_the_inners_place_proves_nothing() {
 
 #[test]
 fn another_answer_than_the_one_that_was_begun_is_none() {
-    let asks = AtomicUsize::new(0);
-    let required =
-        String::from_utf8(ErrorBody::new(Code::IdempotencyKeyRequired).render()).unwrap();
-    let upstream = Upstream::start(Reply::Judged(Judge::new(move |arrived| {
-        if arrived.body == "{}" {
-            return Reply::Send(400, required.clone());
-        }
-        match asks.fetch_add(1, Ordering::Relaxed) {
-            0 => Streaming::new().opening().text("Good ").cut(),
-            _ => Streaming::saying(&["Bad ", "day"]).reply(),
-        }
-    })));
+    let upstream = keeping_keys(|asks| match asks {
+        0 => Streaming::new().opening().text("Good ").cut(),
+        _ => Streaming::saying(&["Bad ", "day"]).reply(),
+    });
     let (outer, _between) = before(&upstream);
     let told = request(&outer, &request_key(), true).begin(outer.gateway.address()).rest();
     assert!(told.contains("Good ") && told.contains("outcome_unknown"), "{told}");
@@ -161,6 +176,60 @@ fn a_server_that_ignores_keys_is_never_asked_again() {
         assert_eq!(calls(&upstream), earlier + 1, "never again");
     }
     check_balance(&outer, 0);
+}
+
+/// A server that keeps keys, and replies to each ask by the number of those before it.
+fn keeping_keys(reply: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Upstream {
+    let asks = AtomicUsize::new(0);
+    let required =
+        String::from_utf8(ErrorBody::new(Code::IdempotencyKeyRequired).render()).unwrap();
+    Upstream::start(Reply::Judged(Judge::new(move |arrived| {
+        if arrived.body == "{}" {
+            return Reply::Send(400, required.clone());
+        }
+        reply(asks.fetch_add(1, Ordering::Relaxed))
+    })))
+}
+
+/// An outer whose model has this inner as its second route, under `one-charge`.
+fn with_second(second: &Node) -> Chain {
+    let route = format!("model = \"{ACME}\"\n");
+    let other =
+        format!("[[models.routes]]\nprovider = \"second\"\nmodel = \"{ACME}\"\npriority = 1\n");
+    let base_url = format!("\"http://{}/v1\"", second.gateway.address());
+    chain_with(|config, _first| {
+        config
+            .set("providers.second", "kind", "\"holdfast\"")
+            .set("providers.second", "base_url", &base_url)
+            .set("providers.second", "api_key", &format!("\"{}\"", second.account.key))
+            .replace("contract = 1", "contract = 1\nguarantee = \"one-charge\"")
+            .replace(&route, &format!("{route}{other}"))
+    })
+}
+
+#[test]
+fn what_an_inner_may_have_run_goes_to_no_other_route_under_one_charge() {
+    let upstream = Upstream::start(Reply::saying(SAID));
+    let second = Node::start(Site::funded(&Config::upstream(&upstream)));
+    let chain = with_second(&second);
+    for (runs, cuts) in [(1, &[][..]), (2, &[1][..])] {
+        chain.upstream.next(Reply::Reset);
+        chain.between.cut_next(cuts);
+        let key = request_key();
+        let request = request(&chain.outer, &key, false);
+        for _again in 0..2 {
+            check_unknown(&chain.outer.gateway.send(&request), &key);
+        }
+        assert_eq!((chain.upstream.runs(), upstream.runs()), (runs, 0));
+    }
+    check_balance(&chain.outer, 0);
+    // What is proven not to have run goes on.
+    chain.upstream.next(Reply::json(429, &upstream_error("rate_limit_exceeded")));
+    check_said(&chain.outer.gateway.send(&request(&chain.outer, &request_key(), false)));
+    assert_eq!((chain.upstream.runs(), upstream.runs()), (3, 1));
+    check_balance(&chain.outer, CHARGE);
+    check_balance(&second, COST);
+    check_balance(&chain.inner, 0);
 }
 
 /// Requests that ask for a run, and not whether keys are kept.

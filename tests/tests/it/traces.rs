@@ -6,6 +6,7 @@ mod collector;
 use std::time::{Duration, Instant};
 
 use holdfast_tests::config::{ACME, ADMIN_TOKEN, UPSTREAM_KEY, UPSTREAM_MODEL};
+use holdfast_tests::database::execute;
 use holdfast_tests::{Answer, Config, Gate, Reply, Request, Site, Upstream, request_key};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
@@ -65,6 +66,8 @@ fn a_request_and_its_call_are_two_spans_of_one_trace() {
         ("gen_ai.operation.name", "chat"),
         ("gen_ai.request.model", UPSTREAM_MODEL),
         ("gen_ai.response.finish_reasons", "1 values"),
+        ("gen_ai.response.id", answer.json()["id"].as_str().unwrap()),
+        ("gen_ai.response.model", answer.json()["model"].as_str().unwrap()),
         ("holdfast.model", ACME),
         ("holdfast.class", "finished"),
         ("holdfast.operation.id", &of["holdfast.operation.id"]),
@@ -220,7 +223,46 @@ fn runs_that_end_unusually_are_exported_whatever_the_sampling_says() {
     let gone = spans.iter().find(|span| texts(&span.attributes).contains_key("holdfast.hung_up"));
     let gone = gone.expect("the request of the caller that is gone");
     assert_eq!((outcome(gone).as_str(), events(gone)), ("abandoned", RUN_EVENTS.to_vec()));
+    assert_eq!(texts(&gone.attributes)["holdfast.route"], format!("acme/{UPSTREAM_MODEL}"));
+    // What has no answer tells of none.
+    let calls = spans.iter().filter(|span| span.kind() == SpanKind::Client);
+    let told = calls.map(|span| texts(&span.attributes));
+    let told = told
+        .map(|of| (of["holdfast.outcome"] == "completed", of.contains_key("gen_ai.response.id")));
+    let mut told: Vec<_> = told.collect();
+    told.sort_unstable();
+    assert_eq!(told, [(false, false), (false, false), (true, true)]);
     assert!(gone.events[1].time_unix_nano > gone.end_time_unix_nano);
+}
+
+/// Ends the operation that runs, as a process does that takes its owner for dead.
+const ENDED: &str = "UPDATE operations SET phase = 'abandoned', version = version + 1, \
+                     finished_at = admitted_at WHERE phase = 'leased'";
+
+#[test]
+fn sqlite_a_run_whose_row_ended_elsewhere_is_exported_as_the_row_has_it() {
+    let collector = Collector::start();
+    let world = world(&collector, &[("OTEL_TRACES_SAMPLER", "always_off")]);
+    let gate = Gate::new();
+    world.upstream.next(Reply::saying("Good day").after(&gate));
+    let waiting = world.completion(acme("Say hello")).begin(world.gateway.address());
+    world.upstream.wait_for(1);
+    drop(execute(&world.site.database(), ENDED));
+    gate.open();
+    let answer = waiting.answer();
+    assert_eq!((answer.status, &answer.json()["error"]["code"]), (502, &"outcome_unknown".into()));
+    let spans = collector.wait_for(2);
+    let (server, client) = (server(&spans), only(&spans, &format!("chat {UPSTREAM_MODEL}")));
+    let (of, call) = (texts(&server.attributes), texts(&client.attributes));
+    assert_eq!([&of["holdfast.outcome"], &call["holdfast.outcome"]], ["abandoned"; 2]);
+    assert_eq!([&of["error.type"], &call["holdfast.class"]], ["outcome_unknown", "finished"]);
+    // The call has brought an answer, and nobody has it.
+    assert!(server.status.is_some() && client.status.is_none(), "{spans:?}");
+    assert!(!call.contains_key("gen_ai.response.id"), "{call:?}");
+    assert_eq!(events(server), RUN_EVENTS);
+    assert_eq!(server.events[1].attributes.len(), 0, "nothing was charged");
+    let (_upstream, site) = world.end();
+    assert!(site.logs().contains("a result came too late to be billed"));
 }
 
 #[test]

@@ -107,6 +107,11 @@ impl RouteState {
         self.provider.as_ref().map_or(Ok(()), |provider| provider.check_supported(request))
     }
 
+    /// True where its provider asks again under the call's key after an unknown outcome.
+    pub(crate) fn asks_again(&self) -> bool {
+        self.provider.as_ref().is_some_and(|provider| provider.asks_again())
+    }
+
     /// Origin of provider states that its model makes and takes; `None` where it has none.
     pub(crate) fn origin(&self) -> Option<Origin> {
         let shape = self.provider.as_ref()?.state_shape()?;

@@ -3,8 +3,8 @@
 //! ```text
 //! claim ─┬─ mine ─┬─ in time ─► call a route ─┬─ answered, refused ─► end
 //!        │        │                 ▲         ├─ not run: proven ───► the next route, or end: not run
-//!        │        │                 └─────────┘ unknown ────────────► end: abandoned (one run),
-//!        │        └─ too late ─► given back                           the next route (one charge)
+//!        │        │                 └─────────┘ unknown ────────────► end: abandoned, or the next route
+//!        │        └─ too late ─► given back                           (`fallback`)
 //!        └─ not mine ─► what the row says, or that another process runs it
 //! ```
 //!
@@ -14,8 +14,8 @@
 //! store takes it, for as long as the process lives. Waiting callers hear after [`Options::COMMIT_WAIT`] (10 s) that
 //! the store does not answer; the task goes on.
 //!
-//! It must never try a next route after an outcome that is unknown, unless the operator chose to pay for more than one
-//! run, and never after a chunk has gone out: two answers are not one. Once an ending was offered, nothing is sent.
+//! Which outcome of a call lets the next route be tried is `fallback`'s alone. Once an ending was offered, nothing is
+//! sent.
 //!
 //! Limits: the model's total time-out bounds all routes together; [`Options::DEADLINE_MARGIN`] (60 s) later others may
 //! take the task for dead.
@@ -50,15 +50,15 @@ use tokio::time::{Instant, timeout};
 use super::Runner;
 use super::answer_bytes::AnswerShare;
 use super::assembly::{Assembly, SilenceTimer};
+use super::fallback::{NextStep, UnknownTerms, after_failure};
 use super::metering::final_meters;
 use super::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
 use super::run_trace::RunMoments;
-use crate::catalogue::Guarantee;
 use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
 use crate::request_context::{PreparedClaim, RequestContext};
-use crate::routes::{RoutePlan, RouteState};
+use crate::routes::RoutePlan;
 use crate::seal::{self, SealError};
 use crate::tape::{Outcome, Tape};
 
@@ -280,8 +280,7 @@ impl Run<'_> {
         concluding.await
     }
 
-    /// Tries one route after the other. The next one needs proof that the last did not run, or a
-    /// guarantee of one charge only, where the operator pays for more than one run.
+    /// Tries one route after the other, as far as `fallback` lets it.
     async fn answer(
         &self,
         mut route_plan: Box<RoutePlan>,
@@ -338,21 +337,18 @@ impl Run<'_> {
                 Err(failure) => failure,
             };
             heard.forget();
-            match failure {
-                ProviderFailure::Refused(refusal) => return CallVerdict::Refused(refusal),
-                // Also under `one-charge`: a second answer cannot follow the beginning of the first.
-                ProviderFailure::Unknown(_)
-                    if is_told || !self.may_run_elsewhere(&permit.route_state) =>
-                {
-                    return CallVerdict::Unknown;
-                }
-                ProviderFailure::Unknown(_) => may_have_run = true,
+            let (guarantee, asks_again) =
+                (self.prepared.model.guarantee, permit.route_state.asks_again());
+            match after_failure(failure, UnknownTerms { guarantee, is_told, asks_again }) {
+                NextStep::EndRefused(refusal) => return CallVerdict::Refused(refusal),
+                NextStep::EndUnknown => return CallVerdict::Unknown,
+                NextStep::NextRoute(None) => may_have_run = true,
                 // What we cut ourselves says nothing of the route.
-                ProviderFailure::NotRun(_) if self.is_cut() => {}
-                ProviderFailure::NotRun(why) => {
+                NextStep::NextRoute(Some(_)) if self.is_cut() => {}
+                NextStep::NextRoute(Some(proof)) => {
                     self.runner.route_complaints.report_not_run(
                         &permit.route_state.route,
-                        why,
+                        proof,
                         self.operation,
                     );
                 }
@@ -361,16 +357,6 @@ impl Run<'_> {
         // What was passed over comes first: the last one is the last that was tried.
         attempts.splice(..0, route_plan.skipped_attempts());
         if may_have_run { CallVerdict::Unknown } else { CallVerdict::NotRun }
-    }
-
-    /// Tells whether the next route may be called after one whose outcome is unknown. A provider that asks
-    /// again has spent its asks on what may still run and be charged there.
-    fn may_run_elsewhere(&self, RouteState { provider, .. }: &RouteState) -> bool {
-        let asks_again = provider.as_ref().is_some_and(|provider| provider.asks_again());
-        match self.prepared.model.guarantee {
-            Guarantee::OneRun => false,
-            Guarantee::OneCharge => !asks_again,
-        }
     }
 
     /// Tells whether a provider may be called now: time is left, no stop was asked for, and this

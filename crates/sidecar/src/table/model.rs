@@ -349,7 +349,7 @@ fn one() -> Calls {
 }
 
 #[track_caller]
-fn check(calls: Calls) {
+fn check(calls: Calls, states_min: usize) {
     let checker = calls.checker().finish_when(HasDiscoveries::AnyFailures);
     let checker = checker.spawn_bfs().join();
     let broken: Vec<_> = checker
@@ -360,7 +360,9 @@ fn check(calls: Calls) {
         .collect();
     assert!(broken.is_empty(), "{broken:?}");
     checker.assert_any_discovery("all are served");
-    assert!(checker.unique_state_count() > 300, "{}", checker.unique_state_count());
+    // Fewer were a model in which something cannot happen any more.
+    let states = checker.unique_state_count();
+    assert!(states >= states_min, "{states} states, of {states_min} at least");
 }
 
 #[track_caller]
@@ -377,22 +379,22 @@ fn breaks_in(model: Calls) {
 
 #[test]
 fn marked_retries_never_run_twice_and_no_answer_is_withheld() {
-    check(two(true));
+    check(two(true), 90_000);
 }
 
 #[test]
 fn unmarked_retries_never_run_twice_before_the_answer_was_read() {
-    check(two(false));
+    check(two(false), 69_000);
 }
 
 #[test]
 fn one_that_is_tried_three_times_runs_once() {
-    check(one());
+    check(one(), 340);
 }
 
 #[test]
 fn three_at_once_have_three_answers() {
-    check(Calls { calls: 3, tries: 1, crashes: 0, ..two(false) });
+    check(Calls { calls: 3, tries: 1, crashes: 0, ..two(false) }, 310_000);
 }
 
 #[test]

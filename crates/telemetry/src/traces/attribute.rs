@@ -26,6 +26,8 @@ pub(super) const GEN_AI_OPERATION: &str = "gen_ai.operation.name";
 pub(super) const GEN_AI_PROVIDER: &str = "gen_ai.provider.name";
 pub(super) const REQUEST_MODEL: &str = "gen_ai.request.model";
 pub(super) const REQUEST_STREAM: &str = "gen_ai.request.stream";
+pub(super) const RESPONSE_ID: &str = "gen_ai.response.id";
+pub(super) const RESPONSE_MODEL: &str = "gen_ai.response.model";
 pub(super) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub(super) const FIRST_CHUNK_TIME: &str = "gen_ai.response.time_to_first_chunk";
 pub(super) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
@@ -64,6 +66,12 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row(GEN_AI_PROVIDER, "CLIENT", "provider, by the conventions"),
     row(REQUEST_MODEL, "CLIENT", "model of the route"),
     row(REQUEST_STREAM, "CLIENT", "`true` where the provider is asked for a stream"),
+    row(RESPONSE_ID, "CLIENT", "id of an answered call's completion, as callers see it"),
+    row(
+        RESPONSE_MODEL,
+        "CLIENT",
+        "model of an answered call's completion, as callers see it: its public id",
+    ),
     row(FINISH_REASONS, "CLIENT", "reasons for which the choices ended"),
     row(FIRST_CHUNK_TIME, "CLIENT", "seconds from the dispatch to the first piece of a stream"),
     row(INPUT_TOKENS, "CLIENT", "prompt tokens, as the provider reports them"),

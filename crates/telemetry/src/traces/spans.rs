@@ -76,7 +76,8 @@ impl SpanBase {
         // The run knows better where the client has gone before its end.
         let operation = run.map_or(&server.operation, |run| &run.operation);
         attributes.operation(operation, server.replayed);
-        attributes.text_if(attribute::PROVIDER_ROUTE, server.provider_route.as_deref());
+        let last = run.and_then(|run| run.calls.last()).map(|call| &*call.route);
+        attributes.text_if(attribute::PROVIDER_ROUTE, server.provider_route.as_deref().or(last));
         if server.hung_up {
             attributes.bool(attribute::HUNG_UP, true);
         }
@@ -107,6 +108,11 @@ impl SpanBase {
         attributes.text(attribute::REQUEST_MODEL, &*call.model);
         if call.is_streamed {
             attributes.bool(attribute::REQUEST_STREAM, true);
+        }
+        // Only a charge has an answer beside it that callers see: not a result that came too late.
+        if !call.has_failed && run.settle.1.is_some() {
+            attributes.text_if(attribute::RESPONSE_ID, run.operation.id.as_deref());
+            attributes.text_if(attribute::RESPONSE_MODEL, run.operation.model.as_deref());
         }
         if !call.finish_reasons.is_empty() {
             attributes.texts(attribute::FINISH_REASONS, &call.finish_reasons);
