@@ -1,6 +1,7 @@
 //! The audit finds what does not fit, whoever broke it, and nothing where all is well.
 
 mod administration;
+mod boundaries;
 mod pages;
 mod trail;
 

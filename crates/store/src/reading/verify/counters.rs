@@ -122,7 +122,9 @@ async fn keys(
 
 /// Condition: the counter `c` is one that operations tell.
 fn is_compared(recent: i64) -> String {
-    format!("(c.counter BETWEEN 2 AND 5 OR c.counter < 2 AND c.window_start >= {recent})")
+    format!(
+        "(c.counter BETWEEN 2 AND 5 OR c.counter BETWEEN 0 AND 1 AND c.window_start >= {recent})"
+    )
 }
 
 /// Sums over all operations of the keys with these numbers but for the first.
@@ -264,7 +266,9 @@ async fn orphans(db: &ReadTransaction, found: &mut Verification) -> Result<(), R
         format!("NOT EXISTS (SELECT 1 FROM api_keys AS k WHERE k.id = {table}.api_key_id)")
     };
     let lengths = " OR length(verifier) <> 32 OR length(server_secret) <> 8";
-    for (table, also) in [("counters", " OR counters.counter > 5"), ("credentials", lengths)] {
+    for (table, also) in
+        [("counters", " OR counters.counter NOT BETWEEN 0 AND 5"), ("credentials", lengths)]
+    {
         let sql = format!("SELECT count(*) FROM {table} WHERE {}{also}", of_nobody(table));
         let rows = db.query(&sql, []).await?;
         let count = rows.first().map(number).transpose()?.unwrap_or(0);

@@ -176,6 +176,16 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "credentials belong to no admin key, or can be none",
     ),
     (
+        "UPDATE admin_credentials SET server_secret = zeroblob(7)",
+        "the book",
+        "credentials belong to no admin key, or can be none",
+    ),
+    (
+        "UPDATE admin_credentials SET admin_key_id = <id> WHERE admin_key_id = <key>",
+        "the book",
+        "credentials belong to no admin key, or can be none",
+    ),
+    (
         "INSERT INTO people (id, created_at, created_by) VALUES (<id>, 7, 'local')",
         "person",
         "no row of the trail made it",

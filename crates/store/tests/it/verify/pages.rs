@@ -79,25 +79,6 @@ async fn mismatches_beyond_a_thousand_are_counted(home: &impl Home) {
     assert!(!found.is_clean());
 }
 
-/// Usage of hours in which nothing ran.
-const IDLE_HOURS: &str = "
-    INSERT INTO usage_hours (wallet_id, hour, api_key_id, model, route, completed, refused, abandoned,
-        estimated, input, cached_input, cache_write, audio_input, output, reasoning, audio_output,
-        request, image, charge, shortfall, refunded, exposure, costed, provider_cost, margin)
-    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 103)
-    SELECT zeroblob(16), i * 3600000000, zeroblob(16), 'a/b', 'c/d', 1, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM n";
-
-async fn usage_of_more_than_a_hundred_hours_is_counted(home: &impl Home) {
-    fill(home).await;
-    Raw::reckless(home).await.run(IDLE_HOURS).await;
-    let found = home.store().verify().await.unwrap().mismatches;
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 101, "{told:#?}");
-    assert!(told[99].contains("the hour at 360000 s") && told[99].ends_with("completed +1"));
-    assert!(told[100].contains("its usage of 3 more hours"), "{}", told[100]);
-}
-
 async fn an_audit_goes_on_where_another_store_left_it(home: &impl Home) {
     fill(home).await;
     let mut raw = Raw::reckless(home).await;
@@ -180,7 +161,6 @@ crate::scratch::on_every_store! {
     every_page_of_a_part_is_checked,
     counters_are_compared_in_passes,
     mismatches_beyond_a_thousand_are_counted,
-    usage_of_more_than_a_hundred_hours_is_counted,
     an_audit_goes_on_where_another_store_left_it,
     what_moves_between_two_pages_is_no_mismatch,
     a_key_that_was_retried_thousands_of_times_is_read_in_pages,

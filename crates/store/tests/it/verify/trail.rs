@@ -168,7 +168,7 @@ async fn terms_of_wallets_that_were_changed_by_hand_are_found(home: &impl Home) 
 }
 
 /// Breaks a book with keys and postings of administration, and expects a mismatch that says this.
-async fn finds_any<H: Home>(_: &H, sql: &str, sentence: &str) {
+async fn finds_any<H: Home>(_: &H, sql: &str, sentence: &str) -> Vec<String> {
     let home = H::make().await;
     fill(&home).await;
     let keys = issue(home.store(), wallet_of(&home).await, &["one", "two"]).await.unwrap();
@@ -179,6 +179,7 @@ async fn finds_any<H: Home>(_: &H, sql: &str, sentence: &str) {
     let found = home.store().verify().await.unwrap().mismatches;
     let told: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert!(told.iter().any(|it| it.contains(sentence)), "{sql}: {told:#?}");
+    told
 }
 
 async fn wallet_of(home: &impl Home) -> WalletId {
@@ -212,6 +213,20 @@ async fn what_administration_never_made_is_found(home: &impl Home) {
     let longer = format!("UPDATE credentials SET ends_at = NULL WHERE api_key_id = {one}");
     finds_any(home, &longer, "ends never, the trail says").await;
     finds_any(home, "UPDATE credentials SET verifier = zeroblob(31)", "or can be none").await;
+    for (gone, subject) in [
+        ("DELETE FROM api_keys WHERE name = 'two'", "API key"),
+        ("DELETE FROM wallets WHERE name = 'acme'", "wallet"),
+        (
+            "UPDATE audit SET thing_kind = 'operation', thing_id = zeroblob(16)
+             WHERE seq = (SELECT max(seq) FROM audit)",
+            "operation",
+        ),
+    ] {
+        let sentence = "of the trail tells of it, and it is not there";
+        let told = finds_any(home, gone, sentence).await;
+        let is_of = |it: &String| it.starts_with(subject) && it.contains(sentence);
+        assert!(told.iter().any(is_of), "{gone}: {told:#?}");
+    }
     let sealed = "UPDATE operations SET api_key_id = (SELECT id FROM api_keys WHERE name = 'one')";
     finds_any(home, sealed, "its result is sealed for a credential that is nobody's").await;
 }
