@@ -36,7 +36,6 @@ use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
 };
-use holdfast_domain::ports::CallFailure as ProviderFailure;
 use holdfast_domain::price::ProviderCost;
 use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
