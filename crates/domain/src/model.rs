@@ -24,6 +24,12 @@ impl PublicModelId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same text, shared.
+    #[must_use]
+    pub fn to_shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl TryFrom<&str> for PublicModelId {

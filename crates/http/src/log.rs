@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::Situation;
 use holdfast_engine::{Caller, ReplyFacts};
 use holdfast_telemetry::traces::{OperationRecord, RequestTrace, ServerRecord, TraceId};
@@ -132,8 +133,8 @@ impl RequestLog {
             replayed: self.replayed,
             provider_route: facts.route.clone(),
             operation: OperationRecord {
-                model: facts.model.as_ref().map(ToString::to_string),
-                id: facts.operation.map(|id| id.to_string()),
+                model: facts.model.as_ref().map(PublicModelId::to_shared),
+                id: facts.operation.map(|id| Uuid::from_bytes(id.to_bytes())),
                 situation: facts.situation.map(Situation::label),
                 outcome: facts.phase,
             },

@@ -12,6 +12,7 @@ use holdfast_telemetry::traces::{
 };
 use holdfast_wire::chat::completion::finish_label;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::assembly::Assembly;
 use crate::routes::RouteState;
@@ -72,8 +73,8 @@ impl<'a> RunMoments<'a> {
         });
         self.trace.end_run(is_odd || *late || is_lost, || RunRecord {
             operation: OperationRecord {
-                model: Some(claimed.model.to_string()),
-                id: Some(claimed.id.to_string()),
+                model: Some(claimed.model.to_shared()),
+                id: Some(Uuid::from_bytes(claimed.id.to_bytes())),
                 situation: row
                     .map(|row| situation(row, snapshot.lease.as_ref(), snapshot.now).label()),
                 outcome: row.map(|row| row.phase.label()),

@@ -1,18 +1,21 @@
 //! Facts that spans are built of: what a request, its run and each call know of themselves at their ends.
-//! Plain values, and none of them a caller's text.
+//! Plain values, and none of them a caller's text. They are made of requests that are not sampled, too,
+//! while a run may yet turn out unusual: so they are copied and shared, and formatted in spans alone.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use uuid::Uuid;
+
 /// Facts of an operation, which the spans of requests and calls have alike.
 #[derive(Debug, Clone, Default)]
 pub struct OperationRecord {
     /// Public id of its model.
-    pub model: Option<String>,
+    pub model: Option<Arc<str>>,
     /// Operation id, once a key is bound.
-    pub id: Option<String>,
+    pub id: Option<Uuid>,
     /// Situation as callers see it.
     pub situation: Option<&'static str>,
     /// Phase that it came to.

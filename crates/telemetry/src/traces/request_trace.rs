@@ -24,6 +24,8 @@ pub struct RequestTrace {
     base: SpanBase,
     /// True where its spans are built: it was sampled, or its run is unusual.
     is_wanted: AtomicBool,
+    /// True once its run has ended: what was not wanted then never is.
+    is_run_over: AtomicBool,
     /// Records so far. A std mutex: never held across an await.
     parts: Mutex<Parts>,
 }
@@ -38,7 +40,8 @@ struct Parts {
 impl RequestTrace {
     pub(super) fn new(spans: SpanSender, request: Uuid, base: SpanBase) -> Self {
         let is_wanted = AtomicBool::new(base.own.is_sampled);
-        Self { spans, request, base, is_wanted, parts: Mutex::default() }
+        let (is_run_over, parts) = (AtomicBool::new(false), Mutex::default());
+        Self { spans, request, base, is_wanted, is_run_over, parts }
     }
 
     /// Span of the request, for whoever links to it.
@@ -60,6 +63,7 @@ impl RequestTrace {
         if is_unusual {
             self.is_wanted.store(true, Ordering::Release);
         }
+        self.is_run_over.store(true, Ordering::Release);
         if self.is_wanted() {
             self.parts().run = Some(record());
         }
@@ -67,8 +71,11 @@ impl RequestTrace {
 
     /// The request has ended. The record is made where it is exported, or its run may want it yet.
     pub fn end_request(self: Arc<Self>, record: impl FnOnce() -> ServerRecord) {
-        // Nobody else can hold it anew: a count of one is final.
-        if self.is_wanted() || Arc::strong_count(&self) > 1 {
+        // Before the wish: a run that ends in between has left its own. Nobody else can hold it anew: a count
+        // of one is final.
+        let may_be_wanted =
+            !self.is_run_over.load(Ordering::Acquire) && Arc::strong_count(&self) > 1;
+        if may_be_wanted || self.is_wanted() {
             self.parts().server = Some(record());
         }
     }
@@ -99,5 +106,56 @@ impl Drop for RequestTrace {
             span.attributes.push(pair(REQUEST_ID, id));
             self.spans.send(span);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::time::Instant;
+
+    use super::super::record::OperationRecord;
+    use super::super::tracer::{ParentPolicy, Sampling, Tracer};
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_not_sampled_has_a_record_only_while_its_run_may_want_it() {
+        let sampling = Sampling { ratio_millionths: 0, parents: ParentPolicy::Link };
+        let (tracer, _queue) = Tracer::new(sampling);
+        let is_made = |is_alone: bool, ended: Option<bool>| {
+            let trace = tracer.begin(Uuid::new_v4(), None);
+            let run = (!is_alone).then(|| Arc::clone(&trace));
+            if let Some(is_unusual) = ended {
+                trace.end_run(is_unusual, || RunRecord {
+                    operation: OperationRecord::default(),
+                    currency: "USD".to_owned(),
+                    hold: (Instant::now(), 0),
+                    settle: (Instant::now(), None),
+                    calls: Vec::new(),
+                });
+            }
+            let mut is_made = false;
+            trace.end_request(|| {
+                is_made = true;
+                ServerRecord {
+                    method: "POST",
+                    route: None,
+                    status: None,
+                    error: None,
+                    client: IpAddr::from([127, 0, 0, 1]),
+                    hung_up: false,
+                    replayed: false,
+                    provider_route: None,
+                    operation: OperationRecord::default(),
+                    ended: Instant::now(),
+                }
+            });
+            drop(run);
+            is_made
+        };
+        assert!(!is_made(true, None), "nobody else holds it");
+        assert!(is_made(false, None), "its run goes on");
+        assert!(!is_made(false, Some(false)), "its run was as usual");
+        assert!(is_made(false, Some(true)), "its run was unusual");
     }
 }

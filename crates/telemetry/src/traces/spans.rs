@@ -111,7 +111,7 @@ impl SpanBase {
         }
         // Only a charge has an answer beside it that callers see: not a result that came too late.
         if !call.has_failed && run.settle.1.is_some() {
-            attributes.text_if(attribute::RESPONSE_ID, run.operation.id.as_deref());
+            attributes.id_if(attribute::RESPONSE_ID, run.operation.id);
             attributes.text_if(attribute::RESPONSE_MODEL, run.operation.model.as_deref());
         }
         if !call.finish_reasons.is_empty() {
@@ -230,6 +230,12 @@ impl Attributes {
         }
     }
 
+    fn id_if(&mut self, name: &'static str, id: Option<Uuid>) {
+        if let Some(id) = id {
+            self.text(name, id.to_string());
+        }
+    }
+
     fn texts(&mut self, name: &'static str, values: &[&'static str]) {
         let any = |text: &&str| AnyValue { value: Some(Value::StringValue((*text).to_owned())) };
         let values = values.iter().map(any).collect();
@@ -250,7 +256,7 @@ impl Attributes {
 
     fn operation(&mut self, operation: &OperationRecord, replayed: bool) {
         self.text_if(attribute::MODEL, operation.model.as_deref());
-        self.text_if(attribute::OPERATION_ID, operation.id.as_deref());
+        self.id_if(attribute::OPERATION_ID, operation.id);
         self.text_if(attribute::SITUATION, operation.situation);
         self.text_if(attribute::OUTCOME, operation.outcome);
         self.bool(attribute::REPLAYED, replayed);

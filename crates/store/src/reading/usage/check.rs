@@ -62,24 +62,26 @@ pub(in crate::reading) async fn mismatches(db: &ReadTransaction) -> Result<Vec<S
         let page = db.query_all(&scope.each_refund(page)).await.map_err(read)?;
         unreadable += found.add_all(&page, refund);
     }
-    let mut after = HourKey::BEFORE_ALL;
+    let mut after = None;
     loop {
-        let page = db.query(HOURS, binds(&after)).await?;
+        let page = db.query(HOURS, binds(after)).await?;
         let Some(last) = page.last() else { break };
         unreadable += found.add_all(&page, row);
         // What cannot be read leads on to nothing: it is counted, and told as a mismatch.
         let Ok(next) = HourKey::from_cells(&mut Cells::new(last)) else { break };
-        after = next;
+        after = Some(next);
     }
     Ok(found.sentences(unreadable))
 }
 
-fn binds(after: &HourKey) -> [Value; 6] {
-    let HourKey { wallet, hour, api_key, model, route } = after;
+/// Binds of [`HOURS`]. No wallet's id is first of all: not even a damaged one comes before it.
+fn binds(after: Option<HourKey>) -> [Value; 6] {
+    let wallet = after.as_ref().map_or_else(Vec::new, |after| after.wallet.to_vec());
+    let HourKey { hour, api_key, model, route, .. } = after.unwrap_or(HourKey::BEFORE_ALL);
     let page = i64::try_from(PAGE).unwrap_or(i64::MAX);
     [
-        wallet.to_vec().into(),
-        (*hour).into(),
+        wallet.into(),
+        hour.into(),
         api_key.to_vec().into(),
         model.as_str().into(),
         route.as_str().into(),
