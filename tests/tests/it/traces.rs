@@ -260,7 +260,6 @@ fn sqlite_a_run_whose_row_ended_elsewhere_is_exported_as_the_row_has_it() {
     assert!(server.status.is_some() && client.status.is_none(), "{spans:?}");
     assert!(!call.contains_key("gen_ai.response.id"), "{call:?}");
     assert_eq!(events(server), RUN_EVENTS);
-    assert_eq!(server.events[1].attributes.len(), 0, "nothing was charged");
     let (_upstream, site) = world.end();
     assert!(site.logs().contains("a result came too late to be billed"));
 }

@@ -19,6 +19,10 @@ const SAMPLED: u32 = 0x1;
 const KNOWS_REMOTE: u32 = 0x100;
 /// Flag of a context: it came from another process.
 const REMOTE: u32 = 0x200;
+/// Outcome of an operation that has an answer.
+const COMPLETED: &str = "completed";
+/// Beginning of a completion's id, as callers see it; the operation's id follows without hyphens.
+const COMPLETION_ID: &str = "chatcmpl_";
 /// Path of a request without a route, whose own may hold anything.
 const NO_PATH: &str = "REDACTED";
 
@@ -109,9 +113,10 @@ impl SpanBase {
         if call.is_streamed {
             attributes.bool(attribute::REQUEST_STREAM, true);
         }
-        // Only a charge has an answer beside it that callers see: not a result that came too late.
-        if !call.has_failed && run.settle.1.is_some() {
-            attributes.id_if(attribute::RESPONSE_ID, run.operation.id);
+        // Only what is completed has an answer that callers see: not a result that came too late.
+        if !call.has_failed && run.operation.outcome == Some(COMPLETED) {
+            let id = run.operation.id.map(|id| format!("{COMPLETION_ID}{}", id.simple()));
+            attributes.text_if(attribute::RESPONSE_ID, id.as_deref());
             attributes.text_if(attribute::RESPONSE_MODEL, run.operation.model.as_deref());
         }
         if !call.finish_reasons.is_empty() {
