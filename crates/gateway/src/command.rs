@@ -81,7 +81,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
                     })
                     .await
                 }
-                None => beside(output, file, command).await,
+                None => Box::pin(beside(output, file, command)).await,
             };
             outcome.map_err(|failure| if is_named { failure } else { unnamed(failure) })
         }

@@ -86,8 +86,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let addresses = listeners.addresses()?;
     let Addresses { public, admin, node, .. } = addresses;
     let store = start::store(&config, Arc::clone(&lock)).await?;
-    let lost = |told: &str| tracing::error!("{told}");
-    let secrets = database::secrets(&config, &store, lost).await?;
+    let secrets = database::secrets(&config, &store, |told| tracing::error!("{told}")).await?;
     start::pin_prices(&config, &store).await?;
     if config.file.is_none() {
         greeting::first_start(&config, &store, &secrets, (public, admin)).await?;
