@@ -458,8 +458,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// True where a call whose outcome is unknown is asked again under its key, at a server that may
-    /// have run and charged it. Whoever claims then tries no other route after such an outcome, under
-    /// any guarantee.
+    /// have run and charged it. No other route is then tried after it, under any guarantee.
     fn asks_again(&self) -> bool {
         false
     }
