@@ -67,7 +67,7 @@ impl Sink for AnswerSink<'_> {
 #[derive(Debug, Default)]
 struct ByteCount {
     counted: usize,
-    /// Of the present ask.
+    /// Bytes of the present ask.
     received: usize,
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Window<E: EntityTrait> {
 }
 
 impl<E: EntityTrait> Window<E> {
-    /// Of a whole table, which stands in the order of its numbers.
+    /// Window of a whole table, which stands in the order of its numbers.
     pub(super) async fn of_all(
         db: &ReadTransaction,
         indexed: Select<E>,
