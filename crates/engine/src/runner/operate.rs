@@ -14,7 +14,7 @@
 //! store takes it, for as long as the process lives. Waiting callers hear after [`Options::COMMIT_WAIT`] (10 s) that
 //! the store does not answer; the task goes on.
 //!
-//! Which outcome of a call lets the next route be tried is `fallback`'s alone. Once an ending was offered, nothing is
+//! The step after a failed call, the next route or the end, is `fallback`'s alone. Once an ending was offered, nothing is
 //! sent.
 //!
 //! Limits: the model's total time-out bounds all routes together; [`Options::DEADLINE_MARGIN`] (60 s) later others may

@@ -31,7 +31,7 @@ struct CheckView {
     providers: usize,
     models: usize,
     mistakes: Vec<String>,
-    /// What is taken, and was probably not meant.
+    /// Settings that are taken, and were probably not meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     /// Micros that one actor with the role support refunds in a UTC day, by currency.

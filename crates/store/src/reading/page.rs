@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A window has some thousands of the rows that an index leads to: of a wallet, of an API key, of all.
-//! Where it begins is read first, from that index. The row beyond the limit only says that there
+//! Its beginning is read first, from that index. The row beyond the limit only says that there
 //! is a next page. The end of a window is the end of its page as well, so that a page with no rows
 //! leads on, too.
 
