@@ -264,7 +264,11 @@ fn end_to_end(
     }
     match helm::find(workspace) {
         Ok(path) if !skip.contains(&"python") => env.push(("HOLDFAST_TEST_HELM", path)),
-        Ok(_helm) => skip.extend(HELM),
+        Ok(_helm) => {
+            let names = HELM.join("_* and ");
+            notes.push(format!("skipped, the tests named {names}_*: they need Python's packages"));
+            skip.extend(HELM);
+        }
         Err(error) => {
             notes.push(format!("skipped, the tests named {}_*: {error:#}", HELM.join("_* and ")));
             skip.extend(HELM);

@@ -13,8 +13,8 @@ const INTRODUCTION: &str = "\
 ([operations.md](operations.md#metrics)). A scrape has these names and no others. A series that an alarm is about is
 there from the start, at zero, so that its first event is a growth.
 
-[deploy/prometheus/rules.yml](../deploy/prometheus/rules.yml) has the alarms,
-[deploy/grafana](../deploy/grafana) the dashboards.
+[deploy/prometheus/rules.yml](../deploy/prometheus/rules.yml) has the alarms, which are about what somebody must act on;
+the last column also names what only deserves a look. [deploy/grafana](../deploy/grafana) has the dashboards.
 ";
 
 fn main() -> io::Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
     for group in CATALOGUE {
         text.push_str(&format!("\n## {}\n\n{}\n\n", group.title, wrapped(group.introduction)));
-        text.push_str("| metric | kind, unit | meaning | alarm when |\n|---|---|---|---|\n");
+        text.push_str("| metric | kind, unit | meaning | worth a look when |\n|---|---|---|---|\n");
         text.extend(group.metrics.iter().map(row));
     }
     text.push_str("\n## Buckets\n\n| histogram | upper bounds |\n|---|---|\n");

@@ -22,7 +22,9 @@ pub(super) fn check(workspace: &Workspace) -> Result<bool> {
     let run = |args: [&str; 3]| {
         shell::run(Command::new(&promtool).current_dir(&workspace.root).args(args))
     };
-    let queries = workspace.target.join("tools/dashboards.yml");
+    let tools = workspace.target.join("tools");
+    fs::create_dir_all(&tools).context("no folder for the queries")?;
+    let queries = tools.join("dashboards.yml");
     fs::write(&queries, as_rules(&queries_of(workspace)?)).context("no file for the queries")?;
     let rules = run(["check", "rules", RULES])?;
     let tests = run(["test", "rules", TESTS])?;
