@@ -68,8 +68,8 @@ usage: cargo xtask <command>
         [--log LEVEL] [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
                       1, 32, 256, slow, replay, overload, streams, chunks, readers,
-                      sidecar-1, sidecar, sidecar-streams,
-                      and purge and unindexed, which are measured only where they are named
+                      sidecar-1, sidecar, sidecar-streams, and those that are measured only
+                      where they are named: purge, unindexed, traced, traced-gone, traced-silent
   bench --database postgres [...]
                       measure it on a PostgreSQL server of its own, beside a plain loop of
                       transactions; the names are also 32-wallets, 256-wallets, nodes,

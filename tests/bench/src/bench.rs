@@ -211,10 +211,10 @@ fn measure(plan: &Plan) -> Report {
 fn rounds(plan: &Plan, stand: &TestBed, scenario: &Scenario, push: LoadSpec) -> Vec<ReportRow> {
     let targets = match (plan.engine, scenario.kind, scenario.subject) {
         (_, _, Subject::Sidecar) => [Target::Direct, Target::PassThrough, Target::Sidecar],
-        (Engine::Postgres, ScenarioKind::Fresh, Subject::Gateway) => {
+        (Engine::Postgres, ScenarioKind::Fresh, _) => {
             [Target::Plain, Target::Store, Target::Gateway]
         }
-        (Engine::Sqlite | Engine::Postgres, _, Subject::Gateway) => {
+        (Engine::Sqlite | Engine::Postgres, _, _) => {
             [Target::Direct, Target::PassThrough, Target::Gateway]
         }
     };

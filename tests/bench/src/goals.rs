@@ -11,7 +11,7 @@ use crate::measurements::Report;
 use crate::numbers::permille;
 use crate::scenario::{
     CHUNKS, Engine, MANY, MANY_WALLETS, ONE, REPLAY, SIDECAR, SIDECAR_ONE, SIDECAR_STREAMS, SLOW,
-    SOME, SOME_WALLETS, STREAMS, Scenario,
+    SOME, SOME_WALLETS, STREAMS, Scenario, TRACED, TRACED_GONE, TRACED_SILENT,
 };
 use crate::stand::Target;
 
@@ -55,6 +55,7 @@ pub(crate) fn goals(report: &Report) -> Vec<Goal> {
     goals.extend(ratios(report));
     goals.extend(streams(report));
     goals.extend(beside(report));
+    goals.extend(traced(report));
     goals
 }
 
@@ -228,6 +229,20 @@ fn beside(report: &Report) -> Vec<Goal> {
     goals
 }
 
+/// Latencies with a collector that does not work, beside those with one that does.
+fn traced(report: &Report) -> Vec<Goal> {
+    let p50 = |scenario: Scenario| Some(report.find(scenario.name, Target::Gateway)?.latencies.p50);
+    let Some(live) = p50(TRACED) else { return Vec::new() };
+    let worse = [
+        ("collector gone, p50 to one that works", TRACED_GONE),
+        ("collector silent, p50 to one that works", TRACED_SILENT),
+    ];
+    let goal = |(what, scenario): (&'static str, Scenario)| {
+        Some(less(what, "x", permille(p50(scenario)?, live), [1_100, 1_030, 1_000]))
+    };
+    worse.into_iter().filter_map(goal).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,27 +254,41 @@ mod tests {
         ReportRow { scenario: scenario.to_owned(), target, figures }
     }
 
-    #[test]
-    fn goals_are_judged_by_what_was_measured_and_by_nothing_else() {
-        let mut report = Report {
-            engine: Engine::Sqlite,
-            database: "SQLite".to_owned(),
+    fn report(engine: Engine, lines: Vec<ReportRow>) -> Report {
+        Report {
+            engine,
+            database: "its name".to_owned(),
             file_system: "ext4".to_owned(),
             cores: Cores::Apart,
             stored: 0,
             plan: String::new(),
             floors: Vec::new(),
-            lines: vec![
+            lines,
+        }
+    }
+
+    fn verdicts(report: &Report) -> Vec<(&'static str, &'static str)> {
+        goals(report).iter().map(|goal| (goal.what, goal.verdict())).collect()
+    }
+
+    fn with_p50(scenario: &str, target: Target, cpu_nanos: u64, p50: u64) -> ReportRow {
+        let line = line(scenario, target, 1_000, cpu_nanos);
+        let latencies = crate::latencies::Latencies { p50, ..line.figures.latencies };
+        ReportRow { figures: Figures { latencies, grown: 61_000, ..line.figures }, ..line }
+    }
+
+    #[test]
+    fn goals_are_judged_by_what_was_measured_and_by_nothing_else() {
+        let mut book = report(
+            Engine::Sqlite,
+            vec![
                 line("32", Target::Gateway, 1_000, 111_000),
                 line("256", Target::Gateway, 950, 62_000),
                 line("256", Target::PassThrough, 5_000, 20_000),
             ],
-        };
-        let verdicts = |report: &Report| {
-            goals(report).iter().map(|goal| (goal.what, goal.verdict())).collect::<Vec<_>>()
-        };
+        );
         assert_eq!(
-            verdicts(&report),
+            verdicts(&book),
             [
                 ("32 connections, CPU per request", "missed"),
                 ("32 connections, written per request", "good"),
@@ -269,41 +298,43 @@ mod tests {
                 ("256 connections, throughput to its own 32", "reached"),
             ]
         );
-        report.stored = 5;
-        assert_eq!(verdicts(&report)[0].1, "reached", "a filled store may cost more");
+        book.stored = 5;
+        assert_eq!(verdicts(&book)[0].1, "reached", "a filled store may cost more");
     }
 
     #[test]
     fn the_sidecar_is_judged_beside_the_pass_through() {
-        let with_p50 = |scenario: &str, target, cpu_nanos, p50| {
-            let line = line(scenario, target, 1_000, cpu_nanos);
-            let latencies = crate::latencies::Latencies { p50, ..line.figures.latencies };
-            ReportRow { figures: Figures { latencies, grown: 61_000, ..line.figures }, ..line }
-        };
-        let report = Report {
-            engine: Engine::Sqlite,
-            database: "SQLite".to_owned(),
-            file_system: "ext4".to_owned(),
-            cores: Cores::Apart,
-            stored: 0,
-            plan: String::new(),
-            floors: Vec::new(),
-            lines: vec![
+        let book = report(
+            Engine::Sqlite,
+            vec![
                 with_p50("sidecar", Target::PassThrough, 20_000, 90),
                 with_p50("sidecar", Target::Sidecar, 50_001, 90),
                 with_p50("sidecar-1", Target::PassThrough, 20_000, 90),
                 with_p50("sidecar-1", Target::Sidecar, 90_000, 290),
                 with_p50("sidecar-streams", Target::Sidecar, 90_000, 290),
             ],
-        };
-        let verdicts: Vec<_> =
-            goals(&report).iter().map(|goal| (goal.what, goal.verdict())).collect();
+        );
         assert_eq!(
-            verdicts,
+            verdicts(&book),
             [
                 ("sidecar, CPU to the pass-through", "reached"),
                 ("sidecar, 1 connection, added p50", "good"),
                 ("sidecar, many streams, peak for each", "reached"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_collector_that_does_not_work_is_judged_beside_one_that_does() {
+        let gateway = |scenario: &str, p50| with_p50(scenario, Target::Gateway, 90_000, p50);
+        let lines = vec![gateway("traced-gone", 1_029), gateway("traced-silent", 1_101)];
+        assert_eq!(verdicts(&report(Engine::Sqlite, lines.clone())), []);
+        let lines = lines.into_iter().chain([gateway("traced", 1_000)]).collect();
+        assert_eq!(
+            verdicts(&report(Engine::Sqlite, lines)),
+            [
+                ("collector gone, p50 to one that works", "good"),
+                ("collector silent, p50 to one that works", "missed"),
             ]
         );
     }
@@ -314,25 +345,17 @@ mod tests {
             let line = line(scenario, target, rate, 40_000);
             ReportRow { figures: Figures { server_nanos, ..line.figures }, ..line }
         };
-        let report = Report {
-            engine: Engine::Postgres,
-            database: "PostgreSQL".to_owned(),
-            file_system: "ext4".to_owned(),
-            cores: Cores::Apart,
-            stored: 0,
-            plan: String::new(),
-            floors: Vec::new(),
-            lines: vec![
+        let book = report(
+            Engine::Postgres,
+            vec![
                 served("32", Target::Gateway, 6_000, 66_000),
                 served("32", Target::Plain, 1_000, 400_000),
                 served("256", Target::Plain, 200, 900_000),
                 served("256", Target::Store, 9_000, 30_000),
             ],
-        };
-        let verdicts: Vec<_> =
-            goals(&report).iter().map(|goal| (goal.what, goal.verdict())).collect();
+        );
         assert_eq!(
-            verdicts,
+            verdicts(&book),
             [
                 ("32 connections, CPU of the gateway", "good"),
                 ("32 connections, CPU of the server", "reached"),

@@ -20,8 +20,21 @@ pub(crate) struct Scenario {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Gateway,
+    /// A gateway that exports the spans of every request.
+    Traced(Collector),
     /// The sidecar, straight before the upstream. Requests have no keys, and no two are alike.
     Sidecar,
+}
+
+/// Collector of spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collector {
+    /// Takes every batch.
+    Live,
+    /// Takes no connection.
+    Gone,
+    /// Takes connections, and says nothing on them.
+    Silent,
 }
 
 /// Engine that keeps the data.
@@ -155,8 +168,19 @@ pub(crate) const SIDECAR_ONE: Scenario = beside("sidecar-1", "the sidecar, 1 con
 pub(crate) const SIDECAR_STREAMS: Scenario =
     beside("sidecar-streams", "the sidecar, 1,000 streams of 10 chunks a second", STREAMS);
 
+const fn traced(name: &'static str, what: &'static str, collector: Collector) -> Scenario {
+    Scenario { name, what, subject: Subject::Traced(collector), ..SOME }
+}
+
+pub(crate) const TRACED: Scenario =
+    traced("traced", "32 connections, every request traced", Collector::Live);
+pub(crate) const TRACED_GONE: Scenario =
+    traced("traced-gone", "the same, and the collector is gone", Collector::Gone);
+pub(crate) const TRACED_SILENT: Scenario =
+    traced("traced-silent", "the same, and the collector says nothing", Collector::Silent);
+
 /// All of them.
-pub(crate) const ALL: [Scenario; 18] = [
+pub(crate) const ALL: [Scenario; 21] = [
     ONE,
     SOME,
     MANY,
@@ -175,6 +199,9 @@ pub(crate) const ALL: [Scenario; 18] = [
     SIDECAR_ONE,
     SIDECAR,
     SIDECAR_STREAMS,
+    TRACED,
+    TRACED_GONE,
+    TRACED_SILENT,
 ];
 /// The usual ones, measured where nothing is named.
 pub(crate) const USUAL: [Scenario; 12] = [
@@ -205,7 +232,7 @@ impl Scenario {
             Engine::Postgres => {
                 let is_of_a_file =
                     matches!(self.kind, ScenarioKind::Purge | ScenarioKind::Unindexed);
-                !is_of_a_file && self.subject == Subject::Gateway
+                !is_of_a_file && self.subject != Subject::Sidecar
             }
         }
     }

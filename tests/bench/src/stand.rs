@@ -13,7 +13,7 @@
 //! disturbance. Counters of commits are the gateway's own, from its metrics.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Add;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ use crate::figures::{Figures, LoadResult};
 use crate::load::{self, READY};
 use crate::numbers::{each, permille};
 use crate::pinned::{CoreRole, Cores, Peer};
-use crate::scenario::{Engine, KeySharing, Scenario, ScenarioKind, Subject};
+use crate::scenario::{Collector, Engine, KeySharing, Scenario, ScenarioKind, Subject};
 use crate::server::{DatabaseServer, ServerWork};
 use crate::usage::{Machine, ProcessUsage};
 
@@ -71,6 +71,34 @@ pub(crate) struct TestBed {
     scenario: Scenario,
     site: Site,
     server: Option<DatabaseServer>,
+    /// Collector of the subjects' spans, which ends after them.
+    _collector: Option<RunningCollector>,
+}
+
+/// Collector of spans, and whatever keeps it as it is.
+#[derive(Debug)]
+struct RunningCollector {
+    address: SocketAddr,
+    _peer: Option<Peer>,
+    _listener: Option<TcpListener>,
+}
+
+impl RunningCollector {
+    fn start(ground: &BenchSetup, kind: Collector) -> Self {
+        if kind == Collector::Live {
+            // It answers whatever is posted.
+            let command = ground.command(CoreRole::Around);
+            let (peer, address) = Peer::listening(command, &["upstream".into()]);
+            return Self { address, _peer: Some(peer), _listener: None };
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        Self {
+            address,
+            _peer: None,
+            _listener: Some(listener).filter(|_| kind == Collector::Silent),
+        }
+    }
 }
 
 /// Target of a measurement.
@@ -137,7 +165,7 @@ impl TestBed {
         if let Some(server) = &server {
             config = server.database.configure(config);
         }
-        let site = Site::unwatched_in(&ground.folder, &config);
+        let mut site = Site::unwatched_in(&ground.folder, &config);
         drop(site.cli(&["migrate", "up"]).ok());
         let account = site.account("bench", "USD", "1000000000.00");
         if stored > 0 {
@@ -150,9 +178,16 @@ impl TestBed {
             let bearers = accounts::copy(&server.database, &account, scenario.wallets);
             site.write(BEARERS, &bearers.join("\n"));
         }
+        let collector = match scenario.subject {
+            Subject::Traced(collector) => Some(RunningCollector::start(ground, collector)),
+            Subject::Gateway | Subject::Sidecar => None,
+        };
+        if let Some(collector) = &collector {
+            site.set_env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", collector.address));
+        }
         let place = |command| ground.cores.place(CoreRole::Target, &command);
         let subjects: Vec<_> = match scenario.subject {
-            Subject::Gateway => {
+            Subject::Gateway | Subject::Traced(_) => {
                 let serve = || {
                     let mut command = site.command();
                     command.arg("serve");
@@ -172,7 +207,18 @@ impl TestBed {
             subjects.iter().map(|subject| resident(subject.process())).sum(),
         ];
         let (ground, scenario) = (ground.clone(), *scenario);
-        Self { ground, account, upstream, passthrough, subjects, idle_kib, scenario, site, server }
+        Self {
+            ground,
+            account,
+            upstream,
+            passthrough,
+            subjects,
+            idle_kib,
+            scenario,
+            site,
+            server,
+            _collector: collector,
+        }
     }
 
     /// Finishes a request; its key.

@@ -9,6 +9,7 @@ use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, r
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
+use crate::admin;
 use crate::bodies::acme;
 use crate::check::{check_completion, content, error};
 use crate::streaming::check_stream;
@@ -16,6 +17,8 @@ use crate::streaming::check_stream;
 /// A kind, as its own server has it.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
+    /// Name of the kind in OpenTelemetry's conventions.
+    semantic_name: &'static str,
     /// What the operator sets besides.
     more: Option<(&'static str, &'static str)>,
     /// Where the request goes, and the header of the credential.
@@ -35,6 +38,7 @@ pub(crate) fn events(all: &[Value]) -> Streaming {
 pub(crate) fn anthropic() -> Kind {
     Kind {
         name: "anthropic",
+        semantic_name: "anthropic",
         more: None,
         path: "/v1/messages",
         credential: "x-api-key",
@@ -79,6 +83,7 @@ pub(crate) fn anthropic() -> Kind {
 pub(crate) fn gemini() -> Kind {
     Kind {
         name: "gemini",
+        semantic_name: "gcp.gemini",
         more: None,
         path: "/v1/models/upstream-model-mark:generateContent",
         credential: "x-goog-api-key",
@@ -129,6 +134,7 @@ fn azure() -> Kind {
     answer["choices"][0]["content_filter_results"] = json!({"hate": "mark-of-extra"});
     Kind {
         name: "azure-openai",
+        semantic_name: "azure.ai.openai",
         more: None,
         path: "/v1/chat/completions",
         credential: "api-key",
@@ -150,6 +156,7 @@ fn azure_by_deployment() -> Kind {
 pub(crate) fn plain() -> Kind {
     Kind {
         name: "openai",
+        semantic_name: "openai",
         more: None,
         path: "/v1/chat/completions",
         credential: "authorization",
@@ -162,6 +169,7 @@ pub(crate) fn plain() -> Kind {
 pub(crate) fn bedrock() -> Kind {
     Kind {
         name: "bedrock",
+        semantic_name: "aws.bedrock",
         more: Some(("region", "\"eu-central-1\"")),
         path: "/v1/model/upstream-model-mark/converse",
         credential: "authorization",
@@ -249,6 +257,10 @@ fn an_answer_is_paid_and_replays_and_shows_nothing_of_its_kind() {
         assert_eq!(again.body, first.body, "{}", kind.name);
         assert_eq!(upstream.runs(), 1, "{}", kind.name);
         check_sent(&kind, kind.path, &upstream.arrived()[0]);
+        let call = format!("gen_ai_provider_name=\"{}\"", kind.semantic_name);
+        let name = "gen_ai_client_operation_duration_seconds_count";
+        let calls = admin::value(&admin::metrics(&gateway), name, &call);
+        assert!((calls - 1.0).abs() < 0.5, "{}: {calls}", kind.name);
         leaks(&kind, &gateway, &upstream, &account);
         gateway.stop();
         let logs = site.logs();

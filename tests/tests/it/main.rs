@@ -44,6 +44,7 @@ mod drain;
 mod embedded;
 mod exposure;
 mod faults;
+mod first_day;
 mod grants;
 mod helpers;
 mod hostile;

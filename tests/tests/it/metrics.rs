@@ -114,6 +114,27 @@ fn money_is_counted_by_currency_and_model() {
 }
 
 #[test]
+fn money_of_a_model_that_is_offered_no_more_is_that_of_other_models() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let beating = |config: Config| config.set("operations", "heartbeat", "\"1s\"");
+    let (site, account) = Site::funded(&beating(Config::upstream(&upstream)));
+    let gateway = site.serve();
+    let request = Request::completion(&account.key, &request_key(), acme("Say hello"));
+    let _waiting = request.begin(gateway.address());
+    upstream.wait_for(1);
+    gateway.kill();
+    site.configure(&beating(Config::simulated()));
+    let gateway = site.serve();
+    let labels = "currency=\"USD\",model=\"other\",reason=\"abandoned\"";
+    until("what ran is given up", || {
+        let told = metrics(&gateway);
+        (value(&told, "holdfast_exposure_micros_total", labels) > 0.5).then_some(())
+    });
+    assert!(!metrics(&gateway).contains(ACME), "a model that is not offered has no series");
+}
+
+#[test]
 fn facts_of_the_database_are_gauges_of_every_gateway() {
     let (site, _account) = Site::funded(&Config::simulated());
     let wallet = site.json(&["wallet", "list"])[0]["name"].as_str().unwrap().to_owned();

@@ -89,7 +89,7 @@ fn the_lines_that_set_a_gateway_up_give_a_key_that_works() {
 }
 
 /// A shell that finds the binary under its name.
-fn shell(site: &Site, lines: &str) -> Command {
+pub(crate) fn shell(site: &Site, lines: &str) -> Command {
     let binary = site.command().get_program().to_owned();
     let folder = std::path::Path::new(&binary).parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();

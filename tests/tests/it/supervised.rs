@@ -97,8 +97,10 @@ fn the_unit_gives_the_time_to_end_and_the_secrets_that_its_configuration_names()
     let folder = format!("/var/lib/{}", setting(UNIT, "StateDirectory="));
     assert_eq!(Path::new(database).parent(), Some(Path::new(&folder)));
     let (id, _folder) = setting(UNIT, "LoadCredential=").split_once(':').unwrap();
-    let named = format!("${{file:/run/credentials/holdfast.service/{id}_server}}");
-    assert!(CONFIG.contains(&named), "{named}");
+    for name in ["server", "admin"] {
+        let named = format!("${{file:/run/credentials/holdfast.service/{id}_{name}}}");
+        assert!(CONFIG.contains(&named), "{named}");
+    }
 }
 
 #[test]
@@ -106,11 +108,15 @@ fn the_configuration_of_the_unit_serves() {
     let site = Site::empty();
     let credentials = site.path("credentials");
     std::fs::create_dir(&credentials).unwrap();
-    site.write("credentials/secret_server", "0123456789abcdef0123456789abcdef\n");
+    for name in ["server", "admin"] {
+        let secret = "0123456789abcdef0123456789abcdef\n";
+        site.write(&format!("credentials/secret_{name}"), secret);
+    }
     let config = CONFIG
         .replace("/run/credentials/holdfast.service", &credentials.display().to_string())
         .replace("/var/lib/holdfast", &site.path("state").display().to_string())
-        .replace(setting(CONFIG, "listen = "), "127.0.0.1:0");
+        .replace("127.0.0.1:8080", "127.0.0.1:0")
+        .replace("127.0.0.1:8081", "127.0.0.1:0");
     site.write("holdfast.toml", &config);
     let site = site.with_env("HOLDFAST_CONFIG", "holdfast.toml");
     drop(site.cli(&["check-config"]).ok());

@@ -265,6 +265,22 @@ fn sqlite_a_run_whose_row_ended_elsewhere_is_exported_as_the_row_has_it() {
 }
 
 #[test]
+fn sqlite_a_run_that_could_not_be_settled_is_exported() {
+    let collector = Collector::start();
+    let world = world(&collector, &[("OTEL_TRACES_SAMPLER", "always_off")]);
+    let gate = Gate::new();
+    world.upstream.next(Reply::saying("Good day").after(&gate));
+    let waiting = world.completion(acme("Say hello")).begin(world.gateway.address());
+    world.upstream.wait_for(1);
+    drop(execute(&world.site.database(), "UPDATE wallets SET held = 0"));
+    gate.open();
+    assert_eq!(waiting.answer().status, 503);
+    let spans = collector.wait_for(2);
+    let outcomes = spans.iter().map(|it| texts(&it.attributes)["holdfast.outcome"].clone());
+    assert_eq!(outcomes.collect::<Vec<_>>(), ["recorded"; 2]);
+}
+
+#[test]
 fn a_stream_has_the_time_to_its_first_chunk() {
     let collector = Collector::start();
     let world = world(&collector, &[]);
@@ -330,6 +346,27 @@ fn a_collector_that_is_gone_loses_spans_and_no_request() {
     let (_upstream, site) = world.end();
     let told = "the collector of traces does not take spans";
     assert_eq!(site.logs().matches(told).count(), 1, "once, not for each batch");
+}
+
+#[test]
+fn a_collector_that_comes_back_is_told_of_once() {
+    let collector = Collector::start();
+    collector.0.next(Reply::Send(503, String::new()));
+    let world = world(&collector, &[]);
+    let exported = |result: &str, least: f64| {
+        until("spans have an end", || {
+            let told = metrics(&world.gateway);
+            (value(&told, "holdfast_spans_total", result) > least).then_some(())
+        });
+    };
+    for (result, least) in [("\"failed\"", 0.5), ("\"exported\"", 0.5), ("\"exported\"", 1.5)] {
+        assert_eq!(world.send(&Request::get("/v1/wallet")).status, 401);
+        exported(result, least);
+    }
+    let (_upstream, site) = world.end();
+    for told in ["the collector of traces does not take spans", "takes spans again"] {
+        assert_eq!(site.logs().matches(told).count(), 1, "{told}");
+    }
 }
 
 #[test]

@@ -109,10 +109,17 @@ fn serve(workspace: &Workspace, root: &Path) -> Result<()> {
     let installed = fs::read_to_string(&example).context("there is no example in the package")?;
     ensure!(shipped.is_ok_and(|shipped| shipped == installed), "the example is another one");
     let unit = "lib/systemd/system/holdfast.service";
-    ensure!(root.join("usr").join(unit).exists(), "there is no unit in the package");
-    let listens = installed.lines().find(|line| line.starts_with("listen = "));
-    let listens = listens.context("the example does not listen")?;
-    let config = installed.replace(listens, "listen = \"127.0.0.1:0\"");
+    let completions = ["bash-completion/completions/holdfast", "zsh/vendor-completions/_holdfast"];
+    let completions = completions.map(|file| format!("share/{file}"));
+    let files =
+        [unit, "share/fish/vendor_completions.d/holdfast.fish", "share/man/man1/holdfast.1.gz"];
+    for file in files.into_iter().chain(completions.iter().map(String::as_str)) {
+        ensure!(root.join("usr").join(file).exists(), "the package has no {file}");
+    }
+    let listens = |line: &&str| line.starts_with("listen = ");
+    ensure!(installed.lines().any(|line| listens(&line)), "the example does not listen");
+    let freed = |line| if listens(&line) { "listen = \"127.0.0.1:0\"" } else { line };
+    let config = installed.lines().map(freed).collect::<Vec<_>>().join("\n");
     let put = |file: &str, text: &str| -> Result<()> {
         let file = root.join(file);
         fs::create_dir_all(file.parent().context("a folder")?).context("no folder in the root")?;
@@ -121,7 +128,9 @@ fn serve(workspace: &Workspace, root: &Path) -> Result<()> {
     };
     put("etc/holdfast/holdfast.toml", &config)?;
     let secret = "0123456789abcdef0123456789abcdef\n";
-    put("run/credentials/holdfast.service/secret_server", secret)?;
+    for name in ["server", "admin"] {
+        put(&format!("run/credentials/holdfast.service/secret_{name}"), secret)?;
+    }
     chown(emptied(&root.join(STATE))?, Some(USER), Some(USER)).context("the state")?;
     let env = [("HOLDFAST_CONFIG", "/etc/holdfast/holdfast.toml".to_owned())];
     let user = format!("{USER}:{USER}");

@@ -49,6 +49,17 @@ fn a_store_is_filled_before_it_is_measured() {
 }
 
 #[test]
+fn gateways_are_measured_whose_collector_works_is_gone_or_says_nothing() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_holdfast-bench"));
+    let only = ["traced", "traced-gone", "traced-silent"].map(str::to_owned).to_vec();
+    let plan = Plan { folder, rounds: 1, millis: 100, only, ..Plan::usual(program) };
+    let told = figures(&plan);
+    assert_eq!(told["lines"].as_array().unwrap().len(), 3 * 3, "{told}");
+    assert_eq!(told["goals"].as_array().unwrap().len(), 2, "{told}");
+}
+
+#[test]
 fn valgrind_counts_the_instructions_of_every_kind_of_request() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let usual = instructions::Plan::usual(env!("CARGO_BIN_EXE_holdfast-bench").into());
@@ -59,6 +70,7 @@ fn valgrind_counts_the_instructions_of_every_kind_of_request() {
         requests: 50,
         widths,
         has_threshold: true,
+        share: Some("1"),
         ..usual
     });
     let [plain, low, replay, streamed, refused, wide, low_wide] = &counts[..] else {
