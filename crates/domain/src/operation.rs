@@ -386,8 +386,8 @@ pub struct Attempt {
     pub latency: Duration,
     /// True where the provider may bill it.
     pub may_be_billed: bool,
-    /// Reason why its answer could not be read, in words of ours; `None` where the class says it
-    /// all.
+    /// Reason why its answer could not be read, or the field for which the request was turned away, in words of
+    /// ours; `None` where the class says it all.
     pub reason: Option<Cow<'static, str>>,
 }
 

@@ -29,6 +29,7 @@ mod events;
 mod failure;
 mod jobs;
 mod sessions;
+mod sink;
 mod webhooks;
 
 use std::fmt;
@@ -41,11 +42,11 @@ pub use self::administration::{Administration, CommandError};
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
 pub use self::directory::Directory;
 pub use self::events::{EventOutbox, Events};
-pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
+pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason, rejected_text};
 pub use self::jobs::Jobs;
 pub use self::sessions::Sessions;
+pub use self::sink::Sink;
 pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
-use crate::answer::Delta;
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};
 use crate::ledger::{Account, Posting};
@@ -391,38 +392,6 @@ pub struct ConnectionCounts {
     pub idle: usize,
     /// Connections of calls, or of one that is about to be sent.
     pub used: usize,
-}
-
-/// Receiver of an answer, as the model says it. Never makes the provider wait.
-pub trait Sink: Send {
-    /// Told before the first byte of the request may leave: a call that is dropped without it did not
-    /// run.
-    // Too early is safe: the call then counts as perhaps run. Too late lets a run be repeated.
-    fn on_send(&mut self);
-
-    /// Adds a piece.
-    fn on_delta(&mut self, delta: Delta);
-
-    /// Told what an answer that is whole has used up, where its provider says so before the call ends:
-    /// one that is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
-    fn on_meters(&mut self, _meters: Meters) {}
-
-    /// Told of so many more bytes of the answer, before what they say: not all of them need say
-    /// anything. Unless it is overridden, it is left unused.
-    fn on_bytes(&mut self, _bytes: usize) {}
-
-    /// Told how long the provider wants to be left alone. Unless it is overridden, it is left unused.
-    fn on_retry_after(&mut self, _time: Duration) {}
-
-    /// Told what the provider charges for the call, where it says so itself. Unless it is overridden,
-    /// it is left unused.
-    fn on_charge(&mut self, _currency: Currency, _charge: Micros) {}
-
-    /// Asked before a request is sent once more under its key: whether its operation still may send.
-    /// Unless it is overridden, nothing is sent once more.
-    fn may_send_again(&self) -> bool {
-        false
-    }
 }
 
 /// Runs models.

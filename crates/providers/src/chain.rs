@@ -182,7 +182,7 @@ impl ChainProvider {
             }
         };
         if reply.status != StatusCode::OK {
-            return (AskReport::of_error(&headers, reply, keyed.key).await, None);
+            return (AskReport::of_error(&headers, reply, keyed.key, sink).await, None);
         }
         let adapter: Arc<dyn Adapter> = Arc::<ResumedAdapter>::clone(resumed);
         match receive(&adapter, reply, self.http.lengths(), call, sink).await {

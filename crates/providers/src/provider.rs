@@ -36,6 +36,7 @@ use holdfast_domain::ports::{
     UnknownReason, UnsupportedParam,
 };
 use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::upstream;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use tokio::time::Instant;
@@ -243,7 +244,11 @@ impl HttpProvider {
             // Before the body is read: a body that does not come must not keep this back.
             sink.on_retry_after(time);
         }
-        let failure = match self.adapter.judge(&read_error(reply).await) {
+        let rejected = read_error(reply).await;
+        if let Some(field) = upstream::read_error(&rejected.body).field() {
+            sink.on_rejected_field(field);
+        }
+        let failure = match self.adapter.judge(&rejected) {
             // The server may have run what a proxy then kept back.
             CallFailure::NotRun(_) if is_relayed => CallFailure::Unknown(UnknownReason::Status),
             failure @ (CallFailure::NotRun(_)

@@ -140,6 +140,29 @@ fn an_answer_that_cannot_be_read_is_told_with_its_field_in_the_log_and_the_ledge
 }
 
 #[test]
+fn a_request_that_a_provider_refuses_is_told_with_its_field_by_our_own_name() {
+    let world = World::logging("json");
+    let refusing = |param: &str| {
+        let error = json!({"message": "canary", "type": "invalid_request_error", "param": param});
+        world.upstream.next(Reply::json(400, &json!({ "error": error })));
+        let key = request_key();
+        assert_eq!(world.ask(&key, body()).status, 422);
+        let show = ["operation", "show", "--api-key", &world.account.id, &key];
+        world.site.json(&show)["attempts"][0]["reason"].clone()
+    };
+    let told = json!("the provider turns the request away for its field messages");
+    assert_eq!(refusing("messages[0].content"), told);
+    assert_eq!(refusing("canary"), Value::Null);
+    let log = world.log();
+    assert!(!log.contains("canary"), "{log}");
+    let lines = objects(&log);
+    let reasons = lines.iter().filter(|line| line["message"] == "request");
+    let reasons = reasons.map(|line| (&line["provider.class"], &line["provider.reason"]));
+    let refused = json!("refused");
+    assert_eq!(reasons.collect::<Vec<_>>(), [(&refused, &told), (&refused, &Value::Null)]);
+}
+
+#[test]
 fn the_manual_shows_a_line_as_it_is() {
     const MANUAL: &str = include_str!("../../../docs/operations.md");
     let logs = MANUAL.split_once("\n## Logs\n").unwrap().1;

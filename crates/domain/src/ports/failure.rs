@@ -146,3 +146,9 @@ impl CallFailure {
         }
     }
 }
+
+/// Sentence of an attempt whose provider turned the request away for this field.
+#[must_use]
+pub fn rejected_text(field: &'static str) -> String {
+    format!("the provider turns the request away for its field {field}")
+}

@@ -44,6 +44,8 @@ pub(crate) struct Assembly<'a> {
     pub(crate) is_cut: bool,
     /// `Retry-After` of the provider, if it sent one.
     pub(crate) retry_after: Option<Duration>,
+    /// Field of the request that the provider turned away.
+    pub(crate) rejected_field: Option<&'static str>,
     /// Charge of the provider, where it says it itself.
     pub(crate) charge: Option<(Currency, Micros)>,
     /// Bytes of provider states that are kept for later turns.
@@ -101,6 +103,7 @@ impl<'a> Assembly<'a> {
             moments: CallMoments::default(),
             is_cut: false,
             retry_after: None,
+            rejected_field: None,
             charge: None,
             state_bytes: 0,
             may_send,
@@ -193,6 +196,10 @@ impl Sink for Assembly<'_> {
 
     fn on_retry_after(&mut self, time: Duration) {
         self.retry_after = Some(time);
+    }
+
+    fn on_rejected_field(&mut self, field: &'static str) {
+        self.rejected_field = Some(field);
     }
 
     fn on_charge(&mut self, currency: Currency, charge: Micros) {

@@ -313,8 +313,7 @@ impl Run<'_> {
             reach(Step::Sending);
             let called = self.call(states, &mut answer, &silence).await;
             reach(Step::Answered);
-            let attempt =
-                self.attempt(&permit.route_state, &called, answer.is_cut, started.elapsed());
+            let attempt = self.attempt(&permit.route_state, &called, &answer, started.elapsed());
             if let Some(traced) = &self.traced {
                 traced.add_call(&permit.route_state, &attempt, started, (&called, &answer));
             }

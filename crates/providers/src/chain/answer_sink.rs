@@ -54,6 +54,10 @@ impl Sink for AnswerSink<'_> {
         self.sink.on_retry_after(time);
     }
 
+    fn on_rejected_field(&mut self, field: &'static str) {
+        self.sink.on_rejected_field(field);
+    }
+
     fn on_charge(&mut self, currency: Currency, charge: Micros) {
         self.sink.on_charge(currency, charge);
     }

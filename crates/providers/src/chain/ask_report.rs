@@ -1,12 +1,13 @@
 //! Report of one ask: its outcome, read from an error's head and body. No word of the body goes
-//! further than its code.
+//! further than its code, and the name of a field that we have, too.
 
 use std::time::Duration;
 
 use holdfast_domain::RequestKey;
-use holdfast_wire::chat::upstream;
+use holdfast_domain::ports::Sink;
+use holdfast_wire::chat::upstream::{self, UpstreamError};
 use holdfast_wire::error::Code;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::verdict::{AskOutcome, Echo};
 use crate::holdfast::Holdfast;
@@ -31,6 +32,7 @@ impl AskReport {
         headers: &HeaderMap,
         reply: UpstreamResponse,
         key: RequestKey,
+        sink: &mut dyn Sink,
     ) -> Self {
         let echo = match (has_echo(headers, key), reply.is_relayed) {
             (false, _) => Echo::Absent,
@@ -40,14 +42,23 @@ impl AskReport {
         };
         // Only the gateway's own pause is kept: whoever stands in between knows nothing of it.
         let retry_after = reply.retry_after.filter(|_| echo != Echo::Absent);
-        Self { outcome: AskOutcome::Error(error_code(reply).await, echo), retry_after }
+        let (status, rejected) = (reply.status, read_error(reply).await);
+        let error = upstream::read_error(&rejected.body);
+        if let Some(field) = error.field() {
+            sink.on_rejected_field(field);
+        }
+        Self { outcome: AskOutcome::Error(code_of(&error, status), echo), retry_after }
     }
 }
 
 /// Code of an error; `None` where it has none, or one of nobody's.
 pub(super) async fn error_code(reply: UpstreamResponse) -> Option<Code> {
     let (status, rejected) = (reply.status, read_error(reply).await);
-    let label = upstream::read_error(&rejected.body).code?;
+    code_of(&upstream::read_error(&rejected.body), status)
+}
+
+fn code_of(error: &UpstreamError, status: StatusCode) -> Option<Code> {
+    let label = error.code.as_deref()?;
     // The status too: the two contradict each other only where somebody has changed one.
     Code::ALL.into_iter().find(|code| code.label() == label && status == code.status())
 }

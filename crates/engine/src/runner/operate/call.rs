@@ -21,7 +21,7 @@ use holdfast_domain::RequestKey;
 use holdfast_domain::operation::{Attempt, Operation};
 use holdfast_domain::ports::{
     Call, CallFailure as ProviderFailure, NotRunProof, ResponseMode, UnknownReason,
-    UnreadableReason,
+    UnreadableReason, rejected_text,
 };
 use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::Meters;
@@ -62,11 +62,11 @@ impl Run<'_> {
         &self,
         route_state: &RouteState,
         called: &Result<Option<Meters>, ProviderFailure>,
-        is_cut: bool,
+        answer: &Assembly<'_>,
         latency: Duration,
     ) -> Attempt {
         let class = match called {
-            Ok(_) if is_cut => "cut",
+            Ok(_) if answer.is_cut => "cut",
             Ok(_) => "finished",
             Err(failure) => failure.label(),
         };
@@ -80,16 +80,21 @@ impl Run<'_> {
             meters: called.as_ref().ok().and_then(Option::as_ref),
             has_failed: called.is_err(),
         });
-        let reason = called.as_ref().err().and_then(ProviderFailure::reason);
-        if let Some(why) = reason {
+        let unreadable = called.as_ref().err().and_then(ProviderFailure::reason);
+        if let Some(why) = unreadable {
             self.runner.route_complaints.report_unreadable(&route_state.route, why, self.operation);
         }
+        let rejected = answer.rejected_field.filter(|_field| called.is_err());
+        let reason = match (unreadable, rejected) {
+            (Some(why), _) => Some(why.to_string().into()),
+            (None, rejected) => rejected.map(|field| rejected_text(field).into()),
+        };
         Attempt {
             route: Arc::clone(&route_state.name),
             class: class.into(),
             latency,
             may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
-            reason: reason.map(|why| why.to_string().into()),
+            reason,
         }
     }
 

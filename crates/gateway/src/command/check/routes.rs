@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use holdfast_domain::answer::Delta;
-use holdfast_domain::ports::{Call, CallFailure, NotRunProof, ResponseMode, Sink, UnknownReason};
+use holdfast_domain::ports::{
+    Call, CallFailure, NotRunProof, ResponseMode, Sink, UnknownReason, rejected_text,
+};
 use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::Meters;
 use holdfast_domain::{Provider, RequestKey};
@@ -76,12 +78,15 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
     };
     let begun = Instant::now();
     // Dropping a call that ran out of time may leave it running there: sixteen tokens at most.
-    let outcome = tokio::time::timeout(PATIENCE, provider.run(&call, &mut DiscardSink)).await;
+    let mut sink = ProbeSink::default();
+    let outcome = tokio::time::timeout(PATIENCE, provider.run(&call, &mut sink)).await;
     let outcome = outcome.unwrap_or(Err(CallFailure::Unknown(UnknownReason::Timeout)));
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (class, answer) = read(&outcome);
     let (model, route, ok) = (id.to_string(), route.name(), outcome.is_ok());
-    let reason = outcome.err().and_then(|failure| failure.reason()).map(|why| why.to_string());
+    let unreadable = outcome.err().and_then(|failure| failure.reason());
+    let rejected = sink.rejected_field.filter(|_field| !ok).map(rejected_text);
+    let reason = unreadable.map(|why| why.to_string()).or(rejected);
     Ok(RouteView { model, route, ok, class, answer, reason, latency_ms })
 }
 
@@ -116,11 +121,18 @@ fn read(outcome: &Result<Option<Meters>, CallFailure>) -> (&'static str, &'stati
     (failure.label(), answer)
 }
 
-/// Nobody hears it.
-struct DiscardSink;
+/// Listener to what a provider complains about; nobody hears its answer.
+#[derive(Default)]
+struct ProbeSink {
+    rejected_field: Option<&'static str>,
+}
 
-impl Sink for DiscardSink {
+impl Sink for ProbeSink {
     fn on_send(&mut self) {}
 
     fn on_delta(&mut self, _delta: Delta) {}
+
+    fn on_rejected_field(&mut self, field: &'static str) {
+        self.rejected_field = Some(field);
+    }
 }

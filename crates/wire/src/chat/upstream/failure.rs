@@ -1,9 +1,12 @@
 //! The body of a provider's error, for whoever classifies it. It reads anything: what cannot be
-//! found is absent. No word of it may reach a caller or a log, it may quote the prompt.
+//! found is absent. No word of it may reach a caller or a log, it may quote the prompt; a field is named by the
+//! word that we have for it.
 
 use std::fmt;
 
 use serde_json::Value;
+
+use crate::chat::request::MEMBERS;
 
 /// Members of a provider's error body, each `None` where it is absent or no word.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -16,6 +19,16 @@ pub struct UpstreamError {
     pub param: Option<String>,
     /// `message`: to look for known words in, never to show.
     pub message: Option<String>,
+}
+
+impl UpstreamError {
+    /// Field at the top of a request that the error is about, by our own spelling; `None` where it names none that
+    /// callers send.
+    #[must_use]
+    pub fn field(&self) -> Option<&'static str> {
+        let first = self.param.as_deref()?.split(['.', '[']).next()?;
+        MEMBERS.into_iter().find(|member| *member == first)
+    }
 }
 
 impl fmt::Debug for UpstreamError {
@@ -52,5 +65,26 @@ fn word(error: &Value, name: &str) -> Option<String> {
         // Some servers send the status, as a number, in the place of a code.
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_named_by_our_own_word_or_not_at_all() {
+        for (param, expected) in [
+            ("temperature", Some("temperature")),
+            ("messages[1].content[0].text", Some("messages")),
+            ("tools.0.function", Some("tools")),
+            ("Temperature", None),
+            ("my secret", None),
+            ("", None),
+        ] {
+            let error = UpstreamError { param: Some(param.to_owned()), ..UpstreamError::default() };
+            assert_eq!(error.field(), expected, "{param}");
+        }
+        assert_eq!(UpstreamError::default().field(), None);
     }
 }
