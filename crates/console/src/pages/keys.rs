@@ -46,8 +46,24 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
+    let (wallet, found) = match found(&desk, &visitor, &query).await {
+        Ok((wallet, table)) => (wallet, Ok(vec![table.into()])),
+        Err(failure) => (None, Err(failure)),
+    };
+    let new = wallet.map_or_else(|| "/keys/new".to_owned(), issue_address);
+    Page::new("API keys")
+        .action(visitor.may(UseCase::ApiKeyIssue), "Issue an API key", new)
+        .narrowed(narrowing(&visitor, &query), found)
+}
+
+/// The keys, and the wallet that they are of where the query names one.
+async fn found(
+    desk: &Desk,
+    visitor: &Visitor,
+    query: &SentFields,
+) -> Result<(Option<WalletId>, Table), Failure> {
     let name: Option<Name> = query.read(NAME)?;
-    let wallet = wallet(&desk, &visitor, &query).await?;
+    let wallet = wallet(desk, visitor, query).await?;
     let rows = match wallet {
         // There is no such wallet, so none of its keys either.
         Some(None) => None,
@@ -55,19 +71,15 @@ pub(crate) async fn list(
             let filter = ApiKeyFilter {
                 name: name.map(|name| name.as_str().to_owned()),
                 wallet: found.flatten(),
-                state: state_of(&query)?,
+                state: state_of(query)?,
             };
-            let page = paging::request(&query)?;
+            let page = paging::request(query)?;
             Some(desk.accounts.api_keys(&visitor.principal, filter, page).await?)
         }
     };
     let (rows, next) = rows.map_or_else(Default::default, |page| (page.rows, page.next));
-    let table = table(&desk, &visitor, &rows).await?.next(paging::next("/keys", &query, next));
-    let new = wallet.flatten().map_or_else(|| "/keys/new".to_owned(), issue_address);
-    Ok(Page::new("API keys")
-        .action(visitor.may(UseCase::ApiKeyIssue), "Issue an API key", new)
-        .section(narrowing(&visitor, &query))
-        .section(table))
+    let table = table(desk, visitor, &rows).await?.next(paging::next("/keys", query, next));
+    Ok((wallet.flatten(), table))
 }
 
 /// The wallet that the list is of, where it is of one: `Some(None)` where there is no such wallet.
