@@ -104,6 +104,18 @@ async fn keys_lead_to_their_rows(world: &OpsWorld, book: &Book) {
     }
 }
 
+async fn sums_of_usage_lead_to_their_parts(world: &OpsWorld) {
+    for first in ["month", "day", "hour", "model"] {
+        let html = world.page(&owner(), &format!("/usage?first={first}")).await;
+        let groups = rows(&html, "By group");
+        assert!(!groups.is_empty(), "{first}");
+        for (group, href) in groups.iter().zip(behind_rows(&html, "By group")) {
+            let charge = sum(world, &href, "By group", |row| amount(&row["Charge"])).await;
+            assert_eq!(amount(&group["Charge"]), charge, "{href}");
+        }
+    }
+}
+
 async fn refunds_lead_to_their_postings(world: &OpsWorld, book: &Book) {
     let charge =
         |it: &&holdfast_domain::Operation| it.phase.charge().is_some_and(|charge| charge.get() > 3);
@@ -129,6 +141,7 @@ async fn check(world: &OpsWorld) {
     today_leads_to_its_rows(world).await;
     wallets_lead_to_their_rows(world, &book).await;
     keys_lead_to_their_rows(world, &book).await;
+    sums_of_usage_lead_to_their_parts(world).await;
     refunds_lead_to_their_postings(world, &book).await;
 }
 

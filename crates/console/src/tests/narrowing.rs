@@ -27,6 +27,7 @@ async fn a_filter_that_cannot_be_read_says_so_beside_its_field_and_keeps_what_wa
         ("/trail", "use_case", "wallet.lose"),
         ("/wallets", "available_below", "ten"),
         ("/keys", "state", "lost"),
+        ("/keys", "wallet", "nowhere"),
         ("/events", "kind", "none"),
         ("/events", "wallet", "nowhere"),
         ("/webhooks", "wallet", "nowhere"),
@@ -58,7 +59,7 @@ async fn a_field_that_a_filter_has_not_is_refused_as_a_page() {
     let world = OpsWorld::new().await;
     let (own, other) = (world.wallet("acme", 0).await, world.wallet("globex", 0).await);
     let holder = visitor(Role::HolderAdmin, Reach::Wallet(own));
-    for path in ["/operations", "/webhooks", "/events"] {
+    for path in ["/operations", "/webhooks", "/events", "/keys", "/people"] {
         let shown = world.get(&holder, &format!("{path}?wallet={other}")).await;
         assert_eq!(shown.status, 422, "{path}");
         assert!(!shown.html.contains("<table"), "{path}: {}", shown.html);
