@@ -1,4 +1,4 @@
-//! What a wallet used of late, by day and model: the newest rows of a report that has a page of its own.
+//! Usage of a wallet of late, by day and model: the newest rows of a report that has a page of its own.
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::account::WalletRecord;
