@@ -1,5 +1,6 @@
 // The browser: Debian's Chromium, driven over its own protocol. It reaches loopback alone, and keeps nothing.
 import { chromium } from "playwright-core";
+import { look } from "./look.mjs";
 
 const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -42,8 +43,10 @@ export async function signIn(page, email, password) {
 }
 
 /** Sets the password that a link asks for, and signs in with it. */
-export async function accept(page, link, email, password) {
+export async function accept(page, world) {
+  const { link, email, password } = world;
   await page.goto(link);
+  if (world.looks) await look(page, world, "link");
   await page.getByLabel("New password", { exact: true }).fill(password);
   await page.getByLabel("The new password again").fill(password);
   await page.getByRole("button", { name: "Set the password" }).click();

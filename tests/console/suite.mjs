@@ -5,13 +5,14 @@
 //   accept  a person uses an invitation and signs in
 //   tasks   what people do
 //   walk    every page that the person is led to, each looked at from all sides
+//   failures   the pages of what went wrong
 //   playground   a request, joined from a second tab and sent again
 import assert from "node:assert/strict";
 import { accept, person, signIn, withBrowser } from "./browser.mjs";
 import { look, picture } from "./look.mjs";
 import { playground } from "./playground.mjs";
 import { TASKS } from "./tasks.mjs";
-import { walk } from "./walk.mjs";
+import { lookAtFailures, walk } from "./walk.mjs";
 
 const world = { rotations: 0, found: [], ...JSON.parse(process.env.HOLDFAST_TEST_WORLD) };
 
@@ -46,7 +47,7 @@ await withBrowser(async (browser) => {
     if (part === "first") await step("the first owner signs in", () => becomeTheFirstOwner(visitor));
     if (part === "sign-in") await step("sign in", () => signIn(page, world.email, world.password));
     if (part === "accept") {
-      await step(`accept an invitation as ${world.who}`, () => accept(page, world.link, world.email, world.password));
+      await step(`accept an invitation as ${world.who}`, () => accept(page, world));
     }
     if (part === "tasks") {
       for (const [name, task] of TASKS) await step(name, () => task({ ...visitor, browser, world }));
@@ -56,11 +57,17 @@ await withBrowser(async (browser) => {
     }
     if (part === "walk") {
       await step(`every page, as ${world.who}`, async () => {
+        // A session beside this one, to be ended.
+        const other = await person(browser, world);
+        await signIn(other.page, world.email, world.password);
+        await other.page.waitForURL((url) => url.pathname !== "/sign-in");
         const kinds = await walk(page, world, world.starts ?? ["/"]);
         for (const wanted of world.kinds ?? []) assert.ok(kinds.includes(wanted), `nothing leads to ${wanted}`);
         console.log(`     ${kinds.length} pages: ${kinds.join(" ")}`);
+        await other.context.close();
       });
     }
+    if (part === "failures") await step("the pages of failures", () => lookAtFailures(page, world));
   }
   const origin = new URL(world.base).origin;
   const elsewhere = asked.filter((url) => new URL(url).origin !== origin && !url.startsWith("chrome-error:"));

@@ -49,3 +49,19 @@ export async function walk(page, world, starts) {
   }
   return [...seen];
 }
+
+/** Looks at the pages of what went wrong: a failure, and errors beside the fields of a filter and of a form. */
+export async function lookAtFailures(page, world) {
+  const gone = "/wallets/01890000-0000-7000-8000-000000000000";
+  for (const [name, address, status] of [["not-found", gone, 404], ["filter-wrong", "/operations?id=seven", 422]]) {
+    assert.equal((await page.goto(address)).status(), status);
+    await look(page, world, name);
+  }
+  await page.goto("/wallets/new");
+  await page.getByLabel("Name").fill("Acme Robotics");
+  await page.getByLabel("Currency").fill("dollars");
+  await page.getByRole("button", { name: "Make the wallet" }).click();
+  await page.locator("#currency-error").waitFor();
+  assert.equal(await page.getByLabel("Name").inputValue(), "Acme Robotics", "what was written stays");
+  await look(page, world, "form-wrong");
+}

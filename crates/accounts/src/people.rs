@@ -8,7 +8,7 @@ use holdfast_domain::account::{
     AccountAction, Authority, EmailAddress, LINK_LIFETIME, NewLink, Person, PersonAction,
     PersonRecord, Reach, Role, Thing, UseCase,
 };
-use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::listing::{Page, PageRequest, PersonFilter};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{LinkId, Timestamp};
@@ -49,10 +49,17 @@ impl Accounts {
     pub async fn people(
         &self,
         principal: &Principal,
+        filter: PersonFilter,
         page: PageRequest,
     ) -> Result<Page<PersonRecord>, AccountsError> {
         principal.authorize(UseCase::PersonRead)?;
-        let Page { rows, next } = self.book.people(principal.reach, page).await?;
+        let wallet = match (principal.only_wallet(), filter.wallet) {
+            (Some(own), Some(asked)) if own != asked => {
+                return Ok(Page { rows: Vec::new(), next: None });
+            }
+            (own, asked) => own.or(asked),
+        };
+        let Page { rows, next } = self.book.people(PersonFilter { wallet, ..filter }, page).await?;
         let seen = rows.into_iter().filter_map(|record| record.seen_from(principal.reach));
         Ok(Page { rows: seen.collect(), next })
     }

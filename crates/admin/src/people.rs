@@ -11,6 +11,7 @@ use std::fmt;
 use axum::extract::State;
 use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
 use holdfast_domain::account::{Authority, PersonRecord, Reach, Role};
+use holdfast_domain::listing::PersonFilter;
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -298,7 +299,7 @@ pub(crate) async fn list(
 ) -> Result<Answer<List<PersonView>>> {
     let list = ListId::new("people", &());
     let page = list.request(query.limit, query.cursor.as_deref())?;
-    let found = gate.accounts.people(&principal, page).await?;
+    let found = gate.accounts.people(&principal, PersonFilter::default(), page).await?;
     let now = gate.accounts.clock().await?;
     Ok(Answer::of(list.list_as(found, |record| PersonView::new(record, now))))
 }

@@ -376,7 +376,7 @@ async fn list(
     let bound_to = (postings.kind(), wallet.map(|id| id.to_string()));
     let list = ListId::new("postings", &bound_to);
     let page = list.request(query.limit, query.cursor.as_deref())?;
-    let filter = PostingFilter { list: postings, wallet };
+    let filter = PostingFilter { list: postings, wallet, operation: None };
     Ok(Answer::of(list.list(gate.accounts.postings(principal, filter, page).await?)))
 }
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 
-/// Largest form, in bytes.
+/// Largest form but the playground's, in bytes.
 const FORM_MAX: usize = 64 << 10;
 /// Time for a form from the end of its head to its last byte.
 const FORM_TIME: Duration = Duration::from_secs(10);
@@ -102,6 +102,15 @@ pub(crate) async fn form(
     headers: &HeaderMap,
     body: axum::body::Body,
 ) -> Result<SentFields, Failure> {
+    form_within(headers, body, FORM_MAX).await
+}
+
+/// Reads the fields of a form of so many bytes at most.
+pub(crate) async fn form_within(
+    headers: &HeaderMap,
+    body: axum::body::Body,
+    bytes_max: usize,
+) -> Result<SentFields, Failure> {
     let essence =
         headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()?.split(';').next());
     let is_form = essence.is_some_and(|essence| {
@@ -111,7 +120,7 @@ pub(crate) async fn form(
         let message = "Send the form as application/x-www-form-urlencoded.";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let collected = tokio::time::timeout(FORM_TIME, Limited::new(body, FORM_MAX).collect()).await;
+    let collected = tokio::time::timeout(FORM_TIME, Limited::new(body, bytes_max).collect()).await;
     let bytes: Bytes = match collected {
         Ok(Ok(collected)) => collected.to_bytes(),
         Ok(Err(error)) => {

@@ -4,6 +4,8 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
+const SCRIPT: &str = include_str!("../assets/script.js");
+
 /// The stylesheet.
 pub(crate) async fn style() -> Response {
     asset("text/css; charset=utf-8", include_str!("../assets/style.css"))
@@ -11,7 +13,7 @@ pub(crate) async fn style() -> Response {
 
 /// The script: pages work without it.
 pub(crate) async fn script() -> Response {
-    asset("text/javascript; charset=utf-8", include_str!("../assets/script.js"))
+    asset("text/javascript; charset=utf-8", SCRIPT)
 }
 
 fn asset(kind: &'static str, text: &'static str) -> Response {
@@ -20,4 +22,15 @@ fn asset(kind: &'static str, text: &'static str) -> Response {
     // Another build may have another one under the same path.
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_is_small_enough_to_be_read_by_whoever_runs_it() {
+        let lines = SCRIPT.lines().count();
+        assert!(lines <= 150, "{lines} lines");
+    }
 }

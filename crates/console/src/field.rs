@@ -3,6 +3,7 @@
 use askama::Template;
 
 use crate::ask::SentFields;
+use crate::failure::Failure;
 
 /// Field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
@@ -67,6 +68,15 @@ impl FieldKind {
             }
         }
     }
+}
+
+/// Puts a failure beside the field that it is about, and answers the sentence that stands above all of them.
+pub(crate) fn put_beside(fields: &mut [FormField], failure: Failure) -> String {
+    let wrong = fields.iter_mut().find(|field| Some(field.name) == failure.field.as_deref());
+    let Some(field) = wrong else { return failure.message };
+    let text = format!("{}: {}", field.label, failure.message);
+    field.error = Some(failure.message);
+    text
 }
 
 /// A value to choose, and what it is called.

@@ -38,7 +38,7 @@ use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::door::{Doorway, FETCH_SITE, once};
 use crate::failure::Failure;
-use crate::field::FormField;
+use crate::field::{FormField, put_beside};
 use crate::page::Page;
 use crate::section::{Facts, Form, Notice, Section};
 use crate::visitor::Visitor;
@@ -189,11 +189,17 @@ async fn send<F: FormPage>(
     let key = request_key(sheet.query.get(KEY).ok_or_else(missing)?)?;
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
-    let page_of = F::open(&sheet).await?;
+    let page_of = match F::open(&sheet).await {
+        Ok(page_of) => page_of,
+        Err(failure) => return done_before(&sheet, key, &failure).await?.ok_or(failure),
+    };
     let frame = page_of.frame();
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
     match apply(&page_of, &sheet, (key, &fields), is_rehearsal).await {
-        Err(failure) => Ok(failed_page(&sheet, frame, &fields, failure).into_response()),
+        Err(failure) => Ok(match done_before(&sheet, key, &failure).await? {
+            Some(way) => way,
+            None => failed_page(&sheet, frame, &fields, failure).into_response(),
+        }),
         Ok(applied) if is_rehearsal => Ok(match review_address(&sheet, &fields) {
             Some(address) => Redirect::to(&address).into_response(),
             None => review_page(&sheet, frame, &fields, applied).into_response(),
@@ -203,10 +209,30 @@ async fn send<F: FormPage>(
             Ok(applied.sections.into_iter().fold(page, Page::section).into_response())
         }
         Ok(applied) => {
-            let done = with_query(&sheet.path, &[(KEY, Some(&key_text(key)))]);
-            Ok(Redirect::to(&applied.next.unwrap_or(done)).into_response())
+            let done = || done_address(&sheet, key);
+            Ok(Redirect::to(&applied.next.unwrap_or_else(done)).into_response())
         }
     }
+}
+
+/// Address that says what a form did.
+fn done_address(sheet: &Sheet, key: CommandKey) -> String {
+    with_query(&sheet.path, &[(KEY, Some(&key_text(key)))])
+}
+
+/// The way to what a form did, where its key is bound: a second click may find nothing any more of what the first one
+/// has ended, and is no failure.
+async fn done_before(
+    sheet: &Sheet,
+    key: CommandKey,
+    failure: &Failure,
+) -> Result<Option<Response>, Failure> {
+    let gone = [StatusCode::NOT_FOUND, StatusCode::UNPROCESSABLE_ENTITY];
+    if !gone.contains(&failure.status) {
+        return Ok(None);
+    }
+    let bound = sheet.desk.accounts.request_record(&sheet.visitor.principal, key).await?;
+    Ok(bound.map(|_record| Redirect::to(&done_address(sheet, key)).into_response()))
 }
 
 /// Makes the change under this request key, or rehearses it.
@@ -289,16 +315,8 @@ fn page(
     let FormFrame { mut page, submit, is_grave, .. } = frame;
     if let Some(failure) = failed {
         page.refused = failure.refused;
-        let at = fields.iter_mut().find(|field| Some(field.name) == failure.field.as_deref());
-        let notice = match at {
-            Some(field) => {
-                let text = format!("{}: {}", field.label, failure.message);
-                field.error = Some(failure.message);
-                text
-            }
-            None => failure.message,
-        };
-        page = page.status(failure.status).section(Notice::new(Tone::Bad, notice));
+        page = page.status(failure.status);
+        page = page.section(Notice::new(Tone::Bad, put_beside(&mut fields, failure)));
     }
     page.section(Form { action: address(sheet), fields, submit, is_grave })
 }

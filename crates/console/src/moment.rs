@@ -45,6 +45,12 @@ pub(crate) const fn day_after(at: Timestamp) -> Timestamp {
     Timestamp::from_micros(at.as_micros().saturating_add(DAY_MICROS))
 }
 
+/// The moment so many days before.
+pub(crate) fn days_before(at: Timestamp, days: u32) -> Timestamp {
+    let span = DAY_MICROS.saturating_mul(i64::from(days));
+    Timestamp::from_micros(at.as_micros().saturating_sub(span))
+}
+
 /// The moment an hour later.
 pub(crate) const fn hour_after(at: Timestamp) -> Timestamp {
     Timestamp::from_micros(at.as_micros().saturating_add(HOUR_MICROS))

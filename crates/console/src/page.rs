@@ -6,7 +6,8 @@ use http::StatusCode;
 
 use crate::cell::{Link, Tone};
 use crate::failure::Failure;
-use crate::section::{Notice, Section};
+use crate::field::put_beside;
+use crate::section::{Filter, Notice, Section};
 
 /// A page on its way to the shell.
 #[derive(Debug, Clone)]
@@ -66,6 +67,27 @@ impl Page {
     pub(crate) fn section(mut self, section: impl Into<Section>) -> Self {
         self.sections.push(section.into());
         self
+    }
+
+    /// The same with a filter and what it found; where a field of it cannot be read, with that said beside the field
+    /// in the place of rows. Any other failure is a page of its own.
+    pub(crate) fn narrowed(
+        self,
+        mut filter: Filter,
+        found: Result<Vec<Section>, Failure>,
+    ) -> Result<Self, Failure> {
+        let is_of = |failure: &Failure, filter: &Filter| {
+            filter.fields.iter().any(|field| Some(field.name) == failure.field.as_deref())
+        };
+        match found {
+            Ok(sections) => Ok(sections.into_iter().fold(self.section(filter), Self::section)),
+            Err(failure) if is_of(&failure, &filter) => {
+                let page = self.status(failure.status);
+                let text = put_beside(&mut filter.fields, failure);
+                Ok(page.section(Notice::new(Tone::Bad, text)).section(filter))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 }
 

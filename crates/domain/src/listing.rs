@@ -16,14 +16,14 @@
 //! to [`SCATTERED_ROWS_READ_MAX`] operations of one wallet or API key: such a page may have few rows
 //! or none, and a next one nevertheless.
 
-use crate::account::{ActorId, PostingDetails, Thing, UseCase};
+use crate::account::{ActorId, PersonState, PostingDetails, Role, Thing, UseCase};
 use crate::audit::TrailRow;
 use crate::credential::ApiKey;
 use crate::ledger::Posting;
 use crate::model::PublicModelId;
 use crate::operation::{Lease, Operation, OperationStatus};
 use crate::secret::{ServerSecretId, SettingsDigest};
-use crate::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
+use crate::{ApiKeyId, CredentialId, Micros, OperationId, Timestamp, WalletId};
 
 /// Rows on one page at most.
 pub const PAGE_MAX: u32 = 500;
@@ -219,6 +219,20 @@ pub struct PostingFilter {
     pub list: PostingList,
     /// Wallet of all postings in the list.
     pub wallet: Option<WalletId>,
+    /// Operation that all postings in the list are refunds of.
+    pub operation: Option<OperationId>,
+}
+
+/// Filter of a list of people. All parts of it apply: of a wallet and a role, somebody has that role
+/// there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PersonFilter {
+    /// Wallet of which all people in the list have, or are offered, something.
+    pub wallet: Option<WalletId>,
+    /// Role that all people in the list have, or are offered.
+    pub role: Option<Role>,
+    /// State of all people in the list.
+    pub state: Option<PersonState>,
 }
 
 /// List of postings, by their kind.

@@ -14,14 +14,16 @@ use std::time::Duration;
 
 use holdfast_tests::config::SIM;
 use holdfast_tests::postgres::Database;
-use holdfast_tests::{Account, Config, Gateway, Ran, Site};
+use holdfast_tests::site::text;
+use holdfast_tests::{Account, Config, Gateway, Ran, Request, Site};
 use serde_json::{Value, json};
 
 use crate::bodies::sim;
+use crate::check::until;
 use crate::clients::given;
 use crate::embedded;
 use crate::receiver::Receiver;
-use crate::webhooks_delivered::allowing;
+use crate::webhooks_delivered::{Owner, allowing};
 
 /// Time for one run of the suite, on a machine that does much else; nextest ends a test long before.
 const RUN_MAX: Duration = Duration::from_secs(900);
@@ -29,34 +31,13 @@ const RUN_MAX: Duration = Duration::from_secs(900);
 const MATRIX_MAX: Duration = Duration::from_secs(3_600);
 const EMAIL: &str = "ada@example.com";
 const PASSWORD: &str = "correct horse battery";
-/// Kinds of pages to which the first page leads an owner, by so many links as it takes.
-const KINDS: [&str; 23] = [
-    "/",
-    "/wallets",
-    "/wallets/ID",
-    "/wallets/ID/deposit",
-    "/wallets/ID/adjust",
-    "/postings/ID",
-    "/keys",
-    "/keys/ID",
-    "/keys/ID/rotate",
-    "/operations",
-    "/operations/ID",
-    "/operations/ID/refund",
-    "/usage",
-    "/models",
-    "/events",
-    "/events/ID",
-    "/webhooks",
-    "/trail",
-    "/jobs",
-    "/people",
-    "/people/ID",
-    "/admin-keys",
-    "/account",
-];
+/// The console's own table of routes: a page that is new has to be walked over.
+const TABLE: &str = include_str!("../../../crates/console/src/pages.rs");
+/// Routes of the table that are no pages, or none of a person who is signed in, whose walk opens pages alone.
+const NO_PAGES: [&str; 5] =
+    ["/sign-in", "/sign-out", "/link/{token}", "/playground/stream", "/playground/operation"];
 
-/// The same of the administrator of a wallet.
+/// Kinds of pages to which the first page leads the administrator of a wallet, by so many links as it takes.
 const HOLDERS_KINDS: [&str; 13] = [
     "/",
     "/wallets",
@@ -72,6 +53,16 @@ const HOLDERS_KINDS: [&str; 13] = [
     "/webhooks",
     "/people",
 ];
+
+/// Kinds of pages that an owner has: of every route that has one.
+fn kinds() -> Vec<String> {
+    let paths = TABLE.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let is_page = |path: &&str| !path.ends_with(".csv") && !NO_PAGES.contains(path);
+    let kind = |path: &str| path.replace("{id}", "ID").replace("{event}", "ID");
+    let kinds: Vec<_> = paths.filter(is_page).map(kind).collect();
+    assert!(kinds.len() > 50, "the table is not read: {kinds:?}");
+    kinds
+}
 
 /// Script of the console in a browser that runs it, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +164,8 @@ impl World {
     fn of(place: impl Fn(Config) -> Config) -> Self {
         let receiver = Receiver::answering(204);
         let site = Site::empty_for(MATRIX_MAX).with_env("HOLDFAST_CONFIG", "holdfast.toml");
-        site.configure(&place(allowing(Config::simulated(), &[&receiver])));
+        let config = Config::simulated().set("console", "playground", "true");
+        site.configure(&place(allowing(config, &[&receiver])));
         drop(site.cli(&["migrate", "up"]).ok());
         let wallet = ["wallet", "create", "Acme Robotics", "--currency", "USD"];
         let wallet = site.json(&wallet)["id"].as_str().unwrap().to_owned();
@@ -190,6 +182,51 @@ impl World {
             assert_eq!(gateway.complete(&rich, &key, &body).status, 200);
         }
         Self { site, gateway, receiver, rich, poor, _database: None }
+    }
+
+    /// One of each thing that a page may be of, beside the customers. Answers where a walk begins: at the first page,
+    /// and at the forms that only some of these things lead to.
+    fn furnish(&self) -> Vec<String> {
+        let (site, gateway, rich) = (&self.site, &self.gateway, &self.rich);
+        let owner = Owner::new(site);
+        let started = owner.post(gateway, "/jobs", &json!({ "kind": "verification" }));
+        assert_eq!(started.status, 201, "{started:?}");
+        let address = format!("{}/walk", self.receiver.origin());
+        let webhook = text(&site.json(&["webhook", "create", &address]), "id");
+        let wallet = text(&site.json(&["wallet", "create", "Cedar", "--currency", "USD"]), "id");
+        drop(site.cli(&["wallet", "suspend", &wallet, "--reason", "unpaid"]).ok());
+        let idle = site.another_key(&rich.wallet, "left behind");
+        drop(site.cli(&["key", "suspend", &idle.id, "--reason", "nobody knows it"]).ok());
+        until("the webhook was told of that", || {
+            self.receiver.wait_for(1).iter().any(|it| it.path == "/walk").then_some(())
+        });
+        let email = "grace@example.com";
+        drop(invited(site, email, &["holder_admin", "--wallet", &rich.wallet]));
+        let people = site.json(&["person", "list"]);
+        let grace = people.as_array().unwrap().iter().find(|it| it["email"] == email).unwrap();
+        let operation = |body: &str| {
+            let key = holdfast_tests::request_key();
+            let asking = Request::completion(&rich.key, &key, body).begin(gateway.address());
+            let id = until("the operation has begun", || {
+                let looked = gateway.get(rich, &format!("/v1/operations/{key}"));
+                (looked.status == 200).then(|| text(&looked.json(), "id"))
+            });
+            (id, asking)
+        };
+        let (running, _no_answer) = operation(&sim("a long way\n[[sim: slow 10m]]"));
+        let (ended, answer) = operation(&sim("a short one"));
+        assert_eq!(answer.answer().status, 200);
+        let mut starts = vec!["/".to_owned(), "/account/role".to_owned()];
+        starts.extend(["cancel", "reconcile"].map(|verb| format!("/operations/{running}/{verb}")));
+        starts.push(format!("/operations/{ended}/refund"));
+        starts.extend(["enable", "disable"].map(|verb| format!("/webhooks/{webhook}/{verb}")));
+        starts.push(format!("/people/{}/link", text(grace, "id")));
+        for (things, id, other) in
+            [("wallets", &wallet, &rich.wallet), ("keys", &idle.id, &rich.id)]
+        {
+            starts.extend([format!("/{things}/{id}/resume"), format!("/{things}/{other}/suspend")]);
+        }
+        starts
     }
 
     fn run(&self, world: &Value) {
@@ -261,8 +298,8 @@ fn browser_every_page_of_the_owner_is_sound() {
     let world = World::on_a_file();
     let link = invited(&world.site, EMAIL, &["owner"]);
     world.run(&json!({
-        "parts": ["accept", "walk"], "link": link, "who": "an owner", "looks": true,
-        "site": "owner", "kinds": KINDS,
+        "parts": ["accept", "walk", "failures"], "link": link, "who": "an owner", "looks": true,
+        "site": "owner", "starts": world.furnish(), "kinds": kinds(),
     }));
 }
 
@@ -297,21 +334,57 @@ fn holders_listener() -> Config {
 /// Everybody who runs the service walks over all of their pages, with a script and without. The owner's have all that
 /// those of the others have, and are looked at from all sides where that is asked for.
 fn walk_as_operators(world: &World, folder: &str, looks: bool) {
+    let starts = world.furnish();
     for role in ["owner", "operator", "finance", "support", "auditor"] {
         let email = format!("{role}@example.com");
         let link = invited(&world.site, &email, &[role]);
+        let is_owner = role == "owner";
         for (script, part) in [(true, "accept"), (false, "sign-in")] {
+            // Nobody else opens all of them.
+            let (starts, kinds) =
+                if is_owner { (starts.clone(), kinds()) } else { Default::default() };
             world.run(&json!({
                 "parts": [part, "walk"], "link": link, "who": role, "email": email,
-                "script": script, "looks": looks && script && role == "owner", "site": format!("{folder}/{role}"),
+                "script": script, "looks": looks && script && is_owner,
+                "site": format!("{folder}/{role}"), "starts": starts, "kinds": kinds,
             }));
         }
     }
 }
 
+/// The holders of a wallet walk over all of their pages on a listener of their own, with a script and without.
+fn walk_as_holders(site: &Site, gateway: &Gateway, folder: &str) {
+    let base = format!("http://localhost:{}", gateway.console_address().port());
+    for role in ["holder_admin", "holder_developer", "holder_viewer"] {
+        let email = format!("{role}@example.com");
+        let link = invited(site, &email, &[role, "--wallet", "main"]);
+        let kinds: &[&str] = if role == "holder_admin" { &HOLDERS_KINDS } else { &[] };
+        for (script, part) in [(true, "accept"), (false, "sign-in")] {
+            let world = json!({
+                "parts": [part, "walk"], "base": base, "link": link, "who": role, "email": email,
+                "script": script, "looks": script, "site": format!("{folder}/{role}"), "kinds": kinds,
+            });
+            run(site, gateway, &world);
+        }
+    }
+}
+
+/// A site with a wallet of holders, served on their own listener.
+fn site_of_holders(config: &Config) -> (Site, Gateway) {
+    let site = Site::empty_for(MATRIX_MAX).with_env("HOLDFAST_CONFIG", "holdfast.toml");
+    site.configure(config);
+    drop(site.cli(&["migrate", "up"]).ok());
+    let account = site.account("main", "USD", "10.00");
+    let gateway = site.serve();
+    let key = holdfast_tests::request_key();
+    assert_eq!(gateway.complete(&account, &key, &sim("hello")).status, 200);
+    (site, gateway)
+}
+
 #[test]
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_file() {
+    World::on_a_file().tasks(Script::Without, false);
     let world = World::on_a_file();
     world.tasks(Script::With, true);
     walk_as_operators(&world, "file", true);
@@ -321,6 +394,7 @@ fn browser_matrix_operators_on_a_file() {
 #[test]
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_server() {
+    World::on_a_server().tasks(Script::Without, false);
     let world = World::on_a_server();
     world.tasks(Script::With, false);
     // The same pages of other rows: nothing more is seen by looking at them from all sides again.
@@ -330,21 +404,19 @@ fn browser_matrix_operators_on_a_server() {
 
 #[test]
 #[ignore = "takes minutes: cargo xtask console"]
-fn browser_matrix_holders() {
-    let site = Site::empty_for(MATRIX_MAX).with_env("HOLDFAST_LISTEN", "127.0.0.1:0");
-    let site = site.with_env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
-    let gateway = embedded::start(&site);
-    let base = gateway.printed_after("console: ");
-    for role in ["holder_admin", "holder_developer", "holder_viewer"] {
-        let email = format!("{role}@example.com");
-        let link = invited(&site, &email, &[role, "--wallet", "default"]);
-        for (script, part) in [(true, "accept"), (false, "sign-in")] {
-            let world = json!({
-                "parts": [part, "walk"], "base": base, "link": link, "who": role, "email": email,
-                "script": script, "looks": script, "site": format!("holders/{role}"),
-            });
-            run(&site, &gateway, &world);
-        }
-    }
+fn browser_matrix_holders_on_a_file() {
+    let (site, gateway) = site_of_holders(&holders_listener());
+    walk_as_holders(&site, &gateway, "holders/file");
+    drop(site.verify());
+    gateway.stop();
+}
+
+#[test]
+#[ignore = "takes minutes: cargo xtask console"]
+fn browser_matrix_holders_on_a_server() {
+    let database = Database::make();
+    let (site, gateway) = site_of_holders(&database.configure(holders_listener()));
+    walk_as_holders(&site, &gateway, "holders/server");
+    drop(site.verify());
     gateway.stop();
 }

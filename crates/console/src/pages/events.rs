@@ -23,18 +23,22 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let wallet = reference::wallet(&desk, &visitor, &query).await?;
+    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
+    Page::new("Events").narrowed(narrow(&visitor, &query), found)
+}
+
+async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
+    let wallet = reference::wallet(desk, visitor, query).await?;
     let bad = || Failure::field(KIND, "There is no such kind of events.");
     let kind = query.get(KIND).map(|label| EventKind::from_label(label).ok_or_else(bad));
     let filter = EventFilter { wallet, kind: kind.transpose()? };
-    let request = paging::request(&query)?;
+    let request = paging::request(query)?;
     let listed = desk.accounts.events(&visitor.principal, filter, request).await?;
-    let next = paging::next("/events", &query, listed.next);
+    let next = paging::next("/events", query, listed.next);
     let rows = listed.rows.iter().map(row).collect();
     let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the \
         console wants them.";
-    let table = Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty);
-    Ok(Page::new("Events").section(narrow(&visitor, &query)).section(table.next(next)))
+    Ok(Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty).next(next))
 }
 
 fn narrow(visitor: &Visitor, query: &SentFields) -> Filter {

@@ -16,15 +16,18 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::listing::{
     ApiKeyFilter, LiveCredential, OperationFilter, Order, PAGE_MAX, PageRequest, Period,
 };
-use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
 use holdfast_domain::{Micros, Timestamp};
+use holdfast_wire::csv::group_name;
 use uuid::Uuid;
 
+use crate::address::with_query;
 use crate::ask::Id;
 use crate::cell::{Cell, Link, money};
 use crate::counting::ReportView;
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::moment::written;
 use crate::page::Page;
 use crate::pages::keys;
 use crate::section::{Facts, Section, Table};
@@ -154,7 +157,7 @@ async fn last_use(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Cell, 
     Ok(Cell::some_moment(listed.rows.first().map(|row| row.operation.admitted_at)))
 }
 
-/// Usage of this month, by model.
+/// Usage of this month, by model; each leads to its days, which are of the same operations.
 async fn month(
     desk: &Desk,
     visitor: &Visitor,
@@ -162,10 +165,11 @@ async fn month(
     now: Timestamp,
 ) -> Result<Section, Failure> {
     let counter = Counter::SpendMonth;
+    let begin = counter.window(now);
     let query = UsageQuery {
         by: Grouping::by(GroupBy::Model),
         filter: UsageFilter { api_key: Some(key.id), ..UsageFilter::default() },
-        period: Period { from: Some(counter.window(now)), to: counter.window_end(now) },
+        period: Period { from: Some(begin), to: counter.window_end(now) },
         rows_max: None,
     };
     let report = match desk.usage(visitor, query).await? {
@@ -176,10 +180,14 @@ async fn month(
         }
     };
     let UsageReport { rows, shows_costs } = &*report;
-    let row = |row: &holdfast_domain::report::UsageRow| {
-        let totals = &row.totals;
+    let (id, from) = (key.id.to_string(), written(begin));
+    let own = [("api_key", Some(id.as_str())), ("from", Some(from.as_str()))];
+    let row = |row: &UsageRow| {
+        let (totals, name) = (&row.totals, group_name(&row.group));
+        let [own_key, own_from] = own;
+        let days = [("first", Some("day")), own_key, ("model", Some(name.as_str())), own_from];
         let mut cells = vec![
-            Cell::text(holdfast_wire::csv::group_name(&row.group)),
+            Cell::link(&name, with_query("/usage", &days)),
             Cell::count(totals.completed),
             Cell::count(totals.refused),
             Cell::count(totals.abandoned),
@@ -196,8 +204,10 @@ async fn month(
         head.push("Exposure");
     }
     let empty = "Nothing that this key ran has finished this month.";
-    let all = Link::new("Its operations", format!("/operations?api_key={}", key.id));
-    Ok(Table::new("This month", &head, rows.iter().map(row).collect(), empty).link(all).into())
+    let all = Link::new("Its operations", format!("/operations?api_key={id}"));
+    let began = Link::new("Those that began this month", with_query("/operations", &own));
+    let table = Table::new("This month", &head, rows.iter().map(row).collect(), empty);
+    Ok(table.link(began).link(all).into())
 }
 
 /// Credentials in force, without what their bearers are checked by.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use axum::extract::State;
-use holdfast_accounts::{AccountsError, Name, Reference};
+use holdfast_accounts::{Name, Reference};
 use holdfast_domain::account::UseCase;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
@@ -17,11 +17,11 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
+use crate::pages::reference::{self, WALLET};
 use crate::paging;
 use crate::section::{Filter, Table};
 use crate::visitor::Visitor;
 
-const WALLET: &str = "wallet";
 const NAME: &str = "name";
 const STATE: &str = "state";
 
@@ -46,41 +46,30 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let name: Option<Name> = query.read(NAME)?;
-    let wallet = wallet(&desk, &visitor, &query).await?;
-    let rows = match wallet {
-        // There is no such wallet, so none of its keys either.
-        Some(None) => None,
-        found => {
-            let filter = ApiKeyFilter {
-                name: name.map(|name| name.as_str().to_owned()),
-                wallet: found.flatten(),
-                state: state_of(&query)?,
-            };
-            let page = paging::request(&query)?;
-            Some(desk.accounts.api_keys(&visitor.principal, filter, page).await?)
-        }
+    let (wallet, found) = match found(&desk, &visitor, &query).await {
+        Ok((wallet, table)) => (wallet, Ok(vec![table.into()])),
+        Err(failure) => (None, Err(failure)),
     };
-    let (rows, next) = rows.map_or_else(Default::default, |page| (page.rows, page.next));
-    let table = table(&desk, &visitor, &rows).await?.next(paging::next("/keys", &query, next));
-    let new = wallet.flatten().map_or_else(|| "/keys/new".to_owned(), issue_address);
-    Ok(Page::new("API keys")
+    let new = wallet.map_or_else(|| "/keys/new".to_owned(), issue_address);
+    Page::new("API keys")
         .action(visitor.may(UseCase::ApiKeyIssue), "Issue an API key", new)
-        .section(narrowing(&visitor, &query))
-        .section(table))
+        .narrowed(narrowing(&visitor, &query), found)
 }
 
-/// The wallet that the list is of, where it is of one: `Some(None)` where there is no such wallet.
-async fn wallet(
+/// The keys, and the wallet that they are of where the query names one.
+async fn found(
     desk: &Desk,
     visitor: &Visitor,
     query: &SentFields,
-) -> Result<Option<Option<WalletId>>, Failure> {
-    let Some(reference) = query.read::<Reference>(WALLET)? else { return Ok(None) };
-    match desk.accounts.wallet(&visitor.principal, &reference).await {
-        Err(AccountsError::NotFound(_wallet)) => Ok(Some(None)),
-        found => Ok(Some(Some(found?.wallet.id))),
-    }
+) -> Result<(Option<WalletId>, Table), Failure> {
+    let name: Option<Name> = query.read(NAME)?;
+    let wallet = reference::wallet(desk, visitor, query).await?;
+    let name = name.map(|name| name.as_str().to_owned());
+    let filter = ApiKeyFilter { name, wallet, state: state_of(query)? };
+    let page = paging::request(query)?;
+    let listed = desk.accounts.api_keys(&visitor.principal, filter, page).await?;
+    let next = paging::next("/keys", query, listed.next);
+    Ok((wallet, table(desk, visitor, &listed.rows).await?.next(next)))
 }
 
 fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {

@@ -8,9 +8,9 @@ mod retry;
 
 use axum::extract::State;
 use holdfast_accounts::OperationRecord;
-use holdfast_domain::OperationId;
 use holdfast_domain::account::UseCase;
 use holdfast_domain::operation::{Attempt, Phase, Situation};
+use holdfast_domain::{Micros, OperationId};
 
 use crate::ask::Id;
 use crate::cell::{Cell, Tone};
@@ -18,6 +18,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::operations::state;
+use crate::pages::postings;
 use crate::pages::reference::short;
 use crate::section::{Facts, Notice, Section, Table};
 use crate::visitor::Visitor;
@@ -52,12 +53,18 @@ fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
     let operation = &record.operation;
     let currency = operation.price.currency;
     let money = |amount| Cell::money(amount, currency);
+    let refunded = if record.refunded > Micros::ZERO && visitor.may(UseCase::PostingRead) {
+        let sum = crate::cell::money(record.refunded, currency);
+        Cell::link(sum, postings::refunds_address(operation))
+    } else {
+        money(record.refunded)
+    };
     let charge = operation.phase.charge();
     let usage = operation.phase.usage();
     let mut rows = vec![
         ("State", state(operation, record.situation)),
         ("Charge", charge.map_or(Cell::Nothing, money)),
-        ("Refunded", money(record.refunded)),
+        ("Refunded", refunded),
         ("Hold", money(operation.hold)),
         ("Model", Cell::text(operation.model.as_str())),
         ("Wallet", Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet))),

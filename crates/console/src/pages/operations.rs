@@ -8,7 +8,7 @@ use holdfast_accounts::{AccountsError, OperationRecord, Reference};
 use holdfast_domain::listing::{OperationFilter, OperationListing, Page as Listed, Period, Scope};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, situation};
-use holdfast_domain::{OperationId, RequestKey};
+use holdfast_domain::{Micros, OperationId, RequestKey};
 use uuid::Uuid;
 
 use crate::ask::{Query, SentFields};
@@ -34,34 +34,40 @@ const TO: &str = "to";
 pub(crate) const HEAD: [&str; 7] =
     ["Operation", "Began", "State", "Model", "Charge", "API key", "Wallet"];
 
+/// The same of operations that run: they have no charge yet, and hold what it may be at most.
+const HEAD_OF_RUNNING: [&str; 7] =
+    ["Operation", "Began", "State", "Model", "Holds", "API key", "Wallet"];
+
 const EMPTY: &str = "There is no such operation on this page. An operation begins when a caller \
-    sends a request: widen \
-                     the filters, or look at the next page.";
+    sends a request: widen the filters, or look at the next page.";
 
 pub(crate) async fn list(
     State(desk): State<Desk>,
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let page = Page::new("Operations").section(filter(&visitor, &query));
-    let found = match asked_id(&desk, &visitor, &query).await? {
-        Some(id) => match desk.accounts.operation(&visitor.principal, id).await {
-            Ok(record) => Some(vec![found_row(&record)]),
-            Err(AccountsError::NotFound(_)) => Some(Vec::new()),
+    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
+    Page::new("Operations").narrowed(filter(&visitor, &query), found)
+}
+
+async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
+    if let Some(id) = asked_id(desk, visitor, query).await? {
+        let rows = match desk.accounts.operation(&visitor.principal, id).await {
+            Ok(record) => vec![found_row(&record)],
+            Err(AccountsError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
-        },
-        None => None,
-    };
-    if let Some(rows) = found {
-        return Ok(page.section(Table::new("Found", &HEAD, rows, EMPTY)));
+        };
+        return Ok(Table::new("Found", &HEAD, rows, EMPTY));
     }
-    let filter = read_filter(&desk, &visitor, &query).await?;
-    let request = paging::request(&query)?;
+    let filter = read_filter(desk, visitor, query).await?;
+    let is_of_all = filter.scope == Scope::All;
+    let request = paging::request(query)?;
     let Listed { rows, next } =
         desk.accounts.operations(&visitor.principal, filter, request).await?;
-    let next = paging::next("/operations", &query, next);
-    let rows = rows.iter().map(row).collect();
-    Ok(page.section(Table::new("Newest first", &HEAD, rows, EMPTY).next(next)))
+    let next = paging::next("/operations", query, next);
+    let head = if is_of_all { HEAD } else { HEAD_OF_RUNNING };
+    let rows = rows.iter().map(if is_of_all { row } else { row_of_running }).collect();
+    Ok(Table::new("Newest first", &head, rows, EMPTY).next(next))
 }
 
 /// The operation that the query names: by its id, or by an API key and its request key.
@@ -144,24 +150,36 @@ fn filter(visitor: &Visitor, query: &SentFields) -> Filter {
 
 /// Row of a list.
 pub(crate) fn row(listing: &OperationListing) -> Vec<Cell> {
-    let situation = situation(&listing.operation, listing.lease.as_ref(), listing.now);
-    cells(&listing.operation, situation, listing.api_key_name.as_deref())
+    let operation = &listing.operation;
+    let situation = situation(operation, listing.lease.as_ref(), listing.now);
+    cells((operation, situation), listing.api_key_name.as_deref(), operation.phase.charge())
+}
+
+/// Row of a list under [`HEAD_OF_RUNNING`].
+fn row_of_running(listing: &OperationListing) -> Vec<Cell> {
+    let operation = &listing.operation;
+    let situation = situation(operation, listing.lease.as_ref(), listing.now);
+    cells((operation, situation), listing.api_key_name.as_deref(), Some(operation.hold))
 }
 
 fn found_row(record: &OperationRecord) -> Vec<Cell> {
-    cells(&record.operation, record.situation, None)
+    let operation = &record.operation;
+    cells((operation, record.situation), None, operation.phase.charge())
 }
 
-fn cells(operation: &Operation, situation: Situation, api_key: Option<&str>) -> Vec<Cell> {
+fn cells(
+    (operation, situation): (&Operation, Situation),
+    api_key: Option<&str>,
+    amount: Option<Micros>,
+) -> Vec<Cell> {
     let currency = operation.price.currency;
-    let charge = operation.phase.charge();
     let api_key = api_key.map_or_else(|| short(operation.api_key), str::to_owned);
     vec![
         Cell::link(short(operation.id), format!("/operations/{}", operation.id)),
         Cell::moment(operation.created_at),
         state(operation, situation),
         Cell::text(operation.model.as_str()),
-        charge.map_or(Cell::Nothing, |charge| Cell::money(charge, currency)),
+        amount.map_or(Cell::Nothing, |amount| Cell::money(amount, currency)),
         Cell::link(api_key, format!("/keys/{}", operation.api_key)),
         Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet)),
     ]

@@ -7,35 +7,97 @@ pub(crate) mod role;
 
 use axum::extract::State;
 use holdfast_accounts::Principal;
-use holdfast_domain::PersonId;
 use holdfast_domain::account::{
     Authority, EmailAddress, PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase,
 };
+use holdfast_domain::listing::{PageRequest, PersonFilter};
+use holdfast_domain::{PersonId, WalletId};
 use uuid::Uuid;
 
-use crate::ask::{Id, Query};
-use crate::cell::{Cell, Tone};
+use crate::ask::{Id, Query, SentFields};
+use crate::cell::{Cell, Link, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::field::{Choice, FieldKind, FormField};
 use crate::form::Sheet;
 use crate::page::Page;
+use crate::pages::reference::{self, WALLET, wallet_field};
 use crate::paging;
-use crate::section::{Facts, Notice, Snippet, Table};
+use crate::section::{Facts, Filter, Notice, Snippet, Table};
 use crate::visitor::Visitor;
+
+const STATE: &str = "state";
+const ROLE: &str = "role";
 
 pub(crate) async fn list(
     State(desk): State<Desk>,
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let listed = desk.accounts.people(&visitor.principal, paging::request(&query)?).await?;
-    let next = paging::next("/people", &query, listed.next);
+    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
+    Page::new("People")
+        .action(visitor.may(UseCase::PersonInvite), "Invite somebody", "/people/new")
+        .narrowed(narrowing(&visitor, &query), found)
+}
+
+async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
+    let bad = |name| move || Failure::field(name, "Choose one of these.");
+    let known = |label: &str| PersonState::ALL.into_iter().find(|it| it.label() == label);
+    let state = query.get(STATE).map(|label| known(label).ok_or_else(bad(STATE)));
+    let role = query.get(ROLE).map(|label| Role::from_label(label).ok_or_else(bad(ROLE)));
+    let filter = PersonFilter {
+        wallet: reference::wallet(desk, visitor, query).await?,
+        role: role.transpose()?,
+        state: state.transpose()?,
+    };
+    let page = paging::request(query)?;
+    let listed = desk.accounts.people(&visitor.principal, filter, page).await?;
+    let next = paging::next("/people", query, listed.next);
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Person", "State", "Roles", "Made"];
     let empty = "There is nobody. Invite somebody: they get a link, and set a password by it.";
-    Ok(Page::new("People")
-        .action(visitor.may(UseCase::PersonInvite), "Invite somebody", "/people/new")
-        .section(Table::new("People", &head, rows, empty).next(next)))
+    Ok(Table::new("People", &head, rows, empty).next(next))
+}
+
+fn narrowing(visitor: &Visitor, query: &SentFields) -> Filter {
+    let any = || std::iter::once(Choice::new("", "Any"));
+    let states = PersonState::ALL.map(|state| Choice::new(state.label(), state.label()));
+    let is_holders = visitor.principal.only_wallet().is_some();
+    let roles = Role::ALL.into_iter().filter(|role| role.is_holder() || !is_holders);
+    let roles = roles.map(|role| Choice::new(role.label(), role.label()));
+    let select = |name, label, choices: Vec<Choice>| {
+        FormField::optional(name, label, FieldKind::Select(choices)).value(query.raw(name))
+    };
+    let mut fields = vec![
+        select(STATE, "State", any().chain(states).collect()),
+        select(ROLE, "Role", any().chain(roles).collect()),
+    ];
+    fields.extend(wallet_field(visitor, query));
+    Filter { action: "/people".to_owned(), fields, submit: "Narrow".to_owned() }
+}
+
+/// People of a wallet: what each has of it, or is offered.
+pub(crate) async fn of_wallet(
+    desk: &Desk,
+    visitor: &Visitor,
+    wallet: WalletId,
+    page: PageRequest,
+) -> Result<Table, Failure> {
+    let filter = PersonFilter { wallet: Some(wallet), ..Default::default() };
+    let listed = desk.accounts.people(&visitor.principal, filter, page).await?;
+    let there = |record: PersonRecord| record.seen_from(Reach::Wallet(wallet));
+    let rows = listed.rows.into_iter().filter_map(there);
+    let rows = rows.map(|record| {
+        let roles: Vec<_> = record.roles().iter().map(ToString::to_string).collect();
+        vec![
+            Cell::link(called(&record), address(record.person.id)),
+            Cell::text(roles.join(", ")),
+            state(&record),
+        ]
+    });
+    let empty = "Nobody but the operator looks at this wallet. Invite somebody to a holder's role.";
+    let all = Link::new("All people of the wallet", format!("/people?{WALLET}={wallet}"));
+    Ok(Table::new("People", &["Person", "Role", "State"], rows.collect(), empty).link(all))
 }
 
 fn row(record: &PersonRecord) -> Vec<Cell> {

@@ -4,7 +4,7 @@
 use crate::ask::SentFields;
 use crate::cell::Tone;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
+use crate::field::{FieldKind, FormField, put_beside};
 use crate::page::Page;
 use crate::section::Form;
 use crate::section::Notice;
@@ -50,14 +50,10 @@ impl PlainForm {
 
     /// The page with what was sent, and what is wrong with it.
     pub(crate) fn failed(mut self, sent: &SentFields, failure: Failure) -> Page {
-        let mut text = failure.message.clone();
         self.fields = self.fields.into_iter().map(|field| field.holding(sent)).collect();
-        let wrong = self.fields.iter_mut().find(|it| Some(it.name) == failure.field.as_deref());
-        if let Some(field) = wrong {
-            text = format!("{}: {}", field.label, failure.message);
-            field.error = Some(failure.message);
-        }
-        self.page = self.page.status(failure.status).section(Notice::new(Tone::Bad, text));
+        self.page = self.page.status(failure.status);
+        let text = put_beside(&mut self.fields, failure);
+        self.page = self.page.section(Notice::new(Tone::Bad, text));
         self.page()
     }
 }

@@ -28,7 +28,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::ask::{SentFields, form};
+use crate::ask::{SentFields, form_within};
 use crate::cell::{Cell, Tone, money};
 use crate::desk::Desk;
 use crate::door::Doorway;
@@ -48,6 +48,8 @@ const REQUEST_KEY: &str = "request_key";
 
 /// Most bytes of a message.
 const MESSAGE_MAX: usize = 32 << 10;
+/// Largest form, in bytes: each byte of a message may come as three, a line end as six, and there are other fields.
+const FORM_MAX: usize = 6 * MESSAGE_MAX + (4 << 10);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -187,7 +189,7 @@ pub(crate) async fn send(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = form(&parts.headers, body).await?;
+    let fields = form_within(&parts.headers, body, FORM_MAX).await?;
     let read = PlaygroundRequest::read(&fields);
     let asked = match read.and_then(|request| request.completion(false)) {
         Ok(asked) => asked,
@@ -219,7 +221,7 @@ pub(crate) async fn stream(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = match form(&parts.headers, body).await {
+    let fields = match form_within(&parts.headers, body, FORM_MAX).await {
         Ok(fields) => fields,
         Err(failure) => return Ok(spoken(&failure)),
     };
@@ -262,7 +264,7 @@ pub(crate) async fn operation(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = form(&parts.headers, body).await?;
+    let fields = form_within(&parts.headers, body, FORM_MAX).await?;
     let found = outcome(&desk, &visitor, door.client, &fields).await?;
     let told = found.map(|found| {
         json!({

@@ -6,7 +6,7 @@ use axum::extract::State;
 use holdfast_accounts::Reference;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::listing::{PostingFilter, PostingList, PostingListing};
-use holdfast_domain::{Currency, PostingId};
+use holdfast_domain::{Currency, Operation, PostingId};
 use uuid::Uuid;
 
 use crate::ask::{Id, Query, SentFields};
@@ -17,6 +17,14 @@ use crate::page::Page;
 use crate::paging;
 use crate::section::{Facts, Table};
 use crate::visitor::Visitor;
+
+/// Parameter of the operation that refunds are of.
+const OPERATION: &str = "operation";
+
+/// Address of the refunds of an operation.
+pub(crate) fn refunds_address(operation: &Operation) -> String {
+    format!("/wallets/{}/refunds?{OPERATION}={}", operation.wallet, operation.id)
+}
 
 /// One posting.
 pub(crate) async fn show(
@@ -89,7 +97,8 @@ async fn list(
     list: PostingList,
 ) -> Result<Page, Failure> {
     let wallet = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?.wallet;
-    let filter = PostingFilter { list, wallet: Some(wallet.id) };
+    let operation = query.read(OPERATION)?;
+    let filter = PostingFilter { list, wallet: Some(wallet.id), operation };
     let listed =
         desk.accounts.postings(&visitor.principal, filter, paging::request(query)?).await?;
     let next = paging::next(&format!("/wallets/{id}/{}", names(list)), query, listed.next);

@@ -94,9 +94,8 @@ async fn earned(
         let name = "Lost today at most".to_owned();
         facts.push((name, Cell::link(amount(sum, currency), &href)));
     }
-    let lost = [("status", Some("abandoned")), ("from", Some(from.as_str()))];
-    let lost = with_query("/operations", &lost);
-    facts.push(("Unknown outcomes today".to_owned(), Cell::link(unknown.to_string(), lost)));
+    // By the hour too: operations are listed by when they began, and are counted by when they ended.
+    facts.push(("Unknown outcomes today".to_owned(), Cell::link(unknown.to_string(), href)));
     Ok(facts)
 }
 

@@ -15,7 +15,7 @@ use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::short;
 use crate::paging;
-use crate::section::{Filter, Snippet, Table};
+use crate::section::{Filter, Section, Snippet, Table};
 use crate::visitor::Visitor;
 
 const THING: &str = "thing";
@@ -31,25 +31,32 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let filter = read_filter(&query)?;
+    let found = found(&desk, &visitor, &query).await;
+    Page::new("Trail").narrowed(narrow(&query), found)
+}
+
+async fn found(
+    desk: &Desk,
+    visitor: &Visitor,
+    query: &SentFields,
+) -> Result<Vec<Section>, Failure> {
+    let filter = read_filter(query)?;
     let is_whole = filter == TrailFilter::default();
-    let request = paging::request(&query)?;
+    let request = paging::request(query)?;
     let is_first = request.after.is_none();
     let request = holdfast_domain::listing::PageRequest { limit: ROWS, ..request };
     let listed = desk.accounts.trail(&visitor.principal, filter, request).await?;
-    let next = paging::next("/trail", &query, listed.next);
-    let rows = listed.rows.iter().map(|listing| row(listing, &visitor)).collect();
+    let next = paging::next("/trail", query, listed.next);
+    let rows = listed.rows.iter().map(|listing| row(listing, visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
     let empty = "Nothing in the trail is like this.";
-    let mut page = Page::new("Trail")
-        .section(narrow(&query))
-        .section(Table::new("Newest first", &head, rows, empty).next(next));
+    let mut sections = vec![Table::new("Newest first", &head, rows, empty).next(next).into()];
     let newest = listed.rows.first().filter(|_| is_whole && is_first);
     if let Some(newest) = newest {
         let head = newest.row.head().to_string();
-        page = page.section(Snippet::new("Head of the trail: keep it elsewhere", head));
+        sections.push(Snippet::new("Head of the trail: keep it elsewhere", head).into());
     }
-    Ok(page)
+    Ok(sections)
 }
 
 fn read_filter(query: &SentFields) -> Result<TrailFilter, Failure> {

@@ -25,7 +25,7 @@ use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::operations::read_model;
 use crate::pages::reference::{self, api_key_field, wallet_field};
-use crate::section::Filter;
+use crate::section::{Filter, Section};
 use crate::visitor::Visitor;
 use crate::{moment, paging};
 
@@ -43,34 +43,44 @@ pub(crate) async fn show(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let by = grouping(&query)?;
-    let asked = asked(&desk, &visitor, &query, by).await?;
-    let page = Page::new("Usage").section(filter(&visitor, &query)?);
-    let address = address("/usage", &query);
-    let (report, at) = match desk.usage(&visitor, asked).await? {
-        ReportView::There(report, at) => (report, at),
-        ReportView::Absent(absence) => {
-            return Ok(page.section(absence.notice("This report", &address)));
-        }
-    };
-    let page = counting::of_moment(at, &address).into_iter().fold(page, Page::section);
-    shown(page, (&query, by), &report)
+    let found = found(&desk, &visitor, &query).await;
+    Page::new("Usage").narrowed(filter(&visitor, &query), found)
 }
 
-/// The page with a part of the rows, their sums and their charts.
+async fn found(
+    desk: &Desk,
+    visitor: &Visitor,
+    query: &SentFields,
+) -> Result<Vec<Section>, Failure> {
+    let by = grouping(query)?;
+    let asked = asked(desk, visitor, query, by).await?;
+    let address = address("/usage", query);
+    let (report, at) = match desk.usage(visitor, asked).await? {
+        ReportView::There(report, at) => (report, at),
+        ReportView::Absent(absence) => {
+            return Ok(vec![absence.notice("This report", &address).into()]);
+        }
+    };
+    let mut sections: Vec<Section> = Vec::new();
+    sections.extend(counting::of_moment(at, &address).map(Section::from));
+    sections.extend(shown((query, by), &report)?);
+    Ok(sections)
+}
+
+/// A part of the rows, with the sums and the charts of all.
 fn shown(
-    mut page: Page,
     (query, by): (&SentFields, Grouping),
     UsageReport { rows, shows_costs }: &UsageReport,
-) -> Result<Page, Failure> {
+) -> Result<Vec<Section>, Failure> {
+    let mut sections: Vec<Section> = Vec::new();
     let passed = paging::request(query)?.after.map_or(0, |PageCursor(rows)| rows);
     let passed = usize::try_from(passed).unwrap_or(0).min(rows.len());
     let shown: Vec<_> = rows.iter().skip(passed).take(ROWS).collect();
     let end = passed + shown.len();
     let next = i64::try_from(end).ok().filter(|_| end < rows.len()).map(PageCursor);
     if !rows.is_empty() {
-        page = charts(rows).into_iter().fold(page, Page::section);
-        page = page.section(sums(rows, *shows_costs)?);
+        sections.extend(charts(rows).into_iter().map(Section::from));
+        sections.push(sums(rows, *shows_costs)?.into());
     }
     let title = if rows.len() > ROWS {
         format!("Rows {} to {end} of {}", passed + 1, rows.len())
@@ -82,7 +92,8 @@ fn shown(
     if !rows.is_empty() {
         table = table.link(Link::new("All rows as CSV", address("/usage.csv", query)));
     }
-    Ok(page.section(table))
+    sections.push(table.into());
+    Ok(sections)
 }
 
 /// The same report as a file.
@@ -164,7 +175,7 @@ const fn label(by: GroupBy) -> &'static str {
     }
 }
 
-fn filter(visitor: &Visitor, query: &SentFields) -> Result<Filter, Failure> {
+fn filter(visitor: &Visitor, query: &SentFields) -> Filter {
     let seen = GroupBy::ALL.into_iter().filter(|by| match by {
         GroupBy::Route => visitor.principal.sees_routes(),
         GroupBy::Wallet => visitor.principal.only_wallet().is_none(),
@@ -177,7 +188,7 @@ fn filter(visitor: &Visitor, query: &SentFields) -> Result<Filter, Failure> {
         let value = query.raw(field.name).to_owned();
         field.value(value)
     };
-    let first = grouping(query)?.keys().next().map_or("", name);
+    let first = query.get(FIRST).unwrap_or(name(GroupBy::Day));
     let mut fields = vec![
         FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
         held(FormField::optional(SECOND, "And by", FieldKind::Select(second))),
@@ -192,7 +203,7 @@ fn filter(visitor: &Visitor, query: &SentFields) -> Result<Filter, Failure> {
         held(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
         held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
-    Ok(Filter { action: "/usage".to_owned(), fields, submit: "Sum up".to_owned() })
+    Filter { action: "/usage".to_owned(), fields, submit: "Sum up".to_owned() }
 }
 
 /// The same query at this path.

@@ -1,5 +1,5 @@
 //! One wallet: its balance and threshold, its statement by month, what is held of it and by which operations, its
-//! deposits, its API keys, and what can be done with it.
+//! deposits, its API keys, its usage of late, its people, and what can be done with it.
 //!
 //! Each list is the beginning of one that has a page of its own, with a link to that.
 
@@ -9,9 +9,11 @@ pub(crate) mod deposit;
 pub(crate) mod edit;
 pub(crate) mod state;
 pub(crate) mod statement;
+mod usage;
 
 use axum::extract::State;
 use holdfast_accounts::Reference;
+use holdfast_domain::WalletId;
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::listing::{
     ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
@@ -23,7 +25,7 @@ use crate::cell::{Cell, Link, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
-use crate::pages::{keys, postings, wallets};
+use crate::pages::{keys, people, postings, wallets};
 use crate::section::{Facts, Notice, Table};
 use crate::value::spend_text;
 use crate::visitor::Visitor;
@@ -43,10 +45,10 @@ pub(crate) async fn show(
         let low = Notice::new(Tone::Warning, "This wallet runs low: it is below its threshold.");
         page = page.section(low);
     }
-    page = page.section(facts(&record));
+    page = page.section(facts(&visitor, &record));
     if visitor.may(UseCase::StatementRead) {
-        let sections = statement::sections(&desk, &visitor, &record, &query).await?;
-        page = sections.into_iter().fold(page, Page::section);
+        let sections = statement::sections(&desk, &visitor, &record, &query).await;
+        page = page.narrowed(statement::filter(&record, &query), sections)?;
     }
     if visitor.may(UseCase::OperationRead) {
         page = page.section(holds(&desk, &visitor, &record).await?);
@@ -56,6 +58,12 @@ pub(crate) async fn show(
     }
     if visitor.may(UseCase::ApiKeyRead) {
         page = page.section(api_keys(&desk, &visitor, &record).await?);
+    }
+    if visitor.may(UseCase::UsageRead) {
+        page = page.section(usage::section(&desk, &visitor, &record).await?);
+    }
+    if visitor.may(UseCase::PersonRead) {
+        page = page.section(people::of_wallet(&desk, &visitor, record.wallet.id, LATEST).await?);
     }
     Ok(page)
 }
@@ -87,13 +95,19 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .action(may(UseCase::WalletClose), "Close", format!("{base}/close"))
 }
 
-fn facts(record: &WalletRecord) -> Facts {
+fn facts(visitor: &Visitor, record: &WalletRecord) -> Facts {
     let wallet = &record.wallet;
     let money = |amount| Cell::money(amount, wallet.currency);
+    let held = if visitor.may(UseCase::OperationRead) {
+        let sum = crate::cell::money(wallet.held, wallet.currency);
+        Cell::link(sum, running_address(wallet.id))
+    } else {
+        money(wallet.held)
+    };
     let bound = record.key_spend.map(|spend| Cell::text(spend_text(spend, wallet.currency)));
     let mut rows = vec![
         ("Available", money(wallet.available)),
-        ("Held", money(wallet.held)),
+        ("Held", held),
         ("State", wallets::state(record)),
         ("Runs low below", record.low_balance.map_or(Cell::Nothing, money)),
         ("A key may spend at most", bound.unwrap_or(Cell::Nothing)),
@@ -107,6 +121,11 @@ fn facts(record: &WalletRecord) -> Facts {
     }
     rows.push(("Id", Cell::code(wallet.id)));
     Facts::new("", rows)
+}
+
+/// Address of all operations that hold something of a wallet.
+fn running_address(wallet: WalletId) -> String {
+    format!("/operations?scope=running&wallet={wallet}")
 }
 
 /// Operations that hold something of it.
@@ -127,13 +146,15 @@ async fn holds(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Operation of", "API key", "Holds", "Since"];
     let empty = "Nothing runs, so nothing is held.";
+    let running = Link::new("All that runs", running_address(wallet.id));
     let all = Link::new("All operations", format!("/operations?wallet={}", wallet.id));
-    Ok(Table::new("Held by what runs", &head, rows, empty).link(all))
+    Ok(Table::new("Held by what runs", &head, rows, empty).link(running).link(all))
 }
 
 async fn deposits(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<Table, Failure> {
     let wallet = &record.wallet;
-    let filter = PostingFilter { list: PostingList::Deposits, wallet: Some(wallet.id) };
+    let list = PostingList::Deposits;
+    let filter = PostingFilter { list, wallet: Some(wallet.id), operation: None };
     let listed = desk.accounts.postings(&visitor.principal, filter, LATEST).await?;
     let base = format!("/wallets/{}", wallet.id);
     Ok(postings::table(filter.list, "Latest deposits", &listed.rows, wallet.currency)

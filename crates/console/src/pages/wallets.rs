@@ -26,29 +26,33 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
+    let may_create = visitor.may(UseCase::WalletCreate);
+    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
+    Page::new("Wallets")
+        .action(may_create, "Make a wallet", "/wallets/new")
+        .narrowed(narrowing(&query), found)
+}
+
+async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
     let below: Option<Micros> = query.read(BELOW)?;
     let runs_low = query.get(STATE) == Some(LOW);
     let filter = WalletFilter { available_from: None, available_below: below, runs_low };
     let listed = match query.read::<Reference>(NAME)? {
-        Some(reference) => named(&desk, &visitor, &reference, filter).await?,
+        Some(reference) => named(desk, visitor, &reference, filter).await?,
         None => {
-            let page = paging::request(&query)?;
+            let page = paging::request(query)?;
             desk.accounts.wallets(&visitor.principal, filter, page).await?
         }
     };
-    let next = paging::next("/wallets", &query, listed.next);
+    let next = paging::next("/wallets", query, listed.next);
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Name", "Available", "Held", "State", "Made"];
-    let may_create = visitor.may(UseCase::WalletCreate);
-    let empty = if may_create {
+    let empty = if visitor.may(UseCase::WalletCreate) {
         "There is no such wallet. Make one: what your customers pay in advance is kept there."
     } else {
         "There is no such wallet."
     };
-    Ok(Page::new("Wallets")
-        .action(may_create, "Make a wallet", "/wallets/new")
-        .section(narrowing(&query))
-        .section(Table::new("Wallets", &head, rows, empty).next(next)))
+    Ok(Table::new("Wallets", &head, rows, empty).next(next))
 }
 
 /// The wallet of this name or id alone.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use holdfast_domain::account::{UseCase, WebhookRecord};
 use holdfast_domain::webhook::Origin;
 
-use crate::ask::Query;
+use crate::ask::{Query, SentFields};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
@@ -21,20 +21,28 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let wallet = reference::wallet(&desk, &visitor, &query).await?;
-    let request = paging::request(&query)?;
+    let may_make = visitor.may(UseCase::WebhookCreate);
+    let page = Page::new("Webhooks").action(may_make, "Make a webhook", "/webhooks/new");
+    let found = found(&desk, &visitor, &query).await;
+    match wallet_field(&visitor, &query) {
+        Some(field) => {
+            let (action, submit) = ("/webhooks".to_owned(), "Narrow".to_owned());
+            let filter = Filter { action, fields: vec![field], submit };
+            page.narrowed(filter, found.map(|table| vec![table.into()]))
+        }
+        None => Ok(page.section(found?)),
+    }
+}
+
+async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
+    let wallet = reference::wallet(desk, visitor, query).await?;
+    let request = paging::request(query)?;
     let listed = desk.accounts.webhooks(&visitor.principal, wallet, request).await?;
-    let next = paging::next("/webhooks", &query, listed.next);
-    let rows = listed.rows.iter().map(|record| row(record, &visitor)).collect();
+    let next = paging::next("/webhooks", query, listed.next);
+    let rows = listed.rows.iter().map(|record| row(record, visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];
     let empty = "Nobody is told what happens. Make a webhook: your own system is told then.";
-    let may_make = visitor.may(UseCase::WebhookCreate);
-    let mut page = Page::new("Webhooks").action(may_make, "Make a webhook", "/webhooks/new");
-    if let Some(field) = wallet_field(&visitor, &query) {
-        let (action, submit) = ("/webhooks".to_owned(), "Narrow".to_owned());
-        page = page.section(Filter { action, fields: vec![field], submit });
-    }
-    Ok(page.section(Table::new("Newest first", &head, rows, empty).next(next)))
+    Ok(Table::new("Newest first", &head, rows, empty).next(next))
 }
 
 fn row(record: &WebhookRecord, visitor: &Visitor) -> Vec<Cell> {

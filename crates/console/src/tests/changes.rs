@@ -8,7 +8,7 @@ use crate::tests::book::{OpsWorld, Reply, owner, request, visitor};
 use crate::visitor::Visitor;
 
 /// Opens a form, and sends it twice under the key that it was given.
-async fn twice(
+pub(super) async fn twice(
     world: &OpsWorld,
     visitor: &Visitor,
     path: &str,

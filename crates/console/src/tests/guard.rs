@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_accounts::{NewWallet, Principal, Request};
 use holdfast_domain::account::{Reach, Role, UseCase};
-use holdfast_domain::listing::{Order, PageRequest};
+use holdfast_domain::listing::{Order, PageRequest, PersonFilter};
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{CommandKey, Currency};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use crate::desk::Audience;
 use crate::tests::site::{Call, EMAIL, PASSWORD, World, sign_in};
 
 /// A minute and a second that nobody waits for.
-async fn pass_a_minute() {
+pub(super) async fn pass_a_minute() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(61)).await;
     tokio::time::resume();
@@ -341,7 +341,10 @@ async fn a_holder_does_not_sign_in_where_operators_do() {
     assert!(reply.text.contains("holder"));
     let token = world.invite(EMAIL, Role::Support, Reach::All).await;
     let first = PageRequest::first(Order::Newest, 1);
-    let person = world.accounts.people(&local, first).await.unwrap().rows[0].person.id;
+    let person = world.accounts.people(&local, PersonFilter::default(), first).await.unwrap().rows
+        [0]
+    .person
+    .id;
     world.accounts.accept_link(&token, None, Some(person)).await.unwrap();
     let reply = world.send(call).await;
     assert_eq!(reply.status, 303, "by the other role they do");

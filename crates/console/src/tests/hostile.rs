@@ -123,7 +123,8 @@ impl Things {
         let page = PageRequest::first(Order::Newest, 1);
         let of = EventFilter { wallet: Some(wallet), kind: None };
         let events = accounts.events(&local, of, page).await.unwrap();
-        let of = PostingFilter { list: PostingList::Adjustments, wallet: Some(wallet) };
+        let (list, wallet_id) = (PostingList::Adjustments, Some(wallet));
+        let of = PostingFilter { list, wallet: wallet_id, operation: None };
         let postings = accounts.postings(&local, of, page).await.unwrap();
         let ids = vec![
             ("wallets", wallet.to_string()),

@@ -37,7 +37,9 @@ async fn the_secret_of_an_issued_key_is_told_once() {
     let changes = world.changes().await;
     let told = world.send(&world.owner, &address, &fields).await;
     let secret = bearer(told.is(200)).unwrap();
-    told.has("YOUR-GATEWAY/v1").has("Idempotency-Key").has("from openai import OpenAI");
+    told.has("HOLDFAST_URL=https://api.example.com/v1\n")
+        .has("Idempotency-Key")
+        .has("from openai import OpenAI");
     told.has("import OpenAI from").has("holdfast/sample").has_not("method=\"post\"");
     let again = world.send(&world.owner, &address, &fields).await;
     again.is(200).has("is told once").has_not(&secret);
@@ -122,6 +124,7 @@ async fn limits_that_are_none_are_said_beside_their_fields() {
     world.get(&world.owner, &address).await.has("Wallet: name or id");
     for (field, value) in [
         ("wallet", ""),
+        ("wallet", "nowhere"),
         ("requests_per_minute", "0"),
         ("tokens_per_minute", "-1"),
         ("concurrency", "many"),

@@ -126,6 +126,32 @@ async fn nothing_is_sent_that_is_not_whole_or_not_ours() {
 }
 
 #[tokio::test]
+async fn a_message_of_the_longest_is_taken_whatever_its_characters() {
+    let (world, recorder, cookies) = world(200).await;
+    let ends = format!("x{}", "\n".repeat((32 << 10) - 1));
+    for message in ["x".repeat(32 << 10), "ä".repeat(16 << 10), "€".repeat(10_922), ends] {
+        // As a browser writes line ends into a form.
+        let sent = message.replace('\n', "\r\n");
+        recorder.asked.lock().unwrap().clear();
+        for path in ["/playground", "/playground/stream"] {
+            let call = Call::post(path, &fields(&sent)).cookies(&cookies);
+            let status = world.ask(call).await.status().as_u16();
+            assert_eq!(status, 200, "{path} {:?}", message.chars().last());
+        }
+        let asked = recorder.asked.lock().unwrap().clone();
+        let body: serde_json::Value = serde_json::from_str(&asked[0].2).unwrap();
+        assert_eq!(body["messages"][0]["content"], message);
+    }
+    let over = "ä".repeat((16 << 10) + 1);
+    let call = Call::post("/playground", &fields(&over)).cookies(&cookies);
+    let reply = world.send(call).await;
+    assert!(reply.status == 422 && reply.text.contains("id=\"message-error\""));
+    let form = "x".repeat(256 << 10);
+    let call = Call::post("/playground", &fields(&form)).cookies(&cookies);
+    assert_eq!(world.send(call).await.status, 413);
+}
+
+#[tokio::test]
 async fn one_person_has_four_answers_on_the_way() {
     let (world, _recorder, cookies) = world(200).await;
     let call = Call::post("/playground/stream", &fields("hello")).cookies(&cookies);

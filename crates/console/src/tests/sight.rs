@@ -89,7 +89,7 @@ async fn nothing_of_another_wallet_exists_for_a_holder() {
             listed.is(200).has_not(">secret").has_not(&other.wallet.id.to_string());
         }
         let listed = world.get(&visitor, &format!("/keys?wallet={}", other.wallet.id)).await;
-        listed.is(200).has_not("secret");
+        listed.is(422).has_not("secret");
         let own_page = world.get(&visitor, &format!("/wallets/{}", own.wallet.id)).await;
         own_page.is(200).has("own").has_not("secret").has_not(ROUTE);
     }

@@ -233,6 +233,9 @@ pub enum PersonState {
 }
 
 impl PersonState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Active, Self::Ended];
+
     /// The name in answers.
     #[must_use]
     pub const fn label(self) -> &'static str {

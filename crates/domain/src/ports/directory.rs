@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::Unavailable;
-use crate::account::{AdminKey, PersonRecord, Reach, WalletRecord};
+use crate::account::{AdminKey, PersonRecord, WalletRecord};
 use crate::credential::ApiKey;
 use crate::listing::{
     AdminKeyState, ApiKeyFilter, ApiKeyListing, NodeListing, OperationFilter, OperationListing,
-    Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing, WalletFilter,
+    Page, PageRequest, PersonFilter, PostingFilter, PostingListing, TrailFilter, TrailListing,
+    WalletFilter,
 };
 use crate::price::PriceVersion;
 use crate::{AdminKeyId, ApiKeyId, Currency, Micros, OperationId, PersonId, PostingId, WalletId};
@@ -74,10 +75,10 @@ pub trait Directory: Send + Sync {
     /// Finds the admin key of this id.
     async fn admin_key(&self, id: AdminKeyId) -> Result<Option<AdminKey>, Unavailable>;
 
-    /// Lists people who have, or are offered, something within this reach, with all that they have.
+    /// Lists people with all that they have.
     async fn people(
         &self,
-        reach: Reach,
+        filter: PersonFilter,
         page: PageRequest,
     ) -> Result<Page<PersonRecord>, Unavailable>;
 

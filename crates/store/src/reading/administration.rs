@@ -85,21 +85,22 @@ impl FromCells for (i64, String) {
 
 pub(super) async fn postings(
     db: &ReadTransaction,
-    PostingFilter { list, wallet }: PostingFilter,
+    PostingFilter { list, wallet, operation }: PostingFilter,
     request: PageRequest,
 ) -> Result<Page<PostingListing>, ReadError> {
     use posting::Column;
-    let rows = posting::Entity::find().filter(Column::Kind.eq(list.kind()));
-    let found: Page<PostingRow> = match wallet {
-        // An index leads to the postings of a wallet.
-        Some(wallet) => {
-            let of_wallet = rows.filter(Column::WalletId.eq(wallet.to_bytes().to_vec()));
-            page(db, of_wallet, Column::Seq, request).await?
-        }
-        None => {
-            let all = Window::of_all(db, posting::Entity::find(), Column::Seq).await?;
-            sparse_page(db, rows, all, Column::Seq, request).await?
-        }
+    let rows = posting::Entity::find()
+        .filter(Column::Kind.eq(list.kind()))
+        .apply_if(wallet, |rows, id| rows.filter(Column::WalletId.eq(id.to_bytes().to_vec())))
+        .apply_if(operation, |rows, id| {
+            rows.filter(Column::OperationId.eq(id.to_bytes().to_vec()))
+        });
+    // An index leads to the postings of a wallet, and another one to those of an operation.
+    let found: Page<PostingRow> = if wallet.is_some() || operation.is_some() {
+        page(db, rows, Column::Seq, request).await?
+    } else {
+        let all = Window::of_all(db, posting::Entity::find(), Column::Seq).await?;
+        sparse_page(db, rows, all, Column::Seq, request).await?
     };
     Ok(Page { rows: with_details(db, found.rows).await?, next: found.next })
 }

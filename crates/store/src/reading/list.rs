@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use holdfast_domain::account::{AdminKey, PersonRecord, Reach, WalletRecord};
+use holdfast_domain::account::{AdminKey, PersonRecord, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
@@ -25,8 +25,8 @@ use crate::entity::{admin_key, api_key, credential, node, price, wallet};
 use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::listing::{
     AdminKeyState, ApiKeyFilter, ApiKeyListing, ApiKeyState, NodeListing, OperationFilter,
-    OperationListing, Page, PageRequest, PostingFilter, PostingListing, TrailFilter, TrailListing,
-    WalletFilter,
+    OperationListing, Page, PageRequest, PersonFilter, PostingFilter, PostingListing, TrailFilter,
+    TrailListing, WalletFilter,
 };
 
 #[async_trait]
@@ -117,10 +117,10 @@ impl Directory for Store {
 
     async fn people(
         &self,
-        reach: Reach,
+        filter: PersonFilter,
         request: PageRequest,
     ) -> Result<Page<PersonRecord>, Unavailable> {
-        self.read_transaction(move |db| Box::pin(person::people(db, reach, request))).await
+        self.read_transaction(move |db| Box::pin(person::people(db, filter, request))).await
     }
 
     async fn person(&self, id: PersonId) -> Result<Option<PersonRecord>, Unavailable> {

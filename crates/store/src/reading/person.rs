@@ -1,8 +1,8 @@
 //! People with all that belongs to them, but their passwords.
 
-use holdfast_domain::PersonId;
-use holdfast_domain::account::{Person, PersonGrant, PersonLink, PersonRecord, Reach};
-use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::account::{Person, PersonGrant, PersonLink, PersonRecord, PersonState, Role};
+use holdfast_domain::listing::{Page, PageRequest, PersonFilter};
+use holdfast_domain::{PersonId, WalletId};
 use sea_orm::sea_query::Query;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QueryTrait};
 
@@ -40,32 +40,53 @@ impl FromCells for PersonId {
 
 pub(super) async fn people(
     db: &ReadTransaction,
-    reach: Reach,
+    PersonFilter { wallet, role, state }: PersonFilter,
     request: PageRequest,
 ) -> Result<Page<PersonRecord>, ReadError> {
-    let wallet = match reach {
-        Reach::All => None,
-        Reach::Wallet(wallet) => Some(wallet.to_bytes().to_vec()),
-    };
-    let people = person::Entity::find().apply_if(wallet, |people, wallet| {
-        let granted = Query::select()
-            .column(person_grant::Column::PersonId)
-            .from(person_grant::Entity)
-            .and_where(person_grant::Column::WalletId.eq(wallet.clone()))
-            .take();
-        let offered = Query::select()
-            .column(person_link::Column::PersonId)
-            .from(person_link::Entity)
-            .and_where(person_link::Column::WalletId.eq(wallet))
-            .and_where(person_link::Column::UsedAt.is_null())
-            .take();
-        let either = Condition::any()
-            .add(person::Column::Id.in_subquery(granted))
-            .add(person::Column::Id.in_subquery(offered));
-        people.filter(either)
-    });
+    let mut people = person::Entity::find();
+    if wallet.is_some() || role.is_some() {
+        people = people.filter(has_or_is_offered(wallet, role));
+    }
+    if let Some(state) = state {
+        people = people.filter(is_in(state));
+    }
     let found: Page<Person> = page(db, people, person::Column::Seq, request).await?;
     Ok(Page { rows: records(db, found.rows).await?, next: found.next })
+}
+
+/// Somebody has this role there, or a link offers it that nobody has used.
+fn has_or_is_offered(wallet: Option<WalletId>, role: Option<Role>) -> Condition {
+    let wallet = wallet.map(|id| id.to_bytes().to_vec());
+    let granted = Query::select()
+        .column(person_grant::Column::PersonId)
+        .from(person_grant::Entity)
+        .and_where_option(wallet.clone().map(|id| person_grant::Column::WalletId.eq(id)))
+        .and_where_option(role.map(|role| person_grant::Column::Role.eq(role.label())))
+        .take();
+    let offered = Query::select()
+        .column(person_link::Column::PersonId)
+        .from(person_link::Entity)
+        .and_where(person_link::Column::UsedAt.is_null())
+        .and_where_option(wallet.map(|id| person_link::Column::WalletId.eq(id)))
+        .and_where_option(role.map(|role| person_link::Column::Role.eq(role.label())))
+        .take();
+    Condition::any()
+        .add(person::Column::Id.in_subquery(granted))
+        .add(person::Column::Id.in_subquery(offered))
+}
+
+/// The condition of [`PersonRecord::state`].
+fn is_in(state: PersonState) -> Condition {
+    let passwords = Query::select()
+        .column(person_password::Column::PersonId)
+        .from(person_password::Entity)
+        .take();
+    let goes_on = Condition::all().add(person::Column::EndedAt.is_null());
+    match state {
+        PersonState::Pending => goes_on.add(person::Column::Id.not_in_subquery(passwords)),
+        PersonState::Active => goes_on.add(person::Column::Id.in_subquery(passwords)),
+        PersonState::Ended => Condition::all().add(person::Column::EndedAt.is_not_null()),
+    }
 }
 
 pub(super) async fn person(

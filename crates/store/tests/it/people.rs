@@ -10,7 +10,7 @@ use holdfast_accounts::{
 use holdfast_domain::account::{
     AccountAction, AccountRefusal, Authority, LinkPurpose, PersonState, Reach, Role, SESSIONS_MAX,
 };
-use holdfast_domain::listing::{Order, PageRequest};
+use holdfast_domain::listing::{Order, PageRequest, PersonFilter};
 use holdfast_domain::secret::{LinkToken, SessionToken};
 use holdfast_domain::{PersonId, WalletId};
 use holdfast_testkit::{NoPause, sample};
@@ -336,11 +336,11 @@ async fn a_holders_administrator_sees_and_ends_what_is_of_the_wallet_alone(home:
     assert_eq!(taken.map_err(refusal).unwrap_err(), AccountRefusal::PersonHasLink);
     assert!(desk.accounts.person(&boss, ada).await.is_err_and(found));
     let (bob, _) = desk.invite(&boss, "bob@example.com", viewer_of(acme)).await.unwrap();
-    let page = PageRequest::first(Order::Oldest, 10);
-    let seen = desk.accounts.people(&boss, page).await.unwrap().rows;
+    let (all, page) = (PersonFilter::default(), PageRequest::first(Order::Oldest, 10));
+    let seen = desk.accounts.people(&boss, all, page).await.unwrap().rows;
     assert_eq!(seen.iter().map(|it| it.person.id).collect::<Vec<_>>().len(), 2);
     assert_eq!(seen[1].person.id, bob, "who is offered something is seen too");
-    assert_eq!(desk.accounts.people(&desk.local, page).await.unwrap().rows.len(), 4);
+    assert_eq!(desk.accounts.people(&desk.local, all, page).await.unwrap().rows.len(), 4);
     let whole = desk.accounts.end_person(&boss, &request(), bob, false).await;
     assert!(matches!(whole, Err(AccountsError::Forbidden { .. })));
     let once = request();
@@ -350,6 +350,41 @@ async fn a_holders_administrator_sees_and_ends_what_is_of_the_wallet_alone(home:
     }
     assert!(desk.accounts.person(&boss, bob).await.is_err_and(found));
     assert_eq!(home.store().verify().await.unwrap().mismatches, []);
+}
+
+async fn people_are_listed_by_wallet_role_and_state(home: &impl Home) {
+    let desk = Desk::of(home).await;
+    let store = home.store();
+    let [acme, other] = [make_wallet(store, "acme").await, make_wallet(store, "other").await];
+    let owner = desk.member("owner@example.com", OWNER).await;
+    let boss = desk.member("boss@example.com", admin_of(acme)).await;
+    let viewer = desk.member("viewer@example.com", viewer_of(other)).await;
+    let (bob, _) = desk.invite(&desk.local, "bob@example.com", viewer_of(acme)).await.unwrap();
+    let gone = desk.member("gone@example.com", viewer_of(acme)).await;
+    desk.accounts.end_person(&desk.local, &request(), gone, false).await.unwrap();
+    let page = PageRequest::first(Order::Oldest, 10);
+    let listed = async |by: &Principal, filter| -> Vec<PersonId> {
+        let found = desk.accounts.people(by, filter, page).await.unwrap();
+        found.rows.iter().map(|record| record.person.id).collect()
+    };
+    let filter = |wallet, role, state| PersonFilter { wallet, role, state };
+    let (viewers, local) = (Some(Role::HolderViewer), &desk.local);
+    for (asked, expected) in [
+        (filter(Some(acme), None, None), vec![boss, bob]),
+        (filter(None, viewers, None), vec![viewer, bob]),
+        (filter(Some(acme), viewers, None), vec![bob]),
+        (filter(Some(other), Some(Role::HolderAdmin), None), vec![]),
+        (filter(None, None, Some(PersonState::Pending)), vec![bob]),
+        (filter(None, None, Some(PersonState::Active)), vec![owner, boss, viewer]),
+        (filter(None, None, Some(PersonState::Ended)), vec![gone]),
+        (filter(None, viewers, Some(PersonState::Active)), vec![viewer]),
+    ] {
+        assert_eq!(listed(local, asked).await, expected, "{asked:?}");
+    }
+    // A filter widens nobody's reach.
+    let boss_of_acme = Principal::of_person(boss, admin_of(acme), None);
+    assert_eq!(listed(&boss_of_acme, filter(None, None, None)).await, [boss, bob]);
+    assert_eq!(listed(&boss_of_acme, filter(Some(other), None, None)).await, []);
 }
 
 async fn the_first_owner_has_a_link_until_there_is_one(home: &impl Home) {
@@ -447,6 +482,7 @@ on_every_store! {
     the_last_owner_stays_be_it_a_key_or_a_person,
     a_lost_password_is_given_up_by_whoever_gives_all_that_the_person_has,
     a_holders_administrator_sees_and_ends_what_is_of_the_wallet_alone,
+    people_are_listed_by_wallet_role_and_state,
     the_first_owner_has_a_link_until_there_is_one,
     the_link_of_the_first_owner_gives_nothing_once_there_is_one,
     a_changed_password_ends_the_other_sessions,

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use holdfast_accounts::{ExternalId, KeyOrder, Name, Reference, Request};
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::credential::Grant;
-use uuid::Uuid;
 
 use crate::ask::SentFields;
 use crate::failure::Failure;
@@ -13,8 +12,7 @@ use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::key::grant;
 use crate::pages::key::told::told;
-
-const WALLET: &str = "wallet";
+use crate::pages::reference::{self, WALLET, to_wallet};
 
 /// The form, of one wallet where its address names one.
 #[derive(Debug)]
@@ -31,8 +29,7 @@ impl FormPage for IssueKey {
 
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
         let (desk, principal) = (&sheet.desk, &sheet.visitor.principal);
-        let own =
-            principal.only_wallet().map(|own| Reference::Id(Uuid::from_bytes(own.to_bytes())));
+        let own = principal.only_wallet().map(to_wallet);
         let asked = sheet.query.read::<Reference>(WALLET)?;
         let wallet = match asked.or(own) {
             Some(reference) => Some(desk.accounts.wallet(principal, &reference).await?),
@@ -73,13 +70,15 @@ impl FormPage for IssueKey {
         fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
-        let wallet: Reference = fields.want(WALLET)?;
+        let wallet = reference::wallet(&sheet.desk, &sheet.visitor, fields).await?;
+        let wallet = wallet.ok_or_else(|| Failure::field(WALLET, "Fill this in."))?;
         let name: Option<Name> = fields.read("name")?;
         let external_id: Option<ExternalId> = fields.read("external_id")?;
         let order = KeyOrder { name, external_id, grant: grant::read(fields)? };
         let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
+        let wallet = to_wallet(wallet);
         let issued = accounts.issue_api_keys(principal, request, &wallet, &[order]).await?;
         let issued = issued.thing.first().ok_or_else(Failure::not_found)?;
-        Ok(told(issued, &self.offered))
+        Ok(told(issued, &self.offered, &sheet.desk.options.base_url))
     }
 }

@@ -71,6 +71,6 @@ impl FormPage for Rotate {
         let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
         let grace = Duration::from_secs(seconds);
         let rotated = accounts.rotate_api_key(principal, request, &id, grace).await?;
-        Ok(told(&rotated.thing, &self.offered))
+        Ok(told(&rotated.thing, &self.offered, &sheet.desk.options.base_url))
     }
 }

@@ -8,13 +8,11 @@ use crate::cell::{Cell, Tone};
 use crate::form::FormOutcome;
 use crate::section::{Facts, Notice, Snippet};
 
-/// Stands where the console knows no address of the gateway.
-const GATEWAY: &str = "https://YOUR-GATEWAY/v1";
 /// Stands where no model is on offer.
 const MODEL: &str = "publisher/model";
 
-/// Answer of a form that made a credential: told once, or that it was told.
-pub(crate) fn told(issued: &IssuedApiKey, offered: &[String]) -> FormOutcome {
+/// Answer of a form that made a credential: told once, or that it was told. Its programs ask the gateway at `base_url`.
+pub(crate) fn told(issued: &IssuedApiKey, offered: &[String], base_url: &str) -> FormOutcome {
     let key = &issued.api_key;
     let page = format!("/keys/{}", key.id);
     let Some(bearer) = &issued.bearer else {
@@ -34,7 +32,7 @@ pub(crate) fn told(issued: &IssuedApiKey, offered: &[String]) -> FormOutcome {
     }
     let model = model(key, offered);
     let snippets = [
-        ("For a shell", exports(bearer)),
+        ("For a shell", exports(base_url, bearer)),
         ("curl", curl(&model)),
         ("Python (pip install openai)", python(&model)),
         ("Node (npm install openai, in a file that ends in .mjs)", node(&model)),
@@ -51,8 +49,8 @@ fn model(key: &ApiKey, offered: &[String]) -> String {
     granted.or_else(|| offered.first().cloned()).unwrap_or_else(|| MODEL.to_owned())
 }
 
-fn exports(bearer: &Bearer) -> String {
-    format!("export HOLDFAST_URL={GATEWAY}\nexport HOLDFAST_KEY={}", bearer.expose())
+fn exports(base_url: &str, bearer: &Bearer) -> String {
+    format!("export HOLDFAST_URL={base_url}\nexport HOLDFAST_KEY={}", bearer.expose())
 }
 
 fn curl(model: &str) -> String {

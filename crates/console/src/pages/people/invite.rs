@@ -1,7 +1,7 @@
 //! The form that invites somebody to one role.
 
 use async_trait::async_trait;
-use holdfast_accounts::{Name, NewInvitation, Reference, Request};
+use holdfast_accounts::{Name, NewInvitation, Request};
 use holdfast_domain::account::{Authority, EmailAddress, Reach, Role, UseCase};
 
 use crate::ask::SentFields;
@@ -10,6 +10,7 @@ use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::page::Page;
 use crate::pages::people::{address, told};
+use crate::pages::reference::{self, WALLET};
 
 /// The form, for whoever invites.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl FormPage for Invite {
         ];
         if self.grantor.reach == Reach::All {
             let hint = "Name or id, for the roles of a holder alone.";
-            fields.push(FormField::optional("wallet", "Wallet", FieldKind::Text).hint(hint));
+            fields.push(FormField::optional(WALLET, "Wallet", FieldKind::Text).hint(hint));
         }
         FormFrame {
             page: Page::new("Invite somebody").below("People", "/people").intro(
@@ -67,19 +68,9 @@ impl FormPage for Invite {
         let role = fields.get("role").and_then(Role::from_label);
         let role = role.ok_or_else(|| Failure::field("role", "Choose a role."))?;
         let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
-        let wallet: Option<Reference> = fields.read("wallet")?;
-        let reach = match (principal.reach, wallet) {
-            (own @ Reach::Wallet(_), _) => own,
-            (Reach::All, None) if role.is_holder() => {
-                return Err(Failure::field("wallet", "Name the wallet that the role is for."));
-            }
-            (Reach::All, Some(_)) if !role.is_holder() => {
-                return Err(Failure::field("wallet", "Only a holder's role is for a wallet."));
-            }
-            (Reach::All, None) => Reach::All,
-            (Reach::All, Some(wallet)) => {
-                Reach::Wallet(accounts.wallet(principal, &wallet).await?.wallet.id)
-            }
+        let reach = match principal.reach {
+            own @ Reach::Wallet(_) => own,
+            Reach::All => reach_of(sheet, fields, role).await?,
         };
         let new = NewInvitation { email, name, role, reach };
         let made = accounts.invite_person(principal, request, &new).await?.thing;
@@ -90,5 +81,19 @@ impl FormPage for Invite {
             }
             None => FormOutcome::done().next(address(made.person)),
         })
+    }
+}
+
+/// The reach of a role that is given by somebody who has all wallets.
+async fn reach_of(sheet: &Sheet, fields: &SentFields, role: Role) -> Result<Reach, Failure> {
+    match reference::wallet(&sheet.desk, &sheet.visitor, fields).await? {
+        None if role.is_holder() => {
+            Err(Failure::field(WALLET, "Name the wallet that the role is for."))
+        }
+        Some(_) if !role.is_holder() => {
+            Err(Failure::field(WALLET, "Only a holder's role is for a wallet."))
+        }
+        None => Ok(Reach::All),
+        Some(wallet) => Ok(Reach::Wallet(wallet)),
     }
 }

@@ -1,5 +1,6 @@
 //! Sums of usage as sections: bars of charges, sums over all rows, and a table of some.
 
+use holdfast_domain::limits::Counter;
 use holdfast_domain::report::{Group, Grouping, Totals, UsageRow};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
@@ -158,6 +159,9 @@ fn group(group: &Group, query: &SentFields) -> Cell {
         Group::Route(route) => Cell::link(&name, parts("day", &[("route", route)])),
         Group::Day(start) => Cell::link(name, span("hour", *start, day_after(*start))),
         Group::Hour(start) => Cell::link(name, span("api_key", *start, hour_after(*start))),
-        Group::Month(_) => Cell::text(name),
+        Group::Month(start) => {
+            let end = Counter::SpendMonth.window_end(*start).unwrap_or(*start);
+            Cell::link(name, span("day", *start, end))
+        }
     }
 }

@@ -24,8 +24,9 @@ use crate::cell::{Cell, Link};
 use crate::counting::{self, ReportView};
 use crate::desk::{Desk, StatementQuery};
 use crate::failure::Failure;
+use crate::field::{FieldKind, FormField};
 use crate::paging;
-use crate::section::{Section, Table};
+use crate::section::{Filter, Section, Table};
 use crate::visitor::Visitor;
 
 const MONTH: &str = "month";
@@ -64,6 +65,16 @@ impl Month {
 
     const fn period(self) -> Period {
         Period { from: Some(self.start), to: Some(self.end) }
+    }
+}
+
+/// The form that asks for a month.
+pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
+    let month = FormField::optional(MONTH, "Month", FieldKind::Text).value(query.raw(MONTH));
+    Filter {
+        action: format!("/wallets/{}", record.wallet.id),
+        fields: vec![month.hint("In UTC, like 2026-11. Nothing: the one of now.")],
+        submit: "Show its statement".to_owned(),
     }
 }
 

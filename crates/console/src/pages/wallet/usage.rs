@@ -1,0 +1,89 @@
+//! Usage of a wallet of late, by day and model: the newest rows of a report that has a page of its own.
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::account::WalletRecord;
+use holdfast_domain::listing::Period;
+use holdfast_domain::report::{Group, GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
+use holdfast_wire::csv::group_name;
+
+use crate::address::with_query;
+use crate::cell::{Cell, Link};
+use crate::counting::ReportView;
+use crate::desk::Desk;
+use crate::failure::Failure;
+use crate::moment::{day_after, day_of, days_before, written};
+use crate::section::{Section, Table};
+use crate::visitor::Visitor;
+
+/// Days that the report is of, today among them.
+const DAYS: u32 = 7;
+/// Rows on the page.
+const ROWS: usize = 14;
+
+pub(super) async fn section(
+    desk: &Desk,
+    visitor: &Visitor,
+    record: &WalletRecord,
+) -> Result<Section, Failure> {
+    let wallet = record.wallet.id.to_string();
+    let first = days_before(day_of(desk.accounts.clock().await?), DAYS - 1);
+    let query = UsageQuery {
+        by: Grouping::by_both(GroupBy::Day, GroupBy::Model).unwrap_or(Grouping::by(GroupBy::Day)),
+        filter: UsageFilter { wallet: Some(record.wallet.id), ..UsageFilter::default() },
+        period: Period { from: Some(first), to: None },
+        rows_max: None,
+    };
+    let report = match desk.usage(visitor, query).await? {
+        ReportView::There(report, _at) => report,
+        ReportView::Absent(absence) => {
+            return Ok(absence
+                .notice("What it used of late", &format!("/wallets/{wallet}"))
+                .into());
+        }
+    };
+    let rows = report.rows.iter().rev().take(ROWS).map(|usage| row(usage, &wallet)).collect();
+    let head = ["Day", "Model", "Completed", "Refused", "Abandoned", "Charge", "Refunded"];
+    let empty = "Nothing has finished in the last seven days.";
+    let from = written(first);
+    let of = [
+        ("wallet", Some(wallet.as_str())),
+        ("first", Some("day")),
+        ("second", Some("model")),
+        ("from", Some(from.as_str())),
+    ];
+    let title = if report.rows.len() > ROWS {
+        format!("Usage by day and model, the last {ROWS} rows")
+    } else {
+        "Usage by day and model".to_owned()
+    };
+    let all = Link::new("All of the last seven days", with_query("/usage", &of));
+    let ever = Link::new("All usage", with_query("/usage", &[of[0], of[1], of[2]]));
+    Ok(Table::new(&title, &head, rows, empty).link(all).link(ever).into())
+}
+
+/// A row, whose day leads to its hours.
+fn row(usage: &UsageRow, wallet: &str) -> Vec<Cell> {
+    let model = usage.second.as_ref().map(group_name);
+    let of = [("wallet", Some(wallet)), ("model", model.as_deref())];
+    let day = match &usage.group {
+        Group::Day(start) => Cell::link(group_name(&usage.group), hours(*start, of)),
+        other => Cell::text(group_name(other)),
+    };
+    let (totals, currency) = (&usage.totals, usage.currency);
+    vec![
+        day,
+        Cell::some_text(model.as_deref()),
+        Cell::count(totals.completed),
+        Cell::count(totals.refused),
+        Cell::count(totals.abandoned),
+        Cell::money(totals.charge, currency),
+        Cell::money(totals.refunded, currency),
+    ]
+}
+
+/// Address of the hours of a day.
+fn hours(start: Timestamp, [wallet, model]: [(&str, Option<&str>); 2]) -> String {
+    let (from, to) = (written(start), written(day_after(start)));
+    let span = [("from", Some(from.as_str())), ("to", Some(to.as_str()))];
+    with_query("/usage", &[("first", Some("hour")), wallet, model, span[0], span[1]])
+}

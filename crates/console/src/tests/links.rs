@@ -1,0 +1,156 @@
+//! Numbers lead to the rows that make them: each link is followed, and its rows are added up. Over a random book, on a
+//! file and on a server.
+
+use std::collections::BTreeMap;
+
+use holdfast_accounts::{PostingOrder, Principal};
+use holdfast_domain::Micros;
+use holdfast_domain::account::PostingDetails;
+
+use crate::tests::book::{
+    Book, OpsWorld, amount, book, fact, owner, pages_of, plain, request, rows,
+};
+
+const SEED: u64 = 0x11_4b5;
+
+/// Address in this piece of a page.
+fn address(html: &str) -> String {
+    let (_, rest) = html.split_once("href=\"").unwrap_or_else(|| panic!("no link in {html}"));
+    rest.split('"').next().unwrap().replace("&#38;", "&")
+}
+
+/// Address that a fact leads to.
+fn behind(html: &str, name: &str) -> String {
+    let (_, rest) = html.split_once(&format!("<dt>{name}</dt><dd>")).unwrap();
+    address(rest.split_once("</dd>").unwrap().0)
+}
+
+/// Addresses that the rows of a table lead to by their first links.
+fn behind_rows(html: &str, title: &str) -> Vec<String> {
+    let (_, rest) = html.split_once(&format!("<caption>{title}")).unwrap();
+    let body = rest.split_once("</table>").unwrap().0.split_once("<tbody>").unwrap().1;
+    body.split("<tr>").skip(1).map(address).collect()
+}
+
+/// Sum of a column over all pages of a list.
+async fn sum(
+    world: &OpsWorld,
+    first: &str,
+    title: &str,
+    of: impl Fn(&BTreeMap<String, String>) -> i64,
+) -> i64 {
+    let pages = pages_of(world, first).await;
+    pages.iter().flat_map(|html| rows(html, title)).map(|row| of(&row)).sum()
+}
+
+fn count(text: &str) -> i64 {
+    text.replace(',', "").parse().unwrap()
+}
+
+async fn today_leads_to_its_rows(world: &OpsWorld) {
+    let html = world.page(&owner(), "/").await;
+    let told = |name: &str| fact(&html, name).unwrap();
+    let running = behind(&html, "Held now");
+    let held = sum(world, &running, "Newest first", |row| amount(&row["Holds"])).await;
+    assert!(held > 0);
+    assert_eq!(amount(&told("Held now")), held);
+    for (name, column) in [
+        ("Earned today", "Charge"),
+        ("Lost today at most", "Exposure"),
+        ("Unknown outcomes today", "Abandoned"),
+    ] {
+        let number = |text: &str| if column == "Abandoned" { count(text) } else { amount(text) };
+        let found = sum(world, &behind(&html, name), "By group", |row| number(&row[column])).await;
+        assert!(found > 0, "{name}");
+        assert_eq!(number(&told(name)), found, "{name}");
+    }
+}
+
+async fn wallets_lead_to_their_rows(world: &OpsWorld, book: &Book) {
+    for wallet in &book.wallets {
+        let html = world.page(&owner(), &format!("/wallets/{wallet}")).await;
+        let held = behind(&html, "Held");
+        let found = sum(world, &held, "Newest first", |row| amount(&row["Holds"])).await;
+        assert!(found > 0);
+        assert_eq!(amount(&fact(&html, "Held").unwrap()), found);
+        let days = rows(&html, "Usage by day and model");
+        assert!(!days.is_empty(), "{}", plain(&html));
+        for (day, href) in days.iter().zip(behind_rows(&html, "Usage by day and model")) {
+            let charge = sum(world, &href, "By group", |row| amount(&row["Charge"])).await;
+            assert_eq!(amount(&day["Charge"]), charge, "{href}");
+            let lost = sum(world, &href, "By group", |row| count(&row["Abandoned"])).await;
+            assert_eq!(count(&day["Abandoned"]), lost, "{href}");
+        }
+        // All of the book is of the last days.
+        let own = book.operations.iter().filter(|it| it.wallet == *wallet);
+        let charges: i64 = own.filter_map(|it| it.phase.charge()).map(Micros::get).sum();
+        assert_eq!(days.iter().map(|row| amount(&row["Charge"])).sum::<i64>(), charges);
+    }
+}
+
+async fn keys_lead_to_their_rows(world: &OpsWorld, book: &Book) {
+    for key in &book.api_keys {
+        let html = world.page(&owner(), &format!("/keys/{key}")).await;
+        let months = rows(&html, "This month");
+        assert!(!months.is_empty(), "{}", plain(&html));
+        for (month, href) in months.iter().zip(behind_rows(&html, "This month")) {
+            let days = world.page(&owner(), &href).await;
+            let [all] = rows(&days, "All together").try_into().unwrap();
+            assert_eq!(amount(&month["Charged"]), amount(&all["Charge"]), "{href}");
+            for name in ["Completed", "Refused", "Abandoned"] {
+                assert_eq!(count(&month[name]), count(&all[name]), "{href} {name}");
+            }
+        }
+    }
+}
+
+async fn sums_of_usage_lead_to_their_parts(world: &OpsWorld) {
+    for first in ["month", "day", "hour", "model"] {
+        let html = world.page(&owner(), &format!("/usage?first={first}")).await;
+        let groups = rows(&html, "By group");
+        assert!(!groups.is_empty(), "{first}");
+        for (group, href) in groups.iter().zip(behind_rows(&html, "By group")) {
+            let charge = sum(world, &href, "By group", |row| amount(&row["Charge"])).await;
+            assert_eq!(amount(&group["Charge"]), charge, "{href}");
+        }
+    }
+}
+
+async fn refunds_lead_to_their_postings(world: &OpsWorld, book: &Book) {
+    let charge =
+        |it: &&holdfast_domain::Operation| it.phase.charge().is_some_and(|charge| charge.get() > 3);
+    let operations: Vec<_> = book.operations.iter().filter(charge).take(3).collect();
+    for operation in &operations {
+        for micros in [1, 2] {
+            let details = PostingDetails::default();
+            let order = PostingOrder { amount: Micros::new(micros), details };
+            let local = Principal::local();
+            world.accounts.refund(&local, &request(), operation.id, order).await.unwrap();
+        }
+    }
+    for operation in operations {
+        let html = world.page(&owner(), &format!("/operations/{}", operation.id)).await;
+        let href = behind(&html, "Refunded");
+        let found = sum(world, &href, "Refunds", |row| amount(&row["Amount"])).await;
+        assert_eq!((amount(&fact(&html, "Refunded").unwrap()), found), (3, 3), "{href}");
+    }
+}
+
+async fn check(world: &OpsWorld) {
+    let book = book(world, SEED, 90, 4).await;
+    today_leads_to_its_rows(world).await;
+    wallets_lead_to_their_rows(world, &book).await;
+    keys_lead_to_their_rows(world, &book).await;
+    sums_of_usage_lead_to_their_parts(world).await;
+    refunds_lead_to_their_postings(world, &book).await;
+}
+
+#[tokio::test]
+async fn numbers_lead_to_the_rows_that_make_them() {
+    check(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn postgres_numbers_lead_to_the_rows_that_make_them() {
+    check(&OpsWorld::on_a_server().await).await;
+}

@@ -1,0 +1,68 @@
+//! Filters that cannot be read: what is wrong stands beside its field, and what was written stays.
+
+use holdfast_domain::account::{Reach, Role};
+
+use crate::tests::book::{OpsWorld, owner, visitor};
+
+#[tokio::test]
+async fn a_filter_that_cannot_be_read_says_so_beside_its_field_and_keeps_what_was_written() {
+    let world = OpsWorld::new().await;
+    let wallet = world.wallet("acme", 5_000).await;
+    let month = format!("/wallets/{wallet}");
+    let month = month.as_str();
+    for (path, field, written) in [
+        ("/operations", "id", "seven"),
+        ("/operations", "wallet", "nowhere"),
+        ("/operations", "api_key", "nobody"),
+        ("/operations", "model", "gpt"),
+        ("/operations", "from", "soon"),
+        ("/operations", "to", "late"),
+        ("/operations", "status", "lost"),
+        ("/usage", "first", "colour"),
+        ("/usage", "second", "day"),
+        ("/usage", "wallet", "nowhere"),
+        ("/usage", "from", "soon"),
+        ("/trail", "thing", "acme"),
+        ("/trail", "actor", "nobody"),
+        ("/trail", "use_case", "wallet.lose"),
+        ("/wallets", "available_below", "ten"),
+        ("/keys", "state", "lost"),
+        ("/keys", "wallet", "nowhere"),
+        ("/events", "kind", "none"),
+        ("/events", "wallet", "nowhere"),
+        ("/webhooks", "wallet", "nowhere"),
+        ("/people", "state", "gone"),
+        ("/people", "role", "king"),
+        ("/people", "wallet", "nowhere"),
+        (month, "month", "next"),
+    ] {
+        let shown = world.get(&owner(), &format!("{path}?{field}={written}")).await;
+        assert_eq!(shown.status, 422, "{path} {field}: {}", shown.html);
+        let html = shown.html;
+        assert!(html.contains(&format!("action=\"{path}\"")), "the filter stands: {html}");
+        assert!(html.contains(&format!("id=\"{field}-error\"")), "{path} {field}: {html}");
+        let (_, input) = html.split_once(&format!("id=\"{field}\"")).unwrap();
+        let (input, _) = input.split_once('>').unwrap();
+        assert!(input.contains("aria-invalid=\"true\""), "{path} {field}: {input}");
+        // A choice that is none cannot stand in a list of them.
+        let is_kept = input.contains(&format!("value=\"{written}\""));
+        assert!(is_kept || html.contains(&format!("<select id=\"{field}\"")), "{path}: {input}");
+        assert!(html.contains("aria-current=\"page\""), "it is the page of the list: {html}");
+    }
+    // The rest of a wallet's page stands.
+    let shown = world.get(&owner(), &format!("{month}?month=next")).await.html;
+    assert!(shown.contains("Latest deposits"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_field_that_a_filter_has_not_is_refused_as_a_page() {
+    let world = OpsWorld::new().await;
+    let (own, other) = (world.wallet("acme", 0).await, world.wallet("globex", 0).await);
+    let holder = visitor(Role::HolderAdmin, Reach::Wallet(own));
+    for path in ["/operations", "/webhooks", "/events", "/keys", "/people"] {
+        let shown = world.get(&holder, &format!("{path}?wallet={other}")).await;
+        assert_eq!(shown.status, 422, "{path}");
+        assert!(!shown.html.contains("<table"), "{path}: {}", shown.html);
+    }
+    assert_eq!(world.get(&owner(), "/operations?after=x").await.status, 422);
+}
