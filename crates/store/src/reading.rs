@@ -41,7 +41,7 @@ use tokio::task::JoinError;
 use self::row::FromCells;
 use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
-use crate::postgres::session::{AUDIT_STATEMENT, READ_STATEMENT};
+use crate::postgres::session::READ_STATEMENT;
 use crate::rows::{BadRow, Cells};
 use crate::usage::SumOverflow;
 use crate::{Readers, Store, unavailable};
@@ -69,7 +69,7 @@ enum ReadTransaction {
 }
 
 impl Store {
-    /// Reads in one transaction, however long it takes.
+    /// Reads in one transaction, for lists: pages of rows. A server ends a statement that takes too long.
     async fn read_transaction<T, W>(&self, work: W) -> Result<T, Unavailable>
     where
         T: Send + 'static,
@@ -77,7 +77,7 @@ impl Store {
             + Send
             + 'static,
     {
-        self.read_through(Self::readers, AUDIT_STATEMENT, work).await
+        self.read_through(Self::readers, READ_STATEMENT, work).await
     }
 
     /// Reads in one transaction of those that are for reports: what others read never waits for it.

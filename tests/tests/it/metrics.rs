@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use holdfast_tests::config::{ACME, UPSTREAM_MODEL};
+use holdfast_tests::database::execute;
+use holdfast_tests::postgres::Database;
 use holdfast_tests::{
     Account, Config, Gate, Gateway, Ran, Reply, Request, Site, Streaming, Upstream, request_key,
 };
@@ -151,6 +154,61 @@ fn facts_of_the_database_are_gauges_of_every_gateway() {
     }
     assert!(value(&told, "process_resident_memory_bytes", "") > 1_000_000.0);
     assert!(value(&told, "process_open_fds", "") > 5.0);
+}
+
+/// `ledger verify` beside the database, as a timer runs it, is what the alarm on the book hears of.
+fn check_alarmed(config: Config, execute: impl Fn(&Site, &str)) {
+    let (site, _account) = Site::funded(&config);
+    execute(&site, "UPDATE wallets SET available = available + 1");
+    assert_eq!(site.cli(&["ledger", "verify"]).code, Some(1));
+    let gateway = site.serve();
+    let told = until("the mismatch is told", || {
+        let told = metrics(&gateway);
+        let found = value(&told, "holdfast_verification_mismatches", "");
+        (found.to_string() == "1").then_some(told)
+    });
+    assert!(value(&told, "holdfast_verification_finished_timestamp_seconds", "") > 0.0);
+    // An audit that cannot be recorded has found what it found.
+    execute(&site, "UPDATE wallets SET available = available - 1");
+    execute(&site, "ALTER TABLE jobs RENAME TO gone");
+    let said = site.cli(&["ledger", "verify"]);
+    assert!(said.stderr.contains("no job says what was found"), "{said:?}");
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn sqlite_a_verification_beside_the_database_is_told() {
+    check_alarmed(Config::simulated(), |site, sql| {
+        assert_eq!(execute(&site.database(), sql), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn postgres_a_verification_beside_the_database_is_told() {
+    let database = Database::make();
+    check_alarmed(database.configure(Config::simulated()), |_site, sql| {
+        drop(database.execute(sql))
+    });
+}
+
+/// A scrape asks the database nothing, so that it answers at once while nothing there does.
+#[test]
+fn postgres_a_scrape_answers_while_the_database_does_not() {
+    let database = Database::make();
+    let (site, _account) = Site::funded(&database.configure(Config::simulated()));
+    let gateway = site.serve();
+    let locked =
+        "BEGIN; LOCK TABLE operations, running, wallets, jobs, events IN ACCESS EXCLUSIVE MODE;
+        SELECT pg_sleep(8); COMMIT";
+    std::thread::scope(|threads| {
+        threads.spawn(|| drop(database.execute(locked)));
+        let waiting = "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted
+            AND relation = 'operations'::regclass";
+        until("the rows are locked", || (!database.execute(waiting).is_empty()).then_some(()));
+        let begun = Instant::now();
+        assert!(metrics(&gateway).contains("holdfast_holds_outstanding 0"));
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    });
 }
 
 #[test]

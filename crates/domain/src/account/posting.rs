@@ -97,3 +97,25 @@ impl Posting {
         ]
     }
 }
+
+impl PostingDetails {
+    /// Fields that the trail has of what this posting says beside its money.
+    #[must_use]
+    pub fn trail_fields(&self, posting: &Posting) -> [(&'static str, Option<String>); 4] {
+        let own_reason = match &posting.kind {
+            PostingKind::Deposit | PostingKind::Refund(_) => None,
+            PostingKind::Adjustment(reason) => Some(reason.clone()),
+        };
+        let (source, external_reference) = self
+            .reference
+            .clone()
+            .map(|reference| (reference.source, reference.external_reference))
+            .unzip();
+        [
+            ("source", source),
+            ("external_reference", external_reference),
+            ("reason", own_reason.or_else(|| self.reason.clone())),
+            ("note", self.note.clone()),
+        ]
+    }
+}

@@ -1,11 +1,13 @@
-//! Facts of the database as gauges: wallets below their threshold, what waits in the outbox, the last
-//! verification. A task looks them up now and then, because a scrape must cost the database next to
-//! nothing, however many scrape. They are the same at every gateway.
+//! Facts of the database as gauges: holds of what runs, wallets below their threshold, what waits in the outbox, the
+//! last verification. A task looks them up now and then, because a scrape must cost the database nothing, however many
+//! scrape, and must answer while the database does not. They are the same at every gateway.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use holdfast_domain::ErrorChain;
+use holdfast_domain::{Currency, ErrorChain};
 use holdfast_store::Store;
+use holdfast_store::report::{DatabaseFacts, OutstandingHolds};
 use metrics::gauge;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +18,14 @@ use crate::telemetry::as_float;
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Looks until the process ends, even where the store does not answer.
-pub(super) async fn run(store: Store, shutdown: CancellationToken) {
+pub(super) fn run(store: Store, shutdown: CancellationToken) -> impl Future<Output = ()> {
+    // At once, before the first look: what may be alarmed on is there from the start.
+    show(&DatabaseFacts::default());
+    look_again_and_again(store, shutdown)
+}
+
+async fn look_again_and_again(store: Store, shutdown: CancellationToken) {
+    let mut currencies = BTreeSet::new();
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -25,22 +34,29 @@ pub(super) async fn run(store: Store, shutdown: CancellationToken) {
             () = shutdown.cancelled() => return,
         }
         tokio::select! {
-            () = look(&store) => {}
+            () = look(&store, &mut currencies) => {}
             () = shutdown.cancelled() => return,
         }
     }
 }
 
-async fn look(store: &Store) {
-    let facts = match store.facts().await {
-        Ok(facts) => facts,
-        Err(error) => {
-            return tracing::warn!(
-                error = %ErrorChain(&error),
-                "facts of the database cannot be read: the last are shown"
-            );
+/// Looks once. `currencies` are those of which anything was held before.
+async fn look(store: &Store, currencies: &mut BTreeSet<Currency>) {
+    match store.facts().await {
+        Ok(facts) => {
+            show(&facts);
+            show_held(&facts.holds, currencies);
         }
-    };
+        Err(error) => tracing::warn!(
+            error = %ErrorChain(&error),
+            "facts of the database cannot be read: the last are shown"
+        ),
+    }
+}
+
+fn show(facts: &DatabaseFacts) {
+    gauge!("holdfast_holds_outstanding").set(as_float(facts.holds.count));
+    gauge!("holdfast_holds_oldest_seconds").set(facts.holds.oldest_age.as_secs_f64());
     gauge!("holdfast_wallets_below_threshold").set(as_float(facts.low_wallets));
     gauge!("holdfast_outbox_events").set(as_float(facts.events));
     gauge!("holdfast_outbox_deliveries").set(as_float(facts.deliveries));
@@ -49,4 +65,42 @@ async fn look(store: &Store) {
     gauge!("holdfast_verification_finished_timestamp_seconds").set(as_float(ended));
     let mismatches = verification.map_or(0, |last| last.mismatches);
     gauge!("holdfast_verification_mismatches").set(as_float(mismatches));
+}
+
+/// Shows held amounts, also of currencies of which nothing is held any more: a gauge keeps its last value until it is
+/// set, and would show a hold that has ended for ever.
+fn show_held(holds: &OutstandingHolds, currencies: &mut BTreeSet<Currency>) {
+    currencies.extend(holds.amounts.keys().copied());
+    for currency in &*currencies {
+        let held = holds.amounts.get(currency).map_or(0, |held| held.get());
+        let currency = currency.to_string();
+        gauge!("holdfast_holds_outstanding_micros", "currency" => currency).set(as_float(held));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use holdfast_domain::Micros;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    #[test]
+    fn a_currency_of_which_nothing_is_held_any_more_is_shown_at_nothing() {
+        let (recorder, mut currencies) =
+            (PrometheusBuilder::new().build_recorder(), BTreeSet::new());
+        let held = OutstandingHolds {
+            count: 1,
+            amounts: BTreeMap::from([(Currency::USD, Micros::new(7))]),
+            oldest_age: Duration::from_secs(3),
+        };
+        for (holds, shown) in [(held, "7"), (OutstandingHolds::default(), "0")] {
+            metrics::with_local_recorder(&recorder, || show_held(&holds, &mut currencies));
+            let rendered = recorder.handle().render();
+            let series = format!("holdfast_holds_outstanding_micros{{currency=\"USD\"}} {shown}\n");
+            assert!(rendered.contains(&series), "{rendered}");
+        }
+    }
 }

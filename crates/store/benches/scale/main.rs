@@ -6,9 +6,9 @@
 //! cargo bench -p holdfast-store --bench scale -- postgres     HOLDFAST_TEST_POSTGRES is a server's URL
 //! ```
 //!
-//! It fails where a page or a report takes longer than the manual says, or where the audit finds anything: the rows
-//! are made by SQL, and make a book that is in order. Times are of this process; processor time and memory of a
-//! server are its own.
+//! It fails where a page or a report takes longer than the manual says, or where the audit finds anything or has more
+//! memory than is said there: the rows are made by SQL, and make a book that is in order. Times are of this process;
+//! processor time and memory of a server are its own.
 #![expect(clippy::unwrap_used, reason = "a benchmark ends where it cannot be made")]
 #![expect(clippy::indexing_slicing, reason = "of lists whose length is written beside them")]
 

@@ -13,6 +13,7 @@ use holdfast_domain::ports::{Jobs, Unavailable};
 use crate::dialect::blob;
 use crate::rows::job::{JOB, JobWrite, job};
 use crate::rows::{BadRow, Cells};
+use crate::verify::Verification;
 use crate::{Store, WriteBackend, unavailable};
 
 /// Job that was queued and that nobody finds: somebody deleted it at once.
@@ -21,6 +22,30 @@ use crate::{Store, WriteBackend, unavailable};
 struct JobGone;
 
 impl Store {
+    /// Records a verification that a process of its own has done, and that took so long, as a job that is done: so
+    /// that whoever looks at the last verification sees it, whoever did it.
+    ///
+    /// # Errors
+    ///
+    /// Where the database cannot be written. The findings are what they are.
+    pub async fn record_verification(
+        &self,
+        id: JobId,
+        since: Option<TrailHead>,
+        found: &Verification,
+        took: Duration,
+    ) -> Result<(), Unavailable> {
+        self.write_job(JobWrite::Prune).await?;
+        let kind = JobKind::Verification;
+        let step = JobStep {
+            done: found.operations,
+            of: found.operations,
+            place: None,
+            report: Some(found.to_json().into()),
+        };
+        self.write_job(JobWrite::Record { id, kind, since, step, took }).await.map(drop)
+    }
+
     async fn write_job(&self, write: JobWrite) -> Result<Option<Job>, Unavailable> {
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.write_job(write).await,

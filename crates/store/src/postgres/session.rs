@@ -24,11 +24,11 @@ use crate::dialect::Dialect;
 /// The server's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Postgres.clock();
 
-/// Limit of a statement that a caller waits for, and of each of a report.
+/// Limit of a statement that a caller waits for, and of each of a list or a report.
 pub(crate) const READ_STATEMENT: Duration = Duration::from_secs(10);
 /// Limit of a statement of administration, or of a purge.
 pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
-/// Limit of a statement in a snapshot read: audits go through all there is.
+/// Limit of a statement of an audit, which goes through all there is.
 pub(crate) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
 /// Limit of a statement of a migration, which may rewrite or index all there is.
 pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);

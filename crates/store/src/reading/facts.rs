@@ -1,5 +1,5 @@
-//! Facts of the database that gauges tell. One look reads the wallets and the rows that wait, so it is
-//! for a task that looks now and then, and never for a scrape.
+//! Facts of the database that gauges tell. One look reads the wallets, what runs and the rows that wait, so it is for a
+//! task that looks now and then, and never for a scrape.
 
 use holdfast_domain::job::JobKind;
 use holdfast_domain::ports::Unavailable;
@@ -21,7 +21,8 @@ impl Store {
         let counts = row(self.query(&counts(self.dialect()), []).await?);
         let kind = JobKind::Verification.label().into();
         let verified = row(self.query(LAST_VERIFICATION, [kind]).await?);
-        let mut facts = DatabaseFacts::default();
+        let holds = self.outstanding().await?;
+        let mut facts = DatabaseFacts { holds, ..DatabaseFacts::default() };
         if let Some(row) = counts {
             let mut cells = Cells::new(&row);
             let mut count = || cells.int().map(|count| u64::try_from(count).unwrap_or(0));

@@ -27,6 +27,14 @@ pub(crate) enum JobWrite {
         kind: JobKind,
         since: Option<TrailHead>,
     },
+    /// Inserts one that was done elsewhere, and took so long.
+    Record {
+        id: JobId,
+        kind: JobKind,
+        since: Option<TrailHead>,
+        step: JobStep,
+        took: Duration,
+    },
     Claim {
         owner: Node,
         lease: Duration,
@@ -64,6 +72,12 @@ impl JobWrite {
             Self::Start { .. } => format!(
                 "INSERT INTO jobs (id, kind, state, since, created_at)
                  VALUES ($1, $2, 'queued', $3, $4)
+                 ON CONFLICT (id) DO NOTHING RETURNING {JOB}"
+            ),
+            Self::Record { .. } => format!(
+                "INSERT INTO jobs (id, kind, state, since, step_done, step_of, report, created_at,
+                 started_at, finished_at)
+                 VALUES ($1, $2, 'done', $3, $4, $5, $6, $7, $7, $8)
                  ON CONFLICT (id) DO NOTHING RETURNING {JOB}"
             ),
             Self::Claim { .. } => {
@@ -110,6 +124,20 @@ impl JobWrite {
                 let id = JobBind::Bytes(id.to_bytes().to_vec());
                 let since = JobBind::Text(since.map(|head| head.to_string()));
                 vec![id, text(kind.label()), since, at(now)]
+            }
+            Self::Record { id, kind, since, step, took } => {
+                let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
+                let begun = Timestamp::from_micros(now.as_micros().saturating_sub(took));
+                vec![
+                    JobBind::Bytes(id.to_bytes().to_vec()),
+                    text(kind.label()),
+                    JobBind::Text(since.map(|head| head.to_string())),
+                    JobBind::Int(signed(step.done)),
+                    JobBind::Int(signed(step.of)),
+                    JobBind::Text(step.report.as_deref().map(str::to_owned)),
+                    at(begun),
+                    at(now),
+                ]
             }
             Self::Claim { owner, lease } => {
                 let Node { name, incarnation } = owner;

@@ -7,6 +7,7 @@ use holdfast_domain::job::{JobEnding, JobKind, JobState, JobStep};
 use holdfast_domain::listing::{Order, PageRequest};
 use holdfast_domain::operation::Node;
 use holdfast_domain::{JobId, Jobs, NodeName};
+use holdfast_store::verify::{Mismatch, Subject, Verification};
 use holdfast_testkit::join::join_all;
 use holdfast_testkit::sample;
 
@@ -122,6 +123,30 @@ async fn a_job_that_has_ended_stays_so(home: &impl Home) {
     }
 }
 
+async fn a_verification_that_was_done_elsewhere_is_a_job_that_is_done(home: &impl Home) {
+    let (store, id) = (home.store(), sample::fresh());
+    let queued = start(home).await;
+    let since = Some(TrailHead { seq: 7, mac: [9; 32] });
+    let mismatch = Mismatch { subject: Subject::Book, sentence: "it is torn".to_owned() };
+    let found = Verification {
+        operations: 3,
+        mismatches: vec![mismatch],
+        unlisted: 4,
+        ..Verification::default()
+    };
+    store.record_verification(id, since, &found, LEASE).await.unwrap();
+    let job = store.job(id).await.unwrap().unwrap();
+    assert_eq!((job.state, job.since, job.lease, job.step.done), (JobState::Done, since, None, 3));
+    assert_eq!(job.started_at.map(|at| at.after(LEASE)), job.finished_at);
+    assert_eq!(job.created_at, job.started_at.unwrap());
+    assert_eq!(job.step.report.as_deref(), Some(&*found.to_json()));
+    let last = store.facts().await.unwrap().verification.unwrap();
+    assert_eq!((Some(last.finished_at), last.mismatches), (job.finished_at, 5));
+    let claimed = store.claim(&node("one"), LEASE).await.unwrap().unwrap();
+    assert_eq!(claimed.id, queued, "the other is not to do");
+    assert_eq!(store.claim(&node("two"), LEASE).await.unwrap(), None);
+}
+
 async fn jobs_of_kinds_that_are_not_known_are_left_alone(home: &impl Home) {
     let id = start(home).await;
     Raw::open(home).await.run("UPDATE jobs SET kind = 'later'").await;
@@ -171,6 +196,7 @@ crate::scratch::on_every_store! {
     a_job_goes_on_with_another_owner_when_the_lease_has_ended,
     a_lease_that_has_ended_is_renewed_by_its_owner_alone,
     a_job_that_has_ended_stays_so,
+    a_verification_that_was_done_elsewhere_is_a_job_that_is_done,
     jobs_of_kinds_that_are_not_known_are_left_alone,
     old_jobs_go_when_a_new_one_comes,
     a_row_that_makes_no_sense_is_refused,

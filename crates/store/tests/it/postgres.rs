@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use holdfast_domain::limits::Limits;
+use holdfast_domain::listing::{Order, PageRequest};
 use holdfast_domain::ports::CommitError;
-use holdfast_domain::{Event, Journal, OperationId};
+use holdfast_domain::{Directory as _, ErrorChain, Event, Journal, OperationId};
 use holdfast_store::{Options, SchemaError, Store, migrate};
 use holdfast_testkit::laws::tenant::{Tenant, finish, judged, not_run};
 use holdfast_testkit::sample;
@@ -364,4 +365,18 @@ async fn postgres_what_is_certain_of_a_lost_connection_is_said_and_offering_agai
     }
     store.close().await.unwrap();
     assert_eq!(server.store.verify().await.unwrap().mismatches, []);
+}
+
+#[tokio::test]
+async fn postgres_a_list_that_takes_too_long_is_ended_by_the_server() {
+    let server = Server::open().await;
+    let mut raw = server.database.connect().await;
+    let slow = "INSERT INTO admin_keys (id, name, role, created_at, created_by)
+            VALUES (decode(repeat('07', 16), 'hex'), 'one', 'owner', 7, 'local');
+        ALTER TABLE admin_keys RENAME TO kept_admin_keys;
+        CREATE VIEW admin_keys AS SELECT k.* FROM kept_admin_keys AS k, pg_sleep(300)";
+    raw.execute(slow).await.unwrap();
+    let listed = server.store.admin_keys(None, PageRequest::first(Order::Newest, 9)).await;
+    let told = ErrorChain(&listed.unwrap_err()).to_string();
+    assert!(told.contains("statement timeout"), "{told}");
 }

@@ -2,6 +2,8 @@
 
 mod administration;
 mod boundaries;
+mod broken;
+mod fields;
 mod pages;
 mod trail;
 

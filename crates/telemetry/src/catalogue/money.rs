@@ -60,7 +60,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "holds",
             labels: &[],
-            help: "Holds that reserve funds now; a fact of the database",
+            help: "Holds that reserve funds; a fact of the database, read every 30 s",
             alarm: "",
         },
         Metric {
@@ -68,7 +68,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "micros",
             labels: &["currency"],
-            help: "What the outstanding holds reserve, in millionths of the currency; a fact of the database",
+            help: "What the outstanding holds reserve, in millionths of the currency; a fact of the database, \
+                   read every 30 s",
             alarm: "",
         },
         Metric {
@@ -76,7 +77,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "seconds",
             labels: &[],
-            help: "Age of the oldest outstanding hold; a fact of the database",
+            help: "Age of the oldest outstanding hold; a fact of the database, read every 30 s",
             alarm: "it is older than the longest time-out of a model and a few minutes",
         },
         Metric {
@@ -109,8 +110,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "seconds",
             labels: &[],
-            help: "When the last verification job of the ledger ended, as Unix time; 0 before the first; a fact \
-                   of the database, read every 30 s",
+            help: "When the last verification of the ledger ended, as Unix time; 0 before the first; a fact of \
+                   the database, read every 30 s",
             alarm: "it is older than the interval in which you verify",
         },
         Metric {
@@ -118,8 +119,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "mismatches",
             labels: &[],
-            help: "Mismatches that the last verification job of the ledger found; a fact of the database, read \
-                   every 30 s",
+            help: "Mismatches that the last verification of the ledger found; a fact of the database, read every \
+                   30 s",
             alarm: "it is not 0",
         },
     ],

@@ -78,17 +78,6 @@ fn available_after(wallet: &WalletRecord, amount: Micros) -> Result<Micros, Acco
 /// Fields that the trail has of a posting.
 fn changes(new: &NewPosting) -> Vec<FieldChange> {
     let NewPosting { posting, details, .. } = new;
-    let own_reason = match &posting.kind {
-        PostingKind::Deposit | PostingKind::Refund(_) => None,
-        PostingKind::Adjustment(reason) => Some(reason.clone()),
-    };
-    let reference = details.reference.as_ref();
-    let mut fields = posting.trail_fields().to_vec();
-    fields.extend([
-        ("source", reference.map(|reference| reference.source.clone())),
-        ("external_reference", reference.map(|reference| reference.external_reference.clone())),
-        ("reason", own_reason.or_else(|| details.reason.clone())),
-        ("note", details.note.clone()),
-    ]);
+    let fields = posting.trail_fields().into_iter().chain(details.trail_fields(posting)).collect();
     differences(None, fields)
 }

@@ -1,6 +1,6 @@
-//! Wallets and API keys beside the trail: what was last said of a wallet's name, suspension and bounds, and of
-//! a key's wallet, limits, models and ends, is what the row says. Nothing else in the book says it a second
-//! time, and a limit that was lifted by hand spends money.
+//! Wallets and API keys beside the trail: when they were made, what was last said of a wallet's name, suspension and
+//! bounds, and of a key's wallet, limits, models and ends, is what the row says. Nothing else in the book says it a
+//! second time, and a limit that was lifted by hand spends money.
 //!
 //! Only what the trail tells of is compared: a wallet or key that is older than the trail has other fields.
 //! The bytes of a verifier are not among them; whoever has its secret alone can judge those.
@@ -33,6 +33,7 @@ pub(super) async fn check_wallets(
         let id = record.wallet.id;
         if let Some(rows) = trail.get(&id.to_bytes()) {
             let told = TrailRecord::of(rows);
+            told.check_moment(Subject::Wallet(id), record.created_at, found);
             told.compare(Subject::Wallet(id), record.trail_fields(), found);
         }
     }
@@ -92,6 +93,7 @@ fn compare_key(
         }
         return;
     };
+    told.check_moment(subject, key.created_at, found);
     told.compare(subject, key.trail_fields(), found);
     told.compare_credentials(subject, credentials, found);
 }

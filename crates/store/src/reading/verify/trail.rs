@@ -4,22 +4,26 @@
 //! A MAC is checked where the server secret that made it is known. Whoever has that secret can write
 //! another trail: only a head that was printed before tells the two apart, and is compared by people.
 //!
-//! Each thing that the trail tells of is there. Each posting is as it was made: a balance that was changed along with its
-//! posting adds up, and is found here. The trail and the posting are written in one transaction.
+//! Each thing that the trail tells of is there. Each posting is as it was made, with what it says beside its money: a
+//! balance that was changed along with its posting adds up, and is found here. The trail and the posting are written in
+//! one transaction.
+//!
+//! The request key of each row is bound to its request, for ever: where it is not, whoever repeats the request has it
+//! done once more. A key that was bound to what changed nothing has no row, and cannot be judged.
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::PostingId;
-use holdfast_domain::account::Thing;
+use holdfast_domain::account::{PostingDetails, RequestRecord, Thing, UseCase};
 use holdfast_domain::audit::{TrailHead, TrailRow};
 use holdfast_domain::ledger::Posting;
+use holdfast_domain::{PostingId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
 use super::{PageBounds, has_row, number};
 use crate::errand::reads::HEAD;
 use crate::errand::trail::{self, LAST, ROW};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{self, BadRow, Cells, POSTING};
+use crate::rows::{self, BadRow, Cells, POSTING, POSTING_DETAILS};
 use crate::verify::{Subject, Verification};
 
 /// Rows read at once.
@@ -32,7 +36,8 @@ pub(super) async fn check(
 ) -> Result<Option<i64>, ReadError> {
     let mut head = head_at(db, after).await?;
     let sql = format!(
-        "SELECT {ROW} FROM audit AS a WHERE a.seq > $1 AND a.seq <= $2 ORDER BY a.seq LIMIT $3"
+        "SELECT {ROW}, {} FROM audit AS a WHERE a.seq > $1 AND a.seq <= $2 ORDER BY a.seq LIMIT $3",
+        bound_request()
     );
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;
@@ -71,6 +76,7 @@ pub(super) async fn check(
         }
         head = row.head();
         check_posting(&row, &postings, found);
+        check_request(&row, request(&mut cells), found);
         if options.since.is_some_and(|since| since.seq == head.seq && since != head) {
             let sentence = format!("row {} of its trail is another one than it was", head.seq);
             found.report(Subject::Book, sentence);
@@ -87,21 +93,37 @@ pub(super) async fn check(
     Ok(None)
 }
 
+/// A posting with all that its row of the trail tells of it.
+struct MadePosting {
+    posting: Posting,
+    details: PostingDetails,
+    created_at: Timestamp,
+}
+
 /// The postings that rows of a page are about, those that can be read.
 async fn postings(
     db: &ReadTransaction,
     after: i64,
     last: Option<&QueryResult>,
-) -> Result<BTreeMap<PostingId, Posting>, ReadError> {
+) -> Result<BTreeMap<PostingId, MadePosting>, ReadError> {
     let Some(last) = last else { return Ok(BTreeMap::new()) };
     let sql = format!(
-        "SELECT {POSTING} FROM audit AS a JOIN postings AS t ON t.id = a.thing_id
+        "SELECT {POSTING}, {POSTING_DETAILS}, t.created_at
+         FROM audit AS a JOIN postings AS t ON t.id = a.thing_id
+         LEFT JOIN posting_details AS d ON d.posting_id = t.id
          WHERE a.seq > $1 AND a.seq <= $2 AND a.thing_kind = 'posting'"
     );
     let rows = db.query(&sql, [after.into(), number(last)?.into()]).await?;
     // One that cannot be read is a mismatch of the postings, and here as if it were not there.
-    let readable = rows.iter().filter_map(|row| rows::posting(&mut Cells::new(row)).ok());
-    Ok(readable.map(|posting| (posting.id, posting)).collect())
+    let readable = rows.iter().filter_map(|row| made_posting(&mut Cells::new(row)).ok());
+    Ok(readable.map(|made| (made.posting.id, made)).collect())
+}
+
+fn made_posting(cells: &mut Cells<'_>) -> Result<MadePosting, BadRow> {
+    let posting = rows::posting(cells)?;
+    // A row that is gone said nothing, or is told by what it said.
+    let details = rows::posting_details(cells)?.unwrap_or_default();
+    Ok(MadePosting { posting, details, created_at: cells.timestamp()? })
 }
 
 /// Tables of things that are never deleted, by their kinds in the trail.
@@ -160,7 +182,7 @@ const fn subject_of(thing: Thing) -> Option<Subject> {
 /// Compares a posting with the row of the trail that tells of its making.
 fn check_posting(
     row: &TrailRow,
-    postings: &BTreeMap<PostingId, Posting>,
+    postings: &BTreeMap<PostingId, MadePosting>,
     found: &mut Verification,
 ) {
     let Thing::Posting(id) = row.thing else { return };
@@ -170,11 +192,16 @@ fn check_posting(
         return;
     }
     let subject = Subject::Posting(id);
-    let Some(posting) = postings.get(&id) else {
+    let Some(MadePosting { posting, details, created_at }) = postings.get(&id) else {
         let sentence = format!("row {} of the trail made it, and it is not there", row.seq);
         return found.report(subject, sentence);
     };
-    for (field, value) in posting.trail_fields() {
+    if *created_at != row.at {
+        let (at, told) = (created_at.as_micros(), row.at.as_micros());
+        let sentence = format!("it was made at {at}, row {} of the trail says at {told}", row.seq);
+        found.report(subject, sentence);
+    }
+    for (field, value) in posting.trail_fields().into_iter().chain(details.trail_fields(posting)) {
         let change = row.changes.iter().find(|change| change.field == field);
         let told = change.and_then(|change| change.after.as_deref());
         if told != value.as_deref() {
@@ -185,6 +212,55 @@ fn check_posting(
             );
             found.report(subject, sentence);
         }
+    }
+}
+
+/// Columns of the request that the key of a row is bound to. Scalar sub-queries, as in [`has_row`]: each row is looked
+/// up, whatever the server thinks of a join.
+fn bound_request() -> String {
+    ["digest", "things", "created_at"]
+        .map(|column| {
+            format!(
+                "(SELECT r.{column} FROM admin_requests AS r
+                  WHERE r.actor = a.actor AND r.request_key = a.request_key)"
+            )
+        })
+        .join(", ")
+}
+
+/// Reads a [`bound_request`]; none where the key is bound to nothing.
+fn request(cells: &mut Cells<'_>) -> Result<Option<RequestRecord>, BadRow> {
+    let Some(digest) = cells.opt_bytes()? else { return Ok(None) };
+    Ok(Some(RequestRecord { digest, things: trail::things(cells)?, at: cells.timestamp()? }))
+}
+
+/// Compares a row with the request that its key is bound to.
+fn check_request(
+    row: &TrailRow,
+    bound: Result<Option<RequestRecord>, BadRow>,
+    found: &mut Verification,
+) {
+    let is_of = |bound: &RequestRecord| {
+        (bound.digest, bound.at) == (row.digest, row.at) && is_answered_with(row, &bound.things)
+    };
+    let wrong = match &bound {
+        Ok(Some(bound)) if is_of(bound) => return,
+        Ok(Some(_other)) => "is bound to another request".to_owned(),
+        Ok(None) => "is bound no more".to_owned(),
+        Err(error) => format!("is bound to what cannot be read: {error}"),
+    };
+    found.report(Subject::Book, format!("the request key of row {} of its trail {wrong}", row.seq));
+}
+
+/// True where these things answer the request of a row: the thing of the row alone, or among those that were made with
+/// it. What a request changes beside them is in no answer: the keys of a wallet that is closed, and the last holder of
+/// an admin key's name.
+fn is_answered_with(row: &TrailRow, things: &[Thing]) -> bool {
+    match (row.use_case, row.thing) {
+        (UseCase::ApiKeyIssue, _) => things.contains(&row.thing),
+        (UseCase::WalletClose, Thing::ApiKey(_)) => true,
+        (UseCase::AdminKeyIssue, _) if row.changes.iter().all(|it| it.field != "name") => true,
+        (_, _) => things == [row.thing],
     }
 }
 

@@ -44,8 +44,9 @@ struct Making {
     seq: u64,
 }
 
-/// A credential that a rotation made, and the end that it gave to those before.
+/// A credential that a rotation made at a moment, and the end that it gave to those before.
 struct Rotation {
+    at: Timestamp,
     credential: String,
     others_end_at: Option<i64>,
 }
@@ -123,7 +124,7 @@ impl TrailRecord {
         }
         if let Some(credential) = of("credential_id") {
             let others_end_at = of("others_end_at").and_then(|at| at.parse().ok());
-            self.rotations.push(Rotation { credential, others_end_at });
+            self.rotations.push(Rotation { at: row.at, credential, others_end_at });
             return;
         }
         for change in &row.changes {
@@ -155,6 +156,14 @@ impl TrailRecord {
             }
             Some(_same) => {}
         }
+    }
+
+    /// Compares the moment of a thing that others than administration make as well, where that made it.
+    pub(super) fn check_moment(&self, subject: Subject, at: Timestamp, found: &mut Verification) {
+        let Some(made) = self.made.as_ref().filter(|made| made.at != at) else { return };
+        let (at, told) = (at.as_micros(), made.at.as_micros());
+        let sentence = format!("it was made at {at}, row {} of the trail says at {told}", made.seq);
+        found.report(subject, sentence);
     }
 
     pub(super) fn compare(
@@ -189,13 +198,13 @@ impl TrailRecord {
         for credential in credentials {
             let id = credential.id.to_string();
             let rotation = self.rotations.iter().position(|it| it.credential == id);
-            if rotation.is_none() {
-                firsts += 1;
-                if credential.created_at != made.at || firsts > 1 {
-                    let sentence = format!("no row of the trail made its credential {id}");
-                    found.report(subject, sentence);
-                    continue;
-                }
+            let maker = rotation.and_then(|at| self.rotations.get(at));
+            firsts += usize::from(maker.is_none());
+            let made_at = maker.map_or(made.at, |maker| maker.at);
+            if credential.created_at != made_at || (maker.is_none() && firsts > 1) {
+                let sentence = format!("no row of the trail made its credential {id}");
+                found.report(subject, sentence);
+                continue;
             }
             let said = self.end_after(rotation);
             let ends_at = credential.ends_at.map(Timestamp::as_micros);

@@ -8,6 +8,7 @@ use holdfast_store::verify::{AuditOptions, Progress, Verification};
 use holdfast_testkit::laws::tenant::{Tenant, finish};
 
 use super::fill;
+use crate::administration::{issue, make_wallet, secret};
 use crate::raw::Raw;
 use crate::scratch::Home;
 
@@ -157,6 +158,95 @@ async fn a_key_that_was_retried_thousands_of_times_is_read_in_pages(home: &impl 
     assert!(told.iter().any(|told| told.contains("its generation 5000 are")), "{told:?}");
 }
 
+/// 2,090 operations that say what the open one does, and each its own id.
+const RUN_AGAIN: &str = "
+    CREATE TABLE copies AS
+        WITH RECURSIVE n(i) AS (SELECT 11 UNION ALL SELECT i + 1 FROM n WHERE i < 2100)
+        SELECT n.i AS copied, o.* FROM operations AS o, n WHERE o.seq = 5;
+    INSERT INTO transfers SELECT c.copied, t.leg, t.amount, t.created_at
+        FROM copies AS c, transfers AS t WHERE t.op_seq = 5;
+    UPDATE copies SET seq = copied, id = randomblob(16), request_key = randomblob(16);
+    ALTER TABLE copies DROP COLUMN copied;
+    INSERT INTO operations SELECT * FROM copies;
+    DROP TABLE copies";
+
+async fn operations_of_each_page_have_their_own_transfers(home: &impl Home) {
+    fill(home).await;
+    let mut raw = Raw::reckless(home).await;
+    raw.run(RUN_AGAIN).await;
+    let all = async || {
+        let found = home.store().verify().await.unwrap();
+        let listed = u64::try_from(found.mismatches.len()).unwrap();
+        (found.operations, found.transfers, listed + found.unlisted)
+    };
+    // No id follows from the keys; all else fits.
+    assert_eq!(all().await, (2_100, 24 + 2 * 2_090, 2_090));
+    raw.run("DELETE FROM transfers WHERE op_seq IN (11, 1000, 1001, 2000, 2001, 2100)").await;
+    assert_eq!(all().await, (2_100, 24 + 2 * 2_084, 2_090 + 6));
+    // Those after the last operation are looked at with the last page, and with no other.
+    raw.run("INSERT INTO transfers SELECT 2101, leg, 1, 0 FROM transfers WHERE op_seq = 5").await;
+    assert_eq!(all().await.2, 2_090 + 6 + 1);
+}
+
+async fn rows_of_the_trail_follow_one_another_across_pages(home: &impl Home) {
+    let store = home.store();
+    let wallet = make_wallet(store, "acme").await;
+    for part in 0..11 {
+        let names: Vec<String> = (0..100).map(|n| format!("key {part} {n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        issue(store, wallet, &names).await.unwrap();
+    }
+    let options =
+        AuditOptions { secrets: [secret()].into(), ..AuditOptions::keeping(Duration::MAX) };
+    let told = async || {
+        let found = store.verify_by(options.clone(), |_progress| {}).await.unwrap().mismatches;
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(told().await, Vec::<String>::new());
+    let mut raw = Raw::reckless(home).await;
+    // The last row of a page, and the first of the next one.
+    for row in [1_000, 1_001] {
+        raw.run(&format!("UPDATE audit SET reason = 'another' WHERE seq = {row}")).await;
+        let sentence = format!("the book: row {row} of its trail was not written by a gateway");
+        assert_eq!(told().await, [sentence]);
+        raw.run(&format!("UPDATE audit SET reason = 'because' WHERE seq = {row}")).await;
+    }
+    raw.run("DELETE FROM audit WHERE seq = 1000").await;
+    let told = told().await;
+    let gap = "the book: its rows of the trail 1000 to 1000 are missing".to_owned();
+    assert!(told.contains(&gap), "{told:?}");
+}
+
+/// Things that administration never made, more than two pages of each.
+const NEVER_MADE: [(&str, &str); 3] = [
+    (
+        "admin_keys (id, name, role, created_at, created_by)",
+        "randomblob(16), 'k' || i, 'owner', 7, 'local'",
+    ),
+    ("people (id, created_at, created_by)", "randomblob(16), 7, 'local'"),
+    (
+        "webhooks (id, url, generation, server_secret, created_at, created_by)",
+        "randomblob(16), 'https://example.com/', 1, zeroblob(8), 7, 'local'",
+    ),
+];
+
+async fn every_page_of_what_administration_makes_is_checked(home: &impl Home) {
+    let mut raw = Raw::reckless(home).await;
+    for (table, values) in NEVER_MADE {
+        let sql = format!(
+            "INSERT INTO {table}
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 401)
+             SELECT {values} FROM n"
+        );
+        raw.run(&sql).await;
+        let found = home.store().verify().await.unwrap().mismatches;
+        let untold = found.iter().filter(|it| it.sentence == "no row of the trail made it");
+        assert_eq!(untold.count(), 401, "{table}: {found:#?}");
+        let name = table.split(' ').next().unwrap();
+        raw.run(&format!("DELETE FROM {name}")).await;
+    }
+}
+
 crate::scratch::on_every_store! {
     every_page_of_a_part_is_checked,
     counters_are_compared_in_passes,
@@ -164,4 +254,7 @@ crate::scratch::on_every_store! {
     an_audit_goes_on_where_another_store_left_it,
     what_moves_between_two_pages_is_no_mismatch,
     a_key_that_was_retried_thousands_of_times_is_read_in_pages,
+    operations_of_each_page_have_their_own_transfers,
+    rows_of_the_trail_follow_one_another_across_pages,
+    every_page_of_what_administration_makes_is_checked,
 }

@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{
-    AccountAction, ApiKeyPatch, NewPosting, PostingDetails, WalletPatch,
-};
+use holdfast_domain::account::{AccountAction, NewPosting, PostingDetails, WalletPatch};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::{Directory as _, Micros, PostingId, WalletId};
@@ -68,70 +66,6 @@ async fn refunds_that_were_moved_where_they_fit_are_found(home: &impl Home) {
     let turned = "UPDATE postings SET kind = 'adjustment', reason = 'because', operation_id = NULL
         WHERE kind = 'refund'";
     finds_kind(home, turned).await;
-}
-
-/// Keys that were issued, edited, suspended, resumed and revoked, one of them with its wallet.
-async fn fill_keys(home: &impl Home) {
-    let store = home.store();
-    let wallet = make_wallet(store, "acme").await;
-    let other = make_wallet(store, "other").await;
-    let keys = issue(store, wallet, &["one", "two", "three"]).await.unwrap();
-    let patch = ApiKeyPatch { concurrency: Some(Some(3)), ..ApiKeyPatch::default() };
-    let api_key = keys[0];
-    let edit =
-        AccountAction::EditApiKey { api_key, wallet, patch, expected: None, is_bounded: false };
-    act(store, edit).await.unwrap();
-    act(store, AccountAction::SuspendApiKey(keys[0])).await.unwrap();
-    act(store, AccountAction::ResumeApiKey(keys[0])).await.unwrap();
-    act(store, AccountAction::RevokeApiKey(keys[1])).await.unwrap();
-    issue(store, other, &["of a closed wallet"]).await.unwrap();
-    act(store, AccountAction::CloseWallet(other)).await.unwrap();
-}
-
-async fn terms_of_api_keys_that_were_changed_by_hand_are_found(home: &impl Home) {
-    fill_keys(home).await;
-    assert_eq!(home.store().verify().await.unwrap().mismatches, [], "as it was written");
-    let mut raw = Raw::reckless(home).await;
-    for (broken, mended, sentence) in [
-        (
-            "UPDATE api_keys SET concurrency = 4 WHERE name = 'one'",
-            "UPDATE api_keys SET concurrency = 3 WHERE name = 'one'",
-            "its concurrency is 4, row 6 of the trail says 3",
-        ),
-        (
-            "UPDATE api_keys SET concurrency = NULL WHERE name = 'one'",
-            "UPDATE api_keys SET concurrency = 3 WHERE name = 'one'",
-            "its concurrency is nothing",
-        ),
-        (
-            "UPDATE api_keys SET wallet_id = (SELECT id FROM wallets WHERE name = 'other')
-             WHERE name = 'three'",
-            "UPDATE api_keys SET wallet_id = (SELECT id FROM wallets WHERE name = 'acme')
-             WHERE name = 'three'",
-            "its wallet_id is",
-        ),
-        (
-            "UPDATE api_keys SET suspended_at = 7 WHERE name = 'three'",
-            "UPDATE api_keys SET suspended_at = NULL WHERE name = 'three'",
-            "its suspended_at is 7",
-        ),
-        (
-            "UPDATE api_keys SET revoked_at = NULL WHERE name = 'two'",
-            "",
-            "its revoked_at is nothing",
-        ),
-    ] {
-        raw.run(broken).await;
-        let found = home.store().verify().await.unwrap().mismatches;
-        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert!(
-            matches!(&*told, [one] if one.starts_with("API key") && one.contains(sentence)),
-            "{broken}: {told:?}"
-        );
-        if !mended.is_empty() {
-            raw.run(mended).await;
-        }
-    }
 }
 
 async fn terms_of_wallets_that_were_changed_by_hand_are_found(home: &impl Home) {
@@ -248,5 +182,4 @@ crate::scratch::on_every_store! {
     terms_of_wallets_that_were_changed_by_hand_are_found,
     what_administration_never_made_is_found,
     refunds_that_were_moved_where_they_fit_are_found,
-    terms_of_api_keys_that_were_changed_by_hand_are_found,
 }
