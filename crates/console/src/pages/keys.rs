@@ -56,6 +56,7 @@ pub(crate) async fn list(
                 name: name.map(|name| name.as_str().to_owned()),
                 wallet: found.flatten(),
                 state: state_of(&query)?,
+                model: None,
             };
             let page = paging::request(&query)?;
             Some(desk.accounts.api_keys(&visitor.principal, filter, page).await?)
