@@ -63,7 +63,7 @@ impl Accounts {
         Ok(OperationId::of(api_key.id, request_key))
     }
 
-    /// Sums of what running operations hold, by currency. For whoever sees all wallets.
+    /// Sums of what running operations hold, by currency, as far as the principal sees their wallets.
     ///
     /// # Errors
     ///
@@ -75,10 +75,11 @@ impl Accounts {
         principal.authorize(UseCase::OperationRead)?;
         match principal.reach {
             Reach::All => Ok(self.book.held().await?),
-            Reach::Wallet(_) => Err(AccountsError::Forbidden {
-                use_case: UseCase::OperationRead,
-                role: principal.role,
-            }),
+            Reach::Wallet(own) => {
+                let own = self.book.wallet_record(own).await?.map(|record| record.wallet);
+                let own = own.filter(|wallet| wallet.held > Micros::ZERO);
+                Ok(own.map(|wallet| (wallet.currency, wallet.held)).into_iter().collect())
+            }
         }
     }
 

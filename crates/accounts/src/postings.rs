@@ -15,11 +15,12 @@ use crate::{Accounts, AccountsError, Outcome, Principal, Reason, Reference, Requ
 /// Begun with the other money of a model, by the engine.
 const REFUNDS: &str = "holdfast_refund_micros_total";
 
-/// A posting, and the wallet that it moved as it stands now.
+/// A posting with what it says beside its money, and the wallet that it moved as it stands now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostingRecord {
-    /// The posting.
-    pub posting: Posting,
+    /// The posting. Its actor is told to nobody who sees one wallet alone: people and keys of all
+    /// wallets are the operator's.
+    pub listing: PostingListing,
     /// The wallet.
     pub wallet: WalletRecord,
 }
@@ -115,12 +116,10 @@ impl Accounts {
         principal: &Principal,
         id: PostingId,
     ) -> Result<PostingRecord, AccountsError> {
-        principal.authorize(UseCase::PostingRead)?;
-        let missing = || AccountsError::NotFound(ThingKind::Posting);
-        let posting = self.book.posting(id).await?.ok_or_else(missing)?;
-        principal.reach(posting.wallet, ThingKind::Posting)?;
-        let wallet = self.book.wallet_record(posting.wallet).await?.ok_or_else(missing)?;
-        Ok(PostingRecord { posting, wallet })
+        let listing = self.posting_listing(principal, id).await?;
+        let wallet = self.book.wallet_record(listing.posting.wallet).await?;
+        let wallet = wallet.ok_or(AccountsError::NotFound(ThingKind::Posting))?;
+        Ok(PostingRecord { listing, wallet })
     }
 
     /// The posting of this id, with what it says beside its money.
@@ -137,7 +136,7 @@ impl Accounts {
         let missing = || AccountsError::NotFound(ThingKind::Posting);
         let listing = self.book.posting_listing(id).await?.ok_or_else(missing)?;
         principal.reach(listing.posting.wallet, ThingKind::Posting)?;
-        Ok(listing)
+        Ok(told(principal, listing))
     }
 
     /// Postings of one kind, a page at a time.
@@ -158,7 +157,9 @@ impl Accounts {
             }
             (own, asked) => own.or(asked),
         };
-        Ok(self.book.postings(PostingFilter { wallet, ..filter }, page).await?)
+        let Page { rows, next } =
+            self.book.postings(PostingFilter { wallet, ..filter }, page).await?;
+        Ok(Page { rows: rows.into_iter().map(|row| told(principal, row)).collect(), next })
     }
 
     async fn post(
@@ -167,11 +168,11 @@ impl Accounts {
         request: &Request,
         new: NewPosting,
     ) -> Result<Outcome<PostingRecord>, AccountsError> {
-        let offered = new.posting.clone();
+        let offered = new.clone();
         let done = match self.change(principal, request, AccountAction::Post(new)).await {
             // Its key is its id: what is there says more than that there is something.
             Err(AccountsError::Refused(AccountRefusal::RequestKeyConflict)) => {
-                let known = self.book.posting(offered.id).await?;
+                let known = self.book.posting(offered.posting.id).await?;
                 let known = known.filter(|known| principal.reach.covers(known.wallet));
                 let conflict = AccountRefusal::RequestKeyConflict;
                 let refusal = known.map_or(conflict, AccountRefusal::PostingConflict);
@@ -182,14 +183,26 @@ impl Accounts {
         let missing = || AccountsError::NotFound(ThingKind::Posting);
         let id = |thing: &Thing| if let Thing::Posting(id) = thing { Some(*id) } else { None };
         let id = done.things.iter().find_map(id);
-        let posting = match self.book.posting(id.ok_or_else(missing)?).await? {
-            Some(posting) => posting,
+        let listing = match self.book.posting_listing(id.ok_or_else(missing)?).await? {
+            Some(listing) => listing,
             // Judged, and not made.
-            None => offered,
+            None => PostingListing {
+                posting: offered.posting,
+                details: offered.details,
+                actor: Some(principal.actor),
+                created_at: done.at,
+            },
         };
-        let wallet = self.book.wallet_record(posting.wallet).await?.ok_or_else(missing)?;
-        Ok(Outcome { thing: PostingRecord { posting, wallet }, replayed: done.replayed })
+        let wallet = self.book.wallet_record(listing.posting.wallet).await?.ok_or_else(missing)?;
+        let thing = PostingRecord { listing: told(principal, listing), wallet };
+        Ok(Outcome { thing, replayed: done.replayed })
     }
+}
+
+/// A posting as far as this principal sees it.
+fn told(principal: &Principal, listing: PostingListing) -> PostingListing {
+    let actor = listing.actor.filter(|_| principal.only_wallet().is_none());
+    PostingListing { actor, ..listing }
 }
 
 /// Counts a refund by the currency and the model of its operation.

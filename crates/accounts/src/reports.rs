@@ -7,12 +7,15 @@
 //! comes in pages from its end. All entries of one moment are on one page, because a moment is all
 //! that a page leads on with; so a page may be longer than its limit.
 
-use holdfast_domain::Timestamp;
 use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::limits::Counter;
 use holdfast_domain::listing::{PageCursor, PageRequest, Period};
-use holdfast_domain::report::{GroupBy, Statement, UsageError, UsageQuery, UsageRow};
+use holdfast_domain::report::{
+    GroupBy, Grouping, Statement, UsageError, UsageFilter, UsageQuery, UsageRow,
+};
+use holdfast_domain::{Micros, Timestamp};
 
-use crate::{Accounts, AccountsError, Principal, Reference};
+use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference};
 
 /// Most rows of a report of usage.
 const ROWS_MAX: u32 = 20_000;
@@ -78,6 +81,36 @@ impl Accounts {
             UsageError::Unavailable(error) => error.into(),
         })?;
         Ok(UsageReport { rows, shows_costs })
+    }
+
+    /// Exposure of this month, by the database's clock, that an API key has brought about; `None` for whoever
+    /// sees no costs.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn exposure(
+        &self,
+        principal: &Principal,
+        ApiKeyRecord { api_key, counters }: &ApiKeyRecord,
+    ) -> Result<Option<Micros>, AccountsError> {
+        if !principal.sees_costs() {
+            return Ok(None);
+        }
+        let (month, now) = (Counter::SpendMonth, counters.now);
+        let query = UsageQuery {
+            by: Grouping::by(GroupBy::Month),
+            filter: UsageFilter {
+                wallet: Some(api_key.wallet),
+                api_key: Some(api_key.id),
+                ..UsageFilter::default()
+            },
+            period: Period { from: Some(month.window(now)), to: month.window_end(now) },
+            rows_max: None,
+        };
+        let report = self.usage(principal, query).await?;
+        // A wallet has one currency, so a month of it is one row.
+        Ok(Some(report.rows.first().map_or(Micros::ZERO, |row| row.totals.exposure)))
     }
 
     /// The statement of a wallet over a period: the last entries of it, or those before a page.

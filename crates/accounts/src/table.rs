@@ -68,8 +68,8 @@ pub const TABLE: &[Door] = &[
     door(UseCase::ApiKeyRevoke, &[("POST", "/api_keys/{id}/revoke")], &["key revoke"]),
     door(
         UseCase::OperationRead,
-        &[("GET", "/operations"), ("GET", "/operations/{id}")],
-        &["operation list", "operation show"],
+        &[("GET", "/operations"), ("GET", "/operations/{id}"), ("GET", "/held")],
+        &["operation list", "operation show", "operation held"],
     ),
     door(UseCase::OperationCancel, &[("POST", "/operations/{id}/cancel")], &["operation cancel"]),
     door(
@@ -145,5 +145,16 @@ mod tests {
         assert!(missing.is_empty(), "without doors: {missing:?}");
         let endpoints: Vec<_> = TABLE.iter().flat_map(|door| door.endpoints).collect();
         assert_eq!(endpoints.iter().collect::<BTreeSet<_>>().len(), endpoints.len());
+    }
+
+    #[test]
+    fn only_what_people_do_in_a_browser_has_neither_endpoint_nor_command() {
+        let without = |is_shut: fn(&Door) -> bool| {
+            let doors = TABLE.iter().filter(|door| is_shut(door));
+            doors.map(|door| door.use_case).collect::<Vec<_>>()
+        };
+        let own = [UseCase::PersonAccept, UseCase::PersonPassword];
+        assert_eq!(without(|door| door.endpoints.is_empty()), own);
+        assert_eq!(without(|door| door.commands.is_empty()), own);
     }
 }

@@ -110,10 +110,7 @@ impl Accounts {
             Reach::All => Ok(self.book.wallets(filter, page).await?),
             Reach::Wallet(own) => {
                 let own = self.book.wallet_record(own).await?;
-                let is_meant = |own: &WalletRecord| {
-                    filter.admits(own.wallet.available) && (!filter.runs_low || own.runs_low())
-                };
-                let rows = own.filter(is_meant);
+                let rows = own.filter(|own| filter.admits(own));
                 Ok(Page { rows: rows.into_iter().collect(), next: None })
             }
         }

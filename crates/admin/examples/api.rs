@@ -42,7 +42,7 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   In edits an absent member stays and `null` removes. `If-Match` with the `ETag` refuses an edit of what has changed
   since.
 - **Lists** are `{\"data\", \"has_more\", \"next_cursor\"}`, newest first, with `limit` 1 to 200 (50). A cursor goes with the
-  filters of its page.
+  filters of its page. `/models`, `/prices`, `/nodes`, `/usage` and `/held` are whole, and take neither.
 - An admin key has 16 requests on the way at most, a listener 64 connections.
 ";
 

@@ -102,6 +102,7 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(operations::show))
         .routes(routes!(operations::cancel))
         .routes(routes!(operations::reconcile))
+        .routes(routes!(operations::held))
         .routes(routes!(events::list))
         .routes(routes!(events::show))
         .routes(routes!(offers::models))

@@ -29,7 +29,7 @@ use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::rotation::RotationBody;
 use crate::value::schema::{NameText, ReasonGiven};
-use crate::value::{ApiKeyStateLabel, parse, parse_some};
+use crate::value::{ApiKeyStateLabel, model, parse, parse_some};
 
 /// Filters of a list of API keys, and its page.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -45,6 +45,9 @@ pub(crate) struct ApiKeyQuery {
     /// API keys in this state. Those that are suspended are in force as well.
     #[param(inline)]
     state: Option<ApiKeyStateLabel>,
+    /// API keys that may use the model of this public id.
+    #[param(pattern = "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$")]
+    model: Option<String>,
     /// Rows on the page: 1 to 200, 50 where it is missing.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
@@ -59,6 +62,7 @@ struct Filters {
     name: Option<String>,
     wallet: Option<String>,
     state: Option<ApiKeyStateLabel>,
+    model: Option<String>,
 }
 
 type Result<T> = std::result::Result<T, Problem>;
@@ -120,11 +124,16 @@ pub(crate) async fn list(
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let name: Option<Name> = parse_some("name", query.name.as_deref())?;
     let name = name.map(|name| name.as_str().to_owned());
-    let filters =
-        Filters { name: name.clone(), wallet: wallet.map(|id| id.to_string()), state: query.state };
+    let model = model(query.model.as_deref())?;
+    let filters = Filters {
+        name: name.clone(),
+        wallet: wallet.map(|id| id.to_string()),
+        state: query.state,
+        model: query.model,
+    };
     let list = ListId::new("api_keys", &filters);
     let page = list.request(query.limit, query.cursor.as_deref())?;
-    let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into) };
+    let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into), model };
     Ok(Answer::of(list.list(gate.accounts.api_keys(&principal, filter, page).await?)))
 }
 
@@ -140,8 +149,9 @@ pub(crate) async fn show(
     Id(id): Id,
 ) -> Result<Answer<ShownKeyView>> {
     let record = gate.accounts.api_key(&principal, &Reference::Id(id), None).await?;
+    let exposure = gate.accounts.exposure(&principal, &record).await?;
     let edited = record.api_key.edited;
-    Ok(Answer::of(ShownKeyView::from(record)).edited(edited))
+    Ok(Answer::of(ShownKeyView::new(record, exposure)).edited(edited))
 }
 
 #[utoipa::path(

@@ -1,4 +1,4 @@
-//! `/operations`: found, listed, shown, cancelled, reconciled.
+//! `/operations`: found, listed, shown, cancelled, reconciled; and `/held`, what those that run hold.
 //!
 //! A list is filtered by what an index leads to (wallet, API key, running, stale) and, within a bounded
 //! window of those, by time, model, status and charge: so a page may be empty and lead on.
@@ -11,9 +11,9 @@ mod view;
 use axum::extract::State;
 use holdfast_accounts::{OperationRecord, Outcome, Principal, Reference};
 use holdfast_domain::listing::{ChargeRange, OperationFilter, Period};
-use holdfast_domain::{ApiKeyId, Micros, OperationId, RequestKey, WalletId};
+use holdfast_domain::{ApiKeyId, Currency, Micros, OperationId, RequestKey, WalletId};
 use serde::{Deserialize, Serialize};
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use self::view::{OperationView, Sight};
@@ -21,6 +21,7 @@ use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
+use crate::offers::NoParams;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeRequest, Id, Params, ReasonBody};
 use crate::value::schema::ReasonGiven;
@@ -132,6 +133,32 @@ pub(crate) async fn list(
     let page = gate.accounts.operations(&principal, filter, page).await?;
     let sight = Sight::of(principal.role);
     Ok(Answer::of(list.list_as(page, |row| OperationView::listed(row, sight))))
+}
+
+/// Sum of what running operations hold.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Held)]
+pub(crate) struct HeldView {
+    currency: String,
+    held_micros: i64,
+}
+
+#[utoipa::path(
+    get, path = "/held", operation_id = "report_held", tag = "reports",
+    responses((status = 200, description = "The sums, all of them.", body = List<HeldView>), Errors)
+)]
+/// Sums what running operations hold, by currency; a currency that nothing is held of has no row.
+pub(crate) async fn held(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Answer<List<HeldView>>> {
+    let held = gate.accounts.held(&principal).await?;
+    let view = |(currency, held): (Currency, Micros)| HeldView {
+        currency: currency.to_string(),
+        held_micros: held.get(),
+    };
+    Ok(Answer::of(List::whole(held.into_iter().map(view).collect())))
 }
 
 /// Finds the operation that a request key of an API key is bound to.

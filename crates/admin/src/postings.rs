@@ -33,46 +33,23 @@ use crate::wallets::WalletView;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Posting)]
 pub(crate) struct PostingView {
-    /// The `Idempotency-Key` of its request.
-    #[schema(format = "uuid")]
-    id: String,
-    kind: String,
-    #[schema(format = "uuid")]
-    wallet_id: String,
-    /// Amount that was added, or, below zero, taken.
-    amount_micros: i64,
-    /// Operation that was refunded.
-    #[schema(format = "uuid")]
-    operation_id: Option<String>,
-    /// Reason of an adjustment.
-    reason: Option<String>,
+    #[serde(flatten)]
+    posting: PostingRowView,
     /// The wallet as it stands now.
     wallet: WalletView,
 }
 
 impl From<PostingRecord> for PostingView {
-    fn from(PostingRecord { posting, wallet }: PostingRecord) -> Self {
-        let (operation, reason) = match &posting.kind {
-            PostingKind::Deposit => (None, None),
-            PostingKind::Refund(operation) => (Some(operation.to_string()), None),
-            PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
-        };
-        Self {
-            id: posting.id.to_string(),
-            kind: posting.kind.label().to_owned(),
-            wallet_id: posting.wallet.to_string(),
-            amount_micros: posting.amount.get(),
-            operation_id: operation,
-            reason,
-            wallet: wallet.into(),
-        }
+    fn from(PostingRecord { listing, wallet }: PostingRecord) -> Self {
+        Self { posting: listing.into(), wallet: wallet.into() }
     }
 }
 
-/// A posting of a list, with what it says beside its money.
+/// A posting with what it says beside its money.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ListedPosting)]
 pub(crate) struct PostingRowView {
+    /// The `Idempotency-Key` of its request.
     #[schema(format = "uuid")]
     id: String,
     kind: String,
@@ -89,11 +66,15 @@ pub(crate) struct PostingRowView {
     source: Option<String>,
     /// Id of the payment there.
     external_reference: Option<String>,
+    /// Whoever made it, as the trail names them: `local`, `admin_key:<id>` or `person:<id>`. Null for
+    /// holders, and where the trail has no row of it.
+    actor: Option<String>,
     created_at: Moment,
 }
 
 impl From<PostingListing> for PostingRowView {
-    fn from(PostingListing { posting, details, created_at }: PostingListing) -> Self {
+    fn from(listing: PostingListing) -> Self {
+        let PostingListing { posting, details, actor, created_at } = listing;
         let (operation, reason) = match posting.kind {
             PostingKind::Deposit => (None, details.reason),
             PostingKind::Refund(operation) => (Some(operation.to_string()), details.reason),
@@ -114,6 +95,7 @@ impl From<PostingListing> for PostingRowView {
             note: details.note,
             source,
             external_reference,
+            actor: actor.map(|actor| actor.to_string()),
             created_at: Moment(created_at),
         }
     }
@@ -388,7 +370,7 @@ async fn show(
     is_kind: fn(&PostingKind) -> bool,
 ) -> Result<Answer<PostingView>> {
     let found = gate.accounts.posting(principal, PostingId::from(id)).await?;
-    if is_kind(&found.posting.kind) {
+    if is_kind(&found.listing.posting.kind) {
         Ok(Answer::of(found.into()))
     } else {
         Err(Problem::new(Code::NotFound))

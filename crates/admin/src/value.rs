@@ -14,7 +14,7 @@ pub(crate) mod schema;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use holdfast_domain::account::{PersonState, Role};
+use holdfast_domain::account::{PersonState, Role, WalletState};
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
@@ -199,6 +199,8 @@ labels! {
     BalanceLabel for BalanceVisibility { Shown, Hidden }
     /// Scope of the usage reports that the bearer of an API key may read.
     UsageLabel for UsageScope { Key, Wallet }
+    /// State of a wallet.
+    WalletStateLabel for WalletState { Active, Suspended, Closed }
     /// State of an API key.
     ApiKeyStateLabel for ApiKeyState { InForce, Suspended, Ended, Revoked }
     /// Operations that a list is of.

@@ -16,12 +16,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
-use crate::error::{Code, Problem};
+use crate::error::Problem;
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonGiven, ReasonText};
-use crate::value::{Moment, WindowLabel, amount, edited_spend, parse, parse_some, present, spend};
+use crate::value::{
+    Moment, WalletStateLabel, WindowLabel, amount, edited_spend, parse, parse_some, present, spend,
+};
 
 const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
 
@@ -43,7 +45,7 @@ pub(crate) struct WalletView {
     /// Most that a key may spend that is issued by whoever is neither owner nor `holder_admin`.
     key_spend_micros: Option<i64>,
     key_spend_window: Option<WindowLabel>,
-    state: WalletState,
+    state: WalletStateLabel,
     suspended_at: Option<Moment>,
     closed_at: Option<Moment>,
     created_at: Moment,
@@ -51,26 +53,9 @@ pub(crate) struct WalletView {
     edited: u32,
 }
 
-/// State of a wallet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum WalletState {
-    /// New runs are let in.
-    Active,
-    /// New runs are refused; what runs finishes.
-    Suspended,
-    /// Ended for good.
-    Closed,
-}
-
 impl From<WalletRecord> for WalletView {
     fn from(record: WalletRecord) -> Self {
         let WalletRecord { wallet, .. } = &record;
-        let state = match (record.closed_at, wallet.suspended_at) {
-            (Some(_), _) => WalletState::Closed,
-            (None, Some(_)) => WalletState::Suspended,
-            (None, None) => WalletState::Active,
-        };
         Self {
             id: wallet.id.to_string(),
             currency: wallet.currency.to_string(),
@@ -79,7 +64,7 @@ impl From<WalletRecord> for WalletView {
             low_balance_micros: record.low_balance.map(Micros::get),
             key_spend_micros: record.key_spend.map(|spend| spend.micros.get()),
             key_spend_window: record.key_spend.map(|spend| spend.window.into()),
-            state,
+            state: record.state().into(),
             suspended_at: wallet.suspended_at.map(Moment),
             closed_at: record.closed_at.map(Moment),
             created_at: Moment(record.created_at),
@@ -172,6 +157,12 @@ pub(crate) struct WalletQuery {
     /// The wallet of this name alone.
     #[param(inline, value_type = Option<NameText>)]
     name: Option<String>,
+    /// The wallet that has this id in an outer system alone.
+    #[param(inline, value_type = Option<ExternalIdText>)]
+    external_id: Option<String>,
+    /// Wallets in this state.
+    #[param(inline)]
+    state: Option<WalletStateLabel>,
     /// Wallets with at least so much available.
     available_from_micros: Option<i64>,
     /// Wallets with less than this available.
@@ -219,25 +210,21 @@ pub(crate) async fn list(
     Caller(principal): Caller,
     Params(query): Params<WalletQuery>,
 ) -> Result<Answer<List<WalletView>>> {
+    let name: Option<Name> = parse_some("name", query.name.as_deref())?;
     let bounds = [query.available_from_micros, query.available_below_micros];
-    let list = ListId::new("wallets", &(&query.name, bounds));
+    let bound_to = (&query.name, &query.external_id, query.state, bounds);
+    let list = ListId::new("wallets", &bound_to);
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [available_from, available_below] = bounds.map(|bound| bound.map(Micros::new));
-    let filter = WalletFilter { available_from, available_below, runs_low: false };
-    let Some(name) = query.name else {
-        let page = gate.accounts.wallets(&principal, filter, page).await?;
-        return Ok(Answer::of(list.list(page)));
+    let filter = WalletFilter {
+        name: name.map(|name| name.as_str().to_owned()),
+        external_id: external_id(query.external_id.as_deref())?,
+        state: query.state.map(Into::into),
+        available_from,
+        available_below,
+        runs_low: false,
     };
-    let name: Name = parse("name", &name)?;
-    let found = gate.accounts.wallet(&principal, &Reference::Name(name)).await;
-    match found.map_err(Problem::from) {
-        Ok(record) if !filter.admits(record.wallet.available) => {
-            Ok(Answer::of(List::whole(Vec::new())))
-        }
-        Ok(record) => Ok(Answer::of(List::whole(vec![record.into()]))),
-        Err(missing) if missing.code() == Code::NotFound => Ok(Answer::of(List::whole(Vec::new()))),
-        Err(failed) => Err(failed),
-    }
+    Ok(Answer::of(list.list(gate.accounts.wallets(&principal, filter, page).await?)))
 }
 
 #[utoipa::path(
@@ -353,7 +340,7 @@ pub(crate) async fn close(
     let edited = closed.thing.edited;
     let mut view = WalletView::from(closed.thing);
     // A rehearsal leaves the wallet open, and shows it as it would be.
-    view.state = WalletState::Closed;
+    view.state = WalletStateLabel::Closed;
     Ok(Answer::changed(view, closed.replayed).edited(edited).or_rehearsed(request.dry_run))
 }
 

@@ -54,7 +54,7 @@ pub use self::posting::{
 };
 pub use self::refusal::AccountRefusal;
 pub use self::role::{Reach, Role, UseCase};
-pub use self::wallet::{WalletPatch, WalletRecord};
+pub use self::wallet::{WalletPatch, WalletRecord, WalletState};
 pub use self::webhook::{
     TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord,
     WebhookSecret, WebhookWrite,

@@ -12,33 +12,13 @@
 
 use crate::Micros;
 use crate::model::Contract;
-use crate::price::{Tariff, UnitPrices};
+use crate::price::{PriceLine, Tariff, UnitPrices};
 use crate::request::CostFactors;
 use crate::usage::MeterKind;
 
 const MILLION: u128 = 1_000_000;
 /// Tokens that the frame of a message may cost at most.
 const TOKENS_PER_MESSAGE: u128 = 16;
-
-/// Line of a hold: so many units at the price of a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HoldLine {
-    /// Dearest kind that these units can turn out to be.
-    pub kind: MeterKind,
-    /// Units, at most.
-    pub units: u64,
-    /// Price of the kind: micros for a million units of a token kind, else for each.
-    pub rate: u64,
-}
-
-impl HoldLine {
-    /// Exact amount, in millionths of a micro: what is rounded is the sum of all lines.
-    #[must_use]
-    pub fn millionths(&self) -> u128 {
-        let factor = if self.kind.per_million() { 1 } else { MILLION };
-        u128::from(self.units).saturating_mul(u128::from(self.rate)).saturating_mul(factor)
-    }
-}
 
 /// Upper bounds of what a request can use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,9 +82,10 @@ impl UsageBound {
         i64::try_from(millionths.div_ceil(MILLION)).ok().map(Micros::new)
     }
 
-    /// Lines that the hold is the sum of: those of the dearest tier.
+    /// Lines that the hold is the sum of, each of the dearest kind that its units can turn out to be: those of
+    /// the dearest tier.
     #[must_use]
-    pub fn lines(&self, tariff: &Tariff) -> [HoldLine; 4] {
+    pub fn lines(&self, tariff: &Tariff) -> [PriceLine; 4] {
         let first = self.lines_at(tariff.rates(), self.prompt_tokens);
         // Not the highest tier alone: nothing says that it is dearer than the one below it.
         let tiers = tariff.reachable(self.prompt_tokens);
@@ -113,13 +94,13 @@ impl UsageBound {
     }
 
     /// Lines with each side at the dearest kind that the request can cause.
-    fn lines_at(&self, rates: &UnitPrices, prompt_tokens: u64) -> [HoldLine; 4] {
+    fn lines_at(&self, rates: &UnitPrices, prompt_tokens: u64) -> [PriceLine; 4] {
         let prompt_kind = if self.audio_input { MeterKind::AudioInput } else { MeterKind::Input };
         let output_kind =
             if self.audio_output { MeterKind::AudioOutput } else { MeterKind::Output };
         let line = |kinds: &[MeterKind], units| {
             let (kind, rate) = rates.dearest(kinds);
-            HoldLine { kind, units, rate }
+            PriceLine { kind, units, rate }
         };
         // What the provider's cache makes of the prompt is known afterwards only.
         let prompt = [prompt_kind, MeterKind::Input, MeterKind::CachedInput, MeterKind::CacheWrite];
@@ -133,6 +114,6 @@ impl UsageBound {
     }
 }
 
-fn sum(lines: &[HoldLine]) -> u128 {
-    lines.iter().map(HoldLine::millionths).fold(0, u128::saturating_add)
+fn sum(lines: &[PriceLine]) -> u128 {
+    lines.iter().map(PriceLine::millionths).fold(0, u128::saturating_add)
 }

@@ -16,7 +16,9 @@
 //! to [`SCATTERED_ROWS_READ_MAX`] operations of one wallet or API key: such a page may have few rows
 //! or none, and a next one nevertheless.
 
-use crate::account::{ActorId, PersonState, PostingDetails, Role, Thing, UseCase};
+use crate::account::{
+    ActorId, PersonState, PostingDetails, Role, Thing, UseCase, WalletRecord, WalletState,
+};
 use crate::audit::TrailRow;
 use crate::credential::ApiKey;
 use crate::ledger::Posting;
@@ -103,8 +105,14 @@ pub struct LiveCredential {
 }
 
 /// Filter of a list of wallets. All parts of it apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WalletFilter {
+    /// Name of the wallet, which is unique.
+    pub name: Option<String>,
+    /// Id that an outer system has for it, which is unique.
+    pub external_id: Option<String>,
+    /// State of all wallets in the list.
+    pub state: Option<WalletState>,
     /// Least amount that is available.
     pub available_from: Option<Micros>,
     /// First amount that is more than what is available.
@@ -114,11 +122,16 @@ pub struct WalletFilter {
 }
 
 impl WalletFilter {
-    /// True for a wallet of this available amount.
+    /// True for a wallet that is in the list.
     #[must_use]
-    pub fn admits(&self, available: Micros) -> bool {
-        self.available_from.is_none_or(|from| available >= from)
-            && self.available_below.is_none_or(|below| available < below)
+    pub fn admits(&self, record: &WalletRecord) -> bool {
+        let wallet = &record.wallet;
+        self.name.as_ref().is_none_or(|name| *name == wallet.name)
+            && self.external_id.as_ref().is_none_or(|id| record.external_id.as_ref() == Some(id))
+            && self.state.is_none_or(|state| state == record.state())
+            && self.available_from.is_none_or(|from| wallet.available >= from)
+            && self.available_below.is_none_or(|below| wallet.available < below)
+            && (!self.runs_low || record.runs_low())
     }
 }
 
@@ -131,6 +144,8 @@ pub struct ApiKeyFilter {
     pub wallet: Option<WalletId>,
     /// State of all keys in the list.
     pub state: Option<ApiKeyState>,
+    /// Model that all keys in the list may use.
+    pub model: Option<PublicModelId>,
 }
 
 /// State of an API key, by the database's clock.
@@ -265,6 +280,8 @@ pub struct PostingListing {
     pub posting: Posting,
     /// Details beside it.
     pub details: PostingDetails,
+    /// Whoever made it; `None` where the trail has no row of it.
+    pub actor: Option<ActorId>,
     /// Moment at which it was made.
     pub created_at: Timestamp,
 }

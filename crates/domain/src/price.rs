@@ -14,6 +14,26 @@ use crate::{Currency, Micros};
 
 const MILLION: u128 = 1_000_000;
 
+/// Line of an amount: so many units at the price of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriceLine {
+    /// Kind of the units.
+    pub kind: MeterKind,
+    /// Units.
+    pub units: u64,
+    /// Price of the kind: micros for a million units of a token kind, else for each.
+    pub rate: u64,
+}
+
+impl PriceLine {
+    /// Exact amount, in millionths of a micro: what is rounded is the sum of all lines.
+    #[must_use]
+    pub fn millionths(&self) -> u128 {
+        let factor = if self.kind.per_million() { 1 } else { MILLION };
+        u128::from(self.units).saturating_mul(u128::from(self.rate)).saturating_mul(factor)
+    }
+}
+
 /// Prices of all kinds: micros per million of a token kind, micros for each of the others.
 ///
 /// ```
@@ -46,18 +66,17 @@ impl UnitPrices {
         MeterKind::ALL.iter().zip(self.0).find_map(|(k, r)| (*k == kind).then_some(r)).unwrap_or(0)
     }
 
-    /// Exact cost of so many units of a kind, in millionths of a micro: what is rounded is their sum.
-    #[must_use]
-    pub fn millionths(&self, kind: MeterKind, count: u64) -> u128 {
-        let units = if kind.per_million() { 1 } else { MILLION };
-        u128::from(count).saturating_mul(u128::from(self.rate(kind))).saturating_mul(units)
+    /// Lines of what these meters counted, none of nothing.
+    pub fn lines(&self, meters: &Meters) -> impl Iterator<Item = PriceLine> {
+        let counted = meters.iter().filter(|(_, units)| *units > 0);
+        counted.map(|(kind, units)| PriceLine { kind, units, rate: self.rate(kind) })
     }
 
     /// Σ meters × price, rounded up once to a whole micro; [`Micros::MAX`] where it does not fit.
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
         // At most nine products of 2^60 × 2^40 × 2^20: all of them fit into 128 bits.
-        let lines = meters.iter().map(|(kind, count)| self.millionths(kind, count));
+        let lines = self.lines(meters).map(|line| line.millionths());
         let millionths = lines.fold(0_u128, u128::saturating_add);
         Micros::saturating_from(millionths.div_ceil(MILLION))
     }
@@ -147,12 +166,17 @@ impl Tariff {
             .map(move |((_, rates), end)| (rates, end.min(tokens)))
     }
 
-    /// Rates that these meters are paid by: those of the last tier that their prompt is above.
+    /// Tier that these meters are paid by: the last one that their prompt is above, if it is above any.
+    #[must_use]
+    pub fn tier(&self, meters: &Meters) -> Option<&Tier> {
+        let prompt = meters.prompt_tokens();
+        self.tiers.iter().rfind(|tier| tier.above_prompt_tokens < prompt)
+    }
+
+    /// Rates that these meters are paid by: those of their tier.
     #[must_use]
     pub fn applied(&self, meters: &Meters) -> &UnitPrices {
-        let prompt = meters.prompt_tokens();
-        let tier = self.tiers.iter().rfind(|tier| tier.above_prompt_tokens < prompt);
-        tier.map_or(&self.rates, |tier| &tier.rates)
+        self.tier(meters).map_or(&self.rates, |tier| &tier.rates)
     }
 
     /// Σ meters × the rates of the tier that their prompt has, rounded up once to a whole micro;

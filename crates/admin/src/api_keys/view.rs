@@ -3,6 +3,7 @@
 use std::fmt;
 
 use holdfast_accounts::{ApiKeyRecord, IssuedApiKey};
+use holdfast_domain::Micros;
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::listing::{ApiKeyListing, LiveCredential};
@@ -111,6 +112,11 @@ pub(crate) struct ShownKeyView {
     api_key: ApiKeyView,
     /// Readings of its counters in the windows of now.
     counters: Vec<CounterView>,
+    /// Holds of what was refused to it or abandoned this month (UTC): at most so much may it have cost the
+    /// operator. Not for support and holders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    exposure_micros: Option<i64>,
 }
 
 /// Reading of a counter.
@@ -126,8 +132,8 @@ struct CounterView {
     resets_at: Option<Moment>,
 }
 
-impl From<ApiKeyRecord> for ShownKeyView {
-    fn from(record: ApiKeyRecord) -> Self {
+impl ShownKeyView {
+    pub(super) fn new(record: ApiKeyRecord, exposure: Option<Micros>) -> Self {
         let ApiKeyRecord { api_key, counters: CounterSnapshot { counters, now } } = record;
         let view = |counter: Counter| {
             let end = counter.window_end(now);
@@ -139,7 +145,8 @@ impl From<ApiKeyRecord> for ShownKeyView {
             })
         };
         let counters = Counter::ALL.into_iter().filter_map(view).collect();
-        Self { api_key: api_key.into(), counters }
+        let exposure_micros = exposure.map(Micros::get);
+        Self { api_key: api_key.into(), counters, exposure_micros }
     }
 }
 

@@ -8,6 +8,7 @@ use holdfast_domain::Micros;
 use holdfast_domain::account::Role;
 use holdfast_domain::listing::OperationListing;
 use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
+use holdfast_domain::price::PriceLine;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -74,6 +75,11 @@ pub(crate) struct OperationView {
     /// Token counts by kind.
     meters: Option<BTreeMap<String, u64>>,
     meters_source: Option<String>,
+    /// Lines of the price of what was counted, in an operation alone, none as long as it runs. Their sum is
+    /// rounded up once: it is the charge and the shortfall together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    price_lines: Option<Vec<PriceLineView>>,
     created_at: Moment,
     finished_at: Option<Moment>,
     cancel_asked: bool,
@@ -89,6 +95,27 @@ pub(crate) struct OperationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     node: Option<String>,
+}
+
+/// Line of a charge: its amount is `units` × `price_micros` / `per_units`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PriceLine)]
+struct PriceLineView {
+    kind: &'static str,
+    units: u64,
+    price_micros: u64,
+    per_units: u64,
+}
+
+impl From<PriceLine> for PriceLineView {
+    fn from(line: PriceLine) -> Self {
+        Self {
+            kind: line.kind.label(),
+            units: line.units,
+            price_micros: line.rate,
+            per_units: if line.kind.per_million() { 1_000_000 } else { 1 },
+        }
+    }
 }
 
 /// Attempt at a route.
@@ -125,7 +152,14 @@ impl OperationView {
 
     /// An operation alone.
     pub(super) fn shown(record: OperationRecord, sight: Sight) -> Self {
-        Self::new(&record.operation, record.situation, record.refunded, sight)
+        let operation = &record.operation;
+        let lines = operation.phase.usage().into_iter().flat_map(|usage| {
+            let meters = &usage.metered.meters;
+            operation.price.tariff.applied(meters).lines(meters).map(PriceLineView::from)
+        });
+        let price_lines = Some(lines.collect());
+        let view = Self::new(operation, record.situation, record.refunded, sight);
+        Self { price_lines, ..view }
     }
 
     fn new(operation: &Operation, situation: Situation, refunded: Micros, sight: Sight) -> Self {
@@ -159,6 +193,7 @@ impl OperationView {
                 meters.map(|(kind, count)| (kind.label().to_owned(), count)).collect()
             }),
             meters_source: usage.map(|usage| usage.metered.source.label().to_owned()),
+            price_lines: None,
             created_at: Moment(operation.created_at),
             finished_at: operation.phase.finished_at().map(Moment),
             cancel_asked: operation.cancel_asked,

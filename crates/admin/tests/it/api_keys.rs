@@ -9,7 +9,7 @@ use holdfast_domain::{CommandKey, Journal as _, Timestamp};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::world::{Call, Reply, World};
+use crate::world::{Call, Reply, World, reach};
 
 async fn patch(world: &World, id: &str, body: &Value) -> Reply {
     let ask = Call::post(&format!("/api_keys/{id}"), body).method("PATCH");
@@ -144,6 +144,79 @@ async fn an_operator_issues_within_the_wallets_bound() {
     issue(&more).await.is_about(400, "invalid_value", "spend_micros");
     let silent = json!({ "wallet_id": wallet, "spend_micros": 10, "spend_window": "day" });
     issue(&silent).await.is_about(400, "invalid_value", "reason");
+}
+
+#[tokio::test]
+async fn who_is_bound_leaves_no_key_beyond_the_wallets_bound() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let id = world.api_key(&wallet).await;
+    let path = format!("/api_keys/{id}");
+    let (_, operator) = world.admin_key(Role::Operator, Reach::All).await;
+    let (_, developer) = world.admin_key(Role::HolderDeveloper, reach(&wallet)).await;
+    let send = |ask: Call, bearer: &str| world.send(ask.bearer(bearer));
+    let edit = |body: &Value| Call::post(&path, body).method("PATCH");
+    let spend = |micros: i64| json!({ "spend_micros": micros, "spend_window": "day" });
+    let issue = Call::post("/api_keys", &json!({ "wallet_id": wallet }));
+    for bearer in [&operator, &developer] {
+        let unset = send(edit(&spend(1)), bearer).await;
+        unset.is_error(403, "bound_not_set");
+        assert!(unset.json()["error"]["message"].to_string().contains("key_spend"), "{unset:?}");
+    }
+    // A holder's own role wants no reason, and is bound all the same.
+    send(issue.clone(), &developer).await.is_error(403, "bound_not_set");
+    let bound = json!({ "key_spend_micros": 10, "key_spend_window": "day" });
+    let set = Call::post(&format!("/wallets/{wallet}"), &bound).method("PATCH");
+    assert_eq!(send(set, &world.owner).await.status, 200);
+    for bearer in [&operator, &developer] {
+        // Whatever is edited, the key has a bound after it.
+        for body in [spend(11), json!({ "concurrency": 9 }), json!({ "name": "mine" })] {
+            send(edit(&body), bearer).await.is_about(400, "invalid_value", "spend_micros");
+        }
+        assert_eq!(send(edit(&spend(10)), bearer).await.status, 200);
+        assert_eq!(send(edit(&json!({ "concurrency": 9 })), bearer).await.status, 200);
+        let lifted = json!({ "spend_micros": null, "spend_window": null });
+        send(edit(&lifted), bearer).await.is_about(400, "invalid_value", "spend_micros");
+        assert_eq!(send(edit(&lifted), &world.owner).await.status, 200);
+    }
+    send(issue, &developer).await.is_about(400, "invalid_value", "spend_micros");
+}
+
+#[tokio::test]
+async fn an_operator_says_why_a_key_is_rotated_and_its_holder_need_not() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let id = world.api_key(&wallet).await;
+    let (_, operator) = world.admin_key(Role::Operator, Reach::All).await;
+    let (_, developer) = world.admin_key(Role::HolderDeveloper, reach(&wallet)).await;
+    let rotate = |body: &Value| Call::post(&format!("/api_keys/{id}/rotate"), body);
+    let silent = world.send(rotate(&json!({})).bearer(&operator)).await;
+    silent.is_about(400, "invalid_value", "reason");
+    let listed = world.get(&format!("/api_keys?wallet_id={wallet}")).await.json();
+    assert_eq!(listed["data"][0]["credentials"].as_array().unwrap().len(), 1, "{listed}");
+    let told = world.send(rotate(&json!({ "reason": "was lost" })).bearer(&operator)).await;
+    assert_eq!(told.status, 200, "{told:?}");
+    let own = world.send(rotate(&json!({})).bearer(&developer)).await;
+    assert_eq!(own.status, 200, "{own:?}");
+}
+
+#[tokio::test]
+async fn an_edit_of_what_has_changed_since_changes_nothing() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    let path = format!("/api_keys/{}", world.api_key(&wallet).await);
+    let seen = world.get(&path).await.header("etag").unwrap().to_owned();
+    let edit = |concurrency: u64| {
+        let body = json!({ "concurrency": concurrency });
+        let edit = Call::post(&path, &body).method("PATCH").header("if-match", &seen);
+        world.send(edit.bearer(&world.owner))
+    };
+    let first = edit(3).await;
+    assert_eq!((first.status, first.header("etag")), (200, Some("\"1\"")), "{first:?}");
+    let late = edit(4).await;
+    late.is_error(412, "edit_conflict");
+    assert_eq!(late.json()["error"]["edited"], 1, "{late:?}");
+    assert_eq!(world.get(&path).await.json()["concurrency"], 3);
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Lists: newest first, every row once, and cursors that belong to their filters.
 
+use holdfast_domain::account::Role;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{Call, World, reach};
 
 fn names(list: &Value) -> Vec<String> {
     let rows = list["data"].as_array().unwrap();
@@ -77,6 +78,73 @@ async fn a_cursor_of_other_filters_is_refused() {
 }
 
 #[tokio::test]
+async fn wallets_are_filtered_by_name_external_id_state_and_balance() {
+    let world = World::new().await;
+    let mut ids = Vec::new();
+    for (name, funds) in [("rich", 900), ("poor", 0), ("late", 300), ("gone", 0)] {
+        let id = world.wallet(name, funds).await;
+        let edit = json!({ "external_id": format!("customer {name}") });
+        let edit = Call::post(&format!("/wallets/{id}"), &edit).method("PATCH");
+        assert_eq!(world.send(edit.bearer(&world.owner)).await.status, 200);
+        ids.push(id);
+    }
+    let [_, poor, late, gone] = ids.as_slice() else { panic!("{ids:?}") };
+    world.post(&format!("/wallets/{late}/suspend"), json!({ "reason": "unpaid" })).await;
+    assert_eq!(world.post(&format!("/wallets/{gone}/close"), json!({})).await.status, 200);
+    for (filter, expected) in [
+        ("", vec!["gone", "late", "poor", "rich"]),
+        ("name=poor", vec!["poor"]),
+        ("name=nobody", vec![]),
+        ("external_id=customer%20late", vec!["late"]),
+        ("external_id=customer", vec![]),
+        ("state=active", vec!["poor", "rich"]),
+        ("state=suspended", vec!["late"]),
+        ("state=closed", vec!["gone"]),
+        ("available_from_micros=300", vec!["late", "rich"]),
+        ("available_below_micros=300", vec!["gone", "poor"]),
+        ("state=active&available_below_micros=300", vec!["poor"]),
+        ("name=rich&state=suspended", vec![]),
+        ("external_id=customer%20rich&available_from_micros=901", vec![]),
+    ] {
+        let listed = world.get(&format!("/wallets?{filter}")).await.json();
+        let names: Vec<_> =
+            listed["data"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+        assert_eq!(names, expected, "{filter}");
+    }
+    let (_, viewer) = world.admin_key(Role::HolderViewer, reach(poor)).await;
+    for (filter, count) in [("name=poor", 1), ("name=rich", 0), ("state=suspended", 0)] {
+        let told = world.send(Call::get(&format!("/wallets?{filter}")).bearer(&viewer)).await;
+        assert_eq!(told.json()["data"].as_array().unwrap().len(), count, "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn api_keys_are_filtered_by_the_model_that_they_may_use() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await;
+    for (name, models) in [
+        ("all", json!(null)),
+        ("one", json!(["acme/large-1"])),
+        ("two", json!(["acme/large-1", "acme/small-1"])),
+        ("other", json!(["acme/large-10"])),
+    ] {
+        let body = json!({ "wallet_id": wallet, "name": name, "models": models, "reason": "x" });
+        assert_eq!(world.post("/api_keys", body).await.status, 201);
+    }
+    for (model, expected) in [
+        ("acme/large-1", vec!["two", "one", "all"]),
+        ("acme/small-1", vec!["two", "all"]),
+        ("acme/large-10", vec!["other", "all"]),
+        ("acme/large_1", vec!["all"]),
+    ] {
+        let listed = world.get(&format!("/api_keys?model={model}&wallet_id={wallet}")).await.json();
+        let names: Vec<_> =
+            listed["data"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+        assert_eq!(names, expected, "{model}");
+    }
+}
+
+#[tokio::test]
 async fn bad_filters_are_named() {
     let world = World::new().await;
     for (path, param) in [
@@ -86,6 +154,9 @@ async fn bad_filters_are_named() {
         ("/wallets?nmae=a", "nmae"),
         ("/api_keys?wallet_id=acme", "wallet_id"),
         ("/api_keys?state=dead", "state"),
+        ("/api_keys?model=large", "model"),
+        ("/wallets?state=dead", "state"),
+        ("/wallets?external_id=", "external_id"),
         ("/operations?created_from=yesterday", "created_from"),
         ("/operations?request_key=1", "request_key"),
     ] {

@@ -43,6 +43,11 @@ pub(crate) async fn completed(
     api_key: &str,
     prompt: u64,
 ) -> Operation {
+    ended(world, wallet, api_key, sample::finished(prompt, 10)).await
+}
+
+/// An operation that ended so, on a wallet with funds.
+pub(crate) async fn ended(world: &World, wallet: &str, api_key: &str, ending: Ending) -> Operation {
     world.store.pin(&[sample::price()]).await.unwrap();
     let claim = sample::claim()
         .wallet(wallet.parse().unwrap())
@@ -51,10 +56,7 @@ pub(crate) async fn completed(
         .lease(lease(world).await)
         .build();
     let conduct = Conduct { journal: &world.store, pause: &NoPause, orphan_grace: None };
-    let run = async |_operation: Arc<Operation>| {
-        let (metered, result) = (sample::metered(prompt, 10), sample::result("sealed"));
-        (Ending::Finished { metered, result }, Vec::new())
-    };
+    let run = async |_operation: Arc<Operation>| (ending.clone(), Vec::new());
     conduct.perform(&sample::order(&claim), run).await.unwrap();
     let id = OperationId::of(claim.api_key, claim.request_key);
     world.store.load(id).await.unwrap().operation.unwrap()
@@ -87,6 +89,40 @@ async fn an_operation_is_found_by_its_id_and_by_its_keys() {
 }
 
 #[tokio::test]
+async fn the_price_lines_of_an_operation_add_up_to_its_charge() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 1_000).await;
+    let api_key = world.api_key(&wallet).await;
+    let running = running(&world, &wallet, &api_key).await;
+    let running = OperationId::of(running.api_key, running.request_key);
+    let shown = world.get(&format!("/operations/{running}")).await.json();
+    assert_eq!(shown["price_lines"], json!([]), "it runs: {shown}");
+    // The second one costs more than its hold.
+    for (prompt, has_shortfall) in [(21, false), (300, true)] {
+        let id = completed(&world, &wallet, &api_key, prompt).await.id;
+        let shown = world.get(&format!("/operations/{id}")).await.json();
+        let lines = shown["price_lines"].as_array().unwrap();
+        let counted = shown["meters"].as_object().unwrap();
+        let counted: Vec<_> = counted.iter().filter(|(_, units)| **units != json!(0)).collect();
+        assert_eq!(lines.len(), counted.len(), "{shown}");
+        let number = |line: &serde_json::Value, member: &str| line[member].as_u64().unwrap();
+        let millionths = lines.iter().map(|line| {
+            assert_eq!(line["units"], shown["meters"][line["kind"].as_str().unwrap()], "{shown}");
+            number(line, "units")
+                * number(line, "price_micros")
+                * (1_000_000 / number(line, "per_units"))
+        });
+        let cost = millionths.sum::<u64>().div_ceil(1_000_000);
+        let [charge, shortfall] =
+            ["charge_micros", "shortfall_micros"].map(|it| number(&shown, it));
+        assert_eq!(cost, charge + shortfall, "{shown}");
+        assert_eq!(shortfall > 0, has_shortfall, "{shown}");
+    }
+    let listed = world.get("/operations").await.json();
+    assert!(listed["data"][0].get("price_lines").is_none(), "{listed}");
+}
+
+#[tokio::test]
 async fn nobody_sees_more_of_an_operation_than_the_role_has() {
     let world = World::new().await;
     let wallet = world.wallet("acme", 1_000).await;
@@ -106,6 +142,28 @@ async fn nobody_sees_more_of_an_operation_than_the_role_has() {
         let members = ["attempts", "node", "provider_cost_micros"];
         let has: BTreeSet<_> = members.into_iter().filter(|it| shown.get(it).is_some()).collect();
         assert_eq!(has, seen, "{role}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn what_runs_holds_what_its_wallets_are_told_of() {
+    let world = World::new().await;
+    assert_eq!(world.get("/held").await.json()["data"], json!([]));
+    let mut wallets = Vec::new();
+    for (name, running_ones) in [("own", 2), ("other", 1), ("idle", 0)] {
+        let wallet = world.wallet(name, 1_000).await;
+        let api_key = world.api_key(&wallet).await;
+        for _operation in 0..running_ones {
+            running(&world, &wallet, &api_key).await;
+        }
+        wallets.push(wallet);
+    }
+    let all = world.get("/held").await.json();
+    assert_eq!(all["data"], json!([{ "currency": "USD", "held_micros": 300 }]));
+    for (wallet, held) in wallets.iter().zip([Some(200), Some(100), None]) {
+        let (_, viewer) = world.admin_key(Role::HolderViewer, reach(wallet)).await;
+        let told = world.send(Call::get("/held").bearer(&viewer)).await.json();
+        assert_eq!(told["data"][0]["held_micros"].as_i64(), held, "{told}");
     }
 }
 

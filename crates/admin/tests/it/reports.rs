@@ -5,9 +5,10 @@ use std::pin::pin;
 use std::task::Poll;
 
 use holdfast_domain::account::{Reach, Role};
+use holdfast_testkit::sample;
 use serde_json::{Value, json};
 
-use crate::operations::completed;
+use crate::operations::{completed, ended};
 use crate::world::{Call, Reply, World, deposit, reach};
 
 /// A wallet with an operation that was answered, and its API key.
@@ -73,6 +74,27 @@ async fn support_and_holders_see_no_costs_and_holders_no_routes() {
                 assert_eq!(told.status, 200, "{role}: {told:?}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn an_api_key_is_shown_with_its_exposure_to_who_sees_costs() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 1_000).await;
+    let (api_key, other) = (world.api_key(&wallet).await, world.api_key(&wallet).await);
+    let path = format!("/api_keys/{api_key}");
+    assert_eq!(world.get(&path).await.json()["exposure_micros"], 0);
+    let refused = ended(&world, &wallet, &api_key, sample::refused()).await;
+    completed(&world, &wallet, &api_key, 20).await;
+    ended(&world, &wallet, &other, sample::refused()).await;
+    assert_eq!(world.get(&path).await.json()["exposure_micros"], refused.hold.get());
+    for role in Role::ALL {
+        let wallets = if role.is_holder() { reach(&wallet) } else { Reach::All };
+        let (_, bearer) = world.admin_key(role, wallets).await;
+        let shown = world.send(Call::get(&path).bearer(&bearer)).await.json();
+        let sees = !role.is_holder() && role != Role::Support;
+        assert_eq!(shown.get("exposure_micros").is_some(), sees, "{role}: {shown}");
+        assert!(shown["counters"].is_array(), "{role}: {shown}");
     }
 }
 

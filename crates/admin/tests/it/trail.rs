@@ -41,6 +41,22 @@ async fn postings_are_listed_by_kind_and_wallet_with_what_they_say() {
         assert_eq!(all[0][member], noted.1[member], "{}", all[0]);
     }
     assert!(all.iter().all(|row| row["created_at"].is_string() && row["kind"] == "deposit"));
+    let owner = world.get("/admin_keys?limit=1").await.json()["data"][0]["id"].clone();
+    let actor = json!(format!("admin_key:{}", owner.as_str().unwrap()));
+    assert_eq!(all[0]["actor"], actor);
+    let shown = world.get(&format!("/deposits/{}", all[0]["id"].as_str().unwrap())).await.json();
+    for made in [&noted.0, &shown] {
+        for (member, value) in all[0].as_object().unwrap() {
+            assert_eq!(&made[member], value, "{member} of {made}");
+        }
+        assert_eq!(made["wallet"]["id"], json!(other));
+    }
+    let (_, viewer) = world.admin_key(Role::HolderViewer, reach(&other)).await;
+    let told = world.send(Call::get("/deposits").bearer(&viewer)).await.json();
+    assert_eq!(
+        (&told["data"][0]["note"], &told["data"][0]["actor"]),
+        (&noted.1["note"], &json!(null))
+    );
     let of_own = walk(&world, &format!("/deposits?wallet_id={own}")).await;
     assert_eq!(members(&of_own, "amount_micros"), [3, 2, 1, 1_000]);
 

@@ -2,8 +2,8 @@
 //! wallets nothing for a holder.
 
 use holdfast_accounts::TABLE;
-use holdfast_domain::OperationId;
 use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::{Administration as _, OperationId};
 use serde_json::{Value, json};
 
 use crate::operations::running;
@@ -149,6 +149,29 @@ async fn each_role_has_its_use_cases_and_no_other() {
 }
 
 #[tokio::test]
+async fn without_a_key_that_is_good_every_endpoint_says_the_same() {
+    let world = World::new().await;
+    let own = Things::new(&world, "own").await;
+    let (ended, bearer) = world.admin_key(Role::Owner, Reach::All).await;
+    world.post(&format!("/admin_keys/{ended}/revoke"), json!({})).await;
+    let before = world.store.trail_head().await.unwrap();
+    let mut bodies = Vec::new();
+    for (method, path) in TABLE.iter().flat_map(|door| door.endpoints) {
+        let ask = own.ask(method, path);
+        let other = format!("{}x", world.owner);
+        for ask in [ask.clone(), ask.clone().bearer(&other), ask.bearer(&bearer)] {
+            let told = world.send(ask).await;
+            assert_eq!((told.status, told.code().as_str()), (401, "invalid_admin_key"), "{path}");
+            bodies.push(told.body);
+        }
+    }
+    assert!(bodies.len() > 100);
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1);
+    assert_eq!(world.store.trail_head().await.unwrap(), before, "something was done");
+}
+
+#[tokio::test]
 async fn an_owner_is_answered_at_every_endpoint() {
     let world = World::new().await;
     for door in TABLE {
@@ -181,10 +204,11 @@ async fn of_another_wallet_nothing_exists_for_a_holder() {
                 if is_list {
                     let text = String::from_utf8_lossy(&told.body).into_owned();
                     assert!(!text.contains(&other.wallet), "{role} {path}: {text}");
-                    // Nothing has finished, was adjusted or refunded; models and prices are all wallets'.
+                    // Nothing has finished, was adjusted or refunded; models and prices are all wallets', and
+                    // a sum names none.
                     let has_none = matches!(
                         *path,
-                        "/usage" | "/adjustments" | "/refunds" | "/models" | "/prices"
+                        "/usage" | "/adjustments" | "/refunds" | "/models" | "/prices" | "/held"
                     );
                     assert!(has_none || text.contains(&own.wallet), "{role} {path}: {text}");
                 } else {

@@ -213,7 +213,7 @@ async fn month(
 /// Credentials in force, without what their bearers are checked by.
 async fn credentials(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Table, Failure> {
     let (name, wallet) = (Some(key.name.clone()), Some(key.wallet));
-    let filter = ApiKeyFilter { name, wallet, state: None };
+    let filter = ApiKeyFilter { name, wallet, ..ApiKeyFilter::default() };
     let page = PageRequest::first(Order::Newest, PAGE_MAX);
     let listed = desk.accounts.api_keys(&visitor.principal, filter, page).await?;
     let own = listed.rows.into_iter().find(|row| row.api_key.id == key.id);

@@ -65,7 +65,7 @@ async fn found(
     let name: Option<Name> = query.read(NAME)?;
     let wallet = reference::wallet(desk, visitor, query).await?;
     let name = name.map(|name| name.as_str().to_owned());
-    let filter = ApiKeyFilter { name, wallet, state: state_of(query)? };
+    let filter = ApiKeyFilter { name, wallet, state: state_of(query)?, model: None };
     let page = paging::request(query)?;
     let listed = desk.accounts.api_keys(&visitor.principal, filter, page).await?;
     let next = paging::next("/keys", query, listed.next);

@@ -34,7 +34,7 @@ pub(crate) async fn show(
 ) -> Result<Page, Failure> {
     let principal = &visitor.principal;
     let listing = desk.accounts.posting_listing(principal, PostingId::from(id)).await?;
-    let PostingListing { posting, details, created_at } = &listing;
+    let PostingListing { posting, details, created_at, .. } = &listing;
     let id = Reference::Id(Uuid::from_bytes(posting.wallet.to_bytes()));
     let wallet = desk.accounts.wallet(principal, &id).await?.wallet;
     let address = format!("/wallets/{}", wallet.id);
@@ -129,7 +129,7 @@ pub(crate) fn table(
     currency: Currency,
 ) -> Table {
     let row = |listing: &PostingListing| {
-        let PostingListing { posting, details, created_at } = listing;
+        let PostingListing { posting, details, created_at, .. } = listing;
         let reference = details.reference.as_ref();
         let reference = reference.map(|it| format!("{} {}", it.source, it.external_reference));
         vec![

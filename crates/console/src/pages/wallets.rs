@@ -36,7 +36,7 @@ pub(crate) async fn list(
 async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
     let below: Option<Micros> = query.read(BELOW)?;
     let runs_low = query.get(STATE) == Some(LOW);
-    let filter = WalletFilter { available_from: None, available_below: below, runs_low };
+    let filter = WalletFilter { available_below: below, runs_low, ..WalletFilter::default() };
     let listed = match query.read::<Reference>(NAME)? {
         Some(reference) => named(desk, visitor, &reference, filter).await?,
         None => {
@@ -64,9 +64,7 @@ async fn named(
 ) -> Result<ListPage<WalletRecord>, Failure> {
     let found = match desk.accounts.wallet(&visitor.principal, reference).await {
         Err(AccountsError::NotFound(_wallet)) => None,
-        found => Some(found?).filter(|record| {
-            filter.admits(record.wallet.available) && (!filter.runs_low || record.runs_low())
-        }),
+        found => Some(found?).filter(|record| filter.admits(record)),
     };
     Ok(ListPage { rows: found.into_iter().collect(), next: None })
 }

@@ -44,7 +44,7 @@ async fn whole_book(world: &OpsWorld) -> WholeBook {
     for _ in 0..MANY {
         let micros = roll(900_000) + 1;
         let made = world.accounts.deposit(&local, &request(), &wallet, order(micros)).await;
-        postings.push((made.unwrap().thing.posting.id, micros));
+        postings.push((made.unwrap().thing.listing.posting.id, micros));
         deposits.push(micros);
     }
     for _ in 0..9 {

@@ -21,7 +21,7 @@ pub enum Role {
     Finance,
     /// Helps customers: reads all but people and costs, suspends and resumes API keys.
     Support,
-    /// Reads all, the trail and verifications among it.
+    /// Reads all but people and admin keys, the trail among it, and starts verifications.
     Auditor,
     /// A customer's administrator, for one wallet.
     HolderAdmin,

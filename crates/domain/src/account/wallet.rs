@@ -27,7 +27,28 @@ pub struct WalletRecord {
     pub closed_at: Option<Timestamp>,
 }
 
+/// State of a wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalletState {
+    /// New runs are let in.
+    Active,
+    /// New runs are refused; what runs finishes.
+    Suspended,
+    /// Ended for good.
+    Closed,
+}
+
 impl WalletRecord {
+    /// State of the wallet.
+    #[must_use]
+    pub const fn state(&self) -> WalletState {
+        match (self.closed_at, self.wallet.suspended_at) {
+            (Some(_), _) => WalletState::Closed,
+            (None, Some(_)) => WalletState::Suspended,
+            (None, None) => WalletState::Active,
+        }
+    }
+
     /// True for one that is open and below its own threshold.
     #[must_use]
     pub fn runs_low(&self) -> bool {

@@ -1,9 +1,9 @@
 //! The hold is an upper bound: no run that keeps to what was sent upstream costs more.
 
 use holdfast_domain::Micros;
-use holdfast_domain::hold::{HoldLine, UsageBound};
+use holdfast_domain::hold::UsageBound;
 use holdfast_domain::model::Contract;
-use holdfast_domain::price::{Tariff, Tier, UnitPrices};
+use holdfast_domain::price::{PriceLine, Tariff, Tier, UnitPrices};
 use holdfast_domain::request::CostFactors;
 use holdfast_domain::usage::{MeterKind, Meters};
 use holdfast_testkit::sample;
@@ -56,7 +56,7 @@ fn rates([input, cached, write, output, reasoning, request]: [u64; 6]) -> UnitPr
 
 #[test]
 fn the_lines_of_a_hold_name_the_dearest_kinds_and_add_up_to_it() {
-    let line = |kind, units, rate| HoldLine { kind, units, rate };
+    let line = |kind, units, rate| PriceLine { kind, units, rate };
     let cheap = rates([2_000_001, 1_000_000, 1_000_000, 4_000_000, 4_000_000, 7]);
     let dear = rates([3_000_000, 1_000_000, 5_000_000, 4_000_000, 6_000_000, 7]);
     let tier = |rates| vec![Tier { above_prompt_tokens: 50, rates }];

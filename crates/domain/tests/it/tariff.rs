@@ -49,6 +49,23 @@ fn a_whole_request_costs_what_its_tier_says() {
 }
 
 #[test]
+fn the_lines_of_a_cost_are_of_what_was_counted_at_the_rates_of_its_tier() {
+    let rates = UnitPrices::from_fn(|kind| if kind.per_million() { 333_333 } else { 7 }).unwrap();
+    let tariff = Tariff::with_tiers(rates, vec![tier(100, 3)]).unwrap();
+    for (prompt, rate) in [(100, 333_333), (101, 3_000_000)] {
+        let meters = Meters::text(prompt, 0).unwrap().with(MeterKind::Reasoning, 10).unwrap();
+        let lines: Vec<_> = tariff.applied(&meters).lines(&meters).collect();
+        let counted: Vec<_> = lines.iter().map(|line| (line.kind, line.units)).collect();
+        let expected =
+            [(MeterKind::Input, prompt), (MeterKind::Reasoning, 10), (MeterKind::Request, 1)];
+        assert_eq!(counted, expected);
+        assert_eq!(lines[0].rate, rate);
+        let sum: u128 = lines.iter().map(|line| line.millionths()).sum();
+        assert_eq!(i64::try_from(sum.div_ceil(1_000_000)), Ok(tariff.cost(&meters).get()));
+    }
+}
+
+#[test]
 fn every_kind_of_prompt_token_counts_for_the_tier_and_no_token_of_the_answer() {
     let prompt =
         [MeterKind::Input, MeterKind::CachedInput, MeterKind::CacheWrite, MeterKind::AudioInput];

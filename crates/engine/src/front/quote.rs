@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use holdfast_domain::Micros;
-use holdfast_domain::hold::HoldLine;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::price::PriceVersion;
+use holdfast_domain::price::{PriceLine, PriceVersion};
 use holdfast_domain::private::Private;
 use holdfast_wire::chat::request::{BadRequest, ParsedRequest, parse};
 
@@ -46,7 +45,7 @@ pub struct Quote {
     /// Amount that a claim would hold now.
     pub hold: Micros,
     /// Lines of the hold, of the dearest of the tiers that the prompt can reach.
-    pub lines: [HoldLine; 4],
+    pub lines: [PriceLine; 4],
 }
 
 impl Front {

@@ -1,7 +1,7 @@
 //! Lists of administration: postings with their details, admin keys without their verifiers, and the
 //! trail with the addresses that are still kept beside it.
 
-use holdfast_domain::account::{AdminKey, DepositReference, PostingDetails};
+use holdfast_domain::account::{ActorId, AdminKey, DepositReference, PostingDetails};
 use holdfast_domain::audit::TrailRow;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::listing::{
@@ -65,6 +65,16 @@ impl FromCells for DetailsRow {
     }
 }
 
+/// Actor of the posting of this id.
+struct ActorRow(PostingId, ActorId);
+
+impl FromCells for ActorRow {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        let id = PostingId::from_bytes(cells.bytes()?);
+        Ok(Self(id, cells.parse(|text: String| text.parse().ok())?))
+    }
+}
+
 impl FromCells for AdminKey {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         errand::admin_key::admin_key(cells)
@@ -115,7 +125,7 @@ pub(super) async fn posting_listing(
     Ok(with_details(db, found).await?.pop())
 }
 
-/// Postings with what each says beside its money.
+/// Postings with what each says beside its money, and whoever made it.
 async fn with_details(
     db: &ReadTransaction,
     found: Vec<PostingRow>,
@@ -124,10 +134,19 @@ async fn with_details(
     let theirs =
         posting_details::Entity::find().filter(posting_details::Column::PostingId.is_in(ids));
     let mut details: Vec<DetailsRow> = db.select(theirs.as_query()).await?;
+    let ids = found.iter().map(|row| row.posting.id.to_bytes().to_vec());
+    let rows_of_trail = audit::Entity::find()
+        .select_only()
+        .columns([audit::Column::ThingId, audit::Column::Actor])
+        .filter(audit::Column::ThingKind.eq("posting"))
+        .filter(audit::Column::ThingId.is_in(ids));
+    let actors: Vec<ActorRow> = db.select(rows_of_trail.as_query()).await?;
     let listing = |PostingRow { created_at, posting }| {
         let own = details.iter().position(|DetailsRow(id, _)| *id == posting.id);
         let details = own.map(|at| details.swap_remove(at).1).unwrap_or_default();
-        PostingListing { posting, details, created_at }
+        let own = actors.iter().find(|ActorRow(id, _)| *id == posting.id);
+        let actor = own.map(|ActorRow(_, actor)| *actor);
+        PostingListing { posting, details, actor, created_at }
     };
     Ok(found.into_iter().map(listing).collect())
 }

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use holdfast_domain::account::{AdminKey, PersonRecord, WalletRecord};
+use holdfast_domain::account::{AdminKey, PersonRecord, WalletRecord, WalletState};
 use holdfast_domain::credential::ApiKey;
+use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{
@@ -21,6 +22,7 @@ use super::page::{Window, page, sparse_page};
 use super::report::{in_force, is_in_force, refunds};
 use super::{ReadError, ReadTransaction, administration, person};
 use crate::Store;
+use crate::dialect::Dialect;
 use crate::entity::{admin_key, api_key, credential, node, price, wallet};
 use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::listing::{
@@ -164,7 +166,21 @@ async fn wallets(
     request: PageRequest,
 ) -> Result<Page<WalletRecord>, ReadError> {
     use wallet::Column;
-    let WalletFilter { available_from, available_below, runs_low } = filter;
+    let is_indexed =
+        filter.name.is_some() || filter.external_id.is_some() || filter == WalletFilter::default();
+    let WalletFilter { name, external_id, state, available_from, available_below, runs_low } =
+        filter;
+    let in_state = |wallets: Select<_>, state| {
+        wallets.filter(match state {
+            WalletState::Active => {
+                Condition::all().add(Column::ClosedAt.is_null()).add(Column::SuspendedAt.is_null())
+            }
+            WalletState::Suspended => Condition::all()
+                .add(Column::ClosedAt.is_null())
+                .add(Column::SuspendedAt.is_not_null()),
+            WalletState::Closed => Condition::all().add(Column::ClosedAt.is_not_null()),
+        })
+    };
     // As `LowBalance::is_low` judges it. No amount here is below zero, so no difference is too small.
     let low = "held < CASE WHEN low_balance > 1 THEN low_balance ELSE 1 END - available";
     let low = Condition::all()
@@ -172,13 +188,16 @@ async fn wallets(
         .add(Column::ClosedAt.is_null())
         .add(Expr::cust(low));
     let wallets = wallet::Entity::find()
+        .apply_if(name, |all, name| all.filter(Column::Name.eq(name)))
+        .apply_if(external_id, |all, id| all.filter(Column::ExternalId.eq(id)))
+        .apply_if(state, in_state)
         .apply_if(available_from, |all, from| all.filter(Column::Available.gte(from.get())))
         .apply_if(available_below, |all, below| all.filter(Column::Available.lt(below.get())))
         .apply_if(runs_low.then_some(low), |all, low| all.filter(low));
-    if filter == WalletFilter::default() {
+    if is_indexed {
         return page(db, wallets, Column::Seq, request).await;
     }
-    // No index over balances: each operation would have to move its wallet in it.
+    // No index over balances and states: each operation would have to move its wallet in it.
     let all = Window::of_all(db, wallet::Entity::find(), Column::Seq).await?;
     sparse_page(db, wallets, all, Column::Seq, request).await
 }
@@ -203,16 +222,26 @@ async fn api_keys(
             ApiKeyState::Revoked => Condition::all().add(Column::RevokedAt.is_not_null()),
         })
     };
+    // As `models_text` wrote it; ids have no commas in them, and no wildcards here.
+    let may_use = |keys: Select<_>, model: PublicModelId| {
+        let listed = match db.dialect() {
+            Dialect::Sqlite => "instr(',' || models || ',', ?) > 0",
+            Dialect::Postgres => "strpos(',' || models || ',', $1) > 0",
+        };
+        let listed = Expr::cust_with_values(listed, [format!(",{model},")]);
+        keys.filter(Condition::any().add(Column::Models.is_null()).add(listed))
+    };
     // An index leads from a name to its keys, as it does to all of them by their numbers.
     let is_indexed = filter.name.is_some() || filter == ApiKeyFilter::default();
     let keys = api_key::Entity::find()
         .apply_if(filter.name, |keys, name| keys.filter(Column::Name.eq(name)))
         .apply_if(filter.wallet, of_wallet)
-        .apply_if(filter.state, in_state);
+        .apply_if(filter.state, in_state)
+        .apply_if(filter.model, may_use);
     let found: Page<ApiKey> = if is_indexed {
         page(db, keys, Column::Seq, request).await?
     } else {
-        // No index leads from a wallet or a state to its keys.
+        // No index leads from a wallet, a state or a model to its keys.
         let all = Window::of_all(db, api_key::Entity::find(), Column::Seq).await?;
         sparse_page(db, keys, all, Column::Seq, request).await?
     };

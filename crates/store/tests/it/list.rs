@@ -288,6 +288,35 @@ async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home
     assert_eq!(store.wallet_named("of nobody").await.unwrap(), None);
 }
 
+async fn api_keys_are_filtered_by_a_model_that_they_may_use(home: &impl Home) {
+    let tenant = Tenant::new(home, 0).await;
+    let model = |id: &str| PublicModelId::try_from(id).unwrap();
+    let issue = async |models: &[&str]| {
+        let id: ApiKeyId = sample::fresh();
+        let models = Some(models.iter().map(|id| model(id)).collect());
+        let grant = Grant { models, ..Grant::default() };
+        let (wallet, name) = (tenant.wallet, format!("of {id}"));
+        let key = NewApiKey { id, wallet, name, external_id: None, grant };
+        home.keys().unwrap().issue(&key, &credential(id)).await.unwrap();
+        id
+    };
+    let (one, two) = (issue(&["a/b"]).await, issue(&["a/b", "c/d"]).await);
+    let longer = issue(&["a/bc"]).await;
+    let all = tenant.api_key;
+    for (id, expected) in [
+        ("a/b", vec![all, one, two]),
+        ("c/d", vec![all, two]),
+        ("a/bc", vec![all, longer]),
+        ("a/x", vec![all]),
+    ] {
+        let filter = ApiKeyFilter { model: Some(model(id)), ..ApiKeyFilter::default() };
+        let page = |request| home.store().api_keys(filter.clone(), request);
+        let found = whole(Order::Oldest, page).await;
+        let ids: Vec<_> = found.into_iter().map(|it| it.api_key.id).collect();
+        assert_eq!(ids, expected, "{id}");
+    }
+}
+
 async fn credentials_in_force_are_listed_with_their_api_key(home: &impl Home) {
     let tenant = Tenant::new(home, 0).await;
     let other_key = tenant.another_api_key().await;
@@ -327,6 +356,7 @@ crate::scratch::on_every_store! {
     a_page_reads_no_more_rows_than_it_may_and_leads_on,
     a_page_has_a_limit_and_what_is_added_moves_no_other_page,
     api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name,
+    api_keys_are_filtered_by_a_model_that_they_may_use,
     credentials_in_force_are_listed_with_their_api_key,
     a_page_of_operations_shows_what_was_refunded,
 }

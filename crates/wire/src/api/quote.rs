@@ -1,9 +1,8 @@
 //! A quote as its caller sees it: the hold, and the lines that it is the sum of.
 
 use holdfast_domain::Micros;
-use holdfast_domain::hold::HoldLine;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::price::PriceVersion;
+use holdfast_domain::price::{PriceLine, PriceVersion};
 use serde::Serialize;
 
 /// The price of a body before it runs.
@@ -34,9 +33,9 @@ impl QuoteView {
         (model, contract): (&PublicModelId, u32),
         price: &PriceVersion,
         hold: Micros,
-        lines: &[HoldLine],
+        lines: &[PriceLine],
     ) -> Self {
-        let line = |line: &HoldLine| QuoteLineView {
+        let line = |line: &PriceLine| QuoteLineView {
             kind: line.kind.label(),
             units: line.units,
             price_micros: line.rate,

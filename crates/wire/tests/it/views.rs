@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::hold::HoldLine;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::limits::Reservation;
 use holdfast_domain::model::{Contract, FingerprintTerms, PublicModelId};
@@ -11,7 +10,7 @@ use holdfast_domain::operation::{
     Attempt, Binding, Node, Operation, Owner, ProviderRefusal, Version,
 };
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
+use holdfast_domain::price::{PriceLine, PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{Fingerprint, ServerSecret, ServerSecretId};
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::{
@@ -72,7 +71,7 @@ fn price() -> PriceVersion {
 
 #[test]
 fn a_quote_tells_its_lines_without_those_of_nothing() {
-    let line = |kind, units, rate| HoldLine { kind, units, rate };
+    let line = |kind, units, rate| PriceLine { kind, units, rate };
     let lines = [
         line(MeterKind::Input, 91, 150_000),
         line(MeterKind::Output, 100, 600_000),

@@ -17,19 +17,18 @@ const UNIT: u128 = 1_000_000_000_000;
 pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
     let currency = price.currency;
     let meters = &usage.metered.meters;
-    let rates = price.tariff.applied(meters);
     let mut rows = Vec::new();
     let mut sum = 0_u128;
-    for (kind, count) in meters.iter().filter(|(_, count)| *count > 0) {
-        let line = rates.millionths(kind, count);
-        sum = sum.saturating_add(line);
-        let rate = Micros::saturating_from(u128::from(rates.rate(kind)));
-        let per = if kind.per_million() { "for a million" } else { "each" };
+    for line in price.tariff.applied(meters).lines(meters) {
+        let amount = line.millionths();
+        sum = sum.saturating_add(amount);
+        let rate = Micros::saturating_from(u128::from(line.rate));
+        let per = if line.kind.per_million() { "for a million" } else { "each" };
         rows.push(vec![
-            Cell::text(kind.label().replace('_', " ")),
-            Cell::count(count),
+            Cell::text(line.kind.label().replace('_', " ")),
+            Cell::count(line.units),
             Cell::Number(format!("{} {per}", money(rate, currency))),
-            Cell::Number(exact(sum_text(line), currency)),
+            Cell::Number(exact(sum_text(amount), currency)),
         ]);
     }
     let total = |what: &str, amount: String| {
@@ -44,23 +43,14 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
     }
     rows.push(total("Charge", money(usage.charge, currency)));
     let head = ["Meter", "Units", "Price", "Amount"];
-    let title = match tier(price, usage) {
-        Some(above) => {
-            format!("Why it cost what it cost: prices of prompts above {above} tokens")
-        }
+    let title = match price.tariff.tier(meters) {
+        Some(tier) => format!(
+            "Why it cost what it cost: prices of prompts above {} tokens",
+            tier.above_prompt_tokens
+        ),
         None => "Why it cost what it cost".to_owned(),
     };
     Table::new(&title, &head, rows, "")
-}
-
-/// Threshold of the tier that applied, where one did.
-fn tier(price: &PriceVersion, usage: &UsageRecord) -> Option<u64> {
-    let meters = &usage.metered.meters;
-    let applied = price.tariff.applied(meters);
-    let tiers = price.tariff.tiers().iter();
-    let prompt = meters.prompt_tokens();
-    let mut above = tiers.filter(|tier| tier.above_prompt_tokens < prompt);
-    above.rfind(|tier| &tier.rates == applied).map(|tier| tier.above_prompt_tokens)
 }
 
 /// Millionths of a micro in decimal units: at least two digits behind the dot, and none that says nothing.

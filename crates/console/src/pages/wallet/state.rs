@@ -97,7 +97,8 @@ impl FormPage for CloseWallet {
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
         let wallet = read(sheet).await?;
         let state = Some(ApiKeyState::InForce);
-        let filter = ApiKeyFilter { wallet: Some(wallet.wallet.id), state, name: None };
+        let filter =
+            ApiKeyFilter { wallet: Some(wallet.wallet.id), state, ..ApiKeyFilter::default() };
         let page = PageRequest::first(Order::Newest, PAGE_MAX);
         let keys = sheet.desk.accounts.api_keys(&sheet.visitor.principal, filter, page).await?;
         Ok(Self { wallet, keys: keys.rows.len() })
