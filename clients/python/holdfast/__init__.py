@@ -64,7 +64,7 @@ class Operation:
             raise ValueError("a step's name is no number: calls without a step have these")
         return _within(self, name)
 
-    def take(self, namespace, step):
+    def _take(self, namespace, step):
         last = self.calls.get((namespace, str(self.count)))
         if step is None and (last is None or last.state in ("attended", "delivered")):
             if any(call.state == "attended" for call in self.calls.values()):
@@ -154,7 +154,7 @@ class _Keyed:
         is_completion = request.method == "POST" and request.url.path.endswith("/chat/completions")
         if is_completion and "idempotency-key" not in request.headers:
             with _lock:
-                taken = named[0].take(self._namespace, named[1]) if named else self._slot(request)
+                taken = named[0]._take(self._namespace, named[1]) if named else self._slot(request)
                 call = taken or call
                 call.turn("attended")
             request.headers["Idempotency-Key"] = call.key
