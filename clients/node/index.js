@@ -38,29 +38,43 @@ export function operation(name, ...rest) {
 export function step(name, body) {
   const named = current.getStore()?.named;
   if (!named) throw new Error('a step is part of an operation');
+  if (/^[0-9]+$/.test(name)) throw new RangeError("a step's name is no number: calls without a step have these");
   return current.run({ named, step: name }, body);
 }
 
 class Call {
-  constructor(key, body) {
-    Object.assign(this, { key, body, state: 'new' });
+  constructor(key, { body, place } = {}) {
+    Object.assign(this, { key, body, place, state: 'new', failed: Infinity });
   }
 
   turn(state) {
     if (state === 'orphaned' && this.state !== 'attended') return; // nobody leaves what was delivered
     Object.assign(this, { state, at: Date.now() });
+    if (state === 'failed') this.at = this.failed = Math.min(this.at, this.failed); // asking again makes it no younger
   }
+}
+
+function told(status, code, message, given) {
+  const headers = new Headers(given);
+  headers.delete('content-length');
+  headers.set('content-type', 'application/json');
+  headers.set('x-should-retry', 'false');
+  const error = { message, type: 'idempotency_error', param: null, code };
+  return new Response(JSON.stringify({ error }), { status, headers });
 }
 
 function takeNamed({ named, step: stepName }, namespace) {
   const place = (text) => JSON.stringify([namespace, text]);
   const last = named.calls.get(place(String(named.count)));
-  if (stepName === undefined && last?.state === 'attended') {
-    throw new Error('two calls of one operation at once: name its step, by step(name, body)');
+  if (stepName === undefined && (!last || ['attended', 'delivered'].includes(last.state))) {
+    if ([...named.calls.values()].some((call) => call.state === 'attended')) return undefined;
+    if (last) named.count += 1;
   }
-  if (stepName === undefined && last?.state === 'delivered') named.count += 1;
-  const text = stepName ?? String(named.count);
-  const call = named.calls.get(place(text)) ?? new Call(operationKey(namespace, named.name, named.attempt, text));
+  const [text, { name, attempt }] = [stepName ?? String(named.count), named];
+  const known = named.calls.get(place(text));
+  if (known) return known;
+  const key = operationKey(namespace, name, attempt, text);
+  const call = new Call(key, { place: `Step "${text}" of the operation "${name}", attempt ${attempt},` });
   named.calls.set(place(text), call);
   return call;
 }
@@ -70,7 +84,7 @@ function takeSlot(calls, request, bytes) {
   const caller = `${request.url}\n${request.headers.get('authorization')}\n`;
   const body = createHash('sha256').update(caller).update(bytes).digest('hex');
   const find = (state) => [...calls].find((call) => call.body === body && call.state === state);
-  const found = find('orphaned') ?? find('failed') ?? new Call(randomUUID(), body);
+  const found = find('orphaned') ?? find('failed') ?? new Call(randomUUID(), { body });
   calls.add(found);
   return found;
 }
@@ -78,7 +92,7 @@ function takeSlot(calls, request, bytes) {
 function watched(stream, call) {
   const [reader, decoder] = [stream.getReader(), new TextDecoder()];
   let tail = '';
-  return new ReadableStream({
+  const source = {
     async pull(out) {
       try {
         const { done, value } = await reader.read();
@@ -96,7 +110,8 @@ function watched(stream, call) {
       call.turn('orphaned');
       return reader.cancel(reason);
     },
-  });
+  };
+  return new ReadableStream(source, { highWaterMark: 0 }); // nothing is read before it is asked for
 }
 
 export function keyedFetch({ namespace, base = fetch }) {
@@ -111,6 +126,11 @@ export function keyedFetch({ namespace, base = fetch }) {
     const bytes = Buffer.from(await request.arrayBuffer());
     const store = current.getStore();
     const call = store ? takeNamed(store, namespace) : takeSlot(calls, request, bytes);
+    if (!call) {
+      // An answer and no exception, which SDKs would take for a broken connection.
+      const text = 'Another call of this operation is under way: name its step, by step(name, body).';
+      return told(400, 'operation_step_missing', text);
+    }
     call.turn('attended');
     request.headers.set('Idempotency-Key', call.key);
     const { method, headers, signal } = request;
@@ -122,9 +142,12 @@ export function keyedFetch({ namespace, base = fetch }) {
       const body = await answer.arrayBuffer().catch((cause) => {
         throw new TypeError('fetch failed', { cause });
       });
+      const isFinal = answer.headers.get('x-should-retry') === 'false';
       // A proxy that gives no advice knows nothing of the call.
-      call.turn(answer.ok ? 'delivered' : answer.headers.get('x-should-retry') === 'false' ? 'failed' : 'orphaned');
-      return new Response(body, answer);
+      call.turn(answer.ok ? 'delivered' : isFinal ? 'failed' : 'orphaned');
+      if (!call.place || !isFinal || answer.status !== 409) return new Response(body, answer);
+      const text = `${call.place} was used for another request. Name another one, or make another, paid attempt.`;
+      return told(409, 'idempotency_key_conflict', text, answer.headers);
     } catch (error) {
       call.turn('orphaned');
       throw error;

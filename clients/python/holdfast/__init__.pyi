@@ -8,6 +8,7 @@ _T = TypeVar("_T")
 class Operation:
     """A named operation: its calls have keys by their steps, else by their order."""
 
+    def __init__(self, name: str, attempt: int) -> None: ...
     def step(self, name: str) -> AbstractContextManager[Operation]:
         """Names the one call that is made in here."""
 

@@ -23,6 +23,8 @@ if KEYS == "helper":
     http = httpx.Client(transport=holdfast.keyed(httpx.HTTPTransport(), namespace="tests"), timeout=60)
     async_transport = holdfast.keyed(httpx.AsyncHTTPTransport(), namespace="tests")
     async_http = httpx.AsyncClient(transport=async_transport, timeout=60)
+# What a client is to set, where it is not its default: `timeout` in seconds, `max_retries`.
+settings = json.loads(os.environ.get("HOLDFAST_SETTINGS", "{}"))
 
 
 def option():

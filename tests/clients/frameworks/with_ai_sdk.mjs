@@ -4,7 +4,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateObject, generateText, stepCountIs, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-import { MODEL, PEOPLE, apiKey, baseURL, fetch, headers, run } from './report.mjs';
+import { MODEL, PEOPLE, apiKey, baseURL, fetch, headers, run, settings } from './report.mjs';
 
 const gateway = createOpenAICompatible({
   name: 'gateway',
@@ -35,12 +35,13 @@ async function tools(prompt) {
       return PEOPLE[zip];
     },
   });
-  const { text } = await generateText({ model, prompt, tools: { look_up: lookUp }, stopWhen: stepCountIs(3) });
+  const stopWhen = stepCountIs(3);
+  const { text } = await generateText({ model, prompt, headers: headers(), tools: { look_up: lookUp }, stopWhen });
   return [...zips, text];
 }
 
 await run({
-  whole: async (prompt) => (await generateText({ model, prompt, headers: headers() })).text,
+  whole: async (prompt) => (await generateText({ model, prompt, headers: headers(), ...settings })).text,
   stream,
   tools,
   structured: async (prompt) =>

@@ -7,7 +7,7 @@ import report
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-client = AsyncOpenAI(base_url=report.URL, api_key=report.API_KEY, http_client=report.async_http)
+client = AsyncOpenAI(base_url=report.URL, api_key=report.API_KEY, http_client=report.async_http, **report.settings)
 loop = asyncio.new_event_loop()
 
 

@@ -9,7 +9,8 @@ import report
 def curl(request, *arguments):
     headers = [f"Authorization: Bearer {report.API_KEY}", "Content-Type: application/json"]
     headers += [f"{name}: {value}" for name, value in report.option().get("extra_headers", {}).items()]
-    command = ["curl", "--silent", "--show-error", "--fail-with-body", "--retry", "5", *arguments]
+    command = ["curl", "--silent", "--show-error", "--fail-with-body", *arguments]
+    command += ["--retry", str(report.settings.get("max_retries", 5))]
     command += [part for header in headers for part in ("--header", header)]
     command += ["--data", json.dumps(request), f"{report.URL}/chat/completions"]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout

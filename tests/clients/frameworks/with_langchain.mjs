@@ -5,9 +5,9 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import { z } from 'zod';
 
-import { MODEL, PEOPLE, apiKey, baseURL, fetch, headers, run } from './report.mjs';
+import { MODEL, PEOPLE, apiKey, baseURL, fetch, headers, run, settings } from './report.mjs';
 
-const llm = new ChatOpenAI({ model: MODEL, apiKey, configuration: { baseURL, fetch }, maxRetries: 2 });
+const llm = new ChatOpenAI({ model: MODEL, apiKey, configuration: { baseURL, fetch }, ...settings });
 const lookUp = tool(({ zip }) => PEOPLE[zip], {
   name: 'look_up',
   description: 'Who lives there',

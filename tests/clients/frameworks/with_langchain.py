@@ -1,5 +1,7 @@
 """LangChain."""
 
+import asyncio
+
 import report
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
@@ -7,7 +9,8 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
 http = {} if report.http is None else {"http_client": report.http, "http_async_client": report.async_http}
-llm = ChatOpenAI(model=report.MODEL, base_url=report.URL, api_key=report.API_KEY, **http)
+llm = ChatOpenAI(model=report.MODEL, base_url=report.URL, api_key=report.API_KEY, **http, **report.settings)
+loop = asyncio.new_event_loop()
 
 
 class Person(BaseModel):
@@ -26,6 +29,10 @@ def whole(text):
     return llm.invoke(text, **report.option()).content
 
 
+def asynchronous(text):
+    return loop.run_until_complete(llm.ainvoke(text, **report.option())).content
+
+
 def stream(text):
     return "".join(chunk.content for chunk in llm.stream(text, **report.option()))
 
@@ -41,4 +48,4 @@ def structured(text):
     return llm.with_structured_output(Person).invoke(text, **report.option()).name
 
 
-report.run(whole=whole, stream=stream, tools=tools, structured=structured)
+report.run(whole=whole, asynchronous=asynchronous, stream=stream, tools=tools, structured=structured)

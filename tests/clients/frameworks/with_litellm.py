@@ -16,11 +16,24 @@ class Person(BaseModel):
 
 def complete(request):
     request = {**request, "model": f"openai/{request['model']}"}
-    return litellm.completion(api_base=report.URL, api_key=report.API_KEY, **request, **report.option())
+    request = {"api_base": report.URL, "api_key": report.API_KEY, **report.settings, **request}
+    return litellm.completion(**request, **report.option())
 
 
 def whole(text):
     return complete(report.request(text)).choices[0].message.content
+
+
+def retried(text):
+    """LiteLLM's own retries, above those of the SDK."""
+    return complete(report.request(text, num_retries=3, max_retries=0)).choices[0].message.content
+
+
+def routed(text):
+    deployment = {"model": f"openai/{report.MODEL}", "api_base": report.URL, "api_key": report.API_KEY, "max_retries": 0}
+    models = [{"model_name": report.MODEL, "litellm_params": deployment}]
+    router = litellm.Router(model_list=models, num_retries=3)
+    return router.completion(**report.request(text), **report.option()).choices[0].message.content
 
 
 def stream(text):
@@ -42,4 +55,4 @@ def structured(text):
     return Person.model_validate_json(answer.choices[0].message.content).name
 
 
-report.run(whole=whole, stream=stream, tools=tools, structured=structured)
+report.run(whole=whole, retried=retried, routed=routed, stream=stream, tools=tools, structured=structured)

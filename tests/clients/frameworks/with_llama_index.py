@@ -1,5 +1,7 @@
 """LlamaIndex."""
 
+import asyncio
+
 import report
 from llama_index.core.llms import ChatMessage
 from llama_index.core.prompts import PromptTemplate
@@ -15,7 +17,9 @@ llm = OpenAILike(
     is_function_calling_model=True,
     http_client=report.http,
     async_http_client=report.async_http,
+    **report.settings,
 )
+loop = asyncio.new_event_loop()
 
 
 class Person(BaseModel):
@@ -31,6 +35,10 @@ def look_up(zip: str) -> str:
 
 def whole(text):
     return llm.chat([ChatMessage(text)], **report.option()).message.content
+
+
+def asynchronous(text):
+    return loop.run_until_complete(llm.achat([ChatMessage(text)], **report.option())).message.content
 
 
 def stream(text):
@@ -53,4 +61,4 @@ def structured(text):
     return llm.structured_predict(Person, PromptTemplate("{text}"), llm_kwargs=report.option(), text=text).name
 
 
-report.run(whole=whole, stream=stream, tools=tools, structured=structured)
+report.run(whole=whole, asynchronous=asynchronous, stream=stream, tools=tools, structured=structured)

@@ -2,9 +2,9 @@
 
 import OpenAI from 'openai';
 
-import { MODEL, apiKey, baseURL, fetch, headers, run } from './report.mjs';
+import { MODEL, apiKey, baseURL, fetch, headers, run, settings } from './report.mjs';
 
-const client = new OpenAI({ baseURL, apiKey, fetch });
+const client = new OpenAI({ baseURL, apiKey, fetch, ...settings });
 const shape = (name) => ({
   type: 'object',
   properties: { [name]: { type: 'string' } },

@@ -6,7 +6,7 @@ import report
 from openai import OpenAI
 from pydantic import BaseModel
 
-client = OpenAI(base_url=report.URL, api_key=report.API_KEY, http_client=report.http)
+client = OpenAI(base_url=report.URL, api_key=report.API_KEY, http_client=report.http, **report.settings)
 
 
 class Person(BaseModel):

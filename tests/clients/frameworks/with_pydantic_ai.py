@@ -3,12 +3,16 @@
 import asyncio
 
 import report
+from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-provider = OpenAIProvider(base_url=report.URL, api_key=report.API_KEY, http_client=report.async_http)
+options = {"base_url": report.URL, "api_key": report.API_KEY, "http_client": report.async_http}
+if report.settings:
+    options = {"openai_client": AsyncOpenAI(**options, **report.settings)}
+provider = OpenAIProvider(**options)
 model = OpenAIChatModel(report.MODEL, provider=provider)
 loop = asyncio.new_event_loop()
 

@@ -9,7 +9,6 @@ const client = new OpenAI({
   baseURL: process.env.HOLDFAST_URL,
   apiKey: process.env.HOLDFAST_KEY,
   fetch: keyedFetch({ namespace: 'tests' }),
-  maxRetries: 0,
 });
 
 async function ask(text) {
@@ -27,11 +26,27 @@ function checkKeys() {
   return cases.length;
 }
 
-const [ids, steps] = await operation('order-42/summary', async () => {
+async function conflict() {
+  try {
+    return await step('left', () => ask('another'));
+  } catch (error) {
+    if (!(error instanceof OpenAI.ConflictError)) throw error;
+    return error.error.message;
+  }
+}
+
+const [ids, steps, reused] = await operation('order-42/summary', async () => {
   const made = [];
   for (const text of ['first', 'first', 'second']) made.push(await ask(text));
-  return [made, await Promise.all(['left', 'right'].map((text) => step(text, () => ask(text))))];
+  return [made, await Promise.all(['left', 'right'].map((text) => step(text, () => ask(text)))), await conflict()];
 });
+ids.push(await operation('order-42/summary', { attempt: 2 }, () => ask('first')));
 const both = await operation('order-42/other', () => Promise.allSettled([ask('left'), ask('right')]));
-const refused = both.filter((it) => it.status === 'rejected').map((it) => String(it.reason.cause ?? it.reason));
-console.log(JSON.stringify({ keys: checkKeys(), ids: new Set(ids).size, steps: new Set(steps).size, refused }));
+const errors = both.filter(({ reason }) => reason instanceof OpenAI.BadRequestError);
+console.log(JSON.stringify({
+  keys: checkKeys(),
+  ids: new Set(ids).size,
+  steps: new Set(steps).size,
+  reused,
+  refused: errors.map(({ reason }) => reason.code),
+}));

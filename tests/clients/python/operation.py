@@ -1,4 +1,4 @@
-"""A named operation of two calls and two steps at once; it may be ended at any moment and begun again."""
+"""A named operation of three calls and two steps at once; it may be ended at any moment and begun again."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ import pathlib
 
 import holdfast
 import httpx2 as httpx
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, BadRequestError, ConflictError, OpenAI
 
 options = {"base_url": os.environ["HOLDFAST_URL"], "api_key": os.environ["HOLDFAST_KEY"]}
 transport = holdfast.keyed(httpx.HTTPTransport(), namespace="tests")
@@ -33,6 +33,10 @@ def check_keys():
     return len(cases)
 
 
+def ask(text):
+    return client.chat.completions.create(**messages(text)).id
+
+
 async def both(named, is_named):
     async def ask(step):
         with named.step(step) if is_named else contextlib.nullcontext():
@@ -41,10 +45,28 @@ async def both(named, is_named):
     return await asyncio.gather(ask("left"), ask("right"), return_exceptions=True)
 
 
+def conflict(named):
+    try:
+        with named.step("left"):
+            return ask("another")
+    except ConflictError as error:
+        return error.body["message"]
+
+
 loop = asyncio.new_event_loop()
 with holdfast.operation("order-42/summary") as named:
-    ids = [client.chat.completions.create(**messages(text)).id for text in ("first", "first", "second")]
+    ids = [ask(text) for text in ("first", "first", "second")]
     steps = loop.run_until_complete(both(named, True))
+    reused = conflict(named)
+with holdfast.operation("order-42/summary", attempt=2):
+    ids.append(ask("first"))
 with holdfast.operation("order-42/other") as named:
-    unnamed = [str(said) for said in loop.run_until_complete(both(named, False)) if isinstance(said, Exception)]
-print(json.dumps({"keys": check_keys(), "ids": len(set(ids)), "steps": len(set(steps)), "refused": unnamed}))
+    told = loop.run_until_complete(both(named, False))
+unnamed = [error.code for error in told if isinstance(error, BadRequestError)]
+print(json.dumps({
+    "keys": check_keys(),
+    "ids": len(set(ids)),
+    "steps": len(set(steps)),
+    "reused": reused,
+    "refused": unnamed,
+}))

@@ -3,97 +3,58 @@
 //!
 //! The official SDKs go through the sidecar in every run of the suite; the whole matrix is `cargo xtask clients`.
 
+mod list;
+
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use holdfast_tests::config::ACME;
 use holdfast_tests::upstream::Judge;
-use holdfast_tests::{Proxy, Ran, Reply};
+use holdfast_tests::{Proxy, Ran, Reply, Upstream};
 use serde_json::{Value, json};
 
-use crate::clients::{NODE, NODE_FRAMEWORKS, PYTHON, PYTHON_FRAMEWORKS, Sdk, World, obeying_world};
+use self::list::{ASYNC_OPENAI, Client, NODE_OPENAI, NONE, OF_NODE, OF_PYTHON, OPENAI, Setting};
+use crate::clients::{NODE_FRAMEWORKS, PYTHON, PYTHON_FRAMEWORKS, Sdk, World, obeying_world};
 use crate::faults::{self, Fault};
 use crate::sidecar::SAID;
 
 /// A client of a script may take so long for all that it is asked.
 const SCRIPT_MAX: Duration = Duration::from_secs(480);
 
-/// One row.
-pub(crate) struct Client {
-    /// Name of the row.
-    name: &'static str,
-    /// Libraries, and the script that uses them.
-    sdk: Sdk,
-    script: &'static str,
-    /// Who makes the keys where there is no sidecar: `helper` or `option`.
-    keys: &'static str,
-    /// Beside whole answers and streams.
-    hows: &'static [&'static str],
-}
+/// A model takes longer than clients wait that are told to wait a second and try as often as they do by themselves.
+const SLOW: Duration = Duration::from_secs(20);
+const LONG_S: u32 = 60;
 
-const COMMON: &[&str] = &["whole", "stream", "tools", "structured"];
-
-impl Client {
-    const fn new(name: &'static str, sdk: Sdk, script: &'static str) -> Self {
-        Self { name, sdk, script, keys: "helper", hows: COMMON }
-    }
-
-    const fn by_option(self) -> Self {
-        Self { keys: "option", ..self }
-    }
-}
-
-pub(crate) const OPENAI: Client =
-    Client::new("openai-python", PYTHON.with("frameworks"), "with_openai");
-pub(crate) const ASYNC_OPENAI: Client =
-    Client::new("openai-python, asynchronous", PYTHON.with("frameworks"), "with_async_openai");
-pub(crate) const NODE_OPENAI: Client =
-    Client::new("openai-node", NODE.with("frameworks"), "with_openai");
-
-const OF_PYTHON: &[Client] = &[
-    OPENAI,
-    ASYNC_OPENAI,
-    Client::new("LangChain, Python", PYTHON_FRAMEWORKS, "with_langchain"),
-    Client::new("LlamaIndex, OpenAILike", PYTHON_FRAMEWORKS, "with_llama_index"),
-    Client::new("pydantic-ai", PYTHON_FRAMEWORKS, "with_pydantic_ai"),
-    Client {
-        hows: &["whole", "stream", "structured", "structured_stream"],
-        ..Client::new("instructor", PYTHON_FRAMEWORKS, "with_instructor")
-    },
-    Client::new("LiteLLM, as a library", PYTHON_FRAMEWORKS, "with_litellm"),
-    Client::new("`llm`", PYTHON_FRAMEWORKS, "with_llm").by_option(),
-    Client::new("curl", PYTHON_FRAMEWORKS, "with_curl").by_option(),
-];
-
-const OF_NODE: &[Client] = &[
-    NODE_OPENAI,
-    Client::new("LangChain, JavaScript", NODE_FRAMEWORKS, "with_langchain"),
-    Client::new("AI SDK", NODE_FRAMEWORKS, "with_ai_sdk"),
-];
+/// A gateway is at work for more tries than any client makes by itself.
+const BUSY: usize = 6;
+const MANY: u32 = 12;
 
 /// What a client makes of an answer, and how many calls that takes.
 fn expected(how: &str) -> (Value, i64) {
     match how {
-        "whole" | "stream" => (json!(SAID), 1),
+        "whole" | "asynchronous" | "stream" => (json!(SAID), 1),
         "tools" => (json!(["1", SAID]), 2),
         "structured" | "structured_stream" => (json!("Ada"), 1),
+        "asked_again" => (json!("Ada"), 2),
         other => panic!("nothing is expected of {other}"),
     }
 }
 
+/// Who is asked, how the keys are made, and what the client is set to.
+struct Way<'a> {
+    to: SocketAddr,
+    keys: &'a str,
+    settings: Value,
+}
+
 impl Client {
     /// Asks by its script, and gives what each came to.
-    fn ask(
-        &self,
-        world: &World,
-        to: SocketAddr,
-        keys: &str,
-        asks: &[(&str, String)],
-    ) -> Vec<Value> {
+    fn ask(&self, world: &World, way: &Way<'_>, asks: &[(&str, String)]) -> Vec<Value> {
         self.sdk.put_beside(&world.site, "report");
         let mut command = world.command(&self.sdk, self.script, |script| script);
-        command.env("HOLDFAST_URL", format!("http://{to}/v1")).env("HOLDFAST_KEYS", keys);
+        command.env("HOLDFAST_URL", format!("http://{}/v1", way.to));
+        command.env("HOLDFAST_KEYS", way.keys).env("HOLDFAST_SETTINGS", way.settings.to_string());
         command.env("HOLDFAST_ASKS", json!(asks).to_string());
         // Prices come with the library; a test asks nobody for newer ones.
         command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
@@ -102,50 +63,112 @@ impl Client {
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {ran}"))
     }
 
+    /// Ways to keys that its row names.
+    fn own_keys(&self) -> impl Iterator<Item = &'static str> {
+        let ways = ["option", "helper"].into_iter().zip(self.cells);
+        ways.filter(|(_, cell)| *cell != NONE).map(|(keys, _)| keys)
+    }
+
     /// Behind the sidecar the first answers break, in a head, in bodies and in a stream.
     pub(crate) fn check_through_a_sidecar(&self) {
         let world = obeying_world(SCRIPT_MAX);
         let back = Proxy::start(world.gateway.address());
         back.cut_next(&[100, 900, 1_500, 2_500]);
         let sidecar = world.site.sidecar(back.address(), &[]);
-        let asks: Vec<_> = self.hows.iter().map(|how| (*how, format!("Be {how}"))).collect();
-        let told = self.ask(&world, sidecar.address(), "sidecar", &asks);
+        let way = Way { to: sidecar.address(), keys: "sidecar", settings: json!({}) };
+        let told = self.ask(&world, &way, &self.asks());
         let (wanted, runs): (Vec<_>, Vec<_>) = self.hows.iter().map(|how| expected(how)).unzip();
         assert_eq!(told, wanted, "{}", self.name);
         assert!(back.told().len() > 3, "the cuts were met: {:?}", back.told());
         world.check_charges(runs.iter().sum());
     }
 
+    fn asks(&self) -> Vec<(&'static str, String)> {
+        self.hows.iter().map(|how| (*how, format!("Be {how}"))).collect()
+    }
+
+    /// Each of its ways to keys gives each request one of its own, but for loops under the key of one call.
+    fn check_keys(&self) {
+        for keys in self.own_keys() {
+            let world = obeying_world(SCRIPT_MAX);
+            let way = Way { to: world.gateway.address(), keys, settings: json!({}) };
+            let mut n_runs = 0;
+            for (how, told) in self.hows.iter().zip(self.ask(&world, &way, &self.asks())) {
+                let (wanted, runs) = expected(how);
+                if keys == "option" && self.loops.contains(how) {
+                    assert!(told["error"].is_string(), "{} {how} by {keys}: {told}", self.name);
+                    n_runs += 1;
+                } else {
+                    assert_eq!(told, wanted, "{} {how} by {keys}", self.name);
+                    n_runs += runs;
+                }
+            }
+            world.check_charges(n_runs);
+        }
+    }
+
     /// Every fault met once: by the client itself, as its row says, and behind the sidecar, which hides what passes.
     fn check_faults(&self) {
         let row = row(self.name);
-        let world = obeying_world(SCRIPT_MAX);
-        let direct = faults::before(world.gateway.address());
-        let told = self.meet(&world, direct.address(), self.keys);
-        let met: Vec<_> = told.iter().map(|said| cell(said)).collect();
-        assert_eq!(met, row, "{}: {told:?}", self.name);
-        let n_runs = |met: &[&str]| {
-            let runs =
-                Fault::ALL.iter().zip(met).filter(|(fault, met)| fault.has_run() || **met == AGAIN);
-            i64::try_from(runs.count()).unwrap()
-        };
-        world.check_charges(n_runs(&met));
-
+        for keys in self.own_keys() {
+            let bare = |(fault, cell)| {
+                let is_bare = keys != self.keys() && self.bare.contains(&fault);
+                if is_bare { FAILS } else { cell }
+            };
+            let wanted: Vec<_> = Fault::ALL.into_iter().zip(row.clone()).map(bare).collect();
+            let world = obeying_world(SCRIPT_MAX);
+            let direct = faults::before(world.gateway.address());
+            self.meet(&world, (&direct, direct.address()), keys, &wanted);
+        }
+        let hidden = |(fault, cell)| if Fault::is_passing(fault) { AGAIN } else { cell };
+        let healed: Vec<_> = Fault::ALL.into_iter().zip(row).map(hidden).collect();
         let world = obeying_world(SCRIPT_MAX);
         let behind = faults::before(world.gateway.address());
         let sidecar = world.site.sidecar(behind.address(), &[]);
-        let told = self.meet(&world, sidecar.address(), "sidecar");
-        let met: Vec<_> = told.iter().map(|said| cell(said)).collect();
-        let hidden = |(fault, cell)| if Fault::is_passing(fault) { AGAIN } else { cell };
-        let healed: Vec<_> = Fault::ALL.into_iter().zip(row).map(hidden).collect();
-        assert_eq!(met, healed, "{} behind a sidecar: {told:?}", self.name);
-        world.check_charges(n_runs(&met));
+        self.meet(&world, (&behind, sidecar.address()), "sidecar", &healed);
     }
 
-    fn meet(&self, world: &World, to: SocketAddr, keys: &str) -> Vec<Value> {
+    /// Whatever it meets, all tries of one call have one key.
+    fn meet(&self, world: &World, to: (&Upstream, SocketAddr), keys: &str, wanted: &[&str]) {
         let how = |fault| if fault == Fault::CutStream { "stream" } else { "whole" };
         let asks: Vec<_> = Fault::ALL.iter().map(|fault| (how(*fault), fault.text())).collect();
-        self.ask(world, to, keys, &asks)
+        let told = self.ask(world, &Way { to: to.1, keys, settings: json!({}) }, &asks);
+        let met: Vec<_> = told.iter().map(|said| cell(said)).collect();
+        assert_eq!(met, wanted, "{} by {keys}: {told:?}", self.name);
+        for (fault, cell) in Fault::ALL.into_iter().zip(&met) {
+            let seen = faults::keys(to.0, &fault.text());
+            assert!(seen.len() > usize::from(*cell == AGAIN), "{} by {keys}: {fault:?}", self.name);
+            assert!(seen.iter().all(|key| *key == seen[0]), "{} by {keys}: {seen:?}", self.name);
+        }
+        let has_run = |(fault, met): (Fault, &&str)| fault.has_run() || *met == AGAIN;
+        let runs = Fault::ALL.into_iter().zip(&met).filter(|it| has_run(*it)).count();
+        world.check_charges(i64::try_from(runs).unwrap());
+    }
+
+    /// What its last cell says to set, set and not: with it, it outwaits the model.
+    fn check_settings(&self) {
+        for setting in self.settings {
+            let (short, long) = match setting {
+                Setting::Timeout => (json!({"timeout": 1}), json!({"timeout": LONG_S})),
+                Setting::Retries => (json!({}), json!({"max_retries": MANY})),
+            };
+            for (settings, wanted) in [(short, FAILS), (long, AGAIN)] {
+                let world = obeying_world(SCRIPT_MAX);
+                let late = Reply::Late(SLOW, Box::new(Reply::saying(SAID)));
+                let busy = faults::busy_before(world.gateway.address(), BUSY);
+                let to = match setting {
+                    Setting::Timeout => {
+                        world.upstream.otherwise(late);
+                        world.gateway.address()
+                    }
+                    Setting::Retries => busy.address(),
+                };
+                let way = Way { to, keys: self.keys(), settings };
+                let told = self.ask(&world, &way, &[("whole", "Take your time".to_owned())]);
+                let (name, settings) = (self.name, &way.settings);
+                assert_eq!(cell(&told[0]), wanted, "{name} with {settings}: {told:?}");
+            }
+        }
     }
 }
 
@@ -169,11 +192,13 @@ fn table() -> Vec<Vec<&'static str>> {
     rows.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
+fn whole_row(name: &str) -> Vec<&'static str> {
+    let row = table().into_iter().find(|cells| cells[0] == name);
+    row.unwrap_or_else(|| panic!("docs/clients.md has no row of {name}"))
+}
+
 fn row(name: &str) -> Vec<&'static str> {
-    let rows = table();
-    let row = rows.iter().find(|cells| cells[0] == name);
-    let row = row.unwrap_or_else(|| panic!("docs/clients.md has no row of {name}"));
-    row[3..3 + Fault::ALL.len()].to_vec()
+    whole_row(name)[3..3 + Fault::ALL.len()].to_vec()
 }
 
 fn check_all(clients: &[Client]) {
@@ -182,7 +207,9 @@ fn check_all(clients: &[Client]) {
         let began = Instant::now();
         let check = || {
             client.check_through_a_sidecar();
+            client.check_keys();
             client.check_faults();
+            client.check_settings();
         };
         let word = if catch_unwind(AssertUnwindSafe(check)).is_ok() {
             "as its row says"
@@ -212,8 +239,9 @@ fn check_loops() {
     })));
     let loops = ["with_tenacity", "with_retry", "with_llama_index"];
     let asks: Vec<_> = loops.iter().map(|how| (*how, (*how).to_owned())).collect();
-    let client = Client::new("loops", PYTHON_FRAMEWORKS, "loops");
-    let told = client.ask(&world, world.gateway.address(), client.keys, &asks);
+    let client = Client::new("loops", PYTHON_FRAMEWORKS, "loops", [""; 3]);
+    let way = Way { to: world.gateway.address(), keys: "helper", settings: json!({}) };
+    let told = client.ask(&world, &way, &asks);
     assert_eq!(told, loops.map(|_| json!(SAID)));
     world.check_charges(3);
 }
@@ -239,6 +267,20 @@ fn the_table_has_a_row_for_each_client_that_is_driven_and_no_other() {
     rows.sort_unstable();
     driven.sort_unstable();
     assert_eq!(rows, driven);
+}
+
+#[test]
+fn every_row_says_how_its_client_is_driven() {
+    for client in OF_PYTHON.iter().chain(OF_NODE) {
+        let (row, [once, always, set]) = (whole_row(client.name), client.cells);
+        assert_eq!(row.len(), 4 + Fault::ALL.len(), "{row:?}");
+        assert_eq!([row[1], row[2], row[10]], [once, always, set], "{}", client.name);
+        let set = set.to_lowercase();
+        for setting in [Setting::Timeout, Setting::Retries] {
+            let is_driven = client.settings.contains(&setting);
+            assert_eq!(set.contains(setting.part()), is_driven, "{}: {set}", client.name);
+        }
+    }
 }
 
 #[test]
@@ -270,9 +312,37 @@ fn clients_python_pay_once_below_loops_that_do_not_wait() {
 
 #[test]
 #[ignore = "takes minutes: cargo xtask clients"]
+fn clients_python_keep_the_header_over_retries_and_routes_of_litellm() {
+    let world = obeying_world(SCRIPT_MAX);
+    let client = OF_PYTHON.iter().find(|client| client.script == "with_litellm").unwrap();
+    for how in ["retried", "routed"] {
+        let busy = faults::busy_before(world.gateway.address(), 1);
+        let way = Way { to: busy.address(), keys: "option", settings: json!({}) };
+        assert_eq!(client.ask(&world, &way, &[(how, how.to_owned())]), [json!(SAID)], "{how}");
+        let seen = faults::keys(&busy, how);
+        assert!(seen.len() == 2 && seen[0] == seen[1], "{how}: {seen:?}");
+    }
+    world.check_charges(2);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo xtask clients"]
 fn clients_python_do_what_their_examples_show() {
     check_example(&PYTHON, ("durable_step", [2, 2]));
     check_example(&PYTHON_FRAMEWORKS, ("langchain_chain", [2, 4]));
+}
+
+#[test]
+#[ignore = "takes minutes: cargo xtask clients"]
+fn clients_node_ask_what_is_served_by_chat_of_the_ai_sdk() {
+    let world = obeying_world(SCRIPT_MAX);
+    let client =
+        Client::new("AI SDK, OpenAI's provider", NODE_FRAMEWORKS, "with_ai_sdk_openai", [""; 3]);
+    let way = Way { to: world.gateway.address(), keys: "helper", settings: json!({}) };
+    let asks = ["byDefault", "chat"].map(|how| (how, how.to_owned()));
+    let told = client.ask(&world, &way, &asks);
+    assert_eq!(told, [json!([404, "/v1/responses"]), json!(SAID)]);
+    world.check_charges(1);
 }
 
 #[test]

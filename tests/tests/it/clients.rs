@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use holdfast_tests::{Account, Config, Gate, Gateway, Proxy, Ran, Reply, Request, Site, Upstream};
+use holdfast_tests::{
+    Account, Config, Gate, Gateway, PATIENCE, Proxy, Ran, Reply, Request, Site, Upstream,
+};
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
@@ -77,6 +79,13 @@ impl Sdk {
         site.write(&format!("{name}.{}", self.extension), &self.text(name));
     }
 
+    /// A command of the language in a site's folder, with its libraries.
+    pub(crate) fn tool(&self, site: &Site, arguments: &[&str]) -> Command {
+        let mut command = (self.command)(site);
+        command.args(arguments).current_dir(site.folder());
+        command
+    }
+
     /// A command that runs this script in a site's folder, and reaches nothing by a proxy.
     pub(crate) fn on(&self, site: &Site, script: &str) -> Command {
         let file = site.path(&format!("script.{}", self.extension));
@@ -88,7 +97,7 @@ impl Sdk {
 }
 
 /// The folder of this repository's helper for a language.
-fn helper(language: &str) -> PathBuf {
+pub(crate) fn helper(language: &str) -> PathBuf {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients");
     clients.join(language).canonicalize().unwrap()
 }
@@ -284,6 +293,22 @@ fn node_can_make_its_keys_by_itself() {
 #[test]
 fn node_recovers_a_slow_call_by_its_own_retries() {
     world().check_recovery(&NODE);
+}
+
+#[test]
+fn node_makes_no_header_of_its_option_for_a_key() {
+    let world = world();
+    let said = world.run(&NODE, "bare");
+    assert_eq!(said, json!({"status": 400, "code": "idempotency_key_required"}));
+    world.check_charges(0);
+}
+
+#[test]
+fn node_loops_over_tools_with_keys_by_themselves_and_not_with_one_header() {
+    let world = obeying_world(PATIENCE);
+    let said = world.run(&NODE, "run_tools");
+    assert_eq!(said, json!({"said": "Good day", "code": "idempotency_key_conflict"}));
+    world.check_charges(3);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use holdfast_tests::upstream::{ArrivedRequest, Judge};
 use holdfast_tests::{Reply, Upstream, Waiting};
@@ -80,6 +81,25 @@ pub(crate) fn before(gateway: SocketAddr) -> Upstream {
             None => pass_on(gateway, arrived),
         })
     })))
+}
+
+/// A server before this gateway that is at work on something else for so many tries.
+pub(crate) fn busy_before(gateway: SocketAddr, tries: usize) -> Upstream {
+    let left = AtomicUsize::new(tries);
+    Upstream::start(Reply::Judged(Judge::new(move |arrived| {
+        let is_busy = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        let busy = || error(Code::OperationInProgress);
+        Reply::Raw(if is_busy { busy() } else { pass_on(gateway, arrived) })
+    })))
+}
+
+/// Keys of the requests with this prompt, in their order.
+pub(crate) fn keys(server: &Upstream, text: &str) -> Vec<Option<String>> {
+    let quoted = format!("{text:?}");
+    let arrived = server.arrived().into_iter().filter(|arrived| arrived.body.contains(&quoted));
+    let key = |name: &String| name == "idempotency-key";
+    let keys = arrived.map(|it| it.headers().into_iter().find(|(name, _)| key(name)));
+    keys.map(|header| header.map(|(_, key)| key)).collect()
 }
 
 /// An error as the gateway tells it, soon to be asked again where that helps.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use holdfast_tests::upstream::Judge;
-use holdfast_tests::{Gate, Proxy, Ran, Reply, upstream::error as upstream_error};
+use holdfast_tests::{Gate, Proxy, Ran, Reply, Site, upstream::error as upstream_error};
 use serde_json::{Value, json};
 
 use crate::clients::{NODE, PYTHON, Sdk, World, world};
@@ -71,17 +71,46 @@ fn check_operation(sdk: &Sdk) {
     assert_eq!(told["keys"], vectors().1);
     assert_eq!(
         (&told["ids"], &told["steps"]),
-        (&json!(3), &json!(2)),
-        "equal calls are two, each once"
+        (&json!(4), &json!(2)),
+        "equal calls are two, each once, and another attempt is another call"
     );
-    let refused = told["refused"].as_array().unwrap();
-    assert_eq!(refused.len(), 1, "{told}");
-    // Three calls, two steps, and the one of the two unnamed that went first.
-    assert_eq!(world.upstream.runs(), 6);
+    let reused = told["reused"].as_str().unwrap();
+    assert!(
+        reused.starts_with(
+            "Step \"left\" of the operation \"order-42/summary\", attempt 1, was used"
+        ),
+        "{reused}"
+    );
+    assert_eq!(told["refused"], json!(["operation_step_missing"]));
+    // Four calls, two steps, and the one of the two unnamed that went first.
+    assert_eq!(world.upstream.runs(), 7);
     let again = Ran::of(&mut command(&world, sdk)).json();
-    assert_eq!(again["ids"], 3);
-    assert_eq!(world.upstream.runs(), 6, "and once more it pays nothing");
-    assert_eq!(world.site.verify()["operations"], 6);
+    assert_eq!(again["ids"], 4);
+    assert_eq!(world.upstream.runs(), 7, "and once more it pays nothing");
+    assert_eq!(world.site.verify()["operations"], 7);
+}
+
+/// The helper by itself: how long a failure is told again, which streams are broken, and what a step may be.
+fn check_rules(sdk: &Sdk, broken: &[[&str; 2]]) {
+    let site = Site::empty();
+    let told = Ran::of(&mut sdk.on(&site, &sdk.text("helper"))).json();
+    assert_eq!(told["failures"], json!([0, 0, 0, 1, 1, 1, 2, 2]), "for a minute from the first");
+    let [_, cut] = broken[0];
+    let ends: Vec<_> = broken.iter().map(|[early, cut]| json!([200, early, cut])).collect();
+    assert_eq!(told["streams"], json!({"ends": ends, "key again": true}));
+    let number = "a step's name is no number: calls without a step have these";
+    let code = "operation_step_missing";
+    let steps = json!({
+        "broken": cut, "told": [200, 400, 200], "code": code, "keys": true, "number": number,
+    });
+    assert_eq!(told["steps"], steps);
+    let message = "Step \"translate\" of the operation \"order-42\", attempt 2, was used for another request. Name \
+                   another one, or make another, paid attempt.";
+    let code = "idempotency_key_conflict";
+    let error = json!({
+        "message": message, "type": "idempotency_error", "param": null, "code": code,
+    });
+    assert_eq!(told["conflicts"], json!(vec![json!([409, error]); broken.len()]));
 }
 
 /// Every block of a README of a helper, as it stands.
@@ -107,6 +136,16 @@ fn python_helper_pays_once_below_a_loop_that_does_not_wait() {
 #[test]
 fn node_helper_pays_once_below_a_loop_that_does_not_wait() {
     check_impatience(&NODE);
+}
+
+#[test]
+fn python_helper_keeps_its_rules() {
+    check_rules(&PYTHON, &[["RemoteProtocolError", "ReadError"]; 2]);
+}
+
+#[test]
+fn node_helper_keeps_its_rules() {
+    check_rules(&NODE, &[["TypeError", "TypeError"]]);
 }
 
 #[test]

@@ -6,6 +6,10 @@ use super::{Finding, has_word};
 
 const RUST_LINES_MAX: usize = 500;
 
+/// What callers copy into their programs, and the size that `docs/clients.md` promises.
+const HELPERS: [&str; 2] = ["clients/python/holdfast/__init__.py", "clients/node/index.js"];
+const HELPER_LINES_MAX: usize = 140;
+
 /// A rule about one line: where it holds, what it forbids, and why.
 struct Rule {
     holds: fn(&str) -> bool,
@@ -84,6 +88,14 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
         }
         if path.ends_with("/mod.rs") {
             findings.push(Finding::new(path, "is called foo.rs beside foo/ here, not mod.rs"));
+        }
+    }
+    if HELPERS.contains(&path) {
+        let is_code = |line: &&str| !line.is_empty() && !line.starts_with(['#', '/']);
+        let n_lines = text.lines().map(str::trim).filter(is_code).count();
+        if n_lines > HELPER_LINES_MAX {
+            let what = format_args!("{n_lines} lines of code, at most {HELPER_LINES_MAX}");
+            findings.push(Finding::new(path, what));
         }
     }
     for rule in RULES.iter().filter(|rule| (rule.holds)(path)) {
@@ -167,6 +179,15 @@ mod tests {
         assert_eq!(check("a.rs", &exactly), []);
         assert_eq!(check("a.rs", &format!("{exactly}\n")).len(), 1);
         assert_eq!(check("a.md", &format!("{exactly}\n")), []);
+    }
+
+    #[test]
+    fn long_helpers_are_found() {
+        let text = format!("// Why.\n\n{}", "  code();\n".repeat(HELPER_LINES_MAX));
+        assert_eq!(check("clients/node/index.js", &text), []);
+        assert_eq!(check("clients/node/index.js", &format!("{text}more();\n")).len(), 1);
+        let manual = include_str!("../../../docs/clients.md");
+        assert!(manual.contains(&format!("at most {HELPER_LINES_MAX} lines of code")));
     }
 
     #[test]
