@@ -38,13 +38,12 @@ export function operation(name, ...rest) {
 export function step(name, body) {
   const named = current.getStore()?.named;
   if (!named) throw new Error('a step is part of an operation');
-  if (/^[0-9]+$/.test(name)) throw new RangeError("a step's name is no number: calls without a step have these");
   return current.run({ named, step: name }, body);
 }
 
 class Call {
-  constructor(key, { body, place } = {}) {
-    Object.assign(this, { key, body, place, state: 'new', failed: Infinity });
+  constructor(key, body) {
+    Object.assign(this, { key, body, state: 'new', failed: Infinity });
   }
 
   turn(state) {
@@ -54,13 +53,10 @@ class Call {
   }
 }
 
-function told(status, code, message, given) {
-  const headers = new Headers(given);
-  headers.delete('content-length');
-  headers.set('content-type', 'application/json');
-  headers.set('x-should-retry', 'false');
-  const error = { message, type: 'idempotency_error', param: null, code };
-  return new Response(JSON.stringify({ error }), { status, headers });
+// An answer and no exception, which SDKs would take for a broken connection and try again.
+function stepMissing() {
+  const error = { code: 'operation_step_missing', message: 'Another call is under way: name its step, by step().' };
+  return Response.json({ error }, { status: 400, headers: { 'x-should-retry': 'false' } });
 }
 
 function takeNamed({ named, step: stepName }, namespace) {
@@ -70,11 +66,8 @@ function takeNamed({ named, step: stepName }, namespace) {
     if ([...named.calls.values()].some((call) => call.state === 'attended')) return undefined;
     if (last) named.count += 1;
   }
-  const [text, { name, attempt }] = [stepName ?? String(named.count), named];
-  const known = named.calls.get(place(text));
-  if (known) return known;
-  const key = operationKey(namespace, name, attempt, text);
-  const call = new Call(key, { place: `Step "${text}" of the operation "${name}", attempt ${attempt},` });
+  const text = stepName ?? String(named.count);
+  const call = named.calls.get(place(text)) ?? new Call(operationKey(namespace, named.name, named.attempt, text));
   named.calls.set(place(text), call);
   return call;
 }
@@ -84,7 +77,7 @@ function takeSlot(calls, request, bytes) {
   const caller = `${request.url}\n${request.headers.get('authorization')}\n`;
   const body = createHash('sha256').update(caller).update(bytes).digest('hex');
   const find = (state) => [...calls].find((call) => call.body === body && call.state === state);
-  const found = find('orphaned') ?? find('failed') ?? new Call(randomUUID(), { body });
+  const found = find('orphaned') ?? find('failed') ?? new Call(randomUUID(), body);
   calls.add(found);
   return found;
 }
@@ -92,7 +85,7 @@ function takeSlot(calls, request, bytes) {
 function watched(stream, call) {
   const [reader, decoder] = [stream.getReader(), new TextDecoder()];
   let tail = '';
-  const source = {
+  return new ReadableStream({
     async pull(out) {
       try {
         const { done, value } = await reader.read();
@@ -110,8 +103,7 @@ function watched(stream, call) {
       call.turn('orphaned');
       return reader.cancel(reason);
     },
-  };
-  return new ReadableStream(source, { highWaterMark: 0 }); // nothing is read before it is asked for
+  }, { highWaterMark: 0 }); // nothing is read before it is asked for
 }
 
 export function keyedFetch({ namespace, base = fetch }) {
@@ -126,11 +118,7 @@ export function keyedFetch({ namespace, base = fetch }) {
     const bytes = Buffer.from(await request.arrayBuffer());
     const store = current.getStore();
     const call = store ? takeNamed(store, namespace) : takeSlot(calls, request, bytes);
-    if (!call) {
-      // An answer and no exception, which SDKs would take for a broken connection.
-      const text = 'Another call of this operation is under way: name its step, by step(name, body).';
-      return told(400, 'operation_step_missing', text);
-    }
+    if (!call) return stepMissing();
     call.turn('attended');
     request.headers.set('Idempotency-Key', call.key);
     const { method, headers, signal } = request;
@@ -142,12 +130,9 @@ export function keyedFetch({ namespace, base = fetch }) {
       const body = await answer.arrayBuffer().catch((cause) => {
         throw new TypeError('fetch failed', { cause });
       });
-      const isFinal = answer.headers.get('x-should-retry') === 'false';
       // A proxy that gives no advice knows nothing of the call.
-      call.turn(answer.ok ? 'delivered' : isFinal ? 'failed' : 'orphaned');
-      if (!call.place || !isFinal || answer.status !== 409) return new Response(body, answer);
-      const text = `${call.place} was used for another request. Name another one, or make another, paid attempt.`;
-      return told(409, 'idempotency_key_conflict', text, answer.headers);
+      call.turn(answer.ok ? 'delivered' : answer.headers.get('x-should-retry') === 'false' ? 'failed' : 'orphaned');
+      return new Response(body, answer);
     } catch (error) {
       call.turn('orphaned');
       throw error;

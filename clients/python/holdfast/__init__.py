@@ -4,7 +4,6 @@
 # the program names. A broken stream raises; the same call again replays it under its key.
 
 import hashlib
-import json
 import sys
 import threading
 import time
@@ -24,17 +23,13 @@ def operation_key(namespace, name, attempt, step):
     return str(uuid.UUID(bytes=hashlib.sha256(b"".join(parts)).digest()[:16], version=4))
 
 
-def _library(thing):  # httpx or httpx2, whichever the caller uses
+def _http(thing):  # httpx or httpx2, whichever the caller uses
     return sys.modules[type(thing).__module__.partition(".")[0]]
 
 
-def _error(code, text):
-    return json.dumps({"error": {"message": text, "type": "idempotency_error", "param": None, "code": code}}).encode()
-
-
 class _Call:
-    def __init__(self, key="", body=b"", place=""):
-        self.key, self.body, self.place, self.state, self.failed = key, body, place, "new", float("inf")
+    def __init__(self, key="", body=b""):
+        self.key, self.body, self.state, self.failed = key, body, "new", float("inf")
 
     def turn(self, state):
         if state != "orphaned" or self.state == "attended":  # nobody leaves what was delivered
@@ -43,15 +38,11 @@ class _Call:
             self.at = self.failed = min(self.at, self.failed)
 
     def follow(self, response):
-        is_final = response.headers.get("x-should-retry") == "false"
         if response.is_success:
-            _Watched.put_into(response, self)
+            # Of the library's own kind as well, which it asks for.
+            response.stream = type("Watched", (_Watched, type(response.stream)), {})(response, self)
         else:  # a proxy that gives no advice knows nothing of the call
-            self.turn("failed" if is_final else "orphaned")
-        if self.place and is_final and response.status_code == 409:
-            text = f"{self.place} was used for another request. Name another one, or make another, paid attempt."
-            _Watched.put_into(response, _Call(), _error("idempotency_key_conflict", text))
-            response.headers.pop("content-length", None)
+            self.turn("failed" if response.headers.get("x-should-retry") == "false" else "orphaned")
         return response
 
 
@@ -60,8 +51,6 @@ class Operation:
         self.name, self.attempt, self.count, self.calls = name, attempt, 1, {}
 
     def step(self, name):
-        if name.isascii() and name.isdecimal():
-            raise ValueError("a step's name is no number: calls without a step have these")
         return _within(self, name)
 
     def _take(self, namespace, step):
@@ -71,9 +60,7 @@ class Operation:
                 return None
             self.count += last is not None
         step = str(self.count) if step is None else step
-        place = f'Step "{step}" of the operation "{self.name}", attempt {self.attempt},'
-        key = operation_key(namespace, self.name, self.attempt, step)
-        return self.calls.setdefault((namespace, step), _Call(key, place=place))
+        return self.calls.setdefault((namespace, step), _Call(operation_key(namespace, self.name, self.attempt, step)))
 
 
 @contextmanager
@@ -90,23 +77,16 @@ def operation(name, attempt=1):
 
 
 class _Watched:
-    @classmethod
-    def put_into(cls, response, call, instead=None):
-        # Of the library's own kind as well, which it asks for.
-        response.stream = type("Watched", (cls, type(response.stream)), {})(response, call, instead)
-
-    def __init__(self, response, call, instead):
-        self.body, self.call, self.instead, self.tail = response.stream, call, instead, b""
+    def __init__(self, response, call):
+        self.body, self.call, self.tail, self.broken = response.stream, call, b"", _http(response).RemoteProtocolError
         self.is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        self.broken = _library(response).RemoteProtocolError
 
     def look(self, part):
         self.tail = self.tail[-16:] + part
         # Behind a line's end, which no text of the model can have in JSON.
         if self.is_stream and b"\ndata: [DONE]" in self.tail:
             self.call.turn("delivered")
-        said, self.instead = (part, None) if self.instead is None else (self.instead, b"")
-        return said
+        return part
 
     def end(self):
         if self.is_stream and self.call.state == "attended":
@@ -132,7 +112,7 @@ class _Watched:
 
 
 class _Keyed:
-    def __init__(self, base, namespace):
+    def __init__(self, base, *, namespace):
         self._base, self._namespace, self._calls = base, namespace, []
 
     def __getattr__(self, name):
@@ -160,9 +140,8 @@ class _Keyed:
             request.headers["Idempotency-Key"] = call.key
             request.headers["Accept-Encoding"] = "identity"  # so that a stream's end can be seen
             if not taken:  # an answer and no exception, which SDKs would take for a broken connection
-                text = "Another call of this operation is under way: name its step, by operation.step(name)."
-                content, headers = _error("operation_step_missing", text), {"x-should-retry": "false"}
-                refusal = _library(request).Response(400, content=content, headers=headers)
+                error = {"code": "operation_step_missing", "message": "Another call is under way: name its step."}
+                refusal = _http(request).Response(400, json={"error": error}, headers={"x-should-retry": "false"})
         try:
             yield call, refusal
         except BaseException:
@@ -170,14 +149,13 @@ class _Keyed:
             raise
 
     def _slot(self, request):
-        now, caller = time.monotonic(), request.headers.get("authorization", "")
-        self._calls = [call for call in self._calls if now - call.at < _KEPT.get(call.state, 0.0)]
-        body = hashlib.sha256(f"{request.url}\n{caller}\n".encode() + request.content).digest()
+        self._calls = [call for call in self._calls if time.monotonic() - call.at < _KEPT.get(call.state, 0.0)]
+        caller = f"{request.url}\n{request.headers.get('authorization', '')}\n"
+        body = hashlib.sha256(caller.encode() + request.content).digest()
         states = {call.state: call for call in reversed(self._calls) if call.body == body}
         call = states.get("orphaned") or states.get("failed") or _Call(str(uuid.uuid4()), body)
         self._calls += [] if call in self._calls else [call]
         return call
 
 
-def keyed(base, *, namespace):
-    return _Keyed(base, namespace)
+keyed = _Keyed

@@ -73,26 +73,13 @@ async function steps() {
     const after = await ask({});
     return { broken, told: [repeated, refused, after].map(({ status }) => status), refused };
   });
-  let number = null;
-  try {
-    operation('order-42', () => step('1', () => undefined));
-  } catch (error) {
-    number = error.message;
-  }
   const made = ['1', 'long', '1', '2'].map((text) => operationKey('tests', 'order-42', 1, text));
   const { code } = (await told.refused.json()).error;
-  return { broken: told.broken, told: told.told, code, keys: String(keys) === String(made), number };
-}
-
-async function conflict() {
-  const ask = fresh();
-  const answer = await operation('order-42', { attempt: 2 }, () => step('translate', () => ask({ status: 409 })));
-  return [answer.status, (await answer.json()).error];
+  return { broken: told.broken, told: told.told, code, keys: String(keys) === String(made) };
 }
 
 console.log(JSON.stringify({
   failures: await failures(),
   streams: await streams(),
   steps: await steps(),
-  conflicts: [await conflict()],
 }));

@@ -31,7 +31,7 @@ async function conflict() {
     return await step('left', () => ask('another'));
   } catch (error) {
     if (!(error instanceof OpenAI.ConflictError)) throw error;
-    return error.error.message;
+    return error.code;
   }
 }
 

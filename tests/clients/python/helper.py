@@ -90,25 +90,13 @@ def steps():
         repeated, refused = client.post(URL, json={}), client.post(URL, json={})
         long.read()
         after = client.post(URL, json={})
-    try:
-        operation.step("1")
-        number = None
-    except ValueError as error:
-        number = str(error)
     made = [holdfast.operation_key("tests", "order-42", 1, step) for step in ("1", "long", "1", "2")]
     return {
         "broken": broken,
         "told": [answer.status_code for answer in (repeated, refused, after)],
         "code": refused.json()["error"]["code"],
         "keys": keys == made,
-        "number": number,
     }
-
-
-def conflict(ask):
-    with holdfast.operation("order-42", attempt=2) as operation, operation.step("translate"):
-        answer = ask({"status": 409})
-    return [answer.status_code, answer.json()["error"]]
 
 
 client = fresh()
@@ -116,5 +104,4 @@ print(json.dumps({
     "failures": failures(),
     "streams": streams(),
     "steps": steps(),
-    "conflicts": [conflict(ask) for ask in (lambda it: client.post(URL, json=it), asynchronous)],
 }))

@@ -50,7 +50,7 @@ def conflict(named):
         with named.step("left"):
             return ask("another")
     except ConflictError as error:
-        return error.body["message"]
+        return error.code
 
 
 loop = asyncio.new_event_loop()
