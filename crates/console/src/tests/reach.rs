@@ -193,6 +193,7 @@ async fn a_page_is_of_fifty_kilobytes_at_most() {
     }
     let mut paths = named(&world, "a name").await;
     paths.extend(book.operations.iter().take(5).map(|it| format!("/operations/{}", it.id)));
+    paths.extend(book.wallets.iter().map(|id| format!("/wallets/{id}")));
     for path in paths {
         let html = world.page(&owner(), &path).await;
         assert!(html.len() <= 50 << 10, "{path} is of {} bytes", html.len());
