@@ -115,3 +115,4 @@ mod webhooks;
 mod webhooks_delivered;
 mod webhooks_made;
 mod wire;
+mod without_sql;
