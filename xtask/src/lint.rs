@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: everything that judges the code without running it.
+//! `cargo xtask lint`: everything that judges the code without running it, but for one table.
 //!
 //! All checks run, also after one has failed. What judges dependencies is installed at its first use, and
 //! a check whose tool cannot be installed has failed. One thing may be out of reach: the database of
@@ -20,6 +20,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("fmt", |it| check(it, &["fmt", "--all", "--check"])),
     ("outside", check_outside),
     ("tidy", check_tidy),
+    ("doors", |it| check(it, DOORS)),
     ("telemetry", |it| telemetry::check(it).map(judge)),
     ("clippy", |it| check(it, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("doc", check_doc),
@@ -28,6 +29,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("machete", check_machete),
 ];
 
+/// The table of use cases against the endpoints, the commands and the roles that there are: it is code, and so are
+/// its checks.
+const DOORS: &[&str] =
+    &["test", "--quiet", "--workspace", "--lib", "--bins", "--", "use_case", "door"];
 const FUZZ: &[&str] = &["--manifest-path", workspace::FUZZ];
 /// The list of crates that may enter the build.
 const DENY: &str = ".cargo/deny.toml";

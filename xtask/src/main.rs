@@ -40,7 +40,8 @@ usage: cargo xtask <command>
                       engine, providers, webhooks, sidecar, http, config, gateway, xtask, tests,
                       browser, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:
-                      fmt, outside, tidy, telemetry, clippy, doc, deny, advisories, machete
+                      fmt, outside, tidy, doors, telemetry, clippy, doc, deny, advisories,
+                      machete
   ci                  test, then lint
   docs                write the documents that are made from the code
   console             walk over the console in a browser as every role, on a file and on a server
