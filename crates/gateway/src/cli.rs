@@ -12,31 +12,31 @@ mod key;
 mod operation;
 mod person;
 pub(crate) mod read;
+mod request;
 mod sidecar;
 pub(crate) mod value;
 mod wallet;
 mod webhook;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use holdfast_accounts::Reference;
+use holdfast_accounts::{Reason, Reference};
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::listing;
 use uuid::Uuid;
 
-pub(crate) use self::key::{AdminKey, Issue, Key, KeyChange, UpdateKey};
+pub(crate) use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};
 pub(crate) use self::operation::{Operation, OperationFilter, Show};
 pub(crate) use self::person::Person;
 pub(crate) use self::read::Read;
+pub(crate) use self::request::{RequestKey, Why};
 pub(crate) use self::sidecar::{HangUp, Identical, Sidecar};
 use self::value::PeriodBound;
-pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange};
-pub(crate) use self::webhook::{Webhook, WebhookChange, Why};
-use crate::door::ChangeKey;
+pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange, WalletFilter};
+pub(crate) use self::webhook::{Webhook, WebhookChange};
 use crate::failure::CommandFailure;
 
 const AFTER_HELP: &str = "\
@@ -174,29 +174,6 @@ pub(crate) struct ConfigChecks {
     pub(crate) probe: bool,
 }
 
-/// Key of a change.
-#[derive(Clone, Copy, Args)]
-pub(crate) struct RequestKey {
-    /// Names this change: the same one again changes nothing [default: a new UUIDv4, printed]
-    #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
-    pub(crate) uuid: Option<Uuid>,
-}
-
-impl RequestKey {
-    /// The key of the change: this one, or one made here.
-    pub(crate) fn or_made(self) -> ChangeKey {
-        ChangeKey::new(self.uuid)
-    }
-}
-
-impl fmt::Debug for RequestKey {
-    /// Without the key: what a command asks for is compared by its text, and the same command asks
-    /// for the same whether its key was made or given.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RequestKey")
-    }
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum UsageCommand {
     /// Sum the operations that finished in a period, each currency by itself
@@ -296,6 +273,9 @@ pub(crate) enum Ledger {
         /// UUIDv4, printed]
         #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
         key: Option<Uuid>,
+        /// Why, for the trail of the server that is asked: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
     },
 }
 
@@ -346,9 +326,19 @@ mod tests {
         "holdfast wallet resume acme",
         "holdfast wallet close acme --dry-run",
         "holdfast wallet posting 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet create acme --key-spend 25.00/month --reason new",
+        "holdfast wallet deposit acme 10 --dry-run",
+        "holdfast wallet adjust acme -2.50 --reason goodwill --dry-run",
+        "holdfast wallet resume acme --reason paid",
+        "holdfast wallet list --name acme --external-id c-17 --state suspended --available-from 1",
         "holdfast wallet show acme",
         "holdfast key show laptop",
         "holdfast key update laptop --rpm 60 --tpm none --all-models --no-expires",
+        "holdfast key update laptop --external-id c-17 --balance hidden --reason moved",
+        "holdfast key update laptop --no-external-id --balance shown",
+        "holdfast key list --name laptop --wallet acme --state in_force --model a/b",
+        "holdfast key issue --wallet acme --from names --secrets keys --dry-run",
+        "holdfast key revoke laptop --reason stolen",
         "holdfast key suspend laptop --reason unpaid",
         "holdfast key resume laptop",
         "holdfast admin-key issue --name me --role owner",
@@ -362,6 +352,8 @@ mod tests {
         "holdfast person revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --role support",
         "holdfast person end 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --erase",
         "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason runaway",
+        "holdfast operation reconcile 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason gone",
+        "holdfast operation held",
         "holdfast wallet list",
         "holdfast wallet ledger acme",
         "holdfast wallet ledger acme --from 2026-11-01 --to 2026-11-20T09:30:00Z --limit 5",
@@ -464,6 +456,11 @@ mod tests {
             "holdfast wallet deposit acme 10 --source stripe",
             "holdfast wallet update acme --key-spend 1/day --no-key-spend",
             "holdfast key update laptop --rpm 0",
+            "holdfast key update laptop --external-id a --no-external-id",
+            "holdfast key update laptop --balance secret",
+            "holdfast key issue --wallet acme --dry-run",
+            "holdfast wallet list --state broke",
+            "holdfast operation reconcile --reason gone",
             "holdfast admin-key issue --name me --role root",
             "holdfast person invite ada --role owner",
             "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",

@@ -143,8 +143,9 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
         Command::Webhook(command) => webhook::run(desk, command).await,
         Command::Read(command) => read::run(desk, command).await,
         Command::Usage(UsageCommand::Report(report)) => usage::over_network(desk, report).await,
-        Command::Ledger(Ledger::Verify { progress, since, key }) => {
-            verify::run(desk, verify::VerificationOrder { progress, since, key }).await
+        Command::Ledger(Ledger::Verify { progress, since, key, reason }) => {
+            let order = verify::VerificationOrder { progress, since, key, reason };
+            verify::run(desk, order).await
         }
         // They have been refused, or are done beside.
         Command::Serve
@@ -180,7 +181,7 @@ async fn beside(
             backup::restore(output, &load(SecretUse::Book)?, &file).await
         }
         Command::Serve => serve::run(load(SecretUse::All)?).await,
-        Command::Operation(Operation::Reconcile) => {
+        Command::Operation(Operation::Reconcile { .. }) => {
             let config = load(SecretUse::Database)?;
             with_store(&config, async |store| reconcile::run(output, &config, store).await).await
         }
@@ -195,10 +196,11 @@ async fn beside(
             let config = load(SecretUse::Database)?;
             with_store(&config, async |store| usage::beside(output, store, report).await).await
         }
-        Command::Ledger(Ledger::Verify { progress, since, key }) => {
-            if key.is_some() {
+        Command::Ledger(Ledger::Verify { progress, since, key, reason }) => {
+            if key.is_some() || reason.is_some() {
                 return Err(CommandFailure::Usage(anyhow!(
-                    "--key names the job of a server: leave it out, or say which with --server"
+                    "--key and --reason are for the job of a server: leave them out, or say which with \
+                     --server"
                 )));
             }
             let config = load(SecretUse::Book)?;

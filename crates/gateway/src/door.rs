@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use bytes::Bytes;
-use holdfast_accounts::Reference;
+use holdfast_accounts::{Reason, Reference};
 use holdfast_admin::AdminUrl;
 use holdfast_config::Secret;
 use http::{HeaderValue, Method, Request};
@@ -40,6 +40,7 @@ pub(crate) use self::failure::DoorError;
 pub(crate) use self::local::LocalDoor;
 use self::network::NetworkDoor;
 use crate::output::note;
+use crate::view::with;
 
 /// Beginning of every path.
 const PREFIX: &str = "/admin/v1";
@@ -114,9 +115,20 @@ impl ChangeRequest {
         Self { method: Method::PATCH, body, ..nothing }
     }
 
+    /// The same for a reason, where there is one.
+    pub(crate) fn because(self, reason: Option<&Reason>) -> Self {
+        let Some(reason) = reason else { return self };
+        Self { body: with(self.body, "reason", reason.as_str()), ..self }
+    }
+
     /// The same, judged and not made.
     pub(crate) fn rehearsed(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
+    }
+
+    /// True where it is judged and not made.
+    pub(crate) const fn is_rehearsal(&self) -> bool {
+        self.dry_run
     }
 
     /// Request key that it is sent with.

@@ -88,6 +88,38 @@ fn a_customer_is_set_up_over_the_network_and_pays() {
 }
 
 #[test]
+fn the_trail_has_the_address_before_the_proxies_that_are_believed() {
+    let config = Config::simulated().set("admin", "proxies", "[\"127.0.0.0/8\", \"192.0.2.0/24\"]");
+    let (site, _account) = Site::funded(&config);
+    let (_, owner) = issue(&site, "me", "owner", &[]);
+    let gateway = site.serve();
+    let from = |name: &str, forwarded: &str| {
+        let made =
+            change(&gateway, "/wallets", &json!({ "name": name, "currency": "USD" }), &owner)
+                .header("X-Forwarded-For", forwarded)
+                .header("Forwarded", "for=203.0.113.9")
+                .send(gateway.admin_address());
+        assert_eq!(made.status, 201, "{made:?}");
+        let wallet = made.json()["id"].as_str().unwrap().to_owned();
+        let rows = get(&gateway, &format!("/v1/audit?thing=wallet:{wallet}"), &owner).json();
+        rows["data"][0]["address"].as_str().unwrap().to_owned()
+    };
+    // The last one that is no proxy: whoever stands before it may have made up the rest.
+    assert_eq!(from("a", "203.0.113.1, 198.51.100.7, 192.0.2.3"), "198.51.100.7");
+    assert_eq!(from("b", "198.51.100.8"), "198.51.100.8");
+    gateway.stop();
+    let (site, _account) = Site::funded(&Config::simulated());
+    let (_, owner) = issue(&site, "me", "owner", &[]);
+    let gateway = site.serve();
+    let body = json!({ "name": "c", "currency": "USD" });
+    let ask = change(&gateway, "/wallets", &body, &owner).header("X-Forwarded-For", "198.51.100.8");
+    let wallet = ask.send(gateway.admin_address()).json()["id"].as_str().unwrap().to_owned();
+    let rows = get(&gateway, &format!("/v1/audit?thing=wallet:{wallet}"), &owner).json();
+    assert_eq!(rows["data"][0]["address"], "127.0.0.1", "nobody is believed: {rows}");
+    gateway.stop();
+}
+
+#[test]
 fn roles_of_the_command_line_are_those_of_the_network() {
     let (site, account) = Site::funded(&Config::simulated());
     let other = site.account("other", "USD", "1.00");

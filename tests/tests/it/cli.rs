@@ -30,7 +30,9 @@ fn a_wallet_is_created_funded_and_shown() {
     assert!(Uuid::parse_str(&text(&deposit, "id")).is_ok());
     let posting = json!({
         "id": deposit["id"], "wallet_id": id, "kind": "deposit", "amount_micros": 10_000_001,
-        "operation_id": null, "reason": null, "wallet": with(10_000_001), "replayed": false,
+        "operation_id": null, "reason": null, "note": null, "source": "cli",
+        "external_reference": deposit["id"], "actor": "local",
+        "created_at": deposit["created_at"], "wallet": with(10_000_001), "replayed": false,
     });
     assert_eq!(deposit, posting);
     for name in [id.as_str(), "acme"] {

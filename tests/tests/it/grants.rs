@@ -203,3 +203,61 @@ fn an_api_key_ends_when_it_was_said_and_is_not_prolonged() {
     assert!(said.contains("past its end"), "{said}");
     assert_eq!(gateway.get(&all, "/v1/wallet").status, 200, "another key goes on");
 }
+
+#[test]
+fn whatever_an_edit_may_set_a_command_sets_and_says_why() {
+    let site = Site::configured(&Config::simulated());
+    drop(site.cli(&["migrate", "up"]).ok());
+    let new = ["wallet", "create", "acme", "--key-spend", "25.00/month", "--reason", "a customer"];
+    let wallet = site.json(&new);
+    assert_eq!(wallet["key_spend_micros"], 25_000_000);
+    assert_eq!(wallet["key_spend_window"], "month");
+    let key = site.json(&["key", "issue", "--wallet", "acme", "--name", "laptop"]);
+    let edit = ["--external-id", "c-17", "--balance", "hidden", "--reason", "moved"];
+    let edited = site.json(&[&["key", "update", "laptop"], &edit[..]].concat());
+    assert_eq!((&edited["external_id"], &edited["balance"]), (&json!("c-17"), &json!("hidden")));
+    let edit = ["--no-external-id", "--balance", "shown"];
+    let edited = site.json(&[&["key", "update", "laptop"], &edit[..]].concat());
+    assert_eq!((&edited["external_id"], &edited["balance"]), (&json!(null), &json!("shown")));
+    drop(site.cli(&["key", "revoke", "laptop", "--reason", "was stolen"]).ok());
+    drop(site.cli(&["wallet", "update", "acme", "--name", "a", "--reason", "a new name"]).ok());
+    let trail = site.json(&["audit", "list"]);
+    let reasons = trail.as_array().unwrap().iter().filter_map(|row| row["reason"].as_str());
+    assert_eq!(reasons.collect::<Vec<_>>(), ["a new name", "was stolen", "moved", "a customer"]);
+    let listed = |filter: &[&str]| {
+        let keys = site.json(&[&["key", "list"], filter].concat());
+        keys.as_array().unwrap().iter().map(|it| it["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&["--name", "laptop"]), [key["id"].clone()]);
+    assert_eq!(listed(&["--model", "a/b", "--state", "revoked"]), [key["id"].clone()]);
+    assert_eq!(listed(&["--name", "desktop"]), [] as [Value; 0]);
+}
+
+#[test]
+fn a_dry_run_is_judged_and_changes_nothing() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let before = site.balance(&account);
+    let rehearsed = site.json(&["wallet", "deposit", &account.wallet, "5.00", "--dry-run"]);
+    assert_eq!(
+        (&rehearsed["amount_micros"], &rehearsed["actor"]),
+        (&json!(5_000_000), &json!("local"))
+    );
+    let adjust = |amount: &'static str| {
+        let reason = ["--reason", "drift", "--dry-run"];
+        site.cli(&[&["wallet", "adjust", &account.wallet, amount], &reason[..]].concat())
+    };
+    drop(adjust("1.00").ok());
+    let refused = adjust("-1000000.00").failed(1);
+    assert!(refused.contains("available. Take less."), "{refused}");
+    assert_eq!(site.balance(&account), before);
+    site.write("names.tsv", "one\ntwo\n");
+    let issue = ["key", "issue", "--wallet", &account.wallet, "--from", "names.tsv"];
+    let issue = [&issue[..], &["--secrets", "out.tsv"]].concat();
+    let rehearsed = site.json(&[&issue[..], &["--dry-run"]].concat());
+    assert_eq!((&rehearsed["issued"], &rehearsed["would_issue"]), (&json!(0), &json!(2)));
+    assert!(!site.path("out.tsv").exists());
+    assert_eq!(site.json(&["key", "list"]).as_array().unwrap().len(), 1);
+    drop(site.cli(&issue).ok());
+    let taken = site.cli(&[&issue[..], &["--dry-run"]].concat()).failed(1);
+    assert!(taken.contains("name"), "{taken}");
+}

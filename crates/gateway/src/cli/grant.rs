@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::account::Role;
-use holdfast_domain::credential::UsageScope;
+use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::model::PublicModelId;
 
@@ -65,6 +65,16 @@ pub(crate) fn usage(text: &str) -> Result<UsageScope, BadUsageScope> {
     "no scope: write key, for the key's own usage, or wallet, for that of all keys of its wallet"
 )]
 pub(crate) struct BadUsageScope;
+
+/// Reads whether a balance is shown.
+pub(crate) fn balance(text: &str) -> Result<BalanceVisibility, BadBalance> {
+    BalanceVisibility::ALL.into_iter().find(|balance| balance.label() == text).ok_or(BadBalance)
+}
+
+/// A text that says of no balance whether it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("neither: write shown or hidden")]
+pub(crate) struct BadBalance;
 
 /// A span of time: a whole number and `s`, `m`, `h` or `d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

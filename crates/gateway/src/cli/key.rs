@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use holdfast_accounts::{ExternalId, Name, Reason, Reference};
 use holdfast_domain::account::Role;
-use holdfast_domain::credential::UsageScope;
+use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use uuid::Uuid;
 
-use super::RequestKey;
 use super::grant::{self, Expiry, Models, Span, SpendCap};
 use super::read::Newest;
+use super::{RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminKey {
@@ -36,7 +36,7 @@ pub(crate) enum AdminKey {
         #[arg(long, value_name = "MOMENT|SPAN")]
         expires: Option<Expiry>,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
     /// Add a credential to an admin key, print it, once, and let the earlier ones end
     Rotate {
@@ -46,7 +46,7 @@ pub(crate) enum AdminKey {
         #[arg(long, value_name = "SPAN", default_value = "24h")]
         grace: Span,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
     /// List the admin keys in force, newest first; never their secrets
     List {
@@ -66,7 +66,7 @@ pub(crate) enum AdminKey {
         /// Id of the admin key
         id: Uuid,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
 }
 
@@ -75,17 +75,7 @@ pub(crate) enum Key {
     /// Issue an API key and print it, once
     Issue(Issue),
     /// List all API keys, oldest first; never their secrets
-    List {
-        /// Only those of this wallet: its id or name
-        #[arg(long, value_name = "WALLET")]
-        wallet: Option<Reference>,
-        /// Only those in this state; those that are suspended are in force as well
-        #[arg(long, value_parser = ["in_force", "suspended", "ended", "revoked"])]
-        state: Option<String>,
-        /// At most this many, the newest [default: all]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-    },
+    List(KeyFilter),
     /// Show an API key with the readings of its counters
     Show {
         /// Id or name of the API key
@@ -108,6 +98,26 @@ pub(crate) enum Key {
     },
 }
 
+/// API keys that a list is of: all filters apply.
+#[derive(Debug, Args)]
+pub(crate) struct KeyFilter {
+    /// Only those of this name
+    #[arg(long)]
+    pub(crate) name: Option<Name>,
+    /// Only those of this wallet: its id or name
+    #[arg(long, value_name = "WALLET")]
+    pub(crate) wallet: Option<Reference>,
+    /// Only those in this state; those that are suspended are in force as well
+    #[arg(long, value_parser = ["in_force", "suspended", "ended", "revoked"])]
+    pub(crate) state: Option<String>,
+    /// Only those that may use this model: its public id
+    #[arg(long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+    /// At most this many, the newest [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
+}
+
 /// Changes of an API key that is there.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyChange {
@@ -128,18 +138,19 @@ pub(crate) enum KeyChange {
         /// Id or name of the API key
         key: Reference,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
     /// End an API key for good; running operations finish, stored results become unreadable
     Revoke {
         /// Id or name of the API key
         key: Reference,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Issue {
     /// Id or name of the wallet that pays
     #[arg(long)]
@@ -196,6 +207,9 @@ pub(crate) struct Issue {
     /// that were told end at once
     #[arg(long, requires = "from")]
     pub(crate) rotate_missing: bool,
+    /// Say whether the keys of --from would be issued, and change nothing, nor the file of --secrets
+    #[arg(long, requires = "from", conflicts_with = "rotate_missing")]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) request: RequestKey,
 }
@@ -208,6 +222,12 @@ pub(crate) struct UpdateKey {
     /// Another name
     #[arg(long)]
     pub(crate) name: Option<Name>,
+    /// Another id in an outer system; unique within the wallet
+    #[arg(long, value_name = "ID", conflicts_with = "no_external_id")]
+    pub(crate) external_id: Option<ExternalId>,
+    /// No id in an outer system any more
+    #[arg(long)]
+    pub(crate) no_external_id: bool,
     /// Another end
     #[arg(long, value_name = "MOMENT|SPAN", conflicts_with = "no_expires")]
     pub(crate) expires: Option<Expiry>,
@@ -235,9 +255,12 @@ pub(crate) struct UpdateKey {
     /// Operations at once, or none for no limit
     #[arg(long, value_name = "N|none", value_parser = grant::limit)]
     pub(crate) concurrency: Option<grant::Limit>,
+    /// Whether its bearer is shown the wallet's balance
+    #[arg(long, value_name = "shown|hidden", value_parser = grant::balance)]
+    pub(crate) balance: Option<BalanceVisibility>,
     /// What its bearer may read the usage of: its own, or that of all keys of the wallet
     #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
     pub(crate) usage: Option<UsageScope>,
     #[command(flatten)]
-    pub(crate) request: RequestKey,
+    pub(crate) why: Why,
 }

@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::{Reason, Reference};
 use holdfast_domain::Micros;
+use uuid::Uuid;
 
 use super::read::Newest;
-use super::value::OperationName;
+use super::value::{self, OperationName};
 use super::{Period, RequestKey};
 
 #[derive(Debug, Subcommand)]
@@ -14,6 +15,8 @@ pub(crate) enum Operation {
     Show(Show),
     /// List operations, newest first
     List(Box<OperationFilter>),
+    /// What running operations hold, by currency
+    Held,
     /// Ask a running operation to end; what has arrived of its answer is kept and charged
     Cancel {
         /// Operation id or completion id
@@ -25,8 +28,18 @@ pub(crate) enum Operation {
         #[command(flatten)]
         request: RequestKey,
     },
-    /// Bring what a dead process left to rest, as far as the rules allow it now
-    Reconcile,
+    /// Bring what a dead process left to rest, as far as the rules allow it now: one operation, or all
+    Reconcile {
+        /// Operation id or completion id [default: all that are due]
+        #[arg(value_name = "OPERATION")]
+        operation: Option<OperationName>,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT", requires = "operation")]
+        reason: Option<Reason>,
+        /// Names this change: the same one again changes nothing [default: a new UUIDv4, printed]
+        #[arg(long, value_name = "UUID", value_parser = value::posting_key, requires = "operation")]
+        key: Option<Uuid>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use holdfast_accounts::{Name, Reference};
 use holdfast_domain::account::{EmailAddress, Role};
 use uuid::Uuid;
 
-use super::RequestKey;
+use super::Why;
 use super::grant;
 use super::read::Newest;
 
@@ -26,7 +26,7 @@ pub(crate) enum Person {
         #[arg(long)]
         name: Option<Name>,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
     /// List people, newest first
     List {
@@ -44,7 +44,7 @@ pub(crate) enum Person {
         /// Id of the person
         id: Uuid,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
     /// End a role of a person, or the offer of it
     Revoke {
@@ -57,7 +57,7 @@ pub(crate) enum Person {
         #[arg(long)]
         wallet: Option<Reference>,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
     /// End a person with all roles and sessions, for good; the last owner stays
     End {
@@ -67,6 +67,6 @@ pub(crate) enum Person {
         #[arg(long)]
         erase: bool,
         #[command(flatten)]
-        request: RequestKey,
+        why: Why,
     },
 }

@@ -108,7 +108,7 @@ pub(crate) enum Audit {
         /// Only those about this thing, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11
         #[arg(long, value_name = "KIND:ID")]
         thing: Option<String>,
-        /// Only those of this actor: local, or admin_key: and its id
+        /// Only those of this actor: local, or admin_key: or person: and its id
         #[arg(long)]
         actor: Option<String>,
         /// Only those of this use case, like wallet.suspend

@@ -1,13 +1,13 @@
 //! Arguments of `holdfast wallet`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source};
 use holdfast_domain::{Currency, Micros};
 use uuid::Uuid;
 
 use super::grant::SpendCap;
 use super::value::{self, Amount, Correction, OperationName};
-use super::{Period, RequestKey};
+use super::{Period, RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Wallet {
@@ -25,8 +25,12 @@ pub(crate) enum Wallet {
         /// is empty
         #[arg(long, value_name = "AMOUNT")]
         low_balance: Option<Micros>,
+        /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
+        /// AMOUNT/total, AMOUNT/day or AMOUNT/month [default: they issue none]
+        #[arg(long, value_name = "AMOUNT/WINDOW")]
+        key_spend: Option<SpendCap>,
         #[command(flatten)]
-        key: RequestKey,
+        why: Why,
     },
     #[command(flatten)]
     Change(WalletChange),
@@ -44,17 +48,7 @@ pub(crate) enum Wallet {
         wallet: Reference,
     },
     /// List all wallets, oldest first
-    List {
-        /// Only those with at least so much available
-        #[arg(long, value_name = "AMOUNT")]
-        available_from: Option<Micros>,
-        /// Only those with less than this available
-        #[arg(long, value_name = "AMOUNT")]
-        available_below: Option<Micros>,
-        /// At most this many, the newest [default: all]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-    },
+    List(WalletFilter),
     /// A wallet's statement: what it had, each transfer, oldest first, what it has then
     Ledger {
         /// Id or name of the wallet
@@ -68,6 +62,29 @@ pub(crate) enum Wallet {
         #[arg(long)]
         csv: bool,
     },
+}
+
+/// Wallets that a list is of: all filters apply.
+#[derive(Debug, Args)]
+pub(crate) struct WalletFilter {
+    /// Only the one of this name
+    #[arg(long)]
+    pub(crate) name: Option<Name>,
+    /// Only the one that has this id in an outer system
+    #[arg(long, value_name = "ID")]
+    pub(crate) external_id: Option<ExternalId>,
+    /// Only those in this state
+    #[arg(long, value_parser = ["active", "suspended", "closed"])]
+    pub(crate) state: Option<String>,
+    /// Only those with at least so much available
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) available_from: Option<Micros>,
+    /// Only those with less than this available
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) available_below: Option<Micros>,
+    /// At most this many, the newest [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
 }
 
 /// Changes of a wallet that is there.
@@ -101,7 +118,7 @@ pub(crate) enum WalletChange {
         #[arg(long)]
         no_key_spend: bool,
         #[command(flatten)]
-        key: RequestKey,
+        why: Why,
     },
     /// Stop new runs on a wallet; what runs finishes, and what was bound still answers
     Suspend {
@@ -118,7 +135,7 @@ pub(crate) enum WalletChange {
         /// Id or name of the wallet
         wallet: Reference,
         #[command(flatten)]
-        key: RequestKey,
+        why: Why,
     },
     /// Close an empty wallet for good, and revoke its API keys
     Close {
@@ -128,7 +145,7 @@ pub(crate) enum WalletChange {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        key: RequestKey,
+        why: Why,
     },
 }
 
@@ -154,6 +171,9 @@ pub(crate) enum NewPosting {
         /// Note, such as the number of an invoice
         #[arg(long, value_name = "TEXT")]
         note: Option<Note>,
+        /// Say what it would come to, and change nothing
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         key: RequestKey,
     },
@@ -171,6 +191,9 @@ pub(crate) enum NewPosting {
         /// Note, such as the number of a ticket
         #[arg(long, value_name = "TEXT")]
         note: Option<Note>,
+        /// Say what it would come to, and change nothing
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         key: RequestKey,
     },
@@ -187,6 +210,9 @@ pub(crate) enum NewPosting {
         /// Note, such as the number of a ticket
         #[arg(long, value_name = "TEXT")]
         note: Option<Note>,
+        /// Say what it would come to, and change nothing
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         key: RequestKey,
     },

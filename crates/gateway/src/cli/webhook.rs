@@ -1,11 +1,11 @@
 //! Arguments of `holdfast webhook`.
 
 use clap::Subcommand;
-use holdfast_accounts::{Reason, Reference};
+use holdfast_accounts::Reference;
 use uuid::Uuid;
 
 use super::read::Newest;
-use super::{RequestKey, value};
+use super::{Why, value};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Webhook {
@@ -120,14 +120,4 @@ pub(crate) enum WebhookChange {
         #[command(flatten)]
         why: Why,
     },
-}
-
-/// What goes with every change of a webhook.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Why {
-    /// Why, for the trail: 1 to 200 printable characters
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Option<Reason>,
-    #[command(flatten)]
-    pub(crate) request: RequestKey,
 }

@@ -9,7 +9,6 @@ use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::cli;
 use crate::cli::read::Newest;
-use crate::door::ChangeRequest;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{some_text, text, with};
@@ -29,7 +28,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), C
             return ADMIN_KEYS.list(desk, &[("state", state)], limit).await;
         }
         cli::AdminKey::Show { id } => return ADMIN_KEYS.show(desk, id).await,
-        cli::AdminKey::Issue { name, role, wallet, expires, request } => {
+        cli::AdminKey::Issue { name, role, wallet, expires, why } => {
             let mut body = json!({ "name": Name::as_str(&name), "role": role.label() });
             if let Some(id) = wallet::id_of(desk, wallet.as_ref()).await? {
                 body = with(body, "wallet_id", id);
@@ -37,19 +36,16 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), C
             if let Some((name, value)) = expires.map(end) {
                 body = with(body, name, value);
             }
-            ("no admin key was issued", ChangeRequest::post(request.or_made(), "/admin_keys", body))
+            ("no admin key was issued", why.post("/admin_keys", body))
         }
-        cli::AdminKey::Rotate { id, grace, request } => {
+        cli::AdminKey::Rotate { id, grace, why } => {
             let body = json!({ "grace_seconds": grace.duration().as_secs() });
             let path = format!("/admin_keys/{id}/rotate");
-            ("the admin key was not rotated", ChangeRequest::post(request.or_made(), path, body))
+            ("the admin key was not rotated", why.post(path, body))
         }
-        cli::AdminKey::Revoke { id, request } => {
+        cli::AdminKey::Revoke { id, why } => {
             let path = format!("/admin_keys/{id}/revoke");
-            (
-                "the admin key was not revoked",
-                ChangeRequest::post(request.or_made(), path, json!({})),
-            )
+            ("the admin key was not revoked", why.post(path, json!({})))
         }
     };
     let done = desk.door.change(&change).await;

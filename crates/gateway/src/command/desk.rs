@@ -72,9 +72,10 @@ impl Need {
                 | Person::End { .. } => Some(Self::Trail),
             },
             Command::Operation(command) => match command {
-                Operation::Show(_) | Operation::List(_) => Some(Self::Nothing),
+                Operation::Show(_) | Operation::List(_) | Operation::Held => Some(Self::Nothing),
                 Operation::Cancel { .. } => Some(Self::Trail),
-                Operation::Reconcile => None,
+                Operation::Reconcile { operation: Some(_), .. } => Some(Self::Trail),
+                Operation::Reconcile { operation: None, .. } => None,
             },
             Command::Webhook(command) => match command {
                 Webhook::List { .. } | Webhook::Show { .. } | Webhook::Deliveries { .. } => {

@@ -23,7 +23,7 @@ use super::{Desk, wallet};
 use crate::cli;
 use crate::cli::grant::Expiry;
 use crate::failure::CommandFailure;
-use crate::view::{self, member, some_text, spend, text, with};
+use crate::view::{self, member, some_amount, some_text, spend, text, with};
 
 const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
 
@@ -33,7 +33,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Key) -> Result<(), Comman
             (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
             (Some(_), None) | (None, _) => issue::issue(desk, &asked).await,
         },
-        cli::Key::List { wallet, state, limit } => list(desk, wallet.as_ref(), state, limit).await,
+        cli::Key::List(filter) => list(desk, filter).await,
         cli::Key::Show { key } => show(desk, &key).await,
         cli::Key::Rotate { key, grace, reason, request } => {
             issue::rotate(desk, &key, issue::Rotation { grace, reason, request }).await
@@ -53,17 +53,18 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
     let readings: Vec<_> =
         counters.map(|counter| (text(counter, "counter"), text(counter, "used"))).collect();
     lines.extend(readings.iter().map(|(counter, used)| (counter.as_str(), used.clone())));
+    lines.extend(some_amount(&found, "exposure_micros").map(|it| ("exposure", it)));
     desk.output.object(&printed(found.clone()), &lines)
 }
 
-async fn list(
-    desk: &Desk<'_>,
-    wallet: Option<&Reference>,
-    state: Option<String>,
-    limit: Option<u32>,
-) -> Result<(), CommandFailure> {
-    let query = [("wallet_id", wallet::id_of(desk, wallet).await?), ("state", state)];
-    let keys = wallet::oldest_first(desk, "/api_keys", &query, limit).await;
+async fn list(desk: &Desk<'_>, filter: cli::KeyFilter) -> Result<(), CommandFailure> {
+    let query = [
+        ("name", filter.name.map(|name| name.as_str().to_owned())),
+        ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
+        ("state", filter.state),
+        ("model", filter.model),
+    ];
+    let keys = wallet::oldest_first(desk, "/api_keys", &query, filter.limit).await;
     let keys = keys.map_err(|error| error.because("API keys were not listed"))?;
     let row = |key: &Value| {
         let [id, name, wallet, limits, models, balance, created, expires, revoked] =

@@ -1,4 +1,4 @@
-//! `holdfast operation show`, `list` and `cancel`, and `reconcile` over the network.
+//! `holdfast operation show`, `list`, `held` and `cancel`, and `reconcile` of one, or over the network.
 //!
 //! An operation is named by its id, or by an API key and the `Idempotency-Key` that it was bound by.
 //! Lists follow the cursors of the API up to `--limit`, because a page of a filter may be empty and lead
@@ -14,25 +14,39 @@ use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
-use super::sheet::given;
+use super::sheet::{Paging, Sheet, given};
 use super::{Desk, key, wallet};
 use crate::cli::read::Newest;
 use crate::cli::{self, Show};
 use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{member, some_amount, some_text, text};
+use crate::view::{amount, member, some_amount, some_text, text};
+
+const HELD: Sheet = Sheet {
+    path: "/held",
+    things: "held amounts",
+    columns: &["currency", "held_micros"],
+    more: &[],
+    paging: Paging::Whole,
+};
 
 pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), CommandFailure> {
     match command {
         cli::Operation::Show(asked) => show(desk, asked).await,
         cli::Operation::List(filter) => list(desk, *filter).await,
+        cli::Operation::Held => HELD.list(desk, &[], u32::MAX).await,
         cli::Operation::Cancel { operation, reason, request } => {
             let path = format!("/operations/{}/cancel", operation.operation());
             let body = json!({ "reason": Reason::as_str(&reason) });
             cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
         }
-        cli::Operation::Reconcile => reconcile(desk).await,
+        cli::Operation::Reconcile { operation: None, .. } => reconcile(desk).await,
+        cli::Operation::Reconcile { operation: Some(operation), reason, key } => {
+            let path = format!("/operations/{}/reconcile", operation.operation());
+            let change = ChangeRequest::post(ChangeKey::new(key), path, json!({}));
+            reconcile_one(desk, &change.because(reason.as_ref())).await
+        }
     }
 }
 
@@ -145,6 +159,18 @@ async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
     desk.output.list(&views, ["operation", "status", "at_rest"], &rows)
 }
 
+/// Reconciles one operation, and shows it as it stands then.
+async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
+    let done = desk.door.change(change).await;
+    let done =
+        done.map_err(|error| error.of_change("the operation was not reconciled", change.key()))?;
+    desk.output.object(&done.thing, &fields(&done.thing))?;
+    if matches!(member(&done.thing, "status").as_str(), Some("leased" | "recorded")) {
+        note("it is not at rest: its owner may be alive, or the rules do not allow it yet");
+    }
+    Ok(())
+}
+
 const COLUMNS: [&str; 10] = [
     "id",
     "created_at",
@@ -205,9 +231,17 @@ fn fields(operation: &Value) -> Vec<(&str, String)> {
     let meters = member(operation, "meters").as_object().into_iter().flatten();
     let counted = meters.filter(|(_, count)| count.as_u64() != Some(0));
     fields.extend(counted.map(|(kind, count)| (kind.as_str(), count.to_string())));
+    let lines = member(operation, "price_lines").as_array().into_iter().flatten();
+    fields.extend(lines.map(|line| ("price", price_line(line, &currency))));
     let attempts = member(operation, "attempts").as_array().into_iter().flatten();
     fields.extend(attempts.map(|attempt| ("attempt", spell(attempt))));
     fields
+}
+
+/// A line of the charge, such as `20 input at 1.000000 USD for 1000000`.
+fn price_line(line: &Value, currency: &str) -> String {
+    let [units, kind, per] = ["units", "kind", "per_units"].map(|it| text(line, it));
+    format!("{units} {kind} at {} {currency} for {per}", amount(line, "price_micros"))
 }
 
 fn spell(attempt: &Value) -> String {

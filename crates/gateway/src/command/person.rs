@@ -9,7 +9,6 @@ use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::cli;
 use crate::cli::read::Newest;
-use crate::door::ChangeRequest;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use crate::view::{some_text, text, with};
@@ -28,26 +27,26 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Person) -> Result<(), Com
             return PEOPLE.list(desk, &[], limit).await;
         }
         cli::Person::Show { id } => return PEOPLE.show(desk, id).await,
-        cli::Person::Invite { email, role, wallet, name, request } => {
+        cli::Person::Invite { email, role, wallet, name, why } => {
             let mut body = of_role(desk, role, wallet.as_ref()).await?;
             body = with(body, "email", email.as_str());
             if let Some(name) = name {
                 body = with(body, "name", name.as_str());
             }
-            ("nobody was invited", ChangeRequest::post(request.or_made(), "/people", body))
+            ("nobody was invited", why.post("/people", body))
         }
-        cli::Person::Link { id, request } => {
+        cli::Person::Link { id, why } => {
             let path = format!("/people/{id}/link");
-            ("no link was made", ChangeRequest::post(request.or_made(), path, json!({})))
+            ("no link was made", why.post(path, json!({})))
         }
-        cli::Person::Revoke { id, role, wallet, request } => {
+        cli::Person::Revoke { id, role, wallet, why } => {
             let body = of_role(desk, role, wallet.as_ref()).await?;
             let path = format!("/people/{id}/grants/end");
-            ("the role was not ended", ChangeRequest::post(request.or_made(), path, body))
+            ("the role was not ended", why.post(path, body))
         }
-        cli::Person::End { id, erase, request } => {
+        cli::Person::End { id, erase, why } => {
             let (path, body) = (format!("/people/{id}/end"), json!({ "erase": erase }));
-            ("the person was not ended", ChangeRequest::post(request.or_made(), path, body))
+            ("the person was not ended", why.post(path, body))
         }
     };
     let done = desk.door.change(&change).await;

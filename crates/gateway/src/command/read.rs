@@ -25,6 +25,7 @@ const POSTINGS: Sheet = Sheet {
         "external_reference",
         "reason",
         "note",
+        "actor",
     ],
     more: &[],
     paging: Paging::Pages,

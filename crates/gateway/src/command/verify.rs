@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use holdfast_accounts::Reason;
 use holdfast_domain::audit::TrailHead;
 use holdfast_wire::api::MismatchView;
 use serde_json::{Value, json};
@@ -28,12 +29,14 @@ pub(super) struct VerificationOrder {
     pub(super) progress: bool,
     pub(super) since: Option<TrailHead>,
     pub(super) key: Option<Uuid>,
+    pub(super) reason: Option<Reason>,
 }
 
 pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
     let since = order.since.map(|head| head.to_string());
     let body = json!({ "kind": "verification", "since": since });
     let change = ChangeRequest::post(ChangeKey::new(order.key), "/jobs", body);
+    let change = change.because(order.reason.as_ref());
     let started = desk.door.change(&change).await;
     let started =
         started.map_err(|error| error.of_change("no verification was started", change.key()))?;

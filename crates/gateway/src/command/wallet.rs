@@ -22,22 +22,25 @@ use crate::cli;
 use crate::door::{ChangeRequest, DoorError};
 use crate::failure::CommandFailure;
 use crate::output::note;
-use crate::view::{amount, some_amount, some_text, spend, text};
+use crate::view::{amount, some_amount, some_text, spend, text, with};
 
 const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
 
 pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), CommandFailure> {
     use cli::Wallet as Command;
     match command {
-        Command::Create { name, currency, external_id, low_balance, key } => {
-            let body = json!({
+        Command::Create { name, currency, external_id, low_balance, key_spend, why } => {
+            let mut body = json!({
                 "name": name.as_str(),
                 "currency": currency.to_string(),
                 "external_id": external_id.map(|id| id.as_str().to_owned()),
                 "low_balance_micros": low_balance.map(Micros::get),
             });
-            let change = ChangeRequest::post(key.or_made(), "/wallets", body);
-            changed(desk, "no wallet was made", &change).await?;
+            for (name, value) in KEY_SPEND.into_iter().zip(members(key_spend.map(|it| it.limit())))
+            {
+                body = with(body, name, value);
+            }
+            changed(desk, "no wallet was made", &why.post("/wallets", body)).await?;
             warn_of_prices(desk, currency);
             Ok(())
         }
@@ -45,9 +48,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), Com
         Command::Post(command) => posting::post(desk, command).await,
         Command::Posting { id } => posting::show(desk, id).await,
         Command::Show { wallet } => show(desk, &find(desk, &wallet).await?),
-        Command::List { available_from, available_below, limit } => {
-            list(desk, [available_from, available_below], limit).await
-        }
+        Command::List(filter) => list(desk, filter).await,
         Command::Ledger { wallet, period, limit, csv } => {
             let order = StatementOrder::new(desk.output, period, limit, csv)?;
             statement::over_network(desk, &find(desk, &wallet).await?, &order).await
@@ -66,17 +67,12 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
             note("a running `holdfast serve` lets nothing new run on it within 5 seconds");
             Ok(())
         }
-        cli::WalletChange::Resume { wallet, key } => {
-            let change = ChangeRequest::post(
-                key.or_made(),
-                path(desk, &wallet, "/resume").await?,
-                json!({}),
-            );
+        cli::WalletChange::Resume { wallet, why } => {
+            let change = why.post(path(desk, &wallet, "/resume").await?, json!({}));
             changed(desk, "the wallet was not resumed", &change).await
         }
-        cli::WalletChange::Close { wallet, dry_run, key } => {
-            let change =
-                ChangeRequest::post(key.or_made(), path(desk, &wallet, "/close").await?, json!({}));
+        cli::WalletChange::Close { wallet, dry_run, why } => {
+            let change = why.post(path(desk, &wallet, "/close").await?, json!({}));
             let change = change.rehearsed(dry_run);
             changed(desk, "the wallet was not closed", &change).await?;
             if dry_run {
@@ -93,7 +89,7 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
             no_low_balance,
             key_spend,
             no_key_spend,
-            key,
+            why,
         } => {
             let mut edit = Map::new();
             let mut set = |name: &str, value: Option<Value>| {
@@ -108,8 +104,7 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
             {
                 set(name, value.or(none(no_key_spend)));
             }
-            let path = path(desk, &wallet, "").await?;
-            let change = ChangeRequest::patch(key.or_made(), path, Value::Object(edit));
+            let change = why.patch(path(desk, &wallet, "").await?, Value::Object(edit));
             changed(desk, "the wallet was not changed", &change).await
         }
     }
@@ -147,14 +142,16 @@ fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
     }
 }
 
-async fn list(
-    desk: &Desk<'_>,
-    available: [Option<Micros>; 2],
-    limit: Option<u32>,
-) -> Result<(), CommandFailure> {
-    let [from, below] = available.map(|amount| amount.map(|amount| amount.get().to_string()));
-    let query = [("available_from_micros", from), ("available_below_micros", below)];
-    let wallets = oldest_first(desk, "/wallets", &query, limit).await;
+async fn list(desk: &Desk<'_>, filter: cli::WalletFilter) -> Result<(), CommandFailure> {
+    let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
+    let query = [
+        ("name", filter.name.map(|name| name.as_str().to_owned())),
+        ("external_id", filter.external_id.map(|id| id.as_str().to_owned())),
+        ("state", filter.state),
+        ("available_from_micros", micros(filter.available_from)),
+        ("available_below_micros", micros(filter.available_below)),
+    ];
+    let wallets = oldest_first(desk, "/wallets", &query, filter.limit).await;
     let wallets = wallets.map_err(|error| error.because("wallets were not listed"))?;
     let row = |wallet: &Value| {
         let [id, name, currency, state] =

@@ -2,7 +2,6 @@
 //!
 //! A secret is printed once, by the command that makes it. What is sent a running gateway sends.
 
-use holdfast_accounts::Reason;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -65,9 +64,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result<(), Command
                 "wallet_id": wallet::id_of(desk, wallet.as_ref()).await?,
                 "kinds": Some(kind).filter(|kinds| !kinds.is_empty()),
                 "description": description,
-                "reason": reason(&why),
             });
-            let change = ChangeRequest::post(why.request.or_made(), "/webhooks", body);
+            let change = why.post("/webhooks", body);
             tell(desk, &WebhookOrder { change, nothing: "no webhook was made", shown: &WEBHOOKS })
                 .await
         }
@@ -79,8 +77,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result<(), Command
 fn order(command: WebhookChange) -> WebhookOrder {
     let post = |id: Uuid, below: &str, why: &Why, nothing| {
         let path = format!("/webhooks/{id}/{below}");
-        let body = json!({ "reason": reason(why) });
-        let change = ChangeRequest::post(why.request.or_made(), path, body);
+        let change = why.post(path, json!({}));
         WebhookOrder { change, nothing, shown: &WEBHOOKS }
     };
     match command {
@@ -94,9 +91,7 @@ fn order(command: WebhookChange) -> WebhookOrder {
             let kinds = Some(kind).filter(|kinds| !kinds.is_empty());
             set("kinds", kinds.map(Value::from).or(none(all_kinds)));
             set("description", description.map(Value::from).or(none(no_description)));
-            set("reason", reason(&why).map(Value::from));
-            let (key, path) = (why.request.or_made(), format!("/webhooks/{id}"));
-            let change = ChangeRequest::patch(key, path, Value::Object(edit));
+            let change = why.patch(format!("/webhooks/{id}"), Value::Object(edit));
             WebhookOrder { change, nothing: "the webhook was not changed", shown: &WEBHOOKS }
         }
         WebhookChange::Rotate { id, why } => {
@@ -118,10 +113,6 @@ fn order(command: WebhookChange) -> WebhookOrder {
             WebhookOrder { shown: &DELIVERIES, ..order }
         }
     }
-}
-
-fn reason(why: &Why) -> Option<&str> {
-    why.reason.as_ref().map(Reason::as_str)
 }
 
 /// Makes a change and shows what it has left, its secret too where it has made one.

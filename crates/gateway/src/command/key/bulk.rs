@@ -86,23 +86,17 @@ pub(super) async fn issue(
     })?;
     let wallet = wallet::find(desk, &asked.wallet).await?;
     warn_of_models(desk, &wallet, asked)?;
+    if asked.dry_run {
+        return rehearse(desk, asked, &wallet, &lines).await;
+    }
     let mut secrets = SecretsFile::open(to)?;
     let key = asked.request.or_made().announced().id;
     let keys = RunKeys { file: *blake3::hash(&file).as_bytes(), key };
     let (mut issued, mut rotated) = (0, 0);
     let mut may_rotate = asked.rotate_missing || !secrets.is_new;
     for (number, part) in lines.chunks(PART_KEYS).enumerate() {
-        let orders: Vec<_> = part
-            .iter()
-            .map(|line| order(asked, Some(&line.name), line.external_id.as_ref()))
-            .collect();
-        let body = json!({
-            "wallet_id": member(&wallet, "id"),
-            "keys": orders,
-            "reason": asked.reason.as_ref().map(Reason::as_str),
-        });
-        let change =
-            ChangeRequest::post(keys.derive(&format!("part {number}")), "/api_keys/bulk", body);
+        let key_of_part = keys.derive(&format!("part {number}"));
+        let change = request(asked, &wallet, part, key_of_part);
         let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
         let done = desk.door.change(&change).await;
         let done = done.map_err(|error| stopped(error.of_part("the next keys")))?;
@@ -132,6 +126,35 @@ pub(super) async fn issue(
     }
     let view = json!({ "issued": issued, "rotated": rotated, "secrets": to.display().to_string() });
     let fields = ["issued", "rotated", "secrets"].map(|name| (name, text(&view, name)));
+    desk.output.object(&view, &fields)
+}
+
+/// Request that issues the keys of a part.
+fn request(asked: &cli::Issue, wallet: &Value, part: &[Line], key: ChangeKey) -> ChangeRequest {
+    let order = |line: &Line| order(asked, Some(&line.name), line.external_id.as_ref());
+    let body = json!({
+        "wallet_id": member(wallet, "id"),
+        "keys": part.iter().map(order).collect::<Vec<_>>(),
+    });
+    ChangeRequest::post(key, "/api_keys/bulk", body).because(asked.reason.as_ref())
+}
+
+/// Has every part judged, and nothing made: neither keys nor the file of their secrets.
+async fn rehearse(
+    desk: &Desk<'_>,
+    asked: &cli::Issue,
+    wallet: &Value,
+    lines: &[Line],
+) -> Result<(), CommandFailure> {
+    for part in lines.chunks(PART_KEYS) {
+        // Bound to nothing, so no part needs the key of its issue.
+        let key = ChangeKey::derived(Uuid::new_v4());
+        let change = request(asked, wallet, part, key).rehearsed(true);
+        let done = desk.door.change(&change).await;
+        done.map_err(|error| error.because("they would not be issued"))?;
+    }
+    let view = json!({ "issued": 0, "would_issue": lines.len() });
+    let fields = ["issued", "would_issue"].map(|name| (name, text(&view, name)));
     desk.output.object(&view, &fields)
 }
 

@@ -21,14 +21,13 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
             let change = ChangeRequest::post(request.or_made(), path, body);
             ("the API key was not suspended", change, WITHIN)
         }
-        cli::KeyChange::Resume { key, request } => {
+        cli::KeyChange::Resume { key, why } => {
             let path = path(&find(desk, &key).await?, "/resume");
-            let change = ChangeRequest::post(request.or_made(), path, json!({}));
-            ("the API key was not resumed", change, WITHIN)
+            ("the API key was not resumed", why.post(path, json!({})), WITHIN)
         }
-        cli::KeyChange::Revoke { key, request } => {
+        cli::KeyChange::Revoke { key, why } => {
             let found = find(desk, &key).await?;
-            let change = ChangeRequest::post(request.or_made(), path(&found, "/revoke"), json!({}));
+            let change = why.post(path(&found, "/revoke"), json!({}));
             let after = if member(&found, "revoked_at").is_null() {
                 "a running `holdfast serve` turns it away within 5 seconds"
             } else {
@@ -38,9 +37,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
         }
         cli::KeyChange::Update(update) => {
             let path = path(&find(desk, &update.key).await?, "");
-            let key = update.request.or_made();
-            let change = ChangeRequest::patch(key, path, Value::Object(edit(*update)));
-            ("the API key was not changed", change, WITHIN)
+            let (edit, why) = edit(*update);
+            ("the API key was not changed", why.patch(path, Value::Object(edit)), WITHIN)
         }
     };
     let done = desk.door.change(&change).await;
@@ -50,8 +48,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
     Ok(())
 }
 
-/// Members of an edit: what is not named is not there, and null takes away.
-fn edit(update: cli::UpdateKey) -> Map<String, Value> {
+/// Members of an edit, what is not named is not there, and null takes away; and why it is made.
+fn edit(update: cli::UpdateKey) -> (Map<String, Value>, cli::Why) {
     let mut edit = Map::new();
     let mut set = |name: &str, value: Option<Value>| {
         edit.extend(value.map(|value| (name.to_owned(), value)));
@@ -59,9 +57,12 @@ fn edit(update: cli::UpdateKey) -> Map<String, Value> {
     let none = |flag: bool| flag.then_some(Value::Null);
     let count = |limit: Option<Limit>| limit.map(|Limit(count)| count.into());
     set("name", update.name.map(|name| name.as_str().into()));
+    let external_id = update.external_id.map(|id| id.as_str().into());
+    set("external_id", external_id.or(none(update.no_external_id)));
     set("requests_per_minute", count(update.rpm));
     set("tokens_per_minute", count(update.tpm));
     set("concurrency", count(update.concurrency));
+    set("balance", update.balance.map(|balance| balance.label().into()));
     set("usage", update.usage.map(|scope| scope.label().into()));
     let spend = members(update.spend_limit.map(|spend| spend.limit()));
     for (name, value) in SPEND.into_iter().zip(spend) {
@@ -74,5 +75,5 @@ fn edit(update: cli::UpdateKey) -> Map<String, Value> {
     if let Some((name, value)) = update.expires.map(end) {
         set(name, Some(value));
     }
-    edit
+    (edit, update.why)
 }

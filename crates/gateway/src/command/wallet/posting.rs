@@ -18,7 +18,16 @@ use crate::view::{amount, member, some_text, text, with};
 /// Makes a posting.
 pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<(), CommandFailure> {
     match command {
-        cli::NewPosting::Deposit { wallet, amount, source, reference, reason, note, key } => {
+        cli::NewPosting::Deposit {
+            wallet,
+            amount,
+            source,
+            reference,
+            reason,
+            note,
+            dry_run,
+            key,
+        } => {
             let wallet = find(desk, &wallet).await?;
             let key = key.or_made();
             let (source, reference) = deposit_reference(source, reference, key.id);
@@ -30,11 +39,11 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "reason": reason.as_ref().map(Reason::as_str),
                 "note": note.as_ref().map(Note::as_str),
             });
-            let change = ChangeRequest::post(key, "/deposits", body);
+            let change = ChangeRequest::post(key, "/deposits", body).rehearsed(dry_run);
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was deposited", &change, done)
         }
-        cli::NewPosting::Adjust { wallet, amount, reason, note, key } => {
+        cli::NewPosting::Adjust { wallet, amount, reason, note, dry_run, key } => {
             let wallet = find(desk, &wallet).await?;
             let body = json!({
                 "wallet_id": member(&wallet, "id"),
@@ -43,10 +52,11 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "note": note.as_ref().map(Note::as_str),
             });
             let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
+            let change = change.rehearsed(dry_run);
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was adjusted", &change, done)
         }
-        cli::NewPosting::Refund { operation, amount, reason, note, key } => {
+        cli::NewPosting::Refund { operation, amount, reason, note, dry_run, key } => {
             let body = json!({
                 "operation_id": operation.operation().to_string(),
                 "amount_micros": amount.micros().get(),
@@ -54,6 +64,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "note": note.as_ref().map(Note::as_str),
             });
             let change = ChangeRequest::post(key.or_made(), "/refunds", body);
+            let change = change.rehearsed(dry_run);
             match desk.door.change(&change).await {
                 Err(missing) if missing.is("not_found") => Err(anyhow!(
                     "nothing was refunded: there is no operation {}, `holdfast operation list` shows \
@@ -101,14 +112,19 @@ fn posted(
     done: Result<ChangeOutcome, DoorError>,
 ) -> Result<(), CommandFailure> {
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
-    print(desk, done.thing, done.replayed)
+    print(desk, done.thing, done.replayed)?;
+    if change.is_rehearsal() {
+        note("nothing was changed: without --dry-run it is made");
+    }
+    Ok(())
 }
 
 fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result<(), CommandFailure> {
     let (kind, wallet) = (text(&posting, "kind"), member(&posting, "wallet"));
     let mut fields = vec![(kind.as_str(), text(&posting, "id"))];
     fields.extend(some_text(&posting, "operation_id").map(|id| ("operation", id)));
-    fields.extend(some_text(&posting, "reason").map(|reason| ("reason", reason)));
+    let details = ["source", "external_reference", "reason", "note", "created_at", "actor"];
+    fields.extend(details.into_iter().filter_map(|it| Some((it, some_text(&posting, it)?))));
     fields.extend([
         ("wallet", text(wallet, "name")),
         ("amount", amount(&posting, "amount_micros")),
