@@ -75,7 +75,7 @@ impl Bench {
         Self::with(|options| Sidecar::open(options).unwrap()).await
     }
 
-    /// With a sidecar that is made of the usual options.
+    /// Bench of a sidecar that is made of the usual options.
     async fn with(open: impl FnOnce(Options) -> Sidecar) -> Self {
         let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let upstream = format!("http://{}/v1", gateway.local_addr().unwrap());
@@ -144,14 +144,14 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// All that a client is told.
+/// Text that a client is told until its connection ends.
 async fn rest(mut client: TcpStream) -> String {
     let mut told = String::new();
     client.read_to_string(&mut told).await.unwrap();
     told
 }
 
-/// What a client is told until this has come.
+/// Text that a client is told until this has come.
 async fn until(client: &mut TcpStream, word: &str) -> String {
     let mut told = Vec::new();
     loop {

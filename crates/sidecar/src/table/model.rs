@@ -235,7 +235,7 @@ impl Calls {
         Some(())
     }
 
-    /// What a mutant forgets of a slot that has ended.
+    /// Drops a slot that has ended, where a mutant forgets it.
     fn forget(&self, world: &mut World, key: Uuid, end: CallEnd) {
         let is_forgotten = match self.mutant {
             Some(Mutant::ForgetsDeliveries) => end == CallEnd::Delivered,

@@ -16,7 +16,7 @@ fn finish(choice: u8) -> String {
         .replace("\"index\":0", &format!("\"index\":{choice}"))
 }
 
-/// Whether a call whose client has read these events and then hung up is delivered.
+/// Checks whether a call is delivered whose client has read these events and then hung up.
 async fn check_delivered(body: &str, told: &[String], is_delivered: bool) {
     let bench = Bench::start().await;
     let request = post("", body);
