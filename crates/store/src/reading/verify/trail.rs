@@ -76,7 +76,7 @@ pub(super) async fn check(
         }
         head = row.head();
         check_posting(&row, &postings, found);
-        check_request(&row, request(&mut cells), found);
+        check_request(&row, &request(&mut cells), found);
         if options.since.is_some_and(|since| since.seq == head.seq && since != head) {
             let sentence = format!("row {} of its trail is another one than it was", head.seq);
             found.report(Subject::Book, sentence);
@@ -237,13 +237,13 @@ fn request(cells: &mut Cells<'_>) -> Result<Option<RequestRecord>, BadRow> {
 /// Compares a row with the request that its key is bound to.
 fn check_request(
     row: &TrailRow,
-    bound: Result<Option<RequestRecord>, BadRow>,
+    bound: &Result<Option<RequestRecord>, BadRow>,
     found: &mut Verification,
 ) {
     let is_of = |bound: &RequestRecord| {
         (bound.digest, bound.at) == (row.digest, row.at) && is_answered_with(row, &bound.things)
     };
-    let wrong = match &bound {
+    let wrong = match bound {
         Ok(Some(bound)) if is_of(bound) => return,
         Ok(Some(_other)) => "is bound to another request".to_owned(),
         Ok(None) => "is bound no more".to_owned(),
