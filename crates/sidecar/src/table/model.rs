@@ -163,18 +163,12 @@ fn write(journal: &mut Vec<Record>, change: Change) {
 
 impl Calls {
     fn ask(&self, world: &mut World, call: usize) {
-        let (last, tries) = world.calls[call];
+        let (_, tries) = world.calls[call];
         let caller = CallerId(world.next_caller);
         world.next_caller += 1;
         let fresh = Uuid::from_u128(u128::from(caller.0));
         let is_retry = world.marked[call] && self.marks[call];
         world.marked[call] = true;
-        if let Try::Unread { key } = last
-            && !is_retry
-            && (world.resets.contains(&key) || world.lost_resets.contains(&key))
-        {
-            world.forgiven += 1;
-        }
         let mut arrival = Arrival { caller, body: BODY, is_retry, has_looked: false, fresh };
         arrival.has_looked = self.mutant == Some(Mutant::LooksAtNothing);
         let record = loop {
@@ -192,6 +186,11 @@ impl Calls {
                 Admission::Full => panic!("a full table"),
             }
         };
+        // Its own answer is the unread one, or it swapped keys with the call whose answer is.
+        let is_unknown = !world.resets.is_empty() || !world.lost_resets.is_empty();
+        if record.key == fresh && !is_retry && tries > 0 && is_unknown {
+            world.forgiven += 1;
+        }
         let change = Change::Put(record);
         if self.mutant == Some(Mutant::AsksBeforeTheJournal) {
             world.late.push(change);
