@@ -30,6 +30,9 @@ const TESTED: [i32; 3] = [0, 2, 3];
 /// Random histories of many operations take longer than all other tests of the domain together.
 const WITHOUT_HISTORIES: &[&str] = &["--", "--skip=histories::"];
 
+/// Rows and readings: the models of the table take longer than all of these.
+const SIDECAR: &[&str] = &["--", "table::tests::", "answer::"];
+
 /// Files whose mutants the same tests look for.
 struct MutationTarget {
     name: &'static str,
@@ -41,7 +44,7 @@ struct MutationTarget {
     chosen: &'static [&'static str],
 }
 
-/// The pure core, first that by which money goes wrong.
+/// The pure core, first that by which money goes wrong, last that by which a call is asked for again.
 const CORE: &[MutationTarget] = &[
     MutationTarget {
         name: "rules",
@@ -82,6 +85,27 @@ const CORE: &[MutationTarget] = &[
         ],
         targets: &["--lib", "--test=it"],
         chosen: WITHOUT_HISTORIES,
+    },
+    MutationTarget {
+        name: "verdict",
+        package: "holdfast-providers",
+        files: &["crates/providers/src/chain/verdict.rs"],
+        targets: &["--lib"],
+        chosen: &["chain::verdict::"],
+    },
+    MutationTarget {
+        name: "resume",
+        package: "holdfast-wire",
+        files: &["crates/wire/src/chat/resume.rs"],
+        targets: &["--test=it"],
+        chosen: &["chunks::resumed::"],
+    },
+    MutationTarget {
+        name: "sidecar",
+        package: "holdfast-sidecar",
+        files: &["crates/sidecar/src/table.rs", "crates/sidecar/src/answer.rs"],
+        targets: &["--lib"],
+        chosen: SIDECAR,
     },
 ];
 

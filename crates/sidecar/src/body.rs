@@ -24,11 +24,7 @@ pub(crate) enum CallerBody {
     /// All of it, and who leaves with it.
     Whole(Bytes, Option<(Arc<CallerState>, Attendance)>),
     Told(Box<ToldBody>),
-    /// The bytes as they come, and who leaves with their end.
-    Passed(
-        BoxStream<'static, Result<Bytes, PassedFailure>>,
-        Option<(Arc<CallerState>, Attendance)>,
-    ),
+    Passed(PassedBody),
 }
 
 impl CallerBody {
@@ -46,6 +42,32 @@ impl CallerBody {
             }
             attendance => Self::Whole(bytes, attendance.map(|it| (Arc::clone(state), it))),
         }
+    }
+}
+
+/// Bytes that are passed on as they come, and who leaves with the last of them.
+pub(crate) struct PassedBody {
+    pub(crate) bytes: BoxStream<'static, Result<Bytes, PassedFailure>>,
+    pub(crate) leaving: Option<(Arc<CallerState>, Attendance)>,
+    /// Bytes that are left of an announced length: once it has them, hyper asks for no end.
+    pub(crate) left: Option<u64>,
+}
+
+impl PassedBody {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, PassedFailure>>> {
+        let piece = ready!(self.bytes.poll_next_unpin(context));
+        let is_last = match (&piece, &mut self.left) {
+            (None, _) => true,
+            (Some(Ok(bytes)), Some(left)) => {
+                *left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+                *left == 0
+            }
+            (Some(_), _) => false,
+        };
+        if is_last && let Some((state, attendance)) = self.leaving.take() {
+            state.hand_over(attendance);
+        }
+        Poll::Ready(piece)
     }
 }
 
@@ -128,14 +150,8 @@ impl Body for CallerBody {
                 Poll::Ready(frame)
             }
             Self::Told(told) => told.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
-            Self::Passed(passed, leaving) => {
-                let bytes = ready!(passed.poll_next_unpin(context));
-                if bytes.is_none()
-                    && let Some((state, attendance)) = leaving.take()
-                {
-                    state.hand_over(attendance);
-                }
-                Poll::Ready(bytes.map(|bytes| bytes.map(Frame::data)))
+            Self::Passed(passed) => {
+                passed.poll(context).map(|bytes| bytes.map(|bytes| bytes.map(Frame::data)))
             }
         }
     }
@@ -143,7 +159,7 @@ impl Body for CallerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes, _) => bytes.is_empty(),
-            Self::Told(_) | Self::Passed(..) => false,
+            Self::Told(_) | Self::Passed(_) => false,
         }
     }
 
@@ -152,7 +168,7 @@ impl Body for CallerBody {
             Self::Whole(bytes, _) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
-            Self::Told(_) | Self::Passed(..) => SizeHint::default(),
+            Self::Told(_) | Self::Passed(_) => SizeHint::default(),
         }
     }
 }

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attendance::{Attendance, Desk, NoSlot};
-use crate::body::{CallerBody, KEEP_ALIVE, ToldBody};
+use crate::body::{CallerBody, KEEP_ALIVE, PassedBody, ToldBody};
 use crate::budget::{BYTES_MAX, ByteBudget};
 use crate::call::{AskResult, CONNECT, Call, GuardedBytes, WholeAnswer};
 use crate::patience::Patience;
@@ -289,12 +289,14 @@ fn passed(
         }
     });
     let beginning = (!beginning.is_empty()).then_some(Ok(beginning));
-    let body = stream::iter(beginning).chain(rest).boxed();
-    let mut response = Response::new(CallerBody::Passed(body, leaving));
+    let bytes = stream::iter(beginning).chain(rest).boxed();
+    let length = headers.get(CONTENT_LENGTH);
+    let left = length.and_then(|it| it.to_str().ok()).and_then(|it| it.parse().ok());
+    let mut response = Response::new(CallerBody::Passed(PassedBody { bytes, leaving, left }));
     *response.status_mut() = status;
     *response.headers_mut() = crossing(&headers);
     // The same bytes, so the same length: it is also all that an answer to HEAD has to tell.
-    if let Some(length) = headers.get(CONTENT_LENGTH) {
+    if let Some(length) = length {
         response.headers_mut().insert(CONTENT_LENGTH, length.clone());
     }
     response

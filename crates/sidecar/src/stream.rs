@@ -167,14 +167,16 @@ impl Telling {
 
     fn event(&mut self, data: &[u8]) {
         match self.resumption.filter(&sse::event(data)) {
-            Ok(None) => {}
-            Ok(Some(event)) => {
+            Ok(mut events) => {
+                // With the last event alone the answer may be whole.
+                let Some(last) = events.pop() else { return };
+                self.ready.extend(events.into_iter().map(|event| StreamPart::Event(event, None)));
                 let is_done = data == DONE;
                 self.progress = if is_done { Progress::Over } else { Progress::Telling };
                 let is_whole = is_done || self.resumption.finished() >= self.n_choices;
                 let attendance = if is_whole { self.leave(CallEnd::Delivered) } else { None };
                 self.call.patience.begin_anew(Instant::now());
-                self.ready.push_back(StreamPart::Event(event, attendance));
+                self.ready.push_back(StreamPart::Event(last, attendance));
             }
             Err(error) => {
                 tracing::error!(%error, "a stream cannot be continued");

@@ -53,6 +53,7 @@ pub fn document() -> Value {
         "components": {
             "schemas": schemas,
             "headers": endpoint::headers(),
+            "responses": {"Preflight": endpoint::preflight()},
             "securitySchemes": {"apiKey": bearer},
         },
     })
@@ -70,4 +71,8 @@ held for it; the model is called at most once for it, unless the provider proves
 pays once. Amounts are integers in millionths of the wallet's currency and end in `_micros`.
 
 Every error has the shape `Error`; its `code` is one of a closed list. Where `x-should-retry` is `true`, send the \
-same request with the same key again after `retry-after`.";
+same request with the same key again after `retry-after`.
+
+Pages of the origins that the operator lists may call every path (CORS). `OPTIONS` with `Origin` and \
+`Access-Control-Request-Method` is a preflight then: its answer is `Preflight`, without an API key. Where no origin \
+is listed, no answer has an `Access-Control` header, and `OPTIONS` is 405 `method_not_allowed`.";

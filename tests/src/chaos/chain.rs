@@ -2,13 +2,13 @@
 //! deaths of either.
 //!
 //! Checks: each call ends with the whole answer or with `outcome_unknown`, it ran once at
-//! most, what was answered was paid once at each gateway, and what was not is paid at the inner
+//! most by its own body, what was answered was paid once at each gateway, and what was not is paid at the inner
 //! alone, where it ran.
 
 use std::time::{Duration, Instant};
 
 use super::Dice;
-use super::cuts::{CallOutcome, KILL_EVERY, KILL_MS_MAX, ask, request};
+use super::cuts::{CallOutcome, KILL_EVERY, KILL_MS_MAX, ask, check_bodies, request};
 use crate::chain::{CHARGE, COST, Chain, SAID};
 use crate::{PATIENCE, Proxy, Site, request_key};
 
@@ -78,6 +78,7 @@ fn check(chain: &Chain, calls: i64, answered: i64) {
         assert!(Instant::now() < until, "the inner holds for ever");
         std::thread::sleep(Duration::from_millis(20));
     }
+    check_bodies(&chain.upstream);
     let runs = i64::try_from(chain.upstream.runs()).expect("few");
     assert!(runs <= calls, "{runs} runs of {calls} calls");
     let (available, _) = chain.inner.site.balance(&chain.inner.account);

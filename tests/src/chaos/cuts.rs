@@ -1,9 +1,10 @@
 //! Calls without keys through a sidecar, over connections that break at any byte on both sides of it,
 //! and past the deaths of the sidecar and of the gateway.
 //!
-//! What is checked: each call ends with the whole answer or with one clear error, it ran once at most,
-//! and what was answered is what was paid.
+//! What is checked: each call ends with the whole answer or with one clear error, it ran once at most
+//! (where calls differ, by its body), and what was answered is what was paid.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -117,6 +118,10 @@ pub fn cut(calls: u32, seed: u64, deaths: Deaths, mut tell: impl FnMut(u32)) {
         }
         if call % 50 == 49 || call + 1 == calls {
             check(&line, call + 1, answered);
+            match deaths {
+                Deaths::None => {}
+                Deaths::Now => check_bodies(&line.upstream),
+            }
             tell(call + 1);
         }
     }
@@ -127,6 +132,16 @@ fn check(line: &Line, calls: u32, answered: i64) {
     assert!(runs <= usize::try_from(calls).expect("few"), "{runs} runs of {calls} calls");
     assert_eq!(line.site.balance(&line.account), (FUNDS.1 - answered * CHARGE, 0));
     line.site.verify();
+}
+
+/// Checks that no body has run twice, where each is one call's alone. The sum of all runs would let a
+/// second run of one call pass for that of another, which its gateway's death has left without one.
+pub(super) fn check_bodies(upstream: &Upstream) {
+    let mut seen = BTreeSet::new();
+    for arrived in upstream.arrived() {
+        assert!(!seen.contains(&arrived.body), "it ran twice: {}", arrived.body);
+        seen.insert(arrived.body);
+    }
 }
 
 pub(super) fn request(account: &Account, text: &str, is_streamed: bool) -> Request {

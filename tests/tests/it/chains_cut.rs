@@ -10,7 +10,9 @@ use holdfast_tests::chaos::chain::chain as through;
 use holdfast_tests::config::ACME;
 use holdfast_tests::postgres::Database;
 use holdfast_tests::upstream::{Judge, error as upstream_error};
-use holdfast_tests::{Answer, Config, Gate, Proxy, Reply, Site, Streaming, Upstream, request_key};
+use holdfast_tests::{
+    Answer, Config, Gate, Proxy, Reply, Site, Streaming, Upstream, Waiting, request_key,
+};
 use holdfast_wire::error::{Code, ErrorBody};
 
 use crate::chains::{
@@ -243,25 +245,40 @@ fn wherever_a_chain_is_cut_and_whoever_dies_it_is_one_run_and_one_charge_at_each
     through(24, seed, |_done| {});
 }
 
+/// Checks that a call has its answer, or that nobody knows its outcome: as the answer, or as the error
+/// that ends a stream.
+#[track_caller]
+fn check_end(mut waiting: Waiting, is_streamed: bool, has_answer: bool) {
+    if has_answer {
+        let _told = check_waited(waiting, is_streamed);
+        return;
+    }
+    let told = waiting.rest();
+    assert!(told.contains("\"outcome_unknown\"") && !told.contains("[DONE]"), "{told}");
+}
+
+/// Each step, for an answer as a whole and for a stream.
+fn steps() -> impl Iterator<Item = (&'static str, bool, bool)> {
+    let both = |(step, has_answer): (_, Option<bool>)| {
+        [false, true].map(|is_streamed| (step, has_answer != Some(false), is_streamed))
+    };
+    STEPS.into_iter().flat_map(both)
+}
+
 #[test]
 fn an_inner_that_is_killed_at_any_step_has_run_once_at_most() {
     let mut chain = chain();
     let (mut answers, mut runs) = (0, 0);
-    for (step, has_answer) in STEPS {
+    for (step, has_answer, is_streamed) in steps() {
         chain.inner.gateway.kill_in_place();
         chain.inner.gateway = chain.inner.site.serve_until(&format!("{step}:1"));
         chain.between.turn_to(chain.inner.gateway.address());
-        let request = request(&chain.outer, &request_key(), false);
+        let request = request(&chain.outer, &request_key(), is_streamed);
         let waiting = request.begin(chain.outer.gateway.address());
         until(step, || chain.inner.gateway.is_stopped().then_some(()));
         chain.between.turn_to(chain.inner.start_again());
-        let answer = waiting.answer();
-        if has_answer == Some(false) {
-            check_unknown(&answer, step);
-        } else {
-            check_said(&answer);
-            answers += 1;
-        }
+        check_end(waiting, is_streamed, has_answer);
+        answers += i64::from(has_answer);
         assert!((runs..=runs + 1).contains(&chain.upstream.runs()), "{step}");
         runs = chain.upstream.runs();
         check_balance(&chain.inner, answers * COST);
@@ -273,21 +290,18 @@ fn an_inner_that_is_killed_at_any_step_has_run_once_at_most() {
 fn an_outer_that_is_killed_at_any_step_has_one_charge_at_each_or_an_unknown_outcome() {
     let mut chain = chain();
     let (mut answers, mut runs) = (0, 0);
-    for (step, has_answer) in STEPS {
+    for (step, has_answer, is_streamed) in steps() {
         chain.outer.gateway.kill_in_place();
         chain.outer.gateway = chain.outer.site.serve_until(&format!("{step}:1"));
-        let request = request(&chain.outer, &request_key(), false);
-        let waiting = request.begin(chain.outer.gateway.address());
+        let request = request(&chain.outer, &request_key(), is_streamed);
+        let mut waiting = request.begin(chain.outer.gateway.address());
         until(step, || chain.outer.gateway.is_stopped().then_some(()));
         let _address = chain.outer.start_again();
-        assert_eq!(waiting.try_answer(), None, "{step}");
-        let answer = chain.outer.gateway.send(&request);
-        if has_answer == Some(false) {
-            check_unknown(&answer, step);
-        } else {
-            check_said(&answer);
-            answers += 1;
-        }
+        let told = waiting.rest();
+        assert!(told.is_empty() || is_streamed && !told.contains("[DONE]"), "{step}: {told}");
+        let again = request.begin(chain.outer.gateway.address());
+        check_end(again, is_streamed, has_answer);
+        answers += i64::from(has_answer);
         assert!((runs..=runs + 1).contains(&chain.upstream.runs()), "{step}");
         runs = chain.upstream.runs();
         // What ran without an answer is the outer's exposure: paid at the inner, by nobody at the outer.

@@ -15,18 +15,21 @@ use holdfast_tests::{Proxy, Ran, Reply, Upstream};
 use serde_json::{Value, json};
 
 use self::list::{ASYNC_OPENAI, Client, NODE_OPENAI, NONE, OF_NODE, OF_PYTHON, OPENAI, Setting};
-use crate::clients::{NODE_FRAMEWORKS, PYTHON, PYTHON_FRAMEWORKS, Sdk, World, obeying_world};
+use crate::clients::{
+    NODE_FRAMEWORKS, PYTHON, PYTHON_FRAMEWORKS, Sdk, World, obeying_world, obeying_world_with,
+};
 use crate::faults::{self, Fault};
 use crate::sidecar::SAID;
 
 /// A client of a script may take so long for all that it is asked.
 const SCRIPT_MAX: Duration = Duration::from_secs(480);
 
-/// A model takes longer than clients wait that are told to wait a second and try as often as they do by themselves.
+/// Time of a model: longer than a client waits for it in all that waits briefly and tries as often as by itself.
 const SLOW: Duration = Duration::from_secs(20);
+const SHORT_S: u32 = 3;
 const LONG_S: u32 = 60;
 
-/// A gateway is at work for more tries than any client makes by itself.
+/// Tries for which a gateway is at work: more than any client makes by itself.
 const BUSY: usize = 6;
 const MANY: u32 = 12;
 
@@ -41,8 +44,8 @@ fn expected(how: &str) -> (Value, i64) {
     }
 }
 
-/// Who is asked, how the keys are made, and what the client is set to.
-struct Way<'a> {
+/// Address to ask, who makes the keys, and settings of the client.
+struct Setup<'a> {
     to: SocketAddr,
     keys: &'a str,
     settings: Value,
@@ -50,11 +53,13 @@ struct Way<'a> {
 
 impl Client {
     /// Asks by its script, and gives what each came to.
-    fn ask(&self, world: &World, way: &Way<'_>, asks: &[(&str, String)]) -> Vec<Value> {
+    fn ask(&self, world: &World, setup: &Setup<'_>, asks: &[(&str, String)]) -> Vec<Value> {
         self.sdk.put_beside(&world.site, "report");
         let mut command = world.command(&self.sdk, self.script, |script| script);
-        command.env("HOLDFAST_URL", format!("http://{}/v1", way.to));
-        command.env("HOLDFAST_KEYS", way.keys).env("HOLDFAST_SETTINGS", way.settings.to_string());
+        command.env("HOLDFAST_URL", format!("http://{}/v1", setup.to));
+        command
+            .env("HOLDFAST_KEYS", setup.keys)
+            .env("HOLDFAST_SETTINGS", setup.settings.to_string());
         command.env("HOLDFAST_ASKS", json!(asks).to_string());
         // Prices come with the library; a test asks nobody for newer ones.
         command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
@@ -63,7 +68,7 @@ impl Client {
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {ran}"))
     }
 
-    /// Ways to keys that its row names.
+    /// Makers of keys that its row names.
     fn own_keys(&self) -> impl Iterator<Item = &'static str> {
         let ways = ["option", "helper"].into_iter().zip(self.cells);
         ways.filter(|(_, cell)| *cell != NONE).map(|(keys, _)| keys)
@@ -75,8 +80,8 @@ impl Client {
         let back = Proxy::start(world.gateway.address());
         back.cut_next(&[100, 900, 1_500, 2_500]);
         let sidecar = world.site.sidecar(back.address(), &[]);
-        let way = Way { to: sidecar.address(), keys: "sidecar", settings: json!({}) };
-        let told = self.ask(&world, &way, &self.asks());
+        let setup = Setup { to: sidecar.address(), keys: "sidecar", settings: json!({}) };
+        let told = self.ask(&world, &setup, &self.asks());
         let (wanted, runs): (Vec<_>, Vec<_>) = self.hows.iter().map(|how| expected(how)).unzip();
         assert_eq!(told, wanted, "{}", self.name);
         assert!(back.told().len() > 3, "the cuts were met: {:?}", back.told());
@@ -87,13 +92,13 @@ impl Client {
         self.hows.iter().map(|how| (*how, format!("Be {how}"))).collect()
     }
 
-    /// Each of its ways to keys gives each request one of its own, but for loops under the key of one call.
+    /// Keys of each kind: one for every request, but for loops under the key of one call.
     fn check_keys(&self) {
         for keys in self.own_keys() {
             let world = obeying_world(SCRIPT_MAX);
-            let way = Way { to: world.gateway.address(), keys, settings: json!({}) };
+            let setup = Setup { to: world.gateway.address(), keys, settings: json!({}) };
             let mut n_runs = 0;
-            for (how, told) in self.hows.iter().zip(self.ask(&world, &way, &self.asks())) {
+            for (how, told) in self.hows.iter().zip(self.ask(&world, &setup, &self.asks())) {
                 let (wanted, runs) = expected(how);
                 if keys == "option" && self.loops.contains(how) {
                     assert!(told["error"].is_string(), "{} {how} by {keys}: {told}", self.name);
@@ -128,11 +133,11 @@ impl Client {
         self.meet(&world, (&behind, sidecar.address()), "sidecar", &healed);
     }
 
-    /// Whatever it meets, all tries of one call have one key.
+    /// Faults met as it is wanted, each by tries of one key.
     fn meet(&self, world: &World, to: (&Upstream, SocketAddr), keys: &str, wanted: &[&str]) {
         let how = |fault| if fault == Fault::CutStream { "stream" } else { "whole" };
         let asks: Vec<_> = Fault::ALL.iter().map(|fault| (how(*fault), fault.text())).collect();
-        let told = self.ask(world, &Way { to: to.1, keys, settings: json!({}) }, &asks);
+        let told = self.ask(world, &Setup { to: to.1, keys, settings: json!({}) }, &asks);
         let met: Vec<_> = told.iter().map(|said| cell(said)).collect();
         assert_eq!(met, wanted, "{} by {keys}: {told:?}", self.name);
         for (fault, cell) in Fault::ALL.into_iter().zip(&met) {
@@ -145,15 +150,18 @@ impl Client {
         world.check_charges(i64::try_from(runs).unwrap());
     }
 
-    /// What its last cell says to set, set and not: with it, it outwaits the model.
+    /// Settings of its last cell, each left out and set: with it the client outwaits the model.
     fn check_settings(&self) {
         for setting in self.settings {
             let (short, long) = match setting {
-                Setting::Timeout => (json!({"timeout": 1}), json!({"timeout": LONG_S})),
+                Setting::Timeout => (json!({"timeout": SHORT_S}), json!({"timeout": LONG_S})),
                 Setting::Retries => (json!({}), json!({"max_retries": MANY})),
             };
             for (settings, wanted) in [(short, FAILS), (long, AGAIN)] {
-                let world = obeying_world(SCRIPT_MAX);
+                // A retry is soon told that the model is at work.
+                let world = obeying_world_with(SCRIPT_MAX, |config| {
+                    config.set("limits", "retry_wait", "\"2s\"")
+                });
                 let late = Reply::Late(SLOW, Box::new(Reply::saying(SAID)));
                 let busy = faults::busy_before(world.gateway.address(), BUSY);
                 let to = match setting {
@@ -163,9 +171,9 @@ impl Client {
                     }
                     Setting::Retries => busy.address(),
                 };
-                let way = Way { to, keys: self.keys(), settings };
-                let told = self.ask(&world, &way, &[("whole", "Take your time".to_owned())]);
-                let (name, settings) = (self.name, &way.settings);
+                let setup = Setup { to, keys: self.keys(), settings };
+                let told = self.ask(&world, &setup, &[("whole", "Take your time".to_owned())]);
+                let (name, settings) = (self.name, &setup.settings);
                 assert_eq!(cell(&told[0]), wanted, "{name} with {settings}: {told:?}");
             }
         }
@@ -240,8 +248,8 @@ fn check_loops() {
     let loops = ["with_tenacity", "with_retry", "with_llama_index"];
     let asks: Vec<_> = loops.iter().map(|how| (*how, (*how).to_owned())).collect();
     let client = Client::new("loops", PYTHON_FRAMEWORKS, "loops", [""; 3]);
-    let way = Way { to: world.gateway.address(), keys: "helper", settings: json!({}) };
-    let told = client.ask(&world, &way, &asks);
+    let setup = Setup { to: world.gateway.address(), keys: "helper", settings: json!({}) };
+    let told = client.ask(&world, &setup, &asks);
     assert_eq!(told, loops.map(|_| json!(SAID)));
     world.check_charges(3);
 }
@@ -317,8 +325,8 @@ fn clients_python_keep_the_header_over_retries_and_routes_of_litellm() {
     let client = OF_PYTHON.iter().find(|client| client.script == "with_litellm").unwrap();
     for how in ["retried", "routed"] {
         let busy = faults::busy_before(world.gateway.address(), 1);
-        let way = Way { to: busy.address(), keys: "option", settings: json!({}) };
-        assert_eq!(client.ask(&world, &way, &[(how, how.to_owned())]), [json!(SAID)], "{how}");
+        let setup = Setup { to: busy.address(), keys: "option", settings: json!({}) };
+        assert_eq!(client.ask(&world, &setup, &[(how, how.to_owned())]), [json!(SAID)], "{how}");
         let seen = faults::keys(&busy, how);
         assert!(seen.len() == 2 && seen[0] == seen[1], "{how}: {seen:?}");
     }
@@ -338,9 +346,9 @@ fn clients_node_ask_what_is_served_by_chat_of_the_ai_sdk() {
     let world = obeying_world(SCRIPT_MAX);
     let client =
         Client::new("AI SDK, OpenAI's provider", NODE_FRAMEWORKS, "with_ai_sdk_openai", [""; 3]);
-    let way = Way { to: world.gateway.address(), keys: "helper", settings: json!({}) };
+    let setup = Setup { to: world.gateway.address(), keys: "helper", settings: json!({}) };
     let asks = ["byDefault", "chat"].map(|how| (how, how.to_owned()));
-    let told = client.ask(&world, &way, &asks);
+    let told = client.ask(&world, &setup, &asks);
     assert_eq!(told, [json!([404, "/v1/responses"]), json!(SAID)]);
     world.check_charges(1);
 }

@@ -123,9 +123,14 @@ pub(crate) fn world() -> World {
 
 /// One whose test may take so long, with a model that does as it is told.
 pub(crate) fn obeying_world(most: Duration) -> World {
+    obeying_world_with(most, |config| config)
+}
+
+/// The same with another configuration.
+pub(crate) fn obeying_world_with(most: Duration, vary: impl Fn(Config) -> Config) -> World {
     let upstream = Upstream::start(Reply::obeying("Good day"));
     let site = Site::empty_for(most).with_env("HOLDFAST_CONFIG", "holdfast.toml");
-    site.configure(&Config::upstream(&upstream));
+    site.configure(&vary(Config::upstream(&upstream)));
     drop(site.cli(&["migrate", "up"]).ok());
     let account = site.account("main", "USD", "10.00");
     let gateway = site.serve();

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use holdfast_tests::{Answer, Config, Ran, Reply, Request, Site, Upstream, Waiting, request_key};
 use holdfast_wire::error::Code;
+use holdfast_wire::openapi;
 
 use crate::bodies::sim;
 use crate::check::{error, until};
@@ -41,6 +42,11 @@ fn check_shown(answer: &Answer) {
     assert_eq!(answer.header("access-control-allow-origin"), Some(PAGE), "{answer:?}");
     assert_eq!(answer.header("vary"), Some("Origin"));
     assert_eq!(answer.header("access-control-allow-credentials"), None);
+    let described = &openapi::document()["components"]["headers"];
+    let is_of_cors = |name: &&str| name.starts_with("access-control") || *name == "vary";
+    for name in answer.header_names().into_iter().filter(is_of_cors) {
+        assert!(described.get(name).is_some(), "{name} is not described");
+    }
     let exposed = answer.header("access-control-expose-headers").unwrap();
     for name in ["x-should-retry", "retry-after-ms", "idempotent-replayed", "x-request-id"] {
         assert!(exposed.split(", ").any(|it| it == name), "{exposed}");

@@ -230,7 +230,7 @@ fn whatever_an_edit_may_set_a_command_sets_and_says_why() {
     };
     assert_eq!(listed(&["--name", "laptop"]), [key["id"].clone()]);
     assert_eq!(listed(&["--model", "a/b", "--state", "revoked"]), [key["id"].clone()]);
-    assert_eq!(listed(&["--name", "desktop"]), [] as [serde_json::Value; 0]);
+    assert_eq!(listed(&["--name", "desktop"]), [] as [Value; 0]);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_dry_run_is_judged_and_changes_nothing() {
     };
     drop(adjust("1.00").ok());
     let refused = adjust("-1000000.00").failed(1);
-    assert!(refused.contains("less available"), "{refused}");
+    assert!(refused.contains("available. Take less."), "{refused}");
     assert_eq!(site.balance(&account), before);
     site.write("names.tsv", "one\ntwo\n");
     let issue = ["key", "issue", "--wallet", &account.wallet, "--from", "names.tsv"];

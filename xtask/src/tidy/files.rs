@@ -6,7 +6,7 @@ use super::{Finding, has_word};
 
 const RUST_LINES_MAX: usize = 500;
 
-/// What callers copy into their programs, and the size that `docs/clients.md` promises.
+/// Modules that callers copy into their programs, and the size that `docs/clients.md` promises.
 const HELPERS: [&str; 2] = ["clients/python/holdfast/__init__.py", "clients/node/index.js"];
 const HELPER_LINES_MAX: usize = 120;
 

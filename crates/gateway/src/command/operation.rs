@@ -190,7 +190,7 @@ fn row(operation: &Value) -> [String; COLUMNS.len()] {
             let name = some_text(operation, "api_key_name");
             name.unwrap_or_else(|| text(operation, "api_key_id"))
         }
-        "hold" | "charge" => crate::view::amount(operation, &format!("{column}_micros")),
+        "hold" | "charge" => amount(operation, &format!("{column}_micros")),
         column => text(operation, column),
     })
 }

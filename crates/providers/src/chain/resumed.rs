@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::Micros;
+use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, CallFailure, ResponseMode, UnknownReason};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::resume::Resumption;
@@ -41,6 +42,17 @@ struct ResumedParser(Arc<Mutex<Progress>>);
 
 fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gains of two events, in their order.
+fn join(mut delta: Delta, more: Delta) -> Delta {
+    delta.choices.extend(more.choices);
+    Delta {
+        choices: delta.choices,
+        service_tier: more.service_tier.or(delta.service_tier),
+        predicted: more.predicted.or(delta.predicted),
+        moderation: more.moderation.or(delta.moderation),
+    }
 }
 
 impl ResumedAdapter {
@@ -128,10 +140,21 @@ impl StreamParser for ResumedParser {
         })?;
         // After the filter: a charge is of the answer that goes on.
         *charge = charge.or_else(|| read_charge(event.data));
-        let Some(news) = filtered else { return Ok(EventOutcome::Nothing) };
-        *is_begun = true;
-        let data = news.strip_prefix(b"data: ").and_then(|rest| rest.strip_suffix(b"\n\n"));
-        StreamParser::read(reader, Event { data: data.unwrap_or(event.data), ..event })
+        *is_begun |= !filtered.is_empty();
+        let mut gained = EventOutcome::Nothing;
+        // More than one where a replay has held news back; the last word is alone.
+        for news in filtered {
+            let data = news.strip_prefix(b"data: ").and_then(|rest| rest.strip_suffix(b"\n\n"));
+            let one = Event { data: data.unwrap_or(event.data), ..event };
+            gained = match (gained, StreamParser::read(reader, one)?) {
+                (EventOutcome::More(delta), EventOutcome::More(more)) => {
+                    EventOutcome::More(join(delta, more))
+                }
+                (gained, EventOutcome::Nothing) => gained,
+                (_, outcome) => outcome,
+            };
+        }
+        Ok(gained)
     }
 
     // Not before the charge has come: what breaks off between the last word and the bill is asked for again.

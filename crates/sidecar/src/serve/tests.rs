@@ -1,6 +1,12 @@
 //! The whole sidecar between real sockets, with tokio's clock stopped: it goes on by itself while everybody waits.
 //! The gateway is a script, since the one of the tests has a clock of its own.
 
+mod hang_ups;
+mod healing;
+mod sockets;
+
+use std::net::SocketAddr;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -10,10 +16,29 @@ use super::*;
 use crate::{HangUpPolicy, IdenticalCalls, Options};
 use holdfast_providers::Proxies;
 
-const REQUEST: &str = "POST /v1/chat/completions HTTP/1.1\r\nhost: sidecar\r\nconnection: close\r\n\
-    authorization: Bearer hfk_of_these_tests\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 const HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+/// Last bytes of a stream that has ended, and was not broken off.
+const END: &str = "0\r\n\r\n";
+
+/// A completion with these headers, each with its end of line.
+fn post(headers: &str, body: &str) -> String {
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: sidecar\r\nconnection: close\r\n\
+         authorization: Bearer hfk_of_these_tests\r\ncontent-type: application/json\r\n\
+         {headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// An answer that is whole, and after which the connection ends.
+fn json(status: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         {headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
 
 fn chunk(delta: &str, finish: &str) -> String {
     format!(
@@ -31,101 +56,153 @@ fn events() -> [String; 4] {
     ]
 }
 
-/// Reads a request whose body has two bytes at most; its first line.
-async fn request(socket: &mut TcpStream) -> String {
-    let mut read = Vec::new();
-    // A cancellation has no body.
-    let is_whole = |read: &[u8]| {
-        let is_cancel = read.starts_with(b"POST /v1/operations/");
-        read.ends_with(b"\r\n\r\n{}") || is_cancel && read.ends_with(b"\r\n\r\n")
-    };
-    while !is_whole(&read) {
-        let mut more = [0; 4_096];
-        let length = socket.read(&mut more).await.unwrap();
-        assert!(length > 0, "{}", String::from_utf8_lossy(&read));
-        read.extend_from_slice(&more[..length]);
-    }
-    String::from_utf8(read).unwrap().lines().next().unwrap().to_owned()
+/// A sidecar, and the gateway before which it is.
+struct Bench {
+    gateway: TcpListener,
+    address: SocketAddr,
+    tasks: JoinSet<()>,
+    shutdown: CancellationToken,
 }
 
-/// A sidecar before this gateway, on tasks of this set.
-async fn sidecar(
-    gateway: &TcpListener,
-    hang_up: HangUpPolicy,
-    (tasks, shutdown): (&mut JoinSet<()>, &CancellationToken),
-) -> TcpStream {
-    let upstream = format!("http://{}/v1", gateway.local_addr().unwrap());
-    let options = Options {
-        upstream: upstream.parse().unwrap(),
-        proxies: Proxies::none(),
-        journal: None,
-        identical: IdenticalCalls::New,
-        window: Duration::from_secs(600),
-        hang_up,
-        patience: Duration::from_secs(120),
-    };
-    let sidecar = Sidecar::open(options).unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tasks.spawn(serve(listener, sidecar, shutdown.clone()));
-    TcpStream::connect(address).await.unwrap()
+/// Request that has come to the gateway.
+struct Asked {
+    head: String,
+    socket: TcpStream,
+}
+
+impl Bench {
+    async fn start() -> Self {
+        Self::with(|options| Sidecar::open(options).unwrap()).await
+    }
+
+    /// Bench of a sidecar that is made of the usual options.
+    async fn with(open: impl FnOnce(Options) -> Sidecar) -> Self {
+        let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let upstream = format!("http://{}/v1", gateway.local_addr().unwrap());
+        let sidecar = open(Options {
+            upstream: upstream.parse().unwrap(),
+            proxies: Proxies::none(),
+            journal: None,
+            identical: IdenticalCalls::New,
+            window: Duration::from_secs(600),
+            hang_up: HangUpPolicy::Run,
+            patience: Duration::from_secs(120),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (mut tasks, shutdown) = (JoinSet::new(), CancellationToken::new());
+        tasks.spawn(serve(listener, sidecar, shutdown.clone()));
+        Self { gateway, address, tasks, shutdown }
+    }
+
+    /// A client that has sent this.
+    async fn send(&self, request: &str) -> TcpStream {
+        let mut client = TcpStream::connect(self.address).await.unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
+        client
+    }
+
+    /// The next request that comes to the gateway.
+    async fn asked(&self) -> Asked {
+        let (mut socket, _) = self.gateway.accept().await.unwrap();
+        let mut read = Vec::new();
+        loop {
+            let text = String::from_utf8_lossy(&read);
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = header(head, "content-length").map_or(0, |it| it.parse().unwrap());
+                if body.len() == length {
+                    return Asked { head: head.to_owned(), socket };
+                }
+            }
+            let mut more = [0; 4_096];
+            let length = socket.read(&mut more).await.unwrap();
+            assert!(length > 0, "{text}");
+            read.extend_from_slice(&more[..length]);
+        }
+    }
+
+    /// The key under which a call without one is asked for, whose client then hangs up.
+    async fn key_of(&self, request: &str) -> String {
+        let client = self.send(request).await;
+        let key = self.asked().await.key().to_owned();
+        drop(client);
+        key
+    }
+}
+
+impl Asked {
+    fn key(&self) -> &str {
+        header(&self.head, "idempotency-key").unwrap()
+    }
+
+    async fn tell(&mut self, text: &str) {
+        self.socket.write_all(text.as_bytes()).await.unwrap();
+    }
+}
+
+fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// Text that a client is told until its connection ends.
+async fn rest(mut client: TcpStream) -> String {
+    let mut told = String::new();
+    client.read_to_string(&mut told).await.unwrap();
+    told
+}
+
+/// Text that a client is told until this has come.
+async fn until(client: &mut TcpStream, word: &str) -> String {
+    let mut told = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&told);
+        if text.contains(word) {
+            return text.into_owned();
+        }
+        let mut more = [0; 4_096];
+        let length = client.read(&mut more).await.unwrap();
+        assert!(length > 0, "no {word}: {text}");
+        told.extend_from_slice(&more[..length]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_falls_silent_is_asked_for_again_after_a_minute() {
-    let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (mut tasks, shutdown) = (JoinSet::new(), CancellationToken::new());
-    let mut client = sidecar(&gateway, HangUpPolicy::Run, (&mut tasks, &shutdown)).await;
+    let bench = Bench::start().await;
     let began = Instant::now();
-    client.write_all(REQUEST.as_bytes()).await.unwrap();
+    let client = bench.send(&post("", "{}")).await;
     let (all, mut open) = (events(), Vec::new());
     for told in [&all[..1], &all[..]] {
-        let (mut asked, _) = gateway.accept().await.unwrap();
-        request(&mut asked).await;
-        asked.write_all(format!("{HEAD}{}", told.concat()).as_bytes()).await.unwrap();
+        let mut asked = bench.asked().await;
+        asked.tell(&format!("{HEAD}{}", told.concat())).await;
         // Not closed: it says nothing more.
         open.push(asked);
     }
-    let mut told = String::new();
-    client.read_to_string(&mut told).await.unwrap();
+    let told = rest(client).await;
     let waited = began.elapsed();
     assert!((60..90).contains(&waited.as_secs()), "{waited:?}");
     assert_eq!(told.matches("Good ").count(), 1, "{told}");
     assert!(told.contains("day") && told.contains("data: [DONE]"), "{told}");
 }
 
-/// Requests of a gateway that never answers.
-async fn unanswered(gateway: &TcpListener, lines: &mut Vec<String>, open: &mut Vec<TcpStream>) {
-    let (mut asked, _) = gateway.accept().await.unwrap();
-    lines.push(request(&mut asked).await);
-    open.push(asked);
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_sidecar_cancels_nothing_and_a_hang_up_does() {
     for is_stopped in [true, false] {
-        let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (mut tasks, shutdown) = (JoinSet::new(), CancellationToken::new());
-        let mut client = sidecar(&gateway, HangUpPolicy::Cancel, (&mut tasks, &shutdown)).await;
-        client.write_all(REQUEST.as_bytes()).await.unwrap();
-        let (mut lines, mut open) = (Vec::new(), Vec::new());
-        unanswered(&gateway, &mut lines, &mut open).await;
+        let cancelling = |options| Options { hang_up: HangUpPolicy::Cancel, ..options };
+        let mut bench = Bench::with(|options| Sidecar::open(cancelling(options)).unwrap()).await;
+        let client = bench.send(&post("", "{}")).await;
+        let _unanswered = bench.asked().await;
         if is_stopped {
-            shutdown.cancel();
+            bench.shutdown.cancel();
             // Within the drain nobody is cut.
-            tasks.join_next().await.unwrap().unwrap();
-            let more = timeout_of(unanswered(&gateway, &mut lines, &mut open)).await;
-            assert!(more.is_none(), "{lines:?}");
+            bench.tasks.join_next().await.unwrap().unwrap();
+            let more = tokio::time::timeout(DRAIN, bench.asked()).await;
+            assert!(more.is_err(), "{}", more.unwrap().head);
         } else {
             drop(client);
-            unanswered(&gateway, &mut lines, &mut open).await;
-            assert!(lines[1].starts_with("POST /v1/operations/"), "{lines:?}");
-            assert!(lines[1].contains("/cancel "), "{lines:?}");
+            let cancelled = bench.asked().await.head;
+            assert!(cancelled.starts_with("POST /v1/operations/"), "{cancelled}");
+            assert!(cancelled.contains("/cancel "), "{cancelled}");
         }
     }
-}
-
-/// None where it does not come about for as long as a cancellation may take.
-async fn timeout_of<T>(future: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(DRAIN, future).await.ok()
 }

@@ -1,19 +1,24 @@
-//! Every interleaving of a few identical calls around the table: callers that die before and after
-//! their answer, marked and unmarked retries, asks that are cut, a sidecar that dies with ends that
-//! the journal does not have yet.
+//! Every interleaving of a few identical calls around the table: callers that die before their
+//! answer and with the answer unread, marked and unmarked retries beside each other, asks that are
+//! cut, final errors, a sidecar that dies with ends that the journal does not have yet.
 //!
 //! The world knows what the table cannot: which logical call a caller belongs to, and who has read
-//! which answer. A key that is asked for runs once, for ever: the gateway's promise, not this
-//! one's. So a run too many is a key too many.
+//! which answer. A key that is asked for runs once, for ever, and ends in one way: the gateway's
+//! promise, not this one's. So a run too many is a key too many.
+//!
+//! One loss is forgiven, as the manual tells it: an app that died with its answer unread and asks
+//! again without a mark, before its socket's reset is known, is another call.
+
+mod worlds;
 
 use std::time::Duration;
 
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 use uuid::Uuid;
 
 use super::{
     Admission, Arrival, BodyDigest, CallEnd, CallerId, Change, IdenticalCalls, Moment, Record,
-    Rules, Table,
+    Rules, Stage, Table,
 };
 
 const BODY: BodyDigest = BodyDigest([7; 32]);
@@ -32,19 +37,34 @@ enum Mutant {
     ForgetsCuts,
     /// Takes an error after which nobody knows for one that binds no key.
     TakesUnsureForUntouched,
+    /// Replays nothing that was delivered.
+    ForgetsDeliveries,
+    /// Tells no final error again.
+    ForgetsFailures,
+    /// Takes what a socket took for read, whatever became of the socket.
+    IgnoresResets,
+}
+
+/// End of a try that not every world has: each multiplies the states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// An error after which nobody knows: where there are several calls, a cut is as much.
+    Doubt,
+    /// A final error.
+    Failure,
+    /// The socket takes the answer, and the app dies before it reads it.
+    Unread,
 }
 
 /// Worlds to explore.
 #[derive(Debug, Clone)]
 struct Calls {
-    /// Logical calls of the one body.
-    calls: usize,
+    /// Logical calls of the one body: true where an SDK marks the retries.
+    marks: &'static [bool],
     /// Tries of each, the first included.
     tries: u8,
-    is_marked: bool,
     crashes: u8,
-    /// Errors after which nobody knows: where there are several calls, a cut is as much, and enough to explore.
-    has_doubts: bool,
+    endings: &'static [Ending],
     mutant: Option<Mutant>,
 }
 
@@ -54,8 +74,19 @@ enum Try {
     Idle,
     /// A caller hangs on this key.
     Waiting { caller: CallerId, key: Uuid, is_retry: bool },
+    /// The socket has taken this answer, and the app has died before it read it.
+    Unread { key: Uuid },
     /// The app has read this answer, at a marked retry or not.
     Done { key: Uuid, is_retry: bool },
+}
+
+/// End of a run, as every ask under its key is told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum RunEnd {
+    /// Nobody was told yet.
+    Untold,
+    Answer,
+    Error,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,10 +102,16 @@ struct World {
     astray: Vec<Uuid>,
     /// Callers whose apps have died, or given up, and whose sockets have ended unnoticed.
     dead: Vec<CallerId>,
+    /// Sockets that have taken an answer for an app that died, by key: their resets are on their way.
+    resets: Vec<Uuid>,
+    /// Resets that the sidecar has not lived to know, or to write.
+    lost_resets: Vec<Uuid>,
     /// Keys that the gateway has been asked for: each is one run.
-    runs: Vec<Uuid>,
+    runs: Vec<(Uuid, RunEnd)>,
     next_caller: u64,
     crashes: u8,
+    /// Unmarked retries of unread answers that nothing told from calls of their own.
+    forgiven: u8,
     /// An end was lost with the sidecar: its answer may be replayed once.
     lost_ends: u8,
 }
@@ -89,6 +126,12 @@ enum Action {
     Refuse(usize),
     /// An error goes out after which nobody knows whether the key is bound, and is read.
     Doubt(usize),
+    /// A final error goes out, and is read.
+    Fail(usize),
+    /// The answer goes out, and the app dies before it reads it.
+    DeliverUnread(usize),
+    /// The reset of a socket that took an unread answer arrives.
+    Reset(usize),
     /// The ask of this caller breaks off.
     Cut(usize),
     /// The app of a caller dies, or gives up.
@@ -120,12 +163,18 @@ fn write(journal: &mut Vec<Record>, change: Change) {
 
 impl Calls {
     fn ask(&self, world: &mut World, call: usize) {
-        let (_, tries) = world.calls[call];
+        let (last, tries) = world.calls[call];
         let caller = CallerId(world.next_caller);
         world.next_caller += 1;
         let fresh = Uuid::from_u128(u128::from(caller.0));
-        let is_retry = world.marked[call] && self.is_marked;
+        let is_retry = world.marked[call] && self.marks[call];
         world.marked[call] = true;
+        if let Try::Unread { key } = last
+            && !is_retry
+            && (world.resets.contains(&key) || world.lost_resets.contains(&key))
+        {
+            world.forgiven += 1;
+        }
         let mut arrival = Arrival { caller, body: BODY, is_retry, has_looked: false, fresh };
         arrival.has_looked = self.mutant == Some(Mutant::LooksAtNothing);
         let record = loop {
@@ -156,15 +205,46 @@ impl Calls {
         world.calls[call] = (Try::Waiting { caller, key: record.key, is_retry }, tries + 1);
     }
 
-    fn doubt(&self, world: &mut World, call: usize) -> Option<()> {
-        let (Try::Waiting { caller, key, .. }, tries) = world.calls[call] else { return None };
-        // It may land yet, as an ask that was cut.
-        if !world.astray.contains(&key) {
-            world.astray.push(key);
+    /// Ends the try of a caller that is told so.
+    fn tell(&self, world: &mut World, call: usize, end: CallEnd) -> Option<()> {
+        let (Try::Waiting { caller, key, is_retry }, tries) = world.calls[call] else {
+            return None;
+        };
+        let next = match end {
+            CallEnd::Delivered => {
+                world.run(key, RunEnd::Answer);
+                Try::Done { key, is_retry }
+            }
+            CallEnd::Final => {
+                world.run(key, RunEnd::Error);
+                Try::Idle
+            }
+            CallEnd::Unsure => {
+                world.go_astray(key);
+                Try::Idle
+            }
+            CallEnd::Refused | CallEnd::Retryable | CallEnd::Gone => Try::Idle,
+        };
+        // No SDK tries a final word again: whoever does begins anew.
+        if matches!(end, CallEnd::Refused | CallEnd::Final) {
+            world.marked[call] = false;
         }
-        self.leave(world, caller, CallEnd::Unsure);
-        world.calls[call] = (Try::Idle, tries);
+        self.leave(world, caller, end);
+        self.forget(world, key, end);
+        world.calls[call] = (next, tries);
         Some(())
+    }
+
+    /// Drops a slot that has ended, where a mutant forgets it.
+    fn forget(&self, world: &mut World, key: Uuid, end: CallEnd) {
+        let is_forgotten = match self.mutant {
+            Some(Mutant::ForgetsDeliveries) => end == CallEnd::Delivered,
+            Some(Mutant::ForgetsFailures) => end == CallEnd::Final,
+            Some(_) | None => false,
+        };
+        if is_forgotten {
+            world.late.extend(world.table.remove(key).map(|_slot| Change::Remove(key)));
+        }
     }
 
     fn leave(&self, world: &mut World, caller: CallerId, end: CallEnd) {
@@ -175,12 +255,54 @@ impl Calls {
         };
         world.late.extend(world.table.leave(caller, end, NOW));
     }
+
+    fn crash(world: &mut World) -> Option<()> {
+        let is_end = |change: &Change| match change {
+            Change::Put(record) => record.stage != Stage::Open,
+            Change::Remove(_) => true,
+        };
+        let lost = world.late.iter().filter(|change| is_end(change)).count();
+        world.lost_ends += u8::try_from(lost).ok()?;
+        let is_delivered = |key: Uuid| {
+            world.journal.iter().any(|it| it.key == key && it.stage == Stage::Delivered)
+        };
+        let lost = world.calls.iter().filter_map(|(one, _)| match one {
+            Try::Unread { key } if is_delivered(*key) => Some(*key),
+            Try::Idle | Try::Waiting { .. } | Try::Unread { .. } | Try::Done { .. } => None,
+        });
+        world.lost_resets.extend(lost);
+        world.resets.clear();
+        world.late.clear();
+        world.dead.clear();
+        world.crashes += 1;
+        world.table = Table::restore(rules(), world.journal.clone(), NOW);
+        for at in 0..world.calls.len() {
+            if let Try::Waiting { key, .. } = world.calls[at].0 {
+                world.run(key, RunEnd::Untold);
+                world.calls[at].0 = Try::Idle;
+            }
+        }
+        Some(())
+    }
 }
 
 impl World {
-    fn run(&mut self, key: Uuid) {
-        if !self.runs.contains(&key) {
-            self.runs.push(key);
+    fn end_of(&self, key: Uuid) -> Option<RunEnd> {
+        self.runs.iter().find(|(run, _)| *run == key).map(|(_, end)| *end)
+    }
+
+    fn run(&mut self, key: Uuid, end: RunEnd) {
+        match self.runs.iter_mut().find(|(run, _)| *run == key) {
+            Some((_, known)) if *known == RunEnd::Untold => *known = end,
+            Some(_) => {}
+            None => self.runs.push((key, end)),
+        }
+    }
+
+    /// An ask under this key may arrive yet.
+    fn go_astray(&mut self, key: Uuid) {
+        if !self.astray.contains(&key) {
+            self.astray.push(key);
         }
     }
 
@@ -188,9 +310,32 @@ impl World {
     fn answers(&self) -> Vec<Uuid> {
         let done = self.calls.iter().filter_map(|(one, _)| match one {
             Try::Done { key, is_retry: false } => Some(*key),
-            Try::Idle | Try::Waiting { .. } | Try::Done { .. } => None,
+            Try::Idle | Try::Waiting { .. } | Try::Unread { .. } | Try::Done { .. } => None,
         });
         done.collect()
+    }
+}
+
+impl Calls {
+    /// Ends that a try may have under a key whose run has come to this.
+    fn ends_of(&self, run: Option<RunEnd>, call: usize, actions: &mut Vec<Action>) {
+        actions.extend([Action::Die(call), Action::Cut(call)]);
+        if run != Some(RunEnd::Error) {
+            actions.push(Action::Deliver(call));
+        }
+        if run.is_none() {
+            actions.push(Action::Refuse(call));
+        }
+        for ending in self.endings {
+            match ending {
+                Ending::Doubt => actions.push(Action::Doubt(call)),
+                Ending::Failure if run != Some(RunEnd::Answer) => actions.push(Action::Fail(call)),
+                Ending::Unread if run != Some(RunEnd::Error) => {
+                    actions.push(Action::DeliverUnread(call));
+                }
+                Ending::Failure | Ending::Unread => {}
+            }
+        }
     }
 }
 
@@ -203,13 +348,16 @@ impl Model for Calls {
             table: Table::restore(rules(), Vec::new(), NOW),
             journal: Vec::new(),
             late: Vec::new(),
-            calls: vec![(Try::Idle, 0); self.calls],
-            marked: vec![false; self.calls],
+            calls: vec![(Try::Idle, 0); self.marks.len()],
+            marked: vec![false; self.marks.len()],
             astray: Vec::new(),
             dead: Vec::new(),
+            resets: Vec::new(),
+            lost_resets: Vec::new(),
             runs: Vec::new(),
             next_caller: 1,
             crashes: 0,
+            forgiven: 0,
             lost_ends: 0,
         }]
     }
@@ -217,19 +365,14 @@ impl Model for Calls {
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
         for (call, (one, tries)) in world.calls.iter().enumerate() {
             match one {
-                Try::Idle if *tries < self.tries => actions.push(Action::Ask(call)),
-                Try::Idle | Try::Done { .. } => {}
-                Try::Waiting { key, .. } => {
-                    actions.extend([Action::Deliver(call), Action::Die(call), Action::Cut(call)]);
-                    if self.has_doubts {
-                        actions.push(Action::Doubt(call));
-                    }
-                    if !world.runs.contains(key) {
-                        actions.push(Action::Refuse(call));
-                    }
+                Try::Idle | Try::Unread { .. } if *tries < self.tries => {
+                    actions.push(Action::Ask(call));
                 }
+                Try::Idle | Try::Unread { .. } | Try::Done { .. } => {}
+                Try::Waiting { key, .. } => self.ends_of(world.end_of(*key), call, actions),
             }
         }
+        actions.extend((0..world.resets.len()).map(Action::Reset));
         actions.extend((0..world.dead.len()).map(Action::Notice));
         if !world.astray.is_empty() {
             actions.push(Action::Land);
@@ -246,28 +389,25 @@ impl Model for Calls {
         let mut world = last.clone();
         match action {
             Action::Ask(call) => self.ask(&mut world, call),
-            Action::Deliver(call) => {
-                let (Try::Waiting { caller, key, is_retry }, tries) = world.calls[call] else {
-                    return None;
-                };
-                world.run(key);
-                self.leave(&mut world, caller, CallEnd::Delivered);
-                world.calls[call] = (Try::Done { key, is_retry }, tries);
+            Action::Deliver(call) => self.tell(&mut world, call, CallEnd::Delivered)?,
+            Action::Refuse(call) => self.tell(&mut world, call, CallEnd::Refused)?,
+            Action::Doubt(call) => self.tell(&mut world, call, CallEnd::Unsure)?,
+            Action::Fail(call) => self.tell(&mut world, call, CallEnd::Final)?,
+            Action::DeliverUnread(call) => {
+                self.tell(&mut world, call, CallEnd::Delivered)?;
+                let (Try::Done { key, .. }, tries) = world.calls[call] else { return None };
+                world.calls[call] = (Try::Unread { key }, tries);
+                world.resets.push(key);
             }
-            Action::Refuse(call) => {
-                let (Try::Waiting { caller, .. }, tries) = world.calls[call] else { return None };
-                self.leave(&mut world, caller, CallEnd::Refused);
-                // No SDK tries that again: whoever does begins anew.
-                world.marked[call] = false;
-                world.calls[call] = (Try::Idle, tries);
+            Action::Reset(at) => {
+                let key = world.resets.remove(at);
+                if self.mutant != Some(Mutant::IgnoresResets) {
+                    world.late.extend(world.table.reset(key, NOW));
+                }
             }
-            Action::Doubt(call) => self.doubt(&mut world, call)?,
             Action::Cut(call) => {
                 let (Try::Waiting { caller, key, .. }, _) = world.calls[call] else { return None };
-                // It may arrive yet.
-                if !world.astray.contains(&key) {
-                    world.astray.push(key);
-                }
+                world.go_astray(key);
                 if self.mutant != Some(Mutant::ForgetsCuts) {
                     world.table.cut(caller);
                 }
@@ -276,7 +416,7 @@ impl Model for Calls {
                 let (Try::Waiting { caller, key, .. }, tries) = world.calls[call] else {
                     return None;
                 };
-                world.run(key);
+                world.run(key, RunEnd::Untold);
                 world.dead.push(caller);
                 world.calls[call] = (Try::Idle, tries);
             }
@@ -286,33 +426,14 @@ impl Model for Calls {
             }
             Action::Land => {
                 let key = world.astray.pop()?;
-                world.run(key);
+                world.run(key, RunEnd::Untold);
             }
             Action::Flush => {
                 for change in std::mem::take(&mut world.late) {
                     write(&mut world.journal, change);
                 }
             }
-            Action::Crash => {
-                let is_end = |change: &Change| match change {
-                    Change::Put(record) => record.stage != super::Stage::Open,
-                    Change::Remove(_) => true,
-                };
-                let lost = world.late.iter().filter(|change| is_end(change)).count();
-                world.lost_ends += u8::try_from(lost).ok()?;
-                world.late.clear();
-                world.dead.clear();
-                world.crashes += 1;
-                world.table = Table::restore(rules(), world.journal.clone(), NOW);
-                for (one, _) in &mut world.calls {
-                    if let Try::Waiting { key, .. } = *one {
-                        if !world.runs.contains(&key) {
-                            world.runs.push(key);
-                        }
-                        *one = Try::Idle;
-                    }
-                }
-            }
+            Action::Crash => Self::crash(&mut world)?,
         }
         Some(world)
     }
@@ -322,7 +443,7 @@ impl Model for Calls {
             // As many runs as logical calls at most, however often each was tried.
             Property::always("no second run", |_, world: &World| {
                 let begun = world.calls.iter().filter(|(_, tries)| *tries > 0).count();
-                world.runs.len() <= begun
+                world.runs.len() <= begun + usize::from(world.forgiven)
             }),
             // Two calls that were served have two answers, but for marked retries, which rather share
             // one than run twice, and for ends that were lost.
@@ -333,91 +454,8 @@ impl Model for Calls {
             }),
             Property::sometimes("all are served", |model: &Calls, world: &World| {
                 let is_done = |(one, _): &(Try, u8)| matches!(one, Try::Done { .. });
-                world.calls.iter().filter(|it| is_done(it)).count() == model.calls
+                world.calls.iter().filter(|it| is_done(it)).count() == model.marks.len()
             }),
         ]
     }
-}
-
-fn two(is_marked: bool) -> Calls {
-    Calls { calls: 2, tries: 2, is_marked, crashes: 1, has_doubts: false, mutant: None }
-}
-
-/// Long enough for an error, a refusal and an answer.
-fn one() -> Calls {
-    Calls { calls: 1, tries: 3, has_doubts: true, ..two(false) }
-}
-
-#[track_caller]
-fn check(calls: Calls, states_min: usize) {
-    let checker = calls.checker().finish_when(HasDiscoveries::AnyFailures);
-    let checker = checker.spawn_bfs().join();
-    let broken: Vec<_> = checker
-        .discoveries()
-        .into_iter()
-        .filter(|(name, _)| name.starts_with("no "))
-        .map(|(name, path)| (name, path.into_actions()))
-        .collect();
-    assert!(broken.is_empty(), "{broken:?}");
-    checker.assert_any_discovery("all are served");
-    // Fewer were a model in which something cannot happen any more.
-    let states = checker.unique_state_count();
-    assert!(states >= states_min, "{states} states, of {states_min} at least");
-}
-
-#[track_caller]
-fn breaks(mutant: Mutant, is_marked: bool) {
-    breaks_in(Calls { mutant: Some(mutant), ..two(is_marked) });
-}
-
-#[track_caller]
-fn breaks_in(model: Calls) {
-    let mutant = model.mutant;
-    let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    assert!(checker.discovery("no second run").is_some(), "{mutant:?} breaks nothing");
-}
-
-#[test]
-fn marked_retries_never_run_twice_and_no_answer_is_withheld() {
-    check(two(true), 90_000);
-}
-
-#[test]
-fn unmarked_retries_never_run_twice_before_the_answer_was_read() {
-    check(two(false), 69_000);
-}
-
-#[test]
-fn one_that_is_tried_three_times_runs_once() {
-    check(one(), 340);
-}
-
-#[test]
-fn three_at_once_have_three_answers() {
-    check(Calls { calls: 3, tries: 1, crashes: 0, ..two(false) }, 310_000);
-}
-
-#[test]
-fn a_twin_that_looks_at_no_socket_runs_a_retry_twice() {
-    breaks(Mutant::LooksAtNothing, false);
-}
-
-#[test]
-fn a_key_that_the_journal_has_not_got_runs_twice() {
-    breaks(Mutant::AsksBeforeTheJournal, true);
-}
-
-#[test]
-fn a_caller_that_went_is_not_one_that_was_served() {
-    breaks(Mutant::TakesGoneForDelivered, false);
-}
-
-#[test]
-fn a_refusal_after_a_cut_proves_nothing() {
-    breaks(Mutant::ForgetsCuts, true);
-}
-
-#[test]
-fn a_refusal_after_nobody_knew_proves_nothing() {
-    breaks_in(Calls { mutant: Some(Mutant::TakesUnsureForUntouched), ..one() });
 }

@@ -12,8 +12,16 @@
 //! * a value that comes once (`role`, `id`, `type`, `finish_reason`): the same of the value.
 //!
 //! A replay keeps a second such map. While a field of it is shorter than what was written, its
-//! bytes are dropped; where it becomes as long, the hashes must be equal; from there on its bytes
-//! go out. An end before the two maps are equal is the end of another answer.
+//! bytes are dropped; where it becomes as long, the hashes must be equal. Whatever comes beyond is
+//! news, and waits until every field is as far: a replay may say the parts of a choice in another
+//! order, and until all of what was written has come again it may yet be another answer. Then the
+//! news goes out, and the replay is the answer. An end before that is the end of another answer.
+//!
+//! ```text
+//! written   content "Good d", call 0 "{"
+//! replay    content "Good day"   ▶ dropped "Good d", held "ay"    behind: call 0
+//!           call 0  "{}"         ▶ dropped "{", out "ay" and "}"  behind: nothing
+//! ```
 //!
 //! What may come more than once without harm (`usage: null`, an empty list of choices) is no value.
 
@@ -31,6 +39,8 @@ const ONCE: [&str; 3] = ["role", "id", "type"];
 const OWN: [&str; 3] = ["id", "created", "model"];
 /// The most texts and values of one answer.
 const PLACES_MAX: usize = 16_384;
+/// The most news that waits for the rest of a replay, in bytes: more than an answer of ours has.
+const HELD_BYTES_MAX: usize = 64 << 20;
 
 const PREFIX: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";
@@ -45,7 +55,7 @@ pub enum ResumeError {
     /// An event that is no chunk, or no JSON.
     #[error("no event of an answer")]
     Unreadable,
-    /// More fields than are kept: at most `PLACES_MAX`.
+    /// More fields than are kept, or more news that waits: at most `PLACES_MAX`, `HELD_BYTES_MAX`.
     #[error("an answer of too many parts")]
     TooMany,
 }
@@ -54,10 +64,23 @@ pub enum ResumeError {
 #[derive(Default)]
 pub struct Resumption {
     written: BTreeMap<FieldPath, PrefixDigest>,
-    /// The newest replay, which is compared until it is as far; `None` before the first break.
-    replay: Option<BTreeMap<FieldPath, PrefixDigest>>,
+    /// The newest replay while it is behind; from then on it is what is written.
+    replay: Option<Replay>,
     /// Choices whose end was written.
     n_finished: usize,
+}
+
+/// Replay that has not said all of what was written.
+#[derive(Default)]
+struct Replay {
+    fields: BTreeMap<FieldPath, PrefixDigest>,
+    /// Written fields that it has not reached the end of.
+    n_behind: usize,
+    /// Choices that end in `held`.
+    n_finished: usize,
+    /// Events of its news, which wait for the rest.
+    held: Vec<Bytes>,
+    held_bytes: usize,
 }
 
 /// Path of a text, a list or a value: the members that lead to it, `0.delta.tool_calls[1].id`.
@@ -112,33 +135,49 @@ impl Resumption {
         self.n_finished
     }
 
-    /// Begins a replay: the next event is the first of the answer again.
+    /// Begins a replay: the next event is the first of the answer again. What was held back of the
+    /// last replay is forgotten.
     pub fn restart(&mut self) {
-        self.replay = Some(BTreeMap::new());
+        let n_behind = self.written.len();
+        // Where nothing was written there is nothing to compare with.
+        self.replay = (n_behind > 0).then(|| Replay { n_behind, ..Replay::default() });
     }
 
-    /// The part of a whole event that is to be written: all of it before the first break, in a
-    /// replay what was not written yet; `None` where that is nothing.
+    /// The events that are to be written after a whole one came: itself before the first break, in a
+    /// replay none until all of what was written has come again, and then what was not written yet.
     ///
     /// # Errors
     ///
     /// [`ResumeError`]: nothing more of it may be written.
-    pub fn filter(&mut self, event: &Bytes) -> Result<Option<Bytes>, ResumeError> {
+    pub fn filter(&mut self, event: &Bytes) -> Result<Vec<Bytes>, ResumeError> {
         let data = event.strip_prefix(PREFIX).and_then(|data| data.strip_suffix(END));
         let data = data.ok_or(ResumeError::Unreadable)?;
-        // Compared also in its length: a replay that ends early has said less than what was written.
         if data == DONE {
-            // An end before what was written is another answer's.
-            let is_behind = self.replay.as_ref().is_some_and(|again| *again != self.written);
-            return if is_behind { Err(ResumeError::OtherAnswer) } else { Ok(Some(event.clone())) };
+            // A replay that ends while it is behind has said less than what was written.
+            return if self.replay.is_some() {
+                Err(ResumeError::OtherAnswer)
+            } else {
+                Ok(vec![event.clone()])
+            };
         }
         let mut chunk = json::parse_answer(data).map_err(|_not_json| ResumeError::Unreadable)?;
-        let has_news = self.chunk(&mut chunk)?;
-        // Before the first break every event goes out as it came: byte for byte, and never spelled anew.
-        if self.replay.is_none() {
-            return Ok(Some(event.clone()));
+        if chunk.get("error").is_some() {
+            // An error ends the stream, whatever was written; what waits was never confirmed.
+            return Ok(vec![event.clone()]);
         }
-        Ok(has_news.then(|| sse::event(chunk.to_string().as_bytes())))
+        let has_news = self.chunk(&mut chunk)?;
+        // Out of a replay every event goes out as it came: byte for byte, and never spelled anew.
+        let Some(mut replay) = self.replay.take() else { return Ok(vec![event.clone()]) };
+        if has_news {
+            replay.hold(sse::event(chunk.to_string().as_bytes()))?;
+        }
+        if replay.n_behind > 0 {
+            self.replay = Some(replay);
+            return Ok(Vec::new());
+        }
+        self.written = replay.fields;
+        self.n_finished = self.n_finished.saturating_add(replay.n_finished);
+        Ok(replay.held)
     }
 
     /// Drops from a chunk what was written; true where anything is left.
@@ -161,8 +200,6 @@ impl Resumption {
                     has_news |= !left.is_empty();
                     *choices = left;
                 }
-                // An error ends the stream, whatever was written.
-                ("error", _) => has_news = true,
                 // Only objects: `usage: null` stands in every chunk of readers who asked for usage.
                 ("usage" | "moderation", value @ Node::Object(_)) => {
                     has_news |= self.check_value((**name).into(), &value.to_string())?;
@@ -193,7 +230,10 @@ impl Resumption {
                 ("finish_reason", Node::String(reason)) => {
                     let is_news = self.check_value(place.into(), reason)?;
                     has_news |= is_news;
-                    self.n_finished += usize::from(is_news);
+                    match &mut self.replay {
+                        Some(replay) => replay.n_finished += usize::from(is_news),
+                        None => self.n_finished += usize::from(is_news),
+                    }
                     if !is_news {
                         *value = Node::Null;
                     }
@@ -276,62 +316,87 @@ impl Resumption {
         Ok(has_news)
     }
 
-    /// Compares a value that comes once; true where it was not written yet.
+    /// Compares a value that comes once; true where neither what was written nor the replay had it.
     fn check_value(&mut self, place: FieldPath, value: &str) -> Result<bool, ResumeError> {
         let mut reach = PrefixDigest::default();
         reach.add(value.as_bytes());
-        // In the replay too a value comes once, or twice the same.
-        let is_told = match &mut self.replay {
-            Some(again) => *again.entry(place.clone()).or_insert(reach) == reach,
-            None => true,
+        let written = self.written.get(&place).copied();
+        let newest = match &self.replay {
+            Some(replay) => replay.fields.get(&place).copied(),
+            None => written,
         };
-        let places = self.written.len();
-        let mut is_new = false;
-        let known = self.written.entry(place).or_insert_with(|| {
-            is_new = true;
-            reach
-        });
-        if !is_told || *known != reach {
+        // In a replay too a value comes once, or twice the same.
+        if [written, newest].into_iter().flatten().any(|known| known != reach) {
             return Err(ResumeError::OtherAnswer);
         }
-        // The place is kept all the same: after this error nothing more is written.
-        if is_new && places >= PLACES_MAX { Err(ResumeError::TooMany) } else { Ok(is_new) }
+        if newest.is_none() {
+            self.insert(place, reach)?;
+        }
+        if let (Some(replay), Some(_), None) = (&mut self.replay, written, newest) {
+            replay.n_behind = replay.n_behind.saturating_sub(1);
+        }
+        Ok(written.is_none() && newest.is_none())
     }
 
     /// More of a text: how many bytes of that were written before; `None` where nothing was known
     /// of it.
     fn grow(&mut self, place: &str, more: &str) -> Result<Option<usize>, ResumeError> {
-        let places = self.written.len();
-        let Some(written) = self.written.get_mut(place) else {
-            if places >= PLACES_MAX {
-                return Err(ResumeError::TooMany);
+        let Some(replay) = &mut self.replay else {
+            if let Some(written) = self.written.get_mut(place) {
+                written.add(more.as_bytes());
+                return Ok(Some(0));
             }
             let mut reach = PrefixDigest::default();
             reach.add(more.as_bytes());
-            self.written.insert(place.into(), reach);
-            if let Some(again) = &mut self.replay {
-                again.insert(place.into(), reach);
-            }
+            self.insert(place.into(), reach)?;
             return Ok(None);
         };
-        let Some(again) = &mut self.replay else {
-            written.add(more.as_bytes());
-            return Ok(Some(0));
-        };
-        let again = again.entry(place.into()).or_default();
-        let behind = written.length.saturating_sub(again.length).min(more.len());
+        let written = self.written.get(place).copied();
+        let before = replay.fields.get(place).copied();
+        let goal = written.unwrap_or_default();
+        let mut reach = before.unwrap_or_default();
+        let behind = goal.length.saturating_sub(reach.length).min(more.len());
         let (old, new) = more.as_bytes().split_at_checked(behind).unwrap_or_default();
-        again.add(old);
+        reach.add(old);
         // Compared once the replay is as far: a hash of less than all says nothing about the rest.
-        if again.length >= written.length && again.hash != written.hash {
+        if reach.length == goal.length && reach.hash != goal.hash {
             return Err(ResumeError::OtherAnswer);
         }
-        if !new.is_empty() {
-            again.add(new);
-            // From here on the replay leads: the two are one again.
-            *written = *again;
+        let was_behind = before.is_none_or(|before| before.length < goal.length);
+        if written.is_some() && was_behind && reach.length >= goal.length {
+            replay.n_behind = replay.n_behind.saturating_sub(1);
         }
-        Ok(Some(behind))
+        reach.add(new);
+        match replay.fields.get_mut(place) {
+            Some(known) => *known = reach,
+            None => self.insert(place.into(), reach)?,
+        }
+        Ok((written.is_some() || before.is_some()).then_some(behind))
+    }
+
+    /// Adds a field to the newest of both maps.
+    fn insert(&mut self, place: FieldPath, reach: PrefixDigest) -> Result<(), ResumeError> {
+        let fields = match &mut self.replay {
+            Some(replay) => &mut replay.fields,
+            None => &mut self.written,
+        };
+        if fields.len() >= PLACES_MAX {
+            return Err(ResumeError::TooMany);
+        }
+        fields.insert(place, reach);
+        Ok(())
+    }
+}
+
+impl Replay {
+    /// Keeps news until the replay is no longer behind.
+    fn hold(&mut self, event: Bytes) -> Result<(), ResumeError> {
+        self.held_bytes = self.held_bytes.saturating_add(event.len());
+        if self.held_bytes > HELD_BYTES_MAX {
+            return Err(ResumeError::TooMany);
+        }
+        self.held.push(event);
+        Ok(())
     }
 }
 

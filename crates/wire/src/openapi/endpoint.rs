@@ -13,8 +13,18 @@ use serde_json::{Map, Value, json};
 use super::shape::{described, named, natural, string};
 use crate::error::{Code, ErrorBody, KeyEffect};
 
-/// Headers of every answer, the second one where the request has a well-formed key.
-const EVERY: [&str; 2] = ["x-request-id", "idempotency-key"];
+/// Headers of every answer: the second one where the request has a well-formed key, the others where
+/// the operator lists origins.
+const EVERY: [&str; 5] = [
+    "x-request-id",
+    "idempotency-key",
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "vary",
+];
+/// Headers of a preflight alone.
+const PREFLIGHT: [&str; 3] =
+    ["access-control-allow-methods", "access-control-allow-headers", "access-control-max-age"];
 /// Headers of counted requests, where the API key has such a limit.
 pub(super) const RATES: [&str; 6] = [
     "x-ratelimit-limit-requests",
@@ -224,6 +234,16 @@ fn header_refs<'a>(names: impl Iterator<Item = &'a &'static str>) -> Value {
     Value::Object(refs.collect())
 }
 
+/// The answer to a preflight. It belongs to no path: all of them have it, and only where the operator
+/// lists origins.
+pub(super) fn preflight() -> Value {
+    let [_request_id, _key, cors @ ..] = &EVERY;
+    json!({
+        "description": "204 of `OPTIONS` where origins are listed; another origin is told nothing but `vary`.",
+        "headers": header_refs(cors.iter().chain(&PREFLIGHT)),
+    })
+}
+
 const RESET: &str = "Until the next minute begins, as `20ms`, `1.5s` or `1m0s`.";
 
 /// The headers of answers, by name.
@@ -249,6 +269,13 @@ pub(super) fn headers() -> Value {
         "x-ratelimit-reset-tokens": header(string(), RESET),
         "cache-control": header(string(), "`no-cache`, of a stream."),
         "x-accel-buffering": header(string(), "`no`, of a stream: for proxies."),
+        "access-control-allow-origin": header(string(), "The request's `Origin`, where it is listed."),
+        "access-control-expose-headers": header(
+            string(), "The headers that scripts may read, where the origin is listed."),
+        "vary": header(string(), "`Origin`, of every answer where any origin is listed."),
+        "access-control-allow-methods": header(string(), "`GET, HEAD, POST`."),
+        "access-control-allow-headers": header(string(), "The headers that the preflight asks for."),
+        "access-control-max-age": header(natural(), "Seconds for which a browser need not ask again."),
         "allow": header(string(), "The methods that the path takes."),
         "content-security-policy": header(string(), "What the page may do: have its own style."),
         "x-content-type-options": header(string(), "`nosniff`."),

@@ -352,6 +352,26 @@ fn every_error_is_an_answer_under_its_status() {
 }
 
 #[test]
+fn every_answer_says_what_pages_of_other_origins_may_read() {
+    let document = openapi::document();
+    let on_all = ["access-control-allow-origin", "access-control-expose-headers", "vary"];
+    for (place, status, answer) in answers(&document) {
+        for header in on_all {
+            assert!(answer["headers"].get(header).is_some(), "{place} {status} {header}");
+        }
+    }
+    let preflight = &document["components"]["responses"]["Preflight"]["headers"];
+    let told: Vec<&str> = preflight.as_object().unwrap().keys().map(String::as_str).collect();
+    let alone =
+        ["allow-headers", "allow-methods", "max-age"].map(|it| format!("access-control-{it}"));
+    let mut wanted: Vec<&str> =
+        on_all.into_iter().chain(alone.iter().map(String::as_str)).collect();
+    wanted.sort_unstable();
+    assert_eq!(told, wanted);
+    assert!(document["info"]["description"].as_str().unwrap().contains("`OPTIONS`"));
+}
+
+#[test]
 fn every_example_is_valid() {
     let document = openapi::document();
     let mut n_checked = 0;

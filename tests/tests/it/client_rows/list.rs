@@ -22,11 +22,11 @@ pub(crate) struct Client {
     pub(crate) loops: &'static [&'static str],
     /// Faults that it fails at without a helper, though it asks again with one.
     pub(crate) bare: &'static [Fault],
-    /// What of the cell of settings is driven.
+    /// Settings of the last cell.
     pub(crate) settings: &'static [Setting],
 }
 
-/// What a client may be told, so that a model may take its time.
+/// A setting by which a model may take its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setting {
     /// A longer wait for each answer.
@@ -60,7 +60,7 @@ impl Client {
         Self { name, sdk, script, cells, hows: COMMON, loops: &[], bare: &[], settings: &[] }
     }
 
-    /// Who makes its keys where there is no sidecar: `helper` or `option`.
+    /// Maker of its keys where there is no sidecar: `helper` or `option`.
     pub(crate) fn keys(&self) -> &'static str {
         if self.cells[1] == NONE { "option" } else { "helper" }
     }

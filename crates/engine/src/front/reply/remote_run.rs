@@ -201,13 +201,17 @@ impl RemoteRun {
             // A relay carries chunks and no end: that of the stream is the row's to tell.
             Some(RelayEvent::Said(event)) if event == chunk::DONE => {}
             Some(RelayEvent::Said(event)) => match written.filter(&event) {
-                Ok(event) => {
-                    let event = event?;
+                Ok(events) if events.is_empty() => {}
+                Ok(events) => {
                     self.begun.get_or_insert_with(|| self.front.runner.tasks.token());
                     // What has begun is told to its end, and a drain waits for it.
                     self.patience = None;
                     let include_usage = self.context.delivery.include_usage;
-                    return if include_usage { chunk::with_no_usage(&event) } else { Some(event) };
+                    let told = |event: Bytes| {
+                        if include_usage { chunk::with_no_usage(&event) } else { Some(event) }
+                    };
+                    let events: Vec<Bytes> = events.into_iter().filter_map(told).collect();
+                    return Some(events.concat().into());
                 }
                 Err(error) => {
                     tracing::warn!(operation.id = %self.context.id, %error, "a relay was given up");

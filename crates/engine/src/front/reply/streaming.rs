@@ -167,9 +167,9 @@ impl CompletionStream {
 
     /// Drops from a whole stream what was written already; an error where the texts differ.
     pub(crate) fn resume_after(mut self, written: &mut Resumption) -> Result<Self, ResumeError> {
-        let all = std::mem::take(&mut self.ready).into_iter();
-        let rest = all.filter_map(|event| written.filter(&event).transpose());
-        self.ready = rest.collect::<Result<_, _>>()?;
+        for event in std::mem::take(&mut self.ready) {
+            self.ready.extend(written.filter(&event)?);
+        }
         Ok(self)
     }
 

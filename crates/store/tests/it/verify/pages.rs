@@ -165,7 +165,7 @@ const RUN_AGAIN: &str = "
         SELECT n.i AS copied, o.* FROM operations AS o, n WHERE o.seq = 5;
     INSERT INTO transfers SELECT c.copied, t.leg, t.amount, t.created_at
         FROM copies AS c, transfers AS t WHERE t.op_seq = 5;
-    UPDATE copies SET seq = copied, id = randomblob(16), request_key = randomblob(16);
+    UPDATE copies SET seq = copied, id = randomblob(16);
     ALTER TABLE copies DROP COLUMN copied;
     INSERT INTO operations SELECT * FROM copies;
     DROP TABLE copies";

@@ -165,16 +165,17 @@ async fn what_administration_never_made_is_found(home: &impl Home) {
     finds_any(home, sealed, "its result is sealed for a credential that is nobody's").await;
 }
 
-/// A kind has its operation along: both differ.
+/// A kind has its operation and its reason along: all three differ.
 async fn finds_kind<H: Home>(_: &H, sql: &str) {
     let home = H::make().await;
     fill(&home).await;
     Raw::reckless(&home).await.run(sql).await;
     let found = home.store().verify().await.unwrap();
     let told: Vec<&str> = found.mismatches.iter().map(|it| &*it.sentence).collect();
-    let [kind, operation] = <[&str; 2]>::try_from(told).unwrap();
+    let [kind, operation, reason] = <[&str; 3]>::try_from(told).unwrap();
     assert!(kind.starts_with("its kind is adjustment, it was made with refund"), "{kind}");
     assert!(operation.starts_with("its operation_id is nothing"), "{operation}");
+    assert!(reason.starts_with("its reason is because"), "{reason}");
 }
 
 crate::scratch::on_every_store! {

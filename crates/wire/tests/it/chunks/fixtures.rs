@@ -10,7 +10,7 @@ use holdfast_wire::chat::resume::ResumeError;
 use holdfast_wire::sse::event;
 use serde_json::{Value, json};
 
-use super::resumed::{whole_events, written};
+use super::resumed::{whole_events, written, written_until};
 use super::{chunks, put_together};
 
 /// Fewer would mean that the fixtures are elsewhere.
@@ -130,8 +130,9 @@ fn a_changed_character_in_any_dropped_event_of_the_fixtures_is_another_answer() 
             *text = json!(letter);
             let mut other = fine.clone();
             other[at] = event(chunk.to_string().as_bytes());
-            let gone_on = written(&[(&coarse, told), (&other, usize::MAX)]);
-            assert_eq!(gone_on, Err(ResumeError::OtherAnswer), "{}: event {at}", case.display());
+            let (written, end) = written_until(&[(&coarse, told), (&other, usize::MAX)]);
+            assert_eq!(end, Err(ResumeError::OtherAnswer), "{}: event {at}", case.display());
+            assert_eq!(written, coarse[..told], "{}: event {at}", case.display());
         }
     }
 }

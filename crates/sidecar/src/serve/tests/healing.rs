@@ -1,0 +1,171 @@
+//! Healing of answers that break, come late, are too long, or are another's.
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::JournalOptions;
+use crate::budget::{BYTES_MAX, Reservation};
+use crate::journal::Journal;
+
+const GOOD: &str = "{\"choices\":[{\"message\":{\"content\":\"Good day\"}}]}";
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_comes_again_as_another_answer_ends_with_an_error_and_no_end() {
+    let bad = chunk("{\"role\":\"assistant\",\"content\":\"Bad day\"}", "null");
+    let short = chunk("{\"role\":\"assistant\",\"content\":\"Go\"}", "\"stop\"");
+    for other in [bad, short] {
+        let bench = Bench::start().await;
+        let client = bench.send(&post("", "{}")).await;
+        let (all, done) = (events(), "data: [DONE]\n\n");
+        let mut asked = bench.asked().await;
+        let key = asked.key().to_owned();
+        asked.tell(&format!("{HEAD}{}", all[..2].concat())).await;
+        drop(asked);
+        bench.asked().await.tell(&format!("{HEAD}{other}{done}")).await;
+        let told = rest(client).await;
+        assert!(told.contains("\"code\":\"internal_error\""), "{told}");
+        assert!(told.contains("Good ") && told.contains("day"), "{told}");
+        for word in ["Bad", "Go\"", "stop", "[DONE]"] {
+            assert!(!told.contains(word), "{word}: {told}");
+        }
+        assert!(!told.ends_with(END), "{told}");
+        // A retry replays what was begun.
+        let client = bench.send(&post("", "{}")).await;
+        let mut asked = bench.asked().await;
+        assert_eq!(asked.key(), key);
+        asked.tell(&format!("{HEAD}{}", all.concat())).await;
+        let told = rest(client).await;
+        assert!(told.contains("Good ") && told.contains(done) && told.ends_with(END), "{told}");
+    }
+}
+
+/// A bench whose answers have room for so many bytes together.
+async fn with_room_for(bytes: usize) -> (Bench, Reservation) {
+    let mut taken = None;
+    let bench = Bench::with(|options| {
+        let sidecar = Sidecar::open(options).unwrap();
+        let mut others = sidecar.service.answers.reserve();
+        assert!(others.grow(BYTES_MAX - bytes));
+        taken = Some(others);
+        sidecar
+    })
+    .await;
+    (bench, taken.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_for_which_there_is_no_room_is_passed_on_as_it_comes() {
+    let answer = json("200 OK", "", GOOD);
+    let (beginning, end) = answer.split_at(answer.len() - 9);
+    for is_cut in [false, true] {
+        let (bench, _others) = with_room_for(4).await;
+        let mut client = bench.send(&post("", "{}")).await;
+        let mut asked = bench.asked().await;
+        asked.tell(beginning).await;
+        // Before the end is there; an answer that has room is written with its end alone.
+        let mut told = until(&mut client, "Good").await;
+        assert!(told.contains(&format!("content-length: {}", GOOD.len())), "{told}");
+        let key = asked.key().to_owned();
+        if is_cut {
+            drop(asked);
+            let mut more = Vec::new();
+            // An end or a reset, and before the length that was told.
+            drop(client.read_to_end(&mut more).await);
+            told += str::from_utf8(&more).unwrap();
+            assert!(!told.ends_with(GOOD), "{told}");
+        } else {
+            asked.tell(end).await;
+            told += &rest(client).await;
+            assert!(told.ends_with(GOOD), "{told}");
+        }
+        // The client's to heal: under the same key.
+        assert_eq!(bench.key_of(&post("", "{}")).await == key, is_cut);
+    }
+    let (bench, others) = with_room_for(4).await;
+    drop(others);
+    let client = bench.send(&post("", "{}")).await;
+    for told in [beginning, &answer] {
+        bench.asked().await.tell(told).await;
+    }
+    assert!(rest(client).await.ends_with(GOOD), "what has room is asked for again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_says_nothing_has_a_head_and_a_comment_every_fifteen_seconds() {
+    let bench = Bench::start().await;
+    let began = Instant::now();
+    let mut client = bench.send(&post("", "{}")).await;
+    let mut asked = bench.asked().await;
+    asked.tell(HEAD).await;
+    let head = until(&mut client, ":").await;
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    assert_eq!(began.elapsed().as_secs(), 15);
+    let comment = str::from_utf8(holdfast_wire::sse::PING).unwrap();
+    if !head.contains(comment) {
+        until(&mut client, comment).await;
+    }
+    for seconds in [30, 45] {
+        until(&mut client, comment).await;
+        assert_eq!(began.elapsed().as_secs(), seconds);
+    }
+    asked.tell(&events().concat()).await;
+    assert!(rest(client).await.ends_with(END));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_answer_after_a_head_that_had_to_be_written_is_an_event() {
+    let refused = "{\"error\":{\"code\":\"outcome_unknown\",\"message\":\"m\"}}";
+    for (body, code) in [(refused, "outcome_unknown"), ("<html>", "gateway_unreachable")] {
+        let bench = Bench::start().await;
+        let mut client = bench.send(&post("", "{}")).await;
+        let mut asked = bench.asked().await;
+        asked.tell(HEAD).await;
+        until(&mut client, "200 OK").await;
+        drop(asked);
+        let hint = "x-should-retry: false\r\n";
+        bench.asked().await.tell(&json("502 Bad Gateway", hint, body)).await;
+        let told = rest(client).await;
+        assert!(told.contains("data: {\"error\":") && told.contains(code), "{told}");
+        assert!(!told.ends_with(END), "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_with_its_own_key_is_asked_for_again_as_well() {
+    let bench = Bench::start().await;
+    let own = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+    let client = bench.send(&post(&format!("idempotency-key: {own}\r\n"), "{}")).await;
+    let cut = bench.asked().await;
+    assert_eq!(cut.key(), own);
+    drop(cut);
+    let mut refused = bench.asked().await;
+    assert_eq!(refused.key(), own);
+    refused.tell(&json("503 Service Unavailable", "x-should-retry: true\r\n", "{}")).await;
+    let mut asked = bench.asked().await;
+    assert_eq!(asked.key(), own);
+    asked.tell(&json("200 OK", "", GOOD)).await;
+    assert!(rest(client).await.ends_with(GOOD));
+}
+
+// Its clock goes: the journal is written by a thread.
+#[tokio::test]
+async fn a_call_that_the_journal_does_not_have_is_not_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = Some(JournalOptions { path: path.clone(), is_synced: false });
+    let bench = Bench::with(|options| {
+        let options = Options { journal, ..options };
+        Journal::open(&path, false).unwrap().0.close();
+        // As a disk that is full.
+        let full =
+            "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
+        Connection::open(&path).unwrap().execute_batch(full).unwrap();
+        Sidecar::open(options).unwrap()
+    })
+    .await;
+    let told = rest(bench.send(&post("", "{}")).await).await;
+    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("storage_unavailable"), "{told}");
+    assert!(told.contains("x-should-retry: true"), "{told}");
+    let sent = tokio::time::timeout(Duration::ZERO, bench.gateway.accept()).await;
+    assert!(sent.is_err(), "{sent:?}");
+}
