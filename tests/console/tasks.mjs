@@ -186,7 +186,7 @@ async function rotateWithGrace({ page, world }) {
 async function exportAMonth({ page, world }) {
   await open(page, "Wallets", "Acme Robotics");
   const available = micros(await fact(page, "Available"));
-  await keep(page, world, "statement");
+  await keep(page, world, "statement", page.getByRole("cell", { name: "Balance after" }));
   const [file] = await Promise.all([page.waitForEvent("download"), follow(page, "The month as a CSV file")]);
   assert.match(file.suggestedFilename(), /^statement-\d{4}-\d{2}\.csv$/);
   const lines = (await readFile(await file.path(), "utf8")).trim().split("\r\n").map((line) => line.split(","));
