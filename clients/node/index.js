@@ -83,8 +83,7 @@ function takeSlot(calls, request, bytes) {
 }
 
 function watched(stream, call) {
-  const [reader, decoder] = [stream.getReader(), new TextDecoder()];
-  let tail = '';
+  let [reader, decoder, tail] = [stream.getReader(), new TextDecoder(), ''];
   return new ReadableStream({
     async pull(out) {
       try {
@@ -95,6 +94,7 @@ function watched(stream, call) {
         if (call.state === 'attended') throw new TypeError('the stream ended before its answer did');
         out.close();
       } catch (error) {
+        if (call.state === 'delivered') return out.close(); // the answer is whole: an error would be asked for anew
         call.turn('orphaned');
         out.error(error);
       }
