@@ -89,7 +89,7 @@ function watched(stream, call) {
       try {
         const { done, value } = await reader.read();
         tail = tail.slice(-16) + decoder.decode(value, { stream: !done });
-        if (tail.includes('\ndata: [DONE]')) call.turn('delivered'); // no text of the model has a bare line's end
+        if (tail.includes('\ndata: [DONE]\n\n')) call.turn('delivered'); // no text of the model has a bare line's end
         if (!done) return out.enqueue(value);
         if (call.state === 'attended') throw new TypeError('the stream ended before its answer did');
         out.close();

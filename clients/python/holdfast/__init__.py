@@ -84,7 +84,7 @@ class _Watched:
     def look(self, part):
         self.tail = self.tail[-16:] + part
         # Behind a line's end, which no text of the model can have in JSON.
-        if self.is_stream and b"\ndata: [DONE]" in self.tail:
+        if self.is_stream and b"\ndata: [DONE]\n\n" in self.tail:
             self.call.turn("delivered")
         return part
 

@@ -54,7 +54,7 @@ const thrown = async (answer) => {
 async function streams() {
   const ask = fresh();
   const ends = [];
-  const broken = { stream: 'data: {}\n\n' };
+  const broken = { stream: 'data: {}\n\ndata: [DONE]\n' };
   // What breaks behind its last event is whole.
   for (const body of [{ stream: DONE }, broken, { stream: '', breaks: true }, { stream: DONE, breaks: true }]) {
     ends.push(await thrown(ask(body)));
