@@ -83,18 +83,18 @@ function takeSlot(calls, request, bytes) {
 }
 
 function watched(stream, call) {
-  const [reader, decoder] = [stream.getReader(), new TextDecoder()];
-  let tail = '';
+  let [reader, decoder, tail] = [stream.getReader(), new TextDecoder(), ''];
   return new ReadableStream({
     async pull(out) {
       try {
         const { done, value } = await reader.read();
         tail = tail.slice(-16) + decoder.decode(value, { stream: !done });
-        if (tail.includes('\ndata: [DONE]')) call.turn('delivered'); // no text of the model has a bare line's end
+        if (tail.includes('\ndata: [DONE]\n\n')) call.turn('delivered'); // no text of the model has a bare line's end
         if (!done) return out.enqueue(value);
         if (call.state === 'attended') throw new TypeError('the stream ended before its answer did');
         out.close();
       } catch (error) {
+        if (call.state === 'delivered') return out.close(); // the answer is whole: an error would be asked for anew
         call.turn('orphaned');
         out.error(error);
       }

@@ -57,7 +57,7 @@ class Operation:
         last = self.calls.get((namespace, str(self.count)))
         if step is None and (last is None or last.state in ("attended", "delivered")):
             if any(call.state == "attended" for call in self.calls.values()):
-                return None
+                return _Call()
             self.count += last is not None
         step = str(self.count) if step is None else step
         return self.calls.setdefault((namespace, step), _Call(operation_key(namespace, self.name, self.attempt, step)))
@@ -84,7 +84,7 @@ class _Watched:
     def look(self, part):
         self.tail = self.tail[-16:] + part
         # Behind a line's end, which no text of the model can have in JSON.
-        if self.is_stream and b"\ndata: [DONE]" in self.tail:
+        if self.is_stream and b"\ndata: [DONE]\n\n" in self.tail:
             self.call.turn("delivered")
         return part
 
@@ -112,7 +112,7 @@ class _Watched:
 
 
 class _Keyed:
-    def __init__(self, base, *, namespace):
+    def __init__(self, base, namespace):
         self._base, self._namespace, self._calls = base, namespace, []
 
     def __getattr__(self, name):
@@ -134,12 +134,11 @@ class _Keyed:
         is_completion = request.method == "POST" and request.url.path.endswith("/chat/completions")
         if is_completion and "idempotency-key" not in request.headers:
             with _lock:
-                taken = named[0]._take(self._namespace, named[1]) if named else self._slot(request)
-                call = taken or call
+                call = named[0]._take(self._namespace, named[1]) if named else self._slot(request)
                 call.turn("attended")
             request.headers["Idempotency-Key"] = call.key
             request.headers["Accept-Encoding"] = "identity"  # so that a stream's end can be seen
-            if not taken:  # an answer and no exception, which SDKs would take for a broken connection
+            if not call.key:  # an answer and no exception, which SDKs would take for a broken connection
                 error = {"code": "operation_step_missing", "message": "Another call is under way: name its step."}
                 refusal = _http(request).Response(400, json={"error": error}, headers={"x-should-retry": "false"})
         try:
@@ -158,4 +157,5 @@ class _Keyed:
         return call
 
 
-keyed = _Keyed
+def keyed(base, *, namespace):
+    return _Keyed(base, namespace)

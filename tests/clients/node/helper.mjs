@@ -54,10 +54,12 @@ const thrown = async (answer) => {
 async function streams() {
   const ask = fresh();
   const ends = [];
-  for (const body of [{ stream: DONE }, { stream: 'data: {}\n\n' }, { stream: '', breaks: true }]) {
+  const broken = { stream: 'data: {}\n\ndata: [DONE]\n' };
+  // What breaks behind its last event is whole.
+  for (const body of [{ stream: DONE }, broken, { stream: '', breaks: true }, { stream: DONE, breaks: true }]) {
     ends.push(await thrown(ask(body)));
   }
-  await thrown(ask({ stream: 'data: {}\n\n' }));
+  await thrown(ask(broken));
   return { ends: [ends], 'key again': keys.at(-1) === keys[1] };
 }
 
