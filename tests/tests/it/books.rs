@@ -40,7 +40,9 @@ fn a_charge_is_refunded_in_parts_and_never_twice() {
     let part = refund(10).json();
     let expected = json!({
         "id": part["id"], "wallet_id": account.wallet, "kind": "refund", "amount_micros": 10,
-        "operation_id": id, "reason": null, "replayed": false, "wallet": part["wallet"],
+        "operation_id": id, "source": null, "external_reference": null, "reason": null, "note": null,
+        "created_at": part["created_at"], "actor": "local", "replayed": false,
+        "wallet": part["wallet"],
     });
     assert_eq!(part, expected);
     assert_eq!(site.balance(&account), (before + 10, 0));
@@ -131,8 +133,9 @@ fn an_adjustment_goes_both_ways_and_does_not_overdraw() {
     let taken = adjust("-2.50", "chargeback, “May”").json();
     let expected = json!({
         "id": taken["id"], "wallet_id": account.wallet, "kind": "adjustment",
-        "amount_micros": -2_500_000, "reason": "chargeback, “May”", "replayed": false,
-        "operation_id": null, "wallet": taken["wallet"],
+        "amount_micros": -2_500_000, "source": null, "external_reference": null,
+        "reason": "chargeback, “May”", "note": null, "created_at": taken["created_at"],
+        "actor": "local", "replayed": false, "operation_id": null, "wallet": taken["wallet"],
     });
     assert_eq!(taken, expected);
     assert_eq!(adjust("0.000001", "goodwill").json()["amount_micros"], 1);

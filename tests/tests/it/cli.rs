@@ -218,6 +218,8 @@ fn an_operation_is_shown_by_each_of_its_names() {
     operator.insert("refunded_micros".to_owned(), json!(0));
     operator.insert("provider_cost_micros".to_owned(), Value::Null);
     operator.insert("cancel_asked".to_owned(), json!(false));
+    assert_eq!(shown["price_lines"].as_array().unwrap().len(), 3, "input, output, the request");
+    operator.insert("price_lines".to_owned(), shown["price_lines"].clone());
     let attempt = &shown["attempts"][0];
     assert_eq!(members(attempt), ["class", "latency_ms", "may_be_billed", "reason", "route"]);
     assert_eq!(attempt["route"], "sim/sim-1");

@@ -48,7 +48,8 @@ fn the_documents_name_no_error_that_does_not_exist() {
 
 fn label(word: &str) -> Option<&str> {
     let label = word.strip_prefix('`')?.split_once('`')?.0;
-    let is_code = !label.is_empty() && label.bytes().all(|it| it.is_ascii_lowercase() || it == b'_');
+    let is_code =
+        !label.is_empty() && label.bytes().all(|it| it.is_ascii_lowercase() || it == b'_');
     is_code.then_some(label)
 }
 
