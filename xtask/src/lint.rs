@@ -32,7 +32,7 @@ const CHECKS: &[(&str, Check)] = &[
 /// The table of use cases against the endpoints, the commands and the roles that there are: it is code, and so are
 /// its checks.
 const DOORS: &[&str] =
-    &["test", "--quiet", "--workspace", "--lib", "--bins", "--", "use_case", "door"];
+    &["test", "--quiet", "--workspace", "--lib", "--bins", "--", "use_case", "door", "endpoint"];
 const FUZZ: &[&str] = &["--manifest-path", workspace::FUZZ];
 /// The list of crates that may enter the build.
 const DENY: &str = ".cargo/deny.toml";

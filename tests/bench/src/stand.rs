@@ -75,6 +75,39 @@ pub(crate) struct TestBed {
     _collector: Option<RunningCollector>,
 }
 
+fn configuration(ground: &BenchSetup, scenario: &Scenario, upstream: SocketAddr) -> Config {
+    let level = format!("\"{}\"", ground.log_level);
+    let config = Config::at(&format!("http://{upstream}/v1")).set("log", "level", &level);
+    if scenario.kind != ScenarioKind::Overload {
+        return config;
+    }
+    config.set("limits", "commit_queue", "256").set("limits", "operations_per_key", "4096")
+}
+
+/// Starts the processes that the scenario measures.
+fn start(
+    ground: &BenchSetup,
+    scenario: &Scenario,
+    site: &Site,
+    upstream: SocketAddr,
+) -> Vec<Gateway> {
+    let place = |command| ground.cores.place(CoreRole::Target, &command);
+    match scenario.subject {
+        Subject::Gateway | Subject::Traced(_) => {
+            let serve = || {
+                let mut command = site.command();
+                command.arg("serve");
+                place(command)
+            };
+            (0..scenario.nodes).map(|_node| site.start(serve())).collect()
+        }
+        Subject::Sidecar => {
+            let command = site.sidecar_command(&format!("http://{upstream}/v1"));
+            vec![site.start_sidecar(place(command))]
+        }
+    }
+}
+
 /// Collector of spans, and whatever keeps it as it is.
 #[derive(Debug)]
 struct RunningCollector {
@@ -146,18 +179,7 @@ impl TestBed {
             ground.command(CoreRole::Target),
             &["passthrough".into(), "--to".into(), to],
         );
-        let mut config = Config::at(&format!("http://{}/v1", upstream.1)).set(
-            "log",
-            "level",
-            &format!("\"{}\"", ground.log_level),
-        );
-        if scenario.kind == ScenarioKind::Overload {
-            config = config.set("limits", "commit_queue", "256").set(
-                "limits",
-                "operations_per_key",
-                "4096",
-            );
-        }
+        let mut config = configuration(ground, scenario, upstream.1);
         let server = match ground.engine {
             Engine::Sqlite => None,
             Engine::Postgres => Some(DatabaseServer::find(ground.cores)),
@@ -185,21 +207,7 @@ impl TestBed {
         if let Some(collector) = &collector {
             site.set_env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", collector.address));
         }
-        let place = |command| ground.cores.place(CoreRole::Target, &command);
-        let subjects: Vec<_> = match scenario.subject {
-            Subject::Gateway | Subject::Traced(_) => {
-                let serve = || {
-                    let mut command = site.command();
-                    command.arg("serve");
-                    place(command)
-                };
-                (0..scenario.nodes).map(|_node| site.start(serve())).collect()
-            }
-            Subject::Sidecar => {
-                let command = site.sidecar_command(&format!("http://{}/v1", upstream.1));
-                vec![site.start_sidecar(place(command))]
-            }
-        };
+        let subjects = start(ground, scenario, &site, upstream.1);
         let resident = |process: u32| ProcessUsage::of(process).resident_kib;
         let idle_kib = [
             resident(upstream.0.process()),

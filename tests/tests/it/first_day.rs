@@ -6,8 +6,9 @@ use holdfast_tests::{Gateway, Ran, Site};
 use crate::readme::shell;
 
 const MANUAL: &str = include_str!("../../../docs/operations.md");
-const PUBLIC: &str = "127.0.0.1:8080";
-const ADMIN: &str = "127.0.0.1:8081";
+/// Ports that the manual writes of, which are others here.
+const PUBLIC: u16 = 8080;
+const ADMIN: u16 = 8081;
 const SERVE: &str = "holdfast serve";
 
 /// Blocks of a language in the section, without the indentation of the list that they stand in.
@@ -24,6 +25,10 @@ fn blocks(language: &str) -> Vec<String> {
             .join("\n")
     };
     section.split(&fence).skip(1).map(block).collect()
+}
+
+fn written(port: u16) -> String {
+    format!("127.0.0.1:{port}")
 }
 
 struct Day {
@@ -65,12 +70,12 @@ fn the_lines_of_the_first_day_work_as_they_stand() {
     let key = day.run(customer);
     let key = key.split_whitespace().find(|word| word.starts_with("hfk_")).expect("a printed key");
     let address = gateway.address().to_string();
-    let answer = day.run(&ask.replace("hfk_...", key).replace(PUBLIC, &address));
+    let answer = day.run(&ask.replace("hfk_...", key).replace(&written(PUBLIC), &address));
     for told in ["You said: ", "customer_charge_micros", "completed", "settle"] {
         assert!(answer.contains(told), "{told}: {answer}");
     }
     let admin = gateway.admin_address().to_string();
-    let scraped = day.run(&watch.replace(ADMIN, &admin));
+    let scraped = day.run(&watch.replace(&written(ADMIN), &admin));
     assert!(scraped.contains("holdfast_build_info"), "{scraped}");
     drop(day.run(back_up));
     assert!(day.site.path("trial/holdfast.db").exists());

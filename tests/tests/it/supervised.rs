@@ -115,8 +115,8 @@ fn the_configuration_of_the_unit_serves() {
     let config = CONFIG
         .replace("/run/credentials/holdfast.service", &credentials.display().to_string())
         .replace("/var/lib/holdfast", &site.path("state").display().to_string())
-        .replace("127.0.0.1:8080", "127.0.0.1:0")
-        .replace("127.0.0.1:8081", "127.0.0.1:0");
+        .replace(":8080\"", ":0\"")
+        .replace(":8081\"", ":0\"");
     site.write("holdfast.toml", &config);
     let site = site.with_env("HOLDFAST_CONFIG", "holdfast.toml");
     drop(site.cli(&["check-config"]).ok());

@@ -65,7 +65,7 @@ struct Bench {
 }
 
 /// Request that has come to the gateway.
-struct Asked {
+struct AskedRequest {
     head: String,
     socket: TcpStream,
 }
@@ -103,7 +103,7 @@ impl Bench {
     }
 
     /// The next request that comes to the gateway.
-    async fn asked(&self) -> Asked {
+    async fn asked(&self) -> AskedRequest {
         let (mut socket, _) = self.gateway.accept().await.unwrap();
         let mut read = Vec::new();
         loop {
@@ -111,7 +111,7 @@ impl Bench {
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
                 let length = header(head, "content-length").map_or(0, |it| it.parse().unwrap());
                 if body.len() == length {
-                    return Asked { head: head.to_owned(), socket };
+                    return AskedRequest { head: head.to_owned(), socket };
                 }
             }
             let mut more = [0; 4_096];
@@ -130,7 +130,7 @@ impl Bench {
     }
 }
 
-impl Asked {
+impl AskedRequest {
     fn key(&self) -> &str {
         header(&self.head, "idempotency-key").unwrap()
     }

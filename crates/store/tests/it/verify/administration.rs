@@ -9,7 +9,7 @@ use holdfast_domain::account::{
 use holdfast_testkit::laws::tenant::credential;
 use holdfast_testkit::sample;
 
-use super::broken::{Broken, finds_each};
+use super::broken::{BrokenRow, finds_each};
 use crate::administration::{act, make_wallet, secret};
 use crate::ended::owner_key;
 use crate::people::{Desk, OWNER};
@@ -109,7 +109,7 @@ const NAMES: [(&str, &str); 8] = [
 ];
 
 /// Statements, and what is said of whom.
-const BROKEN: &[Broken] = &[
+const BROKEN: &[BrokenRow] = &[
     (
         "INSERT INTO admin_keys (id, name, role, created_at, created_by)
      VALUES (<id>, 'mine', 'owner', 7, 'local')",

@@ -4,7 +4,7 @@ use crate::raw::Raw;
 use crate::scratch::Home;
 
 /// Statement, and the begin and a part of what is said of whom.
-pub(super) type Broken = (&'static str, &'static str, &'static str);
+pub(super) type BrokenRow = (&'static str, &'static str, &'static str);
 
 /// Breaks a book with each statement alone, and expects what is said of it. Of `tables` each comes before those whose
 /// rows belong to it; `names` stand for texts in the statements.
@@ -12,7 +12,7 @@ pub(super) async fn finds_each(
     home: &impl Home,
     tables: &[&str],
     names: &[(&str, &str)],
-    broken: &[Broken],
+    broken: &[BrokenRow],
 ) {
     assert_eq!(home.store().verify().await.unwrap().mismatches, [], "as it was written");
     let mut raw = Raw::reckless(home).await;

@@ -12,7 +12,7 @@ use holdfast_domain::{Micros, Timestamp, WalletId};
 use holdfast_testkit::laws::tenant::credential;
 use holdfast_testkit::sample;
 
-use super::broken::{Broken, finds_each};
+use super::broken::{BrokenRow, finds_each};
 use crate::administration::{act, issue, make_wallet};
 use crate::scratch::Home;
 
@@ -70,7 +70,7 @@ async fn fill(home: &impl Home) {
     act(store, AccountAction::CloseWallet(closed)).await.unwrap();
 }
 
-const POSTINGS: &[Broken] = &[
+const POSTINGS: &[BrokenRow] = &[
     (
         "UPDATE posting_details SET source = 'paypal' WHERE source = 'stripe'",
         "posting",
@@ -113,7 +113,7 @@ const POSTINGS: &[Broken] = &[
     ),
 ];
 
-const API_KEYS: &[Broken] = &[
+const API_KEYS: &[BrokenRow] = &[
     (
         "UPDATE api_keys SET name = 'another' WHERE name = 'one'",
         "API key",
@@ -203,7 +203,7 @@ const API_KEYS: &[Broken] = &[
 ];
 
 /// Of key `one` the first credential ends, and the one that its rotation made does not.
-const CREDENTIALS: &[Broken] = &[
+const CREDENTIALS: &[BrokenRow] = &[
     (
         "UPDATE credentials SET created_at = 7 WHERE api_key_id = <one> AND ends_at IS NULL",
         "API key",
@@ -239,7 +239,7 @@ const CREDENTIALS: &[Broken] = &[
     ),
 ];
 
-const WALLETS: &[Broken] = &[
+const WALLETS: &[BrokenRow] = &[
     (
         "UPDATE wallets SET name = 'another' WHERE name = 'acme'",
         "wallet",
@@ -263,7 +263,7 @@ const WALLETS: &[Broken] = &[
 ];
 
 /// The request of row 1 made the wallet, and that of rows 4 to 6 three API keys.
-const REQUESTS: &[Broken] = &[
+const REQUESTS: &[BrokenRow] = &[
     (
         "DELETE FROM admin_requests WHERE request_key = <first>",
         "the book",
