@@ -248,7 +248,7 @@ fn wherever_a_chain_is_cut_and_whoever_dies_it_is_one_run_and_one_charge_at_each
 /// Checks that a call has its answer, or that nobody knows its outcome: as the answer, or as the error
 /// that ends a stream.
 #[track_caller]
-fn check_end(mut waiting: Waiting, is_streamed: bool, has_answer: bool) {
+fn check_end(mut waiting: Waiting, (is_streamed, has_answer): (bool, bool)) {
     if has_answer {
         let _told = check_waited(waiting, is_streamed);
         return;
@@ -277,7 +277,7 @@ fn an_inner_that_is_killed_at_any_step_has_run_once_at_most() {
         let waiting = request.begin(chain.outer.gateway.address());
         until(step, || chain.inner.gateway.is_stopped().then_some(()));
         chain.between.turn_to(chain.inner.start_again());
-        check_end(waiting, is_streamed, has_answer);
+        check_end(waiting, (is_streamed, has_answer));
         answers += i64::from(has_answer);
         assert!((runs..=runs + 1).contains(&chain.upstream.runs()), "{step}");
         runs = chain.upstream.runs();
@@ -300,7 +300,7 @@ fn an_outer_that_is_killed_at_any_step_has_one_charge_at_each_or_an_unknown_outc
         let told = waiting.rest();
         assert!(told.is_empty() || is_streamed && !told.contains("[DONE]"), "{step}: {told}");
         let again = request.begin(chain.outer.gateway.address());
-        check_end(again, is_streamed, has_answer);
+        check_end(again, (is_streamed, has_answer));
         answers += i64::from(has_answer);
         assert!((runs..=runs + 1).contains(&chain.upstream.runs()), "{step}");
         runs = chain.upstream.runs();

@@ -230,7 +230,7 @@ fn whatever_an_edit_may_set_a_command_sets_and_says_why() {
     };
     assert_eq!(listed(&["--name", "laptop"]), [key["id"].clone()]);
     assert_eq!(listed(&["--model", "a/b", "--state", "revoked"]), [key["id"].clone()]);
-    assert_eq!(listed(&["--name", "desktop"]), [] as [Value; 0]);
+    assert_eq!(listed(&["--name", "desktop"]), Vec::<Value>::new());
 }
 
 #[test]

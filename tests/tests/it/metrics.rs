@@ -187,7 +187,7 @@ fn sqlite_a_verification_beside_the_database_is_told() {
 fn postgres_a_verification_beside_the_database_is_told() {
     let database = Database::make();
     check_alarmed(database.configure(Config::simulated()), |_site, sql| {
-        drop(database.execute(sql))
+        drop(database.execute(sql));
     });
 }
 

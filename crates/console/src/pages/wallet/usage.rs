@@ -65,9 +65,11 @@ pub(super) async fn section(
 fn row(usage: &UsageRow, wallet: &str) -> Vec<Cell> {
     let model = usage.second.as_ref().map(group_name);
     let of = [("wallet", Some(wallet)), ("model", model.as_deref())];
-    let day = match &usage.group {
-        Group::Day(start) => Cell::link(group_name(&usage.group), hours(*start, of)),
-        other => Cell::text(group_name(other)),
+    let name = group_name(&usage.group);
+    let day = if let Group::Day(start) = usage.group {
+        Cell::link(name, hours(start, of))
+    } else {
+        Cell::text(name)
     };
     let (totals, currency) = (&usage.totals, usage.currency);
     vec![
