@@ -88,19 +88,25 @@ class _Watched:
             self.call.turn("delivered")
         return part
 
-    def end(self):
+    @contextmanager
+    def reading(self):
+        try:
+            yield
+        except Exception:
+            if not self.is_stream or self.call.state != "delivered":  # behind its end nothing is missing
+                raise
         if self.is_stream and self.call.state == "attended":
             raise self.broken("the stream ended before its answer did")
         self.call.turn("delivered")
 
     def __iter__(self):
-        yield from map(self.look, self.body)
-        self.end()
+        with self.reading():
+            yield from map(self.look, self.body)
 
     async def __aiter__(self):
-        async for part in self.body:
-            yield self.look(part)
-        self.end()
+        with self.reading():
+            async for part in self.body:
+                yield self.look(part)
 
     def close(self):
         self.call.turn("orphaned")

@@ -38,7 +38,7 @@ use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::door::{Doorway, FETCH_SITE, once};
 use crate::failure::Failure;
-use crate::field::{FormField, put_beside};
+use crate::field::{FieldKind, FormField, put_beside};
 use crate::page::Page;
 use crate::section::{Facts, Form, Notice, Section};
 use crate::visitor::Visitor;
@@ -191,15 +191,21 @@ async fn send<F: FormPage>(
     let fields = form(&parts.headers, body).await?;
     let page_of = match F::open(&sheet).await {
         Ok(page_of) => page_of,
-        Err(failure) => return done_before(&sheet, key, &failure).await?.ok_or(failure),
+        Err(failure) if failure.status == StatusCode::NOT_FOUND => {
+            return done_before(&sheet, key).await?.ok_or(failure);
+        }
+        Err(failure) => return Err(failure),
     };
     let frame = page_of.frame();
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
     match apply(&page_of, &sheet, (key, &fields), is_rehearsal).await {
-        Err(failure) => Ok(match done_before(&sheet, key, &failure).await? {
-            Some(way) => way,
-            None => failed_page(&sheet, frame, &fields, failure).into_response(),
-        }),
+        Err(failure) => {
+            let is_gone =
+                failure.status == StatusCode::NOT_FOUND || is_choice_gone(&frame, &failure);
+            let way = if is_gone { done_before(&sheet, key).await? } else { None };
+            let failed = || failed_page(&sheet, frame, &fields, failure).into_response();
+            Ok(way.unwrap_or_else(failed))
+        }
         Ok(applied) if is_rehearsal => Ok(match review_address(&sheet, &fields) {
             Some(address) => Redirect::to(&address).into_response(),
             None => review_page(&sheet, frame, &fields, applied).into_response(),
@@ -220,17 +226,16 @@ fn done_address(sheet: &Sheet, key: CommandKey) -> String {
     with_query(&sheet.path, &[(KEY, Some(&key_text(key)))])
 }
 
+/// True where what was chosen is no choice any more, such as a role that the form has ended.
+fn is_choice_gone(frame: &FormFrame, failure: &Failure) -> bool {
+    let of_failure = |field: &&FormField| Some(field.name) == failure.field.as_deref();
+    let field = frame.fields.iter().find(of_failure);
+    field.is_some_and(|field| matches!(field.kind, FieldKind::Select(_)))
+}
+
 /// The way to what a form did, where its key is bound: a second click may find nothing any more of what the first one
 /// has ended, and is no failure.
-async fn done_before(
-    sheet: &Sheet,
-    key: CommandKey,
-    failure: &Failure,
-) -> Result<Option<Response>, Failure> {
-    let gone = [StatusCode::NOT_FOUND, StatusCode::UNPROCESSABLE_ENTITY];
-    if !gone.contains(&failure.status) {
-        return Ok(None);
-    }
+async fn done_before(sheet: &Sheet, key: CommandKey) -> Result<Option<Response>, Failure> {
     let bound = sheet.desk.accounts.request_record(&sheet.visitor.principal, key).await?;
     Ok(bound.map(|_record| Redirect::to(&done_address(sheet, key)).into_response()))
 }

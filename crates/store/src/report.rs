@@ -20,8 +20,6 @@ pub struct OutstandingHolds {
 /// Facts of the database that gauges tell, the same whichever process looks.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct DatabaseFacts {
-    /// Holds of what runs.
-    pub holds: OutstandingHolds,
     /// Open wallets that have less than their threshold.
     pub low_wallets: u64,
     /// Events that are not fanned out.

@@ -73,7 +73,8 @@ def raised(ask, body):
 
 
 def streams():
-    bodies = [{"stream": DONE.decode()}, {"stream": "data: {}\n\ndata: [DONE]\n"}, {"stream": "", "breaks": True}]
+    done = {"stream": DONE.decode()}
+    bodies = [done, {"stream": "data: {}\n\ndata: [DONE]\n"}, {"stream": "", "breaks": True}, {**done, "breaks": True}]
     client = fresh()
     ends = [[raised(ask, body) for body in bodies] for ask in (lambda it: client.post(URL, json=it), asynchronous)]
     raised(lambda body: client.post(URL, json=body), bodies[1])

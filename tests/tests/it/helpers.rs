@@ -122,7 +122,7 @@ fn node_helper_pays_once_below_a_loop_that_does_not_wait() {
 
 #[test]
 fn python_helper_keeps_its_rules() {
-    let ends = json!([200, "RemoteProtocolError", "ReadError"]);
+    let ends = json!([200, "RemoteProtocolError", "ReadError", 200]);
     check_rules(&PYTHON, &json!([ends, ends]));
 }
 

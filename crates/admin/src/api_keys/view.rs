@@ -113,7 +113,7 @@ pub(crate) struct ShownKeyView {
     /// Readings of its counters in the windows of now.
     counters: Vec<CounterView>,
     /// Holds of what was refused to it or abandoned this month (UTC): at most so much may it have cost the
-    /// operator. Not for support and holders.
+    /// operator. Not for support and holders, and missing where it cannot be summed within a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     exposure_micros: Option<i64>,

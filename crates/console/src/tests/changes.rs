@@ -57,6 +57,17 @@ async fn an_operation_is_cancelled_and_reconciled_once_and_with_a_reason() {
 }
 
 #[tokio::test]
+async fn a_form_that_was_sent_and_comes_again_with_a_mistake_says_the_mistake() {
+    let world = OpsWorld::new().await;
+    let owner = owner();
+    let opened = world.get(&owner, "/wallets/new").await.location.unwrap();
+    let done = world.post(&owner, &opened, &[("name", "acme"), ("currency", "USD")]).await;
+    assert_eq!(done.status, 303, "{done:?}");
+    let bad = world.post(&owner, &opened, &[("name", "other"), ("currency", "dollars")]).await;
+    assert!(bad.status == 422 && bad.html.contains("id=\"currency-error\""), "{bad:?}");
+}
+
+#[tokio::test]
 async fn a_verification_is_started_once() {
     let world = OpsWorld::new().await;
     let [done, again] = twice(&world, &owner(), "/jobs/new", &[("since", "")]).await;

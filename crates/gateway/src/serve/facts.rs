@@ -21,6 +21,7 @@ const EVERY: Duration = Duration::from_secs(30);
 pub(super) fn run(store: Store, shutdown: CancellationToken) -> impl Future<Output = ()> {
     // At once, before the first look: what may be alarmed on is there from the start.
     show(&DatabaseFacts::default());
+    show_holds(&OutstandingHolds::default(), &mut BTreeSet::new());
     look_again_and_again(store, shutdown)
 }
 
@@ -43,20 +44,23 @@ async fn look_again_and_again(store: Store, shutdown: CancellationToken) {
 /// Looks once. `currencies` are those of which anything was held before.
 async fn look(store: &Store, currencies: &mut BTreeSet<Currency>) {
     match store.facts().await {
-        Ok(facts) => {
-            show(&facts);
-            show_held(&facts.holds, currencies);
-        }
+        Ok(facts) => show(&facts),
         Err(error) => tracing::warn!(
             error = %ErrorChain(&error),
             "facts of the database cannot be read: the last are shown"
         ),
     }
+    // By itself: a hold that cannot be read must not hide what a verification has found.
+    match store.outstanding().await {
+        Ok(holds) => show_holds(&holds, currencies),
+        Err(error) => tracing::warn!(
+            error = %ErrorChain(&error),
+            "outstanding holds cannot be read: the last are shown"
+        ),
+    }
 }
 
 fn show(facts: &DatabaseFacts) {
-    gauge!("holdfast_holds_outstanding").set(as_float(facts.holds.count));
-    gauge!("holdfast_holds_oldest_seconds").set(facts.holds.oldest_age.as_secs_f64());
     gauge!("holdfast_wallets_below_threshold").set(as_float(facts.low_wallets));
     gauge!("holdfast_outbox_events").set(as_float(facts.events));
     gauge!("holdfast_outbox_deliveries").set(as_float(facts.deliveries));
@@ -67,9 +71,11 @@ fn show(facts: &DatabaseFacts) {
     gauge!("holdfast_verification_mismatches").set(as_float(mismatches));
 }
 
-/// Shows held amounts, also of currencies of which nothing is held any more: a gauge keeps its last value until it is
+/// Shows holds, also of currencies of which nothing is held any more: a gauge keeps its last value until it is
 /// set, and would show a hold that has ended for ever.
-fn show_held(holds: &OutstandingHolds, currencies: &mut BTreeSet<Currency>) {
+fn show_holds(holds: &OutstandingHolds, currencies: &mut BTreeSet<Currency>) {
+    gauge!("holdfast_holds_outstanding").set(as_float(holds.count));
+    gauge!("holdfast_holds_oldest_seconds").set(holds.oldest_age.as_secs_f64());
     currencies.extend(holds.amounts.keys().copied());
     for currency in &*currencies {
         let held = holds.amounts.get(currency).map_or(0, |held| held.get());
@@ -97,7 +103,7 @@ mod tests {
             oldest_age: Duration::from_secs(3),
         };
         for (holds, shown) in [(held, "7"), (OutstandingHolds::default(), "0")] {
-            metrics::with_local_recorder(&recorder, || show_held(&holds, &mut currencies));
+            metrics::with_local_recorder(&recorder, || show_holds(&holds, &mut currencies));
             let rendered = recorder.handle().render();
             let series = format!("holdfast_holds_outstanding_micros{{currency=\"USD\"}} {shown}\n");
             assert!(rendered.contains(&series), "{rendered}");

@@ -21,8 +21,7 @@ impl Store {
         let counts = row(self.query(&counts(self.dialect()), []).await?);
         let kind = JobKind::Verification.label().into();
         let verified = row(self.query(LAST_VERIFICATION, [kind]).await?);
-        let holds = self.outstanding().await?;
-        let mut facts = DatabaseFacts { holds, ..DatabaseFacts::default() };
+        let mut facts = DatabaseFacts::default();
         if let Some(row) = counts {
             let mut cells = Cells::new(&row);
             let mut count = || cells.int().map(|count| u64::try_from(count).unwrap_or(0));

@@ -40,7 +40,7 @@ const OWN: [&str; 3] = ["id", "created", "model"];
 /// The most texts and values of one answer.
 const PLACES_MAX: usize = 16_384;
 /// The most news that waits for the rest of a replay, in bytes: more than an answer of ours has.
-const HELD_BYTES_MAX: usize = 64 << 20;
+const HELD_BYTES_MAX: usize = 32 << 20;
 
 const PREFIX: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";

@@ -211,7 +211,7 @@ impl RemoteRun {
                         if include_usage { chunk::with_no_usage(&event) } else { Some(event) }
                     };
                     let events: Vec<Bytes> = events.into_iter().filter_map(told).collect();
-                    return Some(events.concat().into());
+                    return (!events.is_empty()).then(|| events.concat().into());
                 }
                 Err(error) => {
                     tracing::warn!(operation.id = %self.context.id, %error, "a relay was given up");
