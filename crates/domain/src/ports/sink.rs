@@ -1,4 +1,4 @@
-//! What a call tells of itself while it lasts.
+//! The receiver of a call: told what the model says, and what the call learns while it lasts.
 
 use std::time::Duration;
 
