@@ -75,7 +75,7 @@ impl Desk {
                         end: CallEnd::Gone,
                         on_hang_up: None,
                     };
-                    evicted.into_iter().for_each(|key| self.journal.note(Change::Remove(key)));
+                    evicted.into_iter().for_each(|old| self.journal.note(Change::Remove(old)));
                     let written = self.journal.put(record).await;
                     written.map_err(|NotWritten| NoSlot::NotWritten)?;
                     return Ok(attendance);
@@ -136,7 +136,7 @@ impl Desk {
     /// Drops what nobody asks for any more.
     pub(crate) fn sweep(&self) {
         let old = self.lock().table.sweep(now());
-        old.into_iter().for_each(|key| self.journal.note(Change::Remove(key)));
+        old.into_iter().for_each(|record| self.journal.note(Change::Remove(record)));
     }
 
     /// Writes the last ends. Whoever leaves after this is not written any more.

@@ -6,29 +6,31 @@
 //! end  ─▶ note ─▶ queue ─┘ (waits for nobody, and at most `LATE` for others)
 //! ```
 //!
+//! Rows are in the order of their slots' births, so that those of one transaction are neighbours: by
+//! their keys, which are random, each would be on a page of its own.
+//!
 //! A row has the key, a keyed digest of the call, its stage and two moments: no prompt, no answer,
 //! no credential. The file is its owner's alone (0600), and one process has it at a time. A row is
 //! committed before a byte of its call goes out; a kill does not lose it, and where every commit is
 //! synced (`sync`) a loss of power does not either. Ends are written late: a lost one replays once.
 
+mod queue;
+
 use std::fs::OpenOptions;
-use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::{io, thread};
 
 use rusqlite::{Connection, ErrorCode, Transaction, params};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use crate::journal::queue::{Entry, Queue, QueueReader};
 use crate::table::{BodyDigest, Change, Moment, Record, Stage};
 
-/// The longest that an end waits for others to be written with.
-const LATE: Duration = Duration::from_millis(100);
-/// Changes of one transaction at most.
-const BATCH_MAX: usize = 512;
 /// Tells a journal from any other SQLite file: `HFsc`.
 const APPLICATION: i32 = 0x4846_7363;
 /// Version of the table below.
@@ -36,11 +38,12 @@ const VERSION: i32 = 1;
 
 const TABLE: &str = "\
 CREATE TABLE slots (
-    key BLOB NOT NULL PRIMARY KEY CHECK (length(key) = 16),
+    key BLOB NOT NULL CHECK (length(key) = 16),
     body BLOB NOT NULL CHECK (length(body) = 32),
     stage INTEGER NOT NULL CHECK (stage BETWEEN 0 AND 2),
     born INTEGER NOT NULL,
-    seen INTEGER NOT NULL
+    seen INTEGER NOT NULL,
+    PRIMARY KEY (born, key)
 ) STRICT, WITHOUT ROWID";
 
 /// Reason for which a journal cannot be used.
@@ -60,16 +63,11 @@ pub enum BadJournal {
     Database(PathBuf, #[source] rusqlite::Error),
 }
 
-/// Change for the writer, and who waits for it.
-struct Entry {
-    change: Change,
-    written: Option<oneshot::Sender<()>>,
-}
-
 /// Door to the journal; without a file it remembers nothing.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    queue: Option<Sender<Entry>>,
+    queue: Arc<Queue>,
+    /// None where nothing is remembered.
     writer: Option<JoinHandle<()>>,
 }
 
@@ -80,48 +78,54 @@ pub(crate) struct NotWritten;
 
 impl Journal {
     /// A journal that remembers nothing.
-    pub(crate) const fn none() -> Self {
-        Self { queue: None, writer: None }
+    pub(crate) fn none() -> Self {
+        Self { queue: Arc::default(), writer: None }
     }
 
     /// Opens or makes the file, and reads what it has.
     pub(crate) fn open(path: &Path, is_synced: bool) -> Result<(Self, Vec<Record>), BadJournal> {
         let (connection, records) = prepare(path, is_synced)?;
-        let (queue, entries) = channel();
-        let spawned = std::thread::Builder::new()
+        let queue = Arc::<Queue>::default();
+        let reader = QueueReader(Arc::clone(&queue));
+        let spawned = thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || write_all(connection, &entries));
+            .spawn(move || write_all(connection, &reader));
         let writer = spawned.map_err(|error| BadJournal::File(path.to_owned(), error))?;
-        Ok((Self { queue: Some(queue), writer: Some(writer) }, records))
+        Ok((Self { queue, writer: Some(writer) }, records))
     }
 
     /// Writes a row, and waits until it is kept. Cancel safe: what is dropped is written all the
     /// same.
     pub(crate) async fn put(&self, record: Record) -> Result<(), NotWritten> {
-        let Some(queue) = &self.queue else { return Ok(()) };
+        if self.writer.is_none() {
+            return Ok(());
+        }
         let (written, answer) = oneshot::channel();
-        let entry = Entry { change: Change::Put(record), written: Some(written) };
-        queue.send(entry).map_err(|_ended| NotWritten)?;
+        self.queue.push(Entry { change: Change::Put(record), written: Some(written) })?;
         answer.await.map_err(|_failed| NotWritten)
     }
 
     /// Has a change written soon.
     pub(crate) fn note(&self, change: Change) {
-        if let Some(queue) = &self.queue
-            && queue.send(Entry { change, written: None }).is_err()
-        {
+        if self.writer.is_some() && self.queue.push(Entry { change, written: None }).is_err() {
             tracing::warn!("the journal's writer has ended");
         }
     }
 
     /// Writes what waits, and ends the writer.
     pub(crate) fn close(mut self) {
-        self.queue = None;
+        self.queue.close();
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {
             tracing::warn!("the journal's writer has failed");
         }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 
@@ -195,10 +199,9 @@ fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     rows.collect()
 }
 
-/// Writes until nobody is left who could send.
-fn write_all(mut connection: Connection, entries: &Receiver<Entry>) {
-    while let Ok(first) = entries.recv() {
-        let batch = gather(first, entries);
+/// Writes until nothing comes any more.
+fn write_all(mut connection: Connection, reader: &QueueReader) {
+    while let Some(batch) = reader.take() {
         match write(&mut connection, &batch) {
             Ok(()) => {
                 for written in batch.into_iter().filter_map(|entry| entry.written) {
@@ -213,35 +216,15 @@ fn write_all(mut connection: Connection, entries: &Receiver<Entry>) {
     }
 }
 
-/// Entries that have come, and where nobody waits for them, the ones that come soon.
-fn gather(first: Entry, entries: &Receiver<Entry>) -> Vec<Entry> {
-    let until = Instant::now() + LATE;
-    let mut batch = vec![first];
-    let mut is_awaited = batch.iter().any(|entry| entry.written.is_some());
-    while batch.len() < BATCH_MAX {
-        let time = if is_awaited {
-            Duration::ZERO
-        } else {
-            until.saturating_duration_since(Instant::now())
-        };
-        match entries.recv_timeout(time) {
-            Ok(entry) => {
-                is_awaited |= entry.written.is_some();
-                batch.push(entry);
-            }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    batch
-}
-
 fn write(connection: &mut Connection, batch: &[Entry]) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     {
         let mut put = transaction.prepare_cached(
             "INSERT OR REPLACE INTO slots (key, body, stage, born, seen) VALUES (?, ?, ?, ?, ?)",
         )?;
-        let mut remove = transaction.prepare_cached("DELETE FROM slots WHERE key = ?")?;
+        let mut remove =
+            transaction.prepare_cached("DELETE FROM slots WHERE born = ? AND key = ?")?;
+        let moment = |at: Moment| i64::try_from(at.0).unwrap_or(i64::MAX);
         for entry in batch {
             match entry.change {
                 Change::Put(Record { key, body, stage, born, seen }) => {
@@ -250,7 +233,6 @@ fn write(connection: &mut Connection, batch: &[Entry]) -> rusqlite::Result<()> {
                         Stage::Failed => 1,
                         Stage::Delivered => 2,
                     };
-                    let moment = |at: Moment| i64::try_from(at.0).unwrap_or(i64::MAX);
                     put.execute(params![
                         key.as_bytes(),
                         body.0,
@@ -259,8 +241,8 @@ fn write(connection: &mut Connection, batch: &[Entry]) -> rusqlite::Result<()> {
                         moment(seen)
                     ])?;
                 }
-                Change::Remove(key) => {
-                    remove.execute([key.as_bytes()])?;
+                Change::Remove(Record { key, born, .. }) => {
+                    remove.execute(params![moment(born), key.as_bytes()])?;
                 }
             }
         }
@@ -295,7 +277,7 @@ mod tests {
         let (left, records) = Journal::open(&copy, true).unwrap();
         assert_eq!(records, [one, two]);
         left.close();
-        journal.note(Change::Remove(one.key));
+        journal.note(Change::Remove(one));
         let delivered = Record { stage: Stage::Delivered, seen: Moment(7), ..two };
         journal.note(Change::Put(delivered));
         journal.close();

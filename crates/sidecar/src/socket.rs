@@ -121,9 +121,7 @@ impl AsyncRead for CallerSocket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let read = self.poll_io(context, TcpStream::poll_read_ready, |socket| {
-            let read = socket.try_read(buffer.initialize_unfilled())?;
-            buffer.advance(read);
-            Ok(())
+            socket.try_read_buf(buffer).map(|_read| ())
         });
         if let Poll::Ready(Err(_reset)) = &read {
             self.state.note_reset();

@@ -89,9 +89,9 @@ pub(crate) struct Arrival {
 /// Reply to an arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The call's key, the row that the journal must have before a byte goes out, and the key of a
+    /// The call's key, the row that the journal must have before a byte goes out, and the row of a
     /// slot that had to go for it.
-    Slot { record: Record, evicted: Option<Uuid> },
+    Slot { record: Record, evicted: Option<Record> },
     /// Callers whose sockets are to be looked at before the call is asked about again.
     Look(Vec<CallerId>),
     /// There is no room: every slot may still be needed.
@@ -140,7 +140,7 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     Put(Record),
-    Remove(Uuid),
+    Remove(Record),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -180,6 +180,11 @@ impl Slot {
         !self.callers.is_empty()
     }
 
+    /// Nobody hangs on it then: whoever takes it again opens it.
+    fn has_ended(&self) -> bool {
+        self.record.stage != Stage::Open
+    }
+
     /// Place among the body's slots of its stage: the open by their birth, the others by their end.
     fn place(&self) -> (Stage, (Moment, Uuid)) {
         let Record { key, stage, born, seen, .. } = self.record;
@@ -212,6 +217,8 @@ pub(crate) struct Table {
     rules: Rules,
     slots: BTreeMap<Uuid, Slot>,
     bodies: BTreeMap<BodyDigest, BodySlots>,
+    /// Slots that have ended, by when a caller was seen last.
+    ended: BTreeSet<(Moment, Uuid)>,
     /// The slot that each caller hangs on.
     callers: BTreeMap<CallerId, Uuid>,
 }
@@ -220,8 +227,13 @@ impl Table {
     /// A table as a journal has left it. Whoever hung on an open slot is gone since, and was seen
     /// last nobody knows when.
     pub(crate) fn restore(rules: Rules, records: Vec<Record>, now: Moment) -> Self {
-        let (slots, bodies, callers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut table = Self { rules, slots, bodies, callers };
+        let mut table = Self {
+            rules,
+            slots: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            callers: BTreeMap::new(),
+        };
         for mut record in records {
             match record.stage {
                 Stage::Open => record.seen = now,
@@ -302,8 +314,7 @@ impl Table {
         let stage = match end {
             CallEnd::Final => Stage::Failed,
             CallEnd::Refused if !slot.may_be_bound => {
-                self.remove(key);
-                return Some(Change::Remove(key));
+                return self.remove(key).map(|slot| Change::Remove(slot.record));
             }
             CallEnd::Delivered
             | CallEnd::Gone
@@ -331,11 +342,11 @@ impl Table {
     }
 
     /// Drops the slots whose window has passed, and says which.
-    pub(crate) fn sweep(&mut self, now: Moment) -> Vec<Uuid> {
+    pub(crate) fn sweep(&mut self, now: Moment) -> Vec<Record> {
         let is_old = |slot: &&Slot| self.rules.is_over(slot, now);
-        let old: Vec<Uuid> = self.slots.values().filter(is_old).map(|it| it.record.key).collect();
-        for key in &old {
-            self.remove(*key);
+        let old: Vec<Record> = self.slots.values().filter(is_old).map(|it| it.record).collect();
+        for record in &old {
+            self.remove(record.key);
         }
         old
     }
@@ -357,17 +368,10 @@ impl Table {
         let evicted = if self.slots.len() < SLOTS_MAX {
             None
         } else {
-            let is_ended = |slot: &&Slot| !slot.is_attended() && !slot.is_orphan();
-            let ended = self.slots.values().filter(is_ended);
             // What may still run is never dropped for room.
-            let Some(oldest) = ended.min_by_key(|slot| slot.record.seen) else {
-                return Admission::Full;
-            };
-            Some(oldest.record.key)
+            let Some(&(_, oldest)) = self.ended.first() else { return Admission::Full };
+            self.remove(oldest).map(|slot| slot.record)
         };
-        if let Some(key) = evicted {
-            self.remove(key);
-        }
         self.callers.insert(caller, record.key);
         self.put(Slot {
             record,
@@ -397,11 +401,15 @@ impl Table {
         let (stage, place) = slot.place();
         let body = self.bodies.entry(slot.record.body).or_default();
         body.0.entry(stage).or_default().insert(place);
+        if slot.has_ended() {
+            self.ended.insert((slot.record.seen, slot.record.key));
+        }
         self.slots.insert(slot.record.key, slot);
     }
 
     fn remove(&mut self, key: Uuid) -> Option<Slot> {
         let slot = self.slots.remove(&key)?;
+        self.ended.remove(&(slot.record.seen, key));
         let (stage, place) = slot.place();
         let body = self.bodies.get_mut(&slot.record.body)?;
         if let Some(places) = body.0.get_mut(&stage) {

@@ -151,8 +151,7 @@ fn rules() -> Rules {
 
 fn write(journal: &mut Vec<Record>, change: Change) {
     let key = match change {
-        Change::Put(record) => record.key,
-        Change::Remove(key) => key,
+        Change::Put(record) | Change::Remove(record) => record.key,
     };
     journal.retain(|record| record.key != key);
     if let Change::Put(record) = change {
@@ -242,7 +241,7 @@ impl Calls {
             Some(_) | None => false,
         };
         if is_forgotten {
-            world.late.extend(world.table.remove(key).map(|_slot| Change::Remove(key)));
+            world.late.extend(world.table.remove(key).map(|slot| Change::Remove(slot.record)));
         }
     }
 
