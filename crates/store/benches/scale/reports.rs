@@ -25,8 +25,8 @@ async fn times(store: &Store, query: &UsageQuery) -> (usize, Vec<Duration>) {
     (rows, times)
 }
 
-/// Sums all hours, and reads reports; those of a customer that take too long.
-pub(crate) async fn read(book: &mut Book) -> Vec<String> {
+/// Sums all hours.
+pub(crate) async fn sum(book: &mut Book) {
     let (begun, mut steps, mut longest) = (Instant::now(), 0_u32, Duration::ZERO);
     loop {
         let step = Instant::now();
@@ -39,7 +39,10 @@ pub(crate) async fn read(book: &mut Book) -> Vec<String> {
     let rows = book.number("SELECT count(*) FROM usage_hours").await;
     let all = begun.elapsed();
     say(&format!("summed in {steps} steps, {all:.0?}, the longest {longest:.1?}: {rows} rows"));
-    let store = &book.store;
+}
+
+/// Reads reports; those of a customer that take too long.
+pub(crate) async fn read(store: &Store) -> Vec<String> {
     let filter =
         UsageFilter { wallet: Some(WalletId::from_bytes(id('w', 0))), ..UsageFilter::default() };
     let mut slow = Vec::new();
