@@ -88,12 +88,7 @@ pub(crate) async fn of_wallet(
     let there = |record: PersonRecord| record.seen_from(Reach::Wallet(wallet));
     let rows = listed.rows.into_iter().filter_map(there);
     let rows = rows.map(|record| {
-        let roles: Vec<_> = record.roles().iter().map(ToString::to_string).collect();
-        vec![
-            Cell::link(called(&record), address(record.person.id)),
-            Cell::text(roles.join(", ")),
-            state(&record),
-        ]
+        vec![Cell::link(called(&record), address(record.person.id)), roles(&record), state(&record)]
     });
     let empty = "Nobody but the operator looks at this wallet. Invite somebody to a holder's role.";
     let all = Link::new("All people of the wallet", format!("/people?{WALLET}={wallet}"));
@@ -101,11 +96,10 @@ pub(crate) async fn of_wallet(
 }
 
 fn row(record: &PersonRecord) -> Vec<Cell> {
-    let roles: Vec<_> = record.grants.iter().map(|it| it.authority.role.to_string()).collect();
     vec![
         Cell::link(called(record), address(record.person.id)),
         state(record),
-        Cell::text(roles.join(", ")),
+        roles(record),
         Cell::moment(record.person.created_at),
     ]
 }
@@ -160,6 +154,13 @@ fn has_role(record: &PersonRecord) -> bool {
 /// Role that an open invitation offers.
 fn offered(record: &PersonRecord) -> Option<Authority> {
     record.link.as_ref().filter(|link| link.used_at.is_none())?.purpose.authority()
+}
+
+/// Roles that they have, and the one that they are offered.
+fn roles(record: &PersonRecord) -> Cell {
+    let taken = record.grants.iter().map(|grant| grant.authority.role.to_string());
+    let offered = offered(record).map(|it| format!("{} (offered)", it.role));
+    Cell::text(taken.chain(offered).collect::<Vec<_>>().join(", "))
 }
 
 fn grant(grant: &PersonGrant) -> Vec<Cell> {

@@ -151,7 +151,10 @@ async fn people_are_narrowed_by_state_role_and_wallet_and_stand_on_the_wallets_p
     let row = |email: &str, role: &str, state: &str| {
         (email.to_owned(), role.to_owned(), state.to_owned())
     };
-    let expected = [row(new, "holder_viewer", "pending"), row(boss, "holder_admin", "active")];
+    let html = world.page(&owner(), "/people?state=pending").await;
+    assert_eq!(rows(&html, "People")[0]["Roles"], "holder_viewer (offered)");
+    let expected =
+        [row(new, "holder_viewer (offered)", "pending"), row(boss, "holder_admin", "active")];
     assert_eq!(there(owner(), acme).await, expected);
     assert_eq!(there(visitor(Role::HolderAdmin, of(acme)), acme).await, expected);
     for role in [Role::HolderViewer, Role::HolderDeveloper, Role::Support] {
