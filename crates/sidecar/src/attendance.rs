@@ -1,5 +1,7 @@
 //! The driver of the table: the one lock around it, callers that come and go, and the journal that
-//! hears of each change.
+//! hears of each change. It hears under that lock: in another order than the table's, a slot that is
+//! attended might be delivered in the journal, and a sidecar that is killed would give its call a
+//! second key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-use crate::journal::{Journal, NotWritten};
+use crate::journal::{Journal, NotWritten, RowReceipt};
 use crate::peek::has_hung_up;
 use crate::table::{
     Admission, Arrival, BodyDigest, CallEnd, CallerId, Change, Moment, Record, Rules, Stage, Table,
@@ -43,6 +45,15 @@ pub(crate) enum NoSlot {
     NotWritten,
 }
 
+/// Reply to an arrival that the journal has heard of.
+enum Welcome {
+    /// The call's key, and its row on the way into the journal.
+    Slot(Uuid, RowReceipt),
+    /// Callers whose sockets are to be looked at first.
+    Look(Vec<CallerId>),
+    Full,
+}
+
 impl Desk {
     pub(crate) fn new(rules: Rules, journal: Journal, records: Vec<Record>) -> Self {
         let table = Table::restore(rules, records, now());
@@ -67,21 +78,19 @@ impl Desk {
         };
         for look in 1.. {
             let twins = match self.arrive(&arrival, socket) {
-                Admission::Slot { record, evicted } => {
+                Welcome::Slot(key, row) => {
                     let attendance = Attendance {
                         desk: Arc::clone(self),
                         caller: arrival.caller,
-                        key: record.key,
+                        key,
                         end: CallEnd::Gone,
                         on_hang_up: None,
                     };
-                    evicted.into_iter().for_each(|old| self.journal.note(Change::Remove(old)));
-                    let written = self.journal.put(record).await;
-                    written.map_err(|NotWritten| NoSlot::NotWritten)?;
+                    row.kept().await.map_err(|NotWritten| NoSlot::NotWritten)?;
                     return Ok(attendance);
                 }
-                Admission::Full => return Err(NoSlot::Full),
-                Admission::Look(twins) => twins,
+                Welcome::Full => return Err(NoSlot::Full),
+                Welcome::Look(twins) => twins,
             };
             if look > 1 {
                 tokio::time::sleep(LOOK_AGAIN).await;
@@ -98,13 +107,17 @@ impl Desk {
         CallerId(state.next)
     }
 
-    fn arrive(&self, arrival: &Arrival, socket: &Arc<TcpStream>) -> Admission {
+    fn arrive(&self, arrival: &Arrival, socket: &Arc<TcpStream>) -> Welcome {
         let mut state = self.lock();
-        let admission = state.table.arrive(arrival, now());
-        if let Admission::Slot { .. } = admission {
-            state.sockets.insert(arrival.caller, Arc::downgrade(socket));
+        match state.table.arrive(arrival, now()) {
+            Admission::Slot { record, evicted } => {
+                state.sockets.insert(arrival.caller, Arc::downgrade(socket));
+                evicted.into_iter().for_each(|old| self.journal.note(old.removal()));
+                Welcome::Slot(record.key, self.journal.put(record))
+            }
+            Admission::Look(twins) => Welcome::Look(twins),
+            Admission::Full => Welcome::Full,
         }
-        admission
     }
 
     /// Looks at the sockets of callers: who has hung up has left.
@@ -124,19 +137,18 @@ impl Desk {
 
     /// A caller leaves; true where it leaves an orphan.
     fn leave(&self, caller: CallerId, end: CallEnd) -> bool {
-        let change = {
-            let mut state = self.lock();
-            state.sockets.remove(&caller);
-            state.table.leave(caller, end, now())
-        };
+        let mut state = self.lock();
+        state.sockets.remove(&caller);
+        let change = state.table.leave(caller, end, now());
         change.into_iter().for_each(|change| self.journal.note(change));
         matches!(change, Some(Change::Put(record)) if record.stage == Stage::Open)
     }
 
     /// Drops what nobody asks for any more.
     pub(crate) fn sweep(&self) {
-        let old = self.lock().table.sweep(now());
-        old.into_iter().for_each(|record| self.journal.note(Change::Remove(record)));
+        let mut state = self.lock();
+        let old = state.table.sweep(now());
+        old.into_iter().for_each(|record| self.journal.note(record.removal()));
     }
 
     /// Writes the last ends. Whoever leaves after this is not written any more.
@@ -230,7 +242,8 @@ impl fmt::Debug for TakenAnswer {
 impl TakenAnswer {
     /// The socket was reset: nobody has read the answer.
     pub(crate) fn reset(self) {
-        let change = self.desk.lock().table.reset(self.key, now());
+        let mut state = self.desk.lock();
+        let change = state.table.reset(self.key, now());
         change.into_iter().for_each(|change| self.desk.journal.note(change));
     }
 }
@@ -238,4 +251,71 @@ impl TakenAnswer {
 fn now() -> Moment {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Barrier;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::table::IdenticalCalls;
+
+    const ROUNDS: usize = 20_000;
+
+    /// Again and again, one thread ends a call as another one retries it.
+    #[tokio::test]
+    async fn the_journal_hears_of_changes_in_the_order_of_the_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, copy] = ["journal.db", "copy.db"].map(|name| folder.path().join(name));
+        let (journal, records) = Journal::open(&path, false).unwrap();
+        let window = Duration::from_secs(86_400);
+        let rules = Rules { identical: IdenticalCalls::Attach, window };
+        let desk = Arc::new(Desk::new(rules, journal, records));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (_client, socket) = (listener.accept().await.unwrap(), Arc::new(socket));
+        let mut attended = Vec::new();
+        let (endings, ends) = channel::<Attendance>();
+        let together = Arc::new(Barrier::new(2));
+        let start = Arc::clone(&together);
+        let ending = thread::spawn(move || {
+            for first in ends {
+                start.wait();
+                drop(first.finish());
+                start.wait();
+            }
+        });
+        for round in 0..ROUNDS {
+            let mut body = [0; 32];
+            body[..8].copy_from_slice(&round.to_be_bytes());
+            let body = BodyDigest(body);
+            let mut first = desk.admit(body, false, &socket).await.unwrap();
+            first.set_end(CallEnd::Delivered);
+            endings.send(first).unwrap();
+            let (caller, fresh) = (desk.number(), Uuid::new_v4());
+            let retry = Arrival { caller, body, is_retry: true, has_looked: true, fresh };
+            together.wait();
+            let Welcome::Slot(key, _row) = desk.arrive(&retry, &socket) else { panic!("no slot") };
+            attended.push(key);
+            together.wait();
+        }
+        drop(endings);
+        ending.join().unwrap();
+        // What a kill leaves now: the last row is kept, and with it all that came before.
+        desk.admit(BodyDigest([255; 32]), false, &socket).await.unwrap();
+        for end in ["", "-wal"] {
+            let name = |path: &Path| format!("{}{end}", path.display());
+            std::fs::copy(name(&path), name(&copy)).unwrap();
+        }
+        let (_copy, records) = Journal::open(&copy, false).unwrap();
+        let stages: BTreeMap<_, _> = records.into_iter().map(|it| (it.key, it.stage)).collect();
+        for key in &attended {
+            assert_eq!(stages[key], Stage::Open);
+        }
+    }
 }

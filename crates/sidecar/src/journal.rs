@@ -19,7 +19,6 @@ mod queue;
 use std::fs::OpenOptions;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
@@ -28,13 +27,13 @@ use rusqlite::{Connection, ErrorCode, Transaction, params};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::journal::queue::{Entry, Queue, QueueReader};
+use crate::journal::queue::{ChangeReceiver, ChangeSender, Entry};
 use crate::table::{BodyDigest, Change, Moment, Record, Stage};
 
 /// Tells a journal from any other SQLite file: `HFsc`.
 const APPLICATION: i32 = 0x4846_7363;
 /// Version of the table below.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 const TABLE: &str = "\
 CREATE TABLE slots (
@@ -65,11 +64,18 @@ pub enum BadJournal {
 
 /// Door to the journal; without a file it remembers nothing.
 #[derive(Debug)]
-pub(crate) struct Journal {
-    queue: Arc<Queue>,
-    /// None where nothing is remembered.
-    writer: Option<JoinHandle<()>>,
+pub(crate) struct Journal(Option<OpenJournal>);
+
+#[derive(Debug)]
+struct OpenJournal {
+    changes: ChangeSender,
+    writer: JoinHandle<()>,
 }
+
+/// Row on its way into the journal; it gets there without anybody who waits for it.
+#[derive(Debug)]
+#[must_use = "no byte of a call goes out before its row is kept"]
+pub(crate) struct RowReceipt(Option<oneshot::Receiver<()>>);
 
 /// The writer could not commit a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -78,54 +84,59 @@ pub(crate) struct NotWritten;
 
 impl Journal {
     /// A journal that remembers nothing.
-    pub(crate) fn none() -> Self {
-        Self { queue: Arc::default(), writer: None }
+    pub(crate) const fn none() -> Self {
+        Self(None)
     }
 
     /// Opens or makes the file, and reads what it has.
     pub(crate) fn open(path: &Path, is_synced: bool) -> Result<(Self, Vec<Record>), BadJournal> {
         let (connection, records) = prepare(path, is_synced)?;
-        let queue = Arc::<Queue>::default();
-        let reader = QueueReader(Arc::clone(&queue));
+        let (sender, receiver) = queue::queue();
         let spawned = thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || write_all(connection, &reader));
+            .spawn(move || write_all(connection, &receiver));
         let writer = spawned.map_err(|error| BadJournal::File(path.to_owned(), error))?;
-        Ok((Self { queue, writer: Some(writer) }, records))
+        Ok((Self(Some(OpenJournal { changes: sender, writer })), records))
     }
 
-    /// Writes a row, and waits until it is kept. Cancel safe: what is dropped is written all the
-    /// same.
-    pub(crate) async fn put(&self, record: Record) -> Result<(), NotWritten> {
-        if self.writer.is_none() {
-            return Ok(());
-        }
-        let (written, answer) = oneshot::channel();
-        self.queue.push(Entry { change: Change::Put(record), written: Some(written) })?;
-        answer.await.map_err(|_failed| NotWritten)
+    /// Has a row written at once.
+    pub(crate) fn put(&self, record: Record) -> RowReceipt {
+        RowReceipt(self.0.as_ref().map(|open| {
+            let (written, answer) = oneshot::channel();
+            let entry = Entry { change: Change::Put(record), written: Some(written) };
+            if let Err(error) = open.changes.push(entry) {
+                tracing::warn!(%error, "the journal's writer has ended");
+            }
+            answer
+        }))
     }
 
     /// Has a change written soon.
     pub(crate) fn note(&self, change: Change) {
-        if self.writer.is_some() && self.queue.push(Entry { change, written: None }).is_err() {
-            tracing::warn!("the journal's writer has ended");
+        if let Some(open) = &self.0
+            && let Err(error) = open.changes.push(Entry { change, written: None })
+        {
+            tracing::warn!(%error, "the journal's writer has ended");
         }
     }
 
     /// Writes what waits, and ends the writer.
-    pub(crate) fn close(mut self) {
-        self.queue.close();
-        if let Some(writer) = self.writer.take()
-            && writer.join().is_err()
-        {
+    pub(crate) fn close(self) {
+        let Some(OpenJournal { changes, writer }) = self.0 else { return };
+        drop(changes);
+        if writer.join().is_err() {
             tracing::warn!("the journal's writer has failed");
         }
     }
 }
 
-impl Drop for Journal {
-    fn drop(&mut self) {
-        self.queue.close();
+impl RowReceipt {
+    /// Waits until the row is kept.
+    pub(crate) async fn kept(self) -> Result<(), NotWritten> {
+        match self.0 {
+            Some(answer) => answer.await.map_err(|_failed| NotWritten),
+            None => Ok(()),
+        }
     }
 }
 
@@ -200,8 +211,8 @@ fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
 }
 
 /// Writes until nothing comes any more.
-fn write_all(mut connection: Connection, reader: &QueueReader) {
-    while let Some(batch) = reader.take() {
+fn write_all(mut connection: Connection, changes: &ChangeReceiver) {
+    while let Some(batch) = changes.take() {
         match write(&mut connection, &batch) {
             Ok(()) => {
                 for written in batch.into_iter().filter_map(|entry| entry.written) {
@@ -241,7 +252,7 @@ fn write(connection: &mut Connection, batch: &[Entry]) -> rusqlite::Result<()> {
                         moment(seen)
                     ])?;
                 }
-                Change::Remove(Record { key, born, .. }) => {
+                Change::Remove { key, born } => {
                     remove.execute(params![moment(born), key.as_bytes()])?;
                 }
             }
@@ -266,8 +277,9 @@ mod tests {
         let (journal, records) = Journal::open(&path, false).unwrap();
         assert_eq!(records, []);
         let [one, two] = [1, 2].map(|number| record(number, Stage::Open));
-        journal.put(one).await.unwrap();
-        journal.put(two).await.unwrap();
+        for record in [one, two] {
+            journal.put(record).kept().await.unwrap();
+        }
         // A copy of the files is what a kill leaves.
         let copy = folder.path().join("copy.db");
         for end in ["", "-wal"] {
@@ -277,7 +289,7 @@ mod tests {
         let (left, records) = Journal::open(&copy, true).unwrap();
         assert_eq!(records, [one, two]);
         left.close();
-        journal.note(Change::Remove(one));
+        journal.note(one.removal());
         let delivered = Record { stage: Stage::Delivered, seen: Moment(7), ..two };
         journal.note(Change::Put(delivered));
         journal.close();

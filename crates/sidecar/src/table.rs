@@ -140,7 +140,14 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     Put(Record),
-    Remove(Record),
+    Remove { key: Uuid, born: Moment },
+}
+
+impl Record {
+    /// The change that takes the row out.
+    pub(crate) const fn removal(&self) -> Change {
+        Change::Remove { key: self.key, born: self.born }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -314,7 +321,7 @@ impl Table {
         let stage = match end {
             CallEnd::Final => Stage::Failed,
             CallEnd::Refused if !slot.may_be_bound => {
-                return self.remove(key).map(|slot| Change::Remove(slot.record));
+                return self.remove(key).map(|slot| slot.record.removal());
             }
             CallEnd::Delivered
             | CallEnd::Gone
@@ -370,7 +377,9 @@ impl Table {
         } else {
             // What may still run is never dropped for room.
             let Some(&(_, oldest)) = self.ended.first() else { return Admission::Full };
-            self.remove(oldest).map(|slot| slot.record)
+            let evicted = self.remove(oldest).map(|slot| slot.record);
+            debug_assert!(evicted.is_some(), "whatever has ended is a slot");
+            evicted
         };
         self.callers.insert(caller, record.key);
         self.put(Slot {

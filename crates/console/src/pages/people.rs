@@ -151,7 +151,7 @@ fn has_role(record: &PersonRecord) -> bool {
     offered(record).is_some() || !record.grants.is_empty()
 }
 
-/// Role that an open invitation offers.
+/// Role of an invitation that nobody has used, even where its link has run out.
 fn offered(record: &PersonRecord) -> Option<Authority> {
     record.link.as_ref().filter(|link| link.used_at.is_none())?.purpose.authority()
 }

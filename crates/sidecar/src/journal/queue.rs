@@ -1,6 +1,23 @@
-//! Queue between the calls and the journal's writer. Many calls share a transaction, and few wake
-//! the writer: a wake costs a call more than its row does.
+//! Queue between the calls and the journal's writer. Many calls share a transaction.
+//!
+//! ```text
+//! a row that a call waits for ─▶ push ─┐
+//! an end, waited for by nobody ─▶ push ─┴─▶ entries ─▶ take (the writer): once something is awaited, else after LATE
+//! ```
+//!
+//! Waking: the writer is woken by the first change and by the first that somebody waits for, so at most
+//! twice a transaction, and not by each change of it.
+//!
+//! Order: the writer takes what was pushed in the order in which it was pushed.
+//!
+//! Closing: the writer writes what waits once the sender is gone. Once the writer is gone nothing is taken in,
+//! and what waits is dropped, which tells whoever waits for it.
+//!
+//! Limits: [`BATCH_MAX`] changes are taken at once. A call waits with one of them, so that there are no more
+//! of those than connections; the others are ends of slots and their removals, of which there are
+//! no more than slots.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{mem, thread};
@@ -12,6 +29,8 @@ use crate::table::Change;
 
 /// The longest that an end waits for others to be written with.
 const LATE: Duration = Duration::from_millis(100);
+/// Changes of one transaction at most. One that fails is lost to all who wait for it.
+const BATCH_MAX: usize = 512;
 
 /// Change for the writer, and who waits for it.
 #[derive(Debug)]
@@ -20,77 +39,199 @@ pub(super) struct Entry {
     pub(super) written: Option<oneshot::Sender<()>>,
 }
 
-/// Changes on their way to the writer.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+struct QueueState {
+    entries: VecDeque<Entry>,
+    /// Entries that somebody waits for.
+    n_awaited: usize,
+    /// Nothing comes any more.
+    is_over: bool,
+    /// Nobody takes anything any more.
+    is_abandoned: bool,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
     state: Mutex<QueueState>,
     news: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct QueueState {
-    entries: Vec<Entry>,
-    /// Somebody waits for one of them.
-    is_awaited: bool,
-    /// Nobody reads any more, or nothing comes any more.
-    is_closed: bool,
+/// The end of the calls.
+#[derive(Debug)]
+pub(super) struct ChangeSender(Arc<Queue>);
+
+/// The end of the writer: there is one.
+pub(super) struct ChangeReceiver(Arc<Queue>);
+
+/// The two ends of a queue.
+pub(super) fn queue() -> (ChangeSender, ChangeReceiver) {
+    let queue = Arc::<Queue>::default();
+    (ChangeSender(Arc::clone(&queue)), ChangeReceiver(queue))
+}
+
+impl QueueState {
+    /// Adds a change; true where the writer has to know of it.
+    fn push(&mut self, entry: Entry) -> Result<bool, NotWritten> {
+        if self.is_abandoned {
+            return Err(NotWritten);
+        }
+        let is_awaited = entry.written.is_some();
+        let is_news = self.entries.is_empty() || (is_awaited && self.n_awaited == 0);
+        self.n_awaited += usize::from(is_awaited);
+        self.entries.push_back(entry);
+        Ok(is_news)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.entries.is_empty() && !self.is_over
+    }
+
+    /// Tells whether what waits may wait for more.
+    fn is_patient(&self) -> bool {
+        self.n_awaited == 0 && !self.is_over
+    }
+
+    fn take(&mut self) -> Option<Vec<Entry>> {
+        let n_taken = self.entries.len().min(BATCH_MAX);
+        let taken: Vec<_> = self.entries.drain(..n_taken).collect();
+        self.n_awaited -= taken.iter().filter(|entry| entry.written.is_some()).count();
+        (!taken.is_empty()).then_some(taken)
+    }
 }
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Adds a change. The writer is woken by the first that it has to know of, not by each.
+impl ChangeSender {
+    /// Adds a change; whoever waits for one that is refused is told so.
     pub(super) fn push(&self, entry: Entry) -> Result<(), NotWritten> {
-        let is_news = {
-            let mut state = self.lock();
-            if state.is_closed {
-                return Err(NotWritten);
-            }
-            let is_awaited = entry.written.is_some();
-            let is_news = state.entries.is_empty() || (is_awaited && !state.is_awaited);
-            state.is_awaited |= is_awaited;
-            state.entries.push(entry);
-            is_news
-        };
+        let is_news = self.0.lock().push(entry)?;
         if is_news {
-            self.news.notify_one();
+            self.0.news.notify_one();
         }
         Ok(())
     }
-
-    pub(super) fn close(&self) {
-        self.lock().is_closed = true;
-        self.news.notify_one();
-    }
 }
 
-/// The writer's end of the queue. Without it nobody waits: an entry that is dropped tells its caller.
-pub(super) struct QueueReader(pub(super) Arc<Queue>);
-
-impl QueueReader {
-    /// All that has come, once there is something, and where nobody waits for it what comes soon;
-    /// `None` once it is closed and empty.
-    pub(super) fn take(&self) -> Option<Vec<Entry>> {
-        let queue = &self.0;
-        let is_idle = |state: &mut QueueState| state.entries.is_empty() && !state.is_closed;
-        let state = queue.news.wait_while(queue.lock(), is_idle);
-        let state = state.unwrap_or_else(PoisonError::into_inner);
-        let is_patient = |state: &mut QueueState| !state.is_awaited && !state.is_closed;
-        drop(queue.news.wait_timeout_while(state, LATE, is_patient));
-        // On a busy core the calls that are ready by now come into the same transaction.
-        thread::yield_now();
-        let mut state = queue.lock();
-        state.is_awaited = false;
-        let entries = mem::take(&mut state.entries);
-        (!entries.is_empty()).then_some(entries)
-    }
-}
-
-impl Drop for QueueReader {
+impl Drop for ChangeSender {
     fn drop(&mut self) {
-        self.0.close();
-        self.0.lock().entries.clear();
+        self.0.lock().is_over = true;
+        self.0.news.notify_one();
+    }
+}
+
+impl ChangeReceiver {
+    /// What has come, once there is something, and where nobody waits for it what comes soon; `None`
+    /// at the end.
+    pub(super) fn take(&self) -> Option<Vec<Entry>> {
+        let Queue { news, .. } = &*self.0;
+        let state = news.wait_while(self.0.lock(), |state| state.is_idle());
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        drop(news.wait_timeout_while(state, LATE, |state| state.is_patient()));
+        // On a core that is busy, the calls that are ready by now come into the same transaction.
+        thread::yield_now();
+        self.0.lock().take()
+    }
+}
+
+impl Drop for ChangeReceiver {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_abandoned = true;
+        let left = mem::take(&mut state.entries);
+        // Each drop wakes a caller, which must not happen under the lock.
+        drop(state);
+        drop(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oneshot::error::TryRecvError;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::table::Moment;
+
+    fn change(number: u128) -> Change {
+        Change::Remove { key: Uuid::from_u128(number), born: Moment(5) }
+    }
+
+    fn end(number: u128) -> Entry {
+        Entry { change: change(number), written: None }
+    }
+
+    fn row(number: u128) -> (Entry, oneshot::Receiver<()>) {
+        let (written, answer) = oneshot::channel();
+        (Entry { change: change(number), written: Some(written) }, answer)
+    }
+
+    fn changes(taken: Option<Vec<Entry>>) -> Vec<Change> {
+        taken.into_iter().flatten().map(|entry| entry.change).collect()
+    }
+
+    #[test]
+    fn the_writer_is_woken_by_the_first_change_and_the_first_that_is_awaited() {
+        let mut state = QueueState::default();
+        let ((one, _one), (two, _two)) = (row(3), row(4));
+        let entries = [(end(1), true), (end(2), false), (one, true), (two, false), (end(5), false)];
+        for (entry, is_news) in entries {
+            assert_eq!(state.push(entry), Ok(is_news));
+        }
+        assert_eq!(changes(state.take()), [1, 2, 3, 4, 5].map(change));
+        let (three, _three) = row(6);
+        assert_eq!(state.push(three), Ok(true));
+    }
+
+    #[test]
+    fn what_is_awaited_waits_for_nothing_else() {
+        let mut state = QueueState::default();
+        assert!(state.is_idle());
+        assert_eq!(state.push(end(1)), Ok(true));
+        assert!(!state.is_idle() && state.is_patient());
+        let (two, _two) = row(2);
+        assert_eq!(state.push(two), Ok(true));
+        assert!(!state.is_patient());
+        assert_eq!(state.take().map(|taken| taken.len()), Some(2));
+        assert!(state.is_idle() && state.is_patient());
+        state.is_over = true;
+        assert!(!state.is_idle() && !state.is_patient());
+    }
+
+    #[test]
+    fn a_transaction_has_a_limit_and_what_is_left_over_is_still_awaited() {
+        let mut state = QueueState::default();
+        for _ in 0..BATCH_MAX {
+            assert!(state.push(end(1)).is_ok());
+        }
+        let (last, _last) = row(2);
+        assert_eq!(state.push(last), Ok(true));
+        assert_eq!(state.take().map(|taken| taken.len()), Some(BATCH_MAX));
+        assert!(!state.is_patient());
+        assert_eq!(changes(state.take()), [change(2)]);
+    }
+
+    #[test]
+    fn what_came_before_the_end_is_taken() {
+        let (sender, receiver) = queue();
+        sender.push(end(1)).unwrap();
+        drop(sender);
+        assert_eq!(changes(receiver.take()), [change(1)]);
+        assert!(receiver.take().is_none());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_writer_that_is_gone() {
+        let (sender, receiver) = queue();
+        let ((before, mut first), (after, mut second)) = (row(1), row(2));
+        sender.push(before).unwrap();
+        assert_eq!(first.try_recv(), Err(TryRecvError::Empty));
+        drop(receiver);
+        assert_eq!(first.try_recv(), Err(TryRecvError::Closed));
+        assert_eq!(sender.push(after), Err(NotWritten));
+        assert_eq!(second.try_recv(), Err(TryRecvError::Closed));
     }
 }

@@ -150,10 +150,10 @@ fn rules() -> Rules {
 }
 
 fn write(journal: &mut Vec<Record>, change: Change) {
-    let key = match change {
-        Change::Put(record) | Change::Remove(record) => record.key,
+    let (key, born) = match change {
+        Change::Put(Record { key, born, .. }) | Change::Remove { key, born } => (key, born),
     };
-    journal.retain(|record| record.key != key);
+    journal.retain(|record| (record.key, record.born) != (key, born));
     if let Change::Put(record) = change {
         journal.push(record);
         journal.sort_unstable();
@@ -241,7 +241,7 @@ impl Calls {
             Some(_) | None => false,
         };
         if is_forgotten {
-            world.late.extend(world.table.remove(key).map(|slot| Change::Remove(slot.record)));
+            world.late.extend(world.table.remove(key).map(|slot| slot.record.removal()));
         }
     }
 
@@ -257,7 +257,7 @@ impl Calls {
     fn crash(world: &mut World) -> Option<()> {
         let is_end = |change: &Change| match change {
             Change::Put(record) => record.stage != Stage::Open,
-            Change::Remove(_) => true,
+            Change::Remove { .. } => true,
         };
         let lost = world.late.iter().filter(|change| is_end(change)).count();
         world.lost_ends += u8::try_from(lost).ok()?;

@@ -1,5 +1,5 @@
-//! A book of 10^6 operations, and what it costs to look at it: pages of operations, reports of one customer by every
-//! two keys, and a whole audit. `cargo xtask bench --scale` runs it on a file and on a server:
+//! A book of 10^6 operations, and what it costs to look at it: a whole audit, pages of operations, and reports of one
+//! customer by every two keys. `cargo xtask bench --scale` runs it on a file and on a server:
 //!
 //! ```text
 //! cargo bench -p holdfast-store --bench scale -- file
@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
     };
     book.fill().await;
     reports::sum(&mut book).await;
-    // First, so that the most memory is its own: what reports had stays with the process.
+    // Before pages and reports, whose memory stays with the process. It reads the sums of hours as well.
     let mut slow = audit::verify(&book.store).await;
     slow.extend(pages::read(&book.store).await);
     slow.extend(reports::read(&book.store).await);
