@@ -53,29 +53,46 @@ impl Config {
                 change.taken.push(setting);
             }
         }
-        let (limits, others) = (&self.limits, &other.limits);
+        // All of them: one that is not compared below is a variable that nothing uses.
+        let LimitsConfig {
+            header_bytes,
+            body_bytes,
+            header_time,
+            body_time,
+            idle_time,
+            write_time,
+            connections,
+            connections_per_address,
+            body_bytes_in_memory,
+            commit_queue: _,
+            answer_bytes,
+            operations_per_key,
+            waiters_per_operation,
+            retry_wait,
+            result_bytes: _,
+            result_bytes_per_key: _,
+        } = &self.limits;
+        let others = &other.limits;
         for (setting, differs) in [
-            ("limits.header_bytes", limits.header_bytes != others.header_bytes),
-            ("limits.body_bytes", limits.body_bytes != others.body_bytes),
-            ("limits.header_time", limits.header_time != others.header_time),
-            ("limits.body_time", limits.body_time != others.body_time),
-            ("limits.write_time", limits.write_time != others.write_time),
-            ("limits.connections", limits.connections != others.connections),
+            ("limits.header_bytes", *header_bytes != others.header_bytes),
+            ("limits.body_bytes", *body_bytes != others.body_bytes),
+            ("limits.header_time", *header_time != others.header_time),
+            ("limits.body_time", *body_time != others.body_time),
+            ("limits.idle_time", *idle_time != others.idle_time),
+            ("limits.write_time", *write_time != others.write_time),
+            ("limits.connections", *connections != others.connections),
             (
                 "limits.connections_per_address",
-                limits.connections_per_address != others.connections_per_address,
+                *connections_per_address != others.connections_per_address,
             ),
-            (
-                "limits.body_bytes_in_memory",
-                limits.body_bytes_in_memory != others.body_bytes_in_memory,
-            ),
-            ("limits.idle_time", limits.idle_time != others.idle_time),
-            ("limits.operations_per_key", limits.operations_per_key != others.operations_per_key),
+            ("limits.body_bytes_in_memory", *body_bytes_in_memory != others.body_bytes_in_memory),
+            ("limits.answer_bytes", *answer_bytes != others.answer_bytes),
+            ("limits.operations_per_key", *operations_per_key != others.operations_per_key),
             (
                 "limits.waiters_per_operation",
-                limits.waiters_per_operation != others.waiters_per_operation,
+                *waiters_per_operation != others.waiters_per_operation,
             ),
-            ("limits.retry_wait", limits.retry_wait != others.retry_wait),
+            ("limits.retry_wait", *retry_wait != others.retry_wait),
             ("routes", self.routes != other.routes),
             ("server.cors_origins", self.server.cors_origins != other.server.cors_origins),
             ("retention.results", self.retention.results != other.retention.results),

@@ -322,6 +322,7 @@ fn what_cannot_change_keeps_its_value_and_is_named() {
         .set("server", "node", "\"another\"")
         .set("server", "secrets", "[\"another secret of the server\"]")
         .set("server", "drain", "\"1s\"")
+        .set("server", "trusted_proxies", "[\"127.0.0.1\"]")
         .set("admin", "token", "\"another-token-of-the-operator\"")
         .set("database", "url", "\"sqlite://elsewhere/holdfast.db\"")
         .set("limits", "commit_queue", "9")
@@ -340,6 +341,7 @@ fn what_cannot_change_keeps_its_value_and_is_named() {
         "server.node",
         "server.secrets",
         "server.drain",
+        "server.trusted_proxies",
         "admin",
         "database.url",
         "limits.commit_queue",
@@ -360,6 +362,13 @@ fn what_cannot_change_keeps_its_value_and_is_named() {
     }
     let bound = check_json(&gateway.get(&account, &format!("/v1/operations/{key}")), 200);
     assert_eq!(bound["result_state"], "kept");
+    // Nobody is believed who was not before.
+    let request = Request::completion(&account.key, &request_key(), acme("Say hello"));
+    let refused = gateway.send(&request.header("X-Forwarded-For", "192.0.2.7"));
+    assert_eq!(refused.json()["error"]["code"], "model_not_found");
+    let said = gateway.said();
+    let line = said.lines().find(|line| line.contains("model_not_found")).unwrap();
+    assert!(line.contains("client.address=127.0.0.1"), "{line}");
     gateway.stop();
 }
 

@@ -82,3 +82,30 @@ fn nodes_that_write_under_other_secrets_have_other_digests() {
     let shown = config.settings_digest(&key(1)).to_string();
     assert!(shown.len() == 16 && shown.bytes().all(|it| it.is_ascii_hexdigit()), "{shown}");
 }
+
+#[test]
+fn every_limit_that_differs_is_taken_or_kept() {
+    let limits = [
+        "header_bytes = 2_000",
+        "body_bytes = 100_000",
+        "header_time = \"1s\"",
+        "body_time = \"1s\"",
+        "write_time = \"1s\"",
+        "idle_time = \"1s\"",
+        "connections_per_address = 7",
+        "body_bytes_in_memory = 2_000_000",
+        "commit_queue = 9",
+        "answer_bytes = 2_000_000",
+        "operations_per_key = 7",
+        "waiters_per_operation = 7",
+        "retry_wait = \"1s\"",
+        "result_bytes = 2_000_000",
+        "result_bytes_per_key = 2_000_000",
+    ];
+    for limit in limits {
+        let change = good(LEAST).change_to(&good(&format!("[limits]\n{limit}\n{LEAST}")));
+        let told: Vec<_> = change.taken.iter().map(String::as_str).chain(change.kept).collect();
+        let key = limit.split(' ').next().unwrap();
+        assert_eq!(told, [format!("limits.{key}")]);
+    }
+}

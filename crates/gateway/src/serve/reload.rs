@@ -159,16 +159,16 @@ impl Reloader {
         let (before, providers) = (self.live.engine.serving(), self.running.providers.clone());
         let made = run_blocking(move || {
             let serving = start::serving(&next, Some((&providers, &before)))?;
-            let listening = start::listening(&next);
             let told = telemetry::filter(&next.log.level)?;
-            anyhow::Ok((next, serving, listening, told))
+            anyhow::Ok((next, serving, told))
         });
-        let (next, serving, listening, told) = made.await.map_err(CommandFailure::Usage)?;
+        let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
         start::pin_prices(&next, &self.store).await?;
         // From here on nothing fails and nothing is awaited.
         self.running.take(next);
         self.live.engine.replace_serving(serving);
-        self.live.http.replace(listening);
+        // Of what runs: the proxies that are believed stay.
+        self.live.http.replace(start::listening(&self.running));
         self.live.engine.keep_results(self.running.retention.results);
         self.live.allowed.replace(&self.running.webhooks.allow);
         database::keep_events(&self.store, &self.running.retention);

@@ -209,6 +209,17 @@ mod tests {
     }
 
     #[test]
+    fn a_conflict_is_the_gateways_own_word_on_the_key() {
+        let is = |code, echo| AskOutcome::Error(Some(code), echo).is_conflict();
+        for echo in [Echo::Relayed, Echo::Key, Echo::Judged] {
+            assert!(is(Code::IdempotencyKeyConflict, echo));
+            assert!(!is(Code::OperationInProgress, echo));
+        }
+        assert!(!is(Code::IdempotencyKeyConflict, Echo::Absent));
+        assert!(!AskOutcome::Contradiction.is_conflict());
+    }
+
+    #[test]
     fn each_error_that_echoes_the_key_has_one_meaning() {
         let expected = |code| match code {
             Code::InsufficientFunds

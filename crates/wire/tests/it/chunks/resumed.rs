@@ -154,6 +154,49 @@ fn news_waits_until_all_that_was_written_has_come_again() {
     assert_eq!(put_together(&chunks(&told)), put_together(&chunks(&first)));
 }
 
+/// A chunk of one choice, spelled as no gateway does, with these further members.
+fn chunk(delta: &str, finish: &str, more: &str) -> Bytes {
+    let choice = format!(r#"{{"index":0, "delta":{delta}, "finish_reason":{finish}}}"#);
+    let text = format!(r#"{{"id":"a", "model":"b", "choices":[{choice}]{more}}}"#);
+    event(text.as_bytes())
+}
+
+#[test]
+fn where_nothing_was_written_the_answer_goes_out_byte_for_byte() {
+    let mut resumption = Resumption::new();
+    resumption.restart();
+    let events = [chunk(r#"{"content":"Good"}"#, "null", ""), event(b"[DONE]")];
+    for event in events {
+        assert_eq!(resumption.filter(&event), Ok(vec![event]));
+    }
+}
+
+#[test]
+fn what_comes_beside_a_word_that_was_written_is_written() {
+    let good = chunk(r#"{"content":"Good"}"#, "null", "");
+    let usage = r#", "usage":{"total_tokens":3}"#;
+    let rows = [
+        ("\"stop\"", "", Some("stop"), false),
+        ("null", usage, None, true),
+        ("\"stop\"", usage, Some("stop"), true),
+    ];
+    for (finish, more, is_finished, has_usage) in rows {
+        let mut resumption = Resumption::new();
+        assert_eq!(resumption.filter(&good), Ok(vec![good.clone()]));
+        resumption.restart();
+        let again = chunk(r#"{"content":"Good"}"#, finish, more);
+        let mut news = resumption.filter(&again).unwrap();
+        assert_eq!(resumption.finished(), usize::from(is_finished.is_some()));
+        news.extend(resumption.filter(&event(b"[DONE]")).unwrap());
+        let news = chunks(&news);
+        assert_eq!(news.len(), 1, "{finish}{more}");
+        assert_eq!(news[0]["usage"].is_object(), has_usage);
+        let choice = &news[0]["choices"][0];
+        assert_eq!(choice["finish_reason"].as_str(), is_finished);
+        assert_ne!(choice["delta"]["content"], "Good");
+    }
+}
+
 /// The events that differ from this one in one letter or digit of a value, each with the name of
 /// the value's member.
 fn with_a_byte_changed(event: &Bytes) -> Vec<(String, Bytes)> {
