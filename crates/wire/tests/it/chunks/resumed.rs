@@ -197,6 +197,26 @@ fn what_comes_beside_a_word_that_was_written_is_written() {
     }
 }
 
+#[test]
+fn news_that_waits_has_a_limit() {
+    const MAX: usize = 32 << 20;
+    let of = |choice: usize, text: &str| -> Bytes {
+        let choice = format!(r#"{{"index":{choice},"delta":{{"content":"{text}"}}}}"#);
+        event(format!(r#"{{"id":"a","choices":[{choice}]}}"#).as_bytes())
+    };
+    let frame = of(0, "").len();
+    for (bytes, is_too_much) in [(MAX, false), (MAX + 1, true)] {
+        let mut resumption = Resumption::new();
+        for choice in [0, 1] {
+            resumption.filter(&of(choice, "A")).unwrap();
+        }
+        resumption.restart();
+        // Until the second choice has come again all that is new of the first one waits.
+        let news = resumption.filter(&of(0, &format!("A{}", "x".repeat(bytes - frame))));
+        assert_eq!(news, if is_too_much { Err(ResumeError::TooMany) } else { Ok(Vec::new()) });
+    }
+}
+
 /// The events that differ from this one in one letter or digit of a value, each with the name of
 /// the value's member.
 fn with_a_byte_changed(event: &Bytes) -> Vec<(String, Bytes)> {
