@@ -145,10 +145,11 @@ fn every_answer_has_the_origin_refusals_too() {
     assert_eq!(answer.status, 200, "whoever is no browser does not care");
     assert_eq!(answer.header("access-control-allow-origin"), None);
     assert_eq!(answer.header("vary"), Some("Origin"));
-    let idle = std::net::TcpStream::connect(gateway.address()).unwrap();
-    let full = until("the place is taken", || {
+    // Dialled anew each time: what came before may still hold the place, and this one be turned away.
+    let (idle, full) = until("the place is taken", || {
+        let idle = std::net::TcpStream::connect(gateway.address()).unwrap();
         let answer = good.send(gateway.address());
-        (answer.status == 503).then_some(answer)
+        (answer.status == 503).then_some((idle, answer))
     });
     check_shown(&full);
     assert_eq!(ask(gateway.address(), &preflight("/v1/models", PAGE)).status, 204);
