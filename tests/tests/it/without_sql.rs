@@ -38,7 +38,10 @@ fn change_keys(desk: &Desk<'_>) {
     let change = ["key", "update", "euro-1", "--rpm", "7", "--models", "holdfast/sim-1"];
     desk.says(&[&change[..], &["--expires", "90d"]].concat(), &["euro-1"]);
     desk.says(&["key", "show", "euro-1"], &["7", "holdfast/sim-1"]);
-    desk.says(&["key", "suspend", "euro-1", "--reason", "has not paid"], &["euro-1"]);
+    desk.says(
+        &["key", "suspend", "euro-1", "--reason", "has not paid"],
+        &["euro-1", "suspended_at"],
+    );
     desk.says(&["key", "resume", "euro-1"], &["euro-1"]);
     desk.says(&["key", "update", "euro-1", "--name", "euro-1-old"], &["euro-1-old"]);
     desk.says(&["key", "revoke", "euro-1-old"], &["euro-1-old"]);

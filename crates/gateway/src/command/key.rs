@@ -47,14 +47,20 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
     let path = path(&find(desk, key).await?, "");
     let found = desk.door.get(&path, &[]).await;
     let found = found.map_err(|error| error.because("the API key was not shown"))?;
-    let mut lines = fields(&found).to_vec();
-    lines.extend(some_text(&found, "suspended_at").map(|at| ("suspended_at", at)));
+    let mut lines = lines(&found);
     let counters = member(&found, "counters").as_array().into_iter().flatten();
     let readings: Vec<_> =
         counters.map(|counter| (text(counter, "counter"), text(counter, "used"))).collect();
     lines.extend(readings.iter().map(|(counter, used)| (counter.as_str(), used.clone())));
     lines.extend(some_amount(&found, "exposure_micros").map(|it| ("exposure", it)));
     desk.output.object(&printed(found.clone()), &lines)
+}
+
+/// Fields of an API key, and since when it is suspended.
+fn lines(key: &Value) -> Vec<(&'static str, String)> {
+    let mut lines = fields(key).to_vec();
+    lines.extend(some_text(key, "suspended_at").map(|at| ("suspended_at", at)));
+    lines
 }
 
 async fn list(desk: &Desk<'_>, filter: cli::KeyFilter) -> Result<(), CommandFailure> {

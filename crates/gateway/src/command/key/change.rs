@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{SPEND, end, fields, find, path, printed};
+use super::{SPEND, end, find, lines, path, printed};
 use crate::cli;
 use crate::cli::grant::Limit;
 use crate::command::{Desk, members};
@@ -43,7 +43,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
     };
     let done = desk.door.change(&change).await;
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
-    desk.output.object(&printed(done.thing.clone()), &fields(&done.thing))?;
+    desk.output.object(&printed(done.thing.clone()), &lines(&done.thing))?;
     note(after);
     Ok(())
 }
