@@ -44,9 +44,9 @@ struct QueueState {
     entries: VecDeque<Entry>,
     /// Entries that somebody waits for.
     n_awaited: usize,
-    /// Nothing comes any more.
+    /// The sender is gone: no more changes will come.
     is_over: bool,
-    /// Nobody takes anything any more.
+    /// The receiver is gone: changes are refused.
     is_abandoned: bool,
 }
 
@@ -124,8 +124,8 @@ impl Drop for ChangeSender {
 }
 
 impl ChangeReceiver {
-    /// What has come, once there is something, and where nobody waits for it what comes soon; `None`
-    /// at the end.
+    /// Takes the changes that have come, at most [`BATCH_MAX`]. Blocks until there is one; where nobody waits for it,
+    /// up to [`LATE`] longer, for others. `None` at the end.
     pub(super) fn take(&self) -> Option<Vec<Entry>> {
         let Queue { news, .. } = &*self.0;
         let state = news.wait_while(self.0.lock(), |state| state.is_idle());
