@@ -134,7 +134,8 @@ impl RowReceipt {
     /// Waits until the row is kept.
     pub(crate) async fn kept(self) -> Result<(), NotWritten> {
         match self.0 {
-            Some(answer) => answer.await.map_err(|_failed| NotWritten),
+            // The log has the reason: whoever dropped the entry has told it.
+            Some(answer) => answer.await.map_err(|_dropped| NotWritten),
             None => Ok(()),
         }
     }

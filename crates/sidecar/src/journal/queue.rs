@@ -13,9 +13,9 @@
 //! Closing: the writer writes what waits once the sender is gone. Once the writer is gone nothing is taken in,
 //! and what waits is dropped, which tells whoever waits for it.
 //!
-//! Limits: [`BATCH_MAX`] changes are taken at once. A call waits with one of them, so that there are no more
-//! of those than connections; the others are ends of slots and their removals, of which there are
-//! no more than slots.
+//! Limits: [`BATCH_MAX`] changes are taken at once. The queue itself has none: a call goes on only once its
+//! row is kept, so that a slow disk holds calls up. While a disk hangs, clients that hang up and come again
+//! add to what waits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
