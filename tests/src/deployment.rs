@@ -218,12 +218,18 @@ fn probing(probe: &Value) -> String {
 /// The objects of the chart as text, with these options of Helm.
 #[must_use]
 pub fn rendered(options: &[&str]) -> String {
+    try_rendered(options).ok()
+}
+
+/// What Helm says of the chart with these options.
+#[must_use]
+pub fn try_rendered(options: &[&str]) -> Ran {
     let program = std::env::var_os(HELM).map(PathBuf::from);
     let program = program.expect("HOLDFAST_TEST_HELM: `cargo xtask test tests` sets it");
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/helm/holdfast");
     let mut helm = Command::new(program);
     helm.args(["template", "shop"]).arg(chart).args(options).env_clear();
-    Ran::of(&mut helm).ok()
+    Ran::of(&mut helm)
 }
 
 /// The object of this kind and name.

@@ -5,7 +5,9 @@
 use std::process::Command;
 use std::time::Instant;
 
-use holdfast_tests::deployment::{Deployment, Source, object, objects, rendered, seconds, setting};
+use holdfast_tests::deployment::{
+    Deployment, Source, object, objects, rendered, seconds, setting, try_rendered,
+};
 use holdfast_tests::postgres::Database;
 use holdfast_tests::{Gate, Gateway, Ran, Reply, Request, Site, Upstream, request_key};
 use serde_json::{Value, json};
@@ -15,7 +17,22 @@ use crate::check::{check_completion, until};
 use crate::compose::grace_period;
 
 /// Values that switch on what is off by itself.
-const EVERYTHING: [&str; 2] = ["--set", "serviceMonitor.enabled=true"];
+const EVERYTHING: [&str; 14] = [
+    "--set",
+    "serviceMonitor.enabled=true",
+    "--set",
+    "server.url=https://api.example.com",
+    "--set",
+    "server.proxies={10.0.0.0/8,192.0.2.1}",
+    "--set",
+    "admin.url=https://admin.example.com",
+    "--set",
+    "admin.proxies={127.0.0.0/8}",
+    "--set",
+    "console.url=https://wallet.example.com",
+    "--set",
+    "console.playground=true",
+];
 /// A delay that a test can wait for.
 const SHORT_DELAY: [&str; 2] = ["--set", "drain.delaySeconds=2"];
 const SECRETS: &str = "/run/secrets/holdfast";
@@ -58,7 +75,7 @@ fn helm_objects_name_each_other_and_no_secret() {
     let budget = &object(&objects, "PodDisruptionBudget", "shop-holdfast")["spec"];
     assert!(selects(&budget["selector"]["matchLabels"]));
     let ports = pod["spec"]["containers"][0]["ports"].as_array().unwrap();
-    for name in ["shop-holdfast", "shop-holdfast-admin"] {
+    for name in ["shop-holdfast", "shop-holdfast-admin", "shop-holdfast-console"] {
         let service = object(&objects, "Service", name);
         assert!(selects(&service["spec"]["selector"]), "{name}");
         let target = &service["spec"]["ports"][0]["targetPort"];
@@ -99,9 +116,9 @@ struct World {
 }
 
 impl World {
-    fn new(upstream: &Upstream) -> Self {
-        let deployment = Deployment::of(Source::Chart(&SHORT_DELAY), upstream);
-        let objects = objects(&rendered(&SHORT_DELAY));
+    fn new(upstream: &Upstream, options: &'static [&'static str]) -> Self {
+        let deployment = Deployment::of(Source::Chart(options), upstream);
+        let objects = objects(&rendered(options));
         let pod = &object(&objects, "Deployment", "shop-holdfast")["spec"]["template"]["spec"];
         let text = object(&objects, "ConfigMap", "shop-holdfast")["data"]["holdfast.toml"].as_str();
         let text = text.unwrap();
@@ -129,7 +146,7 @@ impl World {
 fn postgres_helm_a_gateway_as_it_is_rendered_ends_within_its_grace_period_and_loses_nothing() {
     let gate = Gate::new();
     let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
-    let world = World::new(&upstream);
+    let world = World::new(&upstream, &SHORT_DELAY);
     let account = world.site.account("main", "USD", "10.00");
     let [old, new] = [world.gateway(), world.gateway()];
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
@@ -170,4 +187,51 @@ fn helm_gives_a_new_pod_before_it_takes_an_old_one() {
     let text = object(&objects, "ConfigMap", "shop-holdfast")["data"]["holdfast.toml"].as_str();
     let delay = seconds(setting(text.unwrap(), "drain_delay = "));
     assert!(delay > seen, "{delay} s, and the probe needs {seen}");
+}
+
+#[test]
+fn postgres_helm_people_without_a_shell_are_served_at_the_addresses_of_the_values() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let world = World::new(&upstream, &EVERYTHING);
+    let account = world.site.account("main", "USD", "10.00");
+    let gateway = world.gateway();
+    let issued = world.site.json(&["admin-key", "issue", "--name", "me", "--role", "owner"]);
+    let wallets = Request::get("/admin/v1/wallets").bearer(issued["key"].as_str().unwrap());
+    let admin = gateway.admin_address();
+    let listed = wallets.clone().host("admin.example.com").send(admin).json();
+    assert_eq!(listed["data"][0]["name"], "main", "{listed}");
+    assert_eq!(wallets.send(admin).status, 421, "another host");
+    let told = world.site.json(&["person", "invite", "ada@example.com", "--role", "owner"]);
+    let link = told["url"].as_str().unwrap().strip_prefix("https://admin.example.com").unwrap();
+    assert_eq!(Request::get(link).host("admin.example.com").send(admin).status, 200);
+    let sign_in = Request::get("/sign-in").host("wallet.example.com");
+    assert_eq!(sign_in.send(gateway.console_address()).status, 200);
+    assert_eq!(gateway.complete(&account, &request_key(), &acme("Say hello")).status, 200);
+    gateway.stop();
+}
+
+#[test]
+fn helm_gives_no_page_without_tls_and_no_listener_without_an_address() {
+    for table in ["admin", "console"] {
+        let url = format!("{table}.url=http://{table}.example.com");
+        let told = try_rendered(&["--set", &url]);
+        let asked = format!("{table}.url must be the https:// address of a proxy with TLS");
+        assert!(told.code == Some(1) && told.stderr.contains(&asked), "{told:?}");
+    }
+    let all = rendered(&[]);
+    assert!(!all.contains("8083") && !all.contains("https://"), "{all}");
+}
+
+#[test]
+fn helm_replaces_pods_where_a_start_alone_reads_what_has_changed() {
+    let mark = |options: &[&str]| {
+        let objects = objects(&rendered(options));
+        let deployment = object(&objects, "Deployment", "shop-holdfast");
+        let mark = &deployment["spec"]["template"]["metadata"]["annotations"]["holdfast/process"];
+        mark.as_str().unwrap().to_owned()
+    };
+    let plain = mark(&[]);
+    assert_eq!(mark(&["--set", "config=# none"]), plain, "gateways take it as they run");
+    assert_ne!(mark(&["--set", "server.url=https://api.example.com"]), plain);
+    assert_ne!(mark(&EVERYTHING), plain);
 }

@@ -7,7 +7,10 @@ use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::{sim, sim_with};
-use crate::check::{check_json, error, until};
+use crate::check::{check_json, error};
+
+/// What asks for a body.
+const ASKED: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 fn quote(key: &str, body: &str) -> Request {
     Request::post("/v1/quotes", body).bearer(key).header("Content-Type", "application/json")
@@ -92,14 +95,13 @@ fn a_quote_takes_a_place_among_the_requests_of_its_key() {
     let config = Config::simulated().set("limits", "operations_per_key", "1");
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();
-    // A body that does not come keeps the place.
-    let head = String::from_utf8(quote(&account.key, &sim("Hello there")).bytes()).unwrap();
-    let (head, _body) = head.split_once("\r\n\r\n").unwrap();
+    // A body that is asked for and does not come keeps the place.
+    let slow = quote(&account.key, &sim("Hello there")).header("Expect", "100-continue");
+    let slow = String::from_utf8(slow.bytes()).unwrap();
+    let (head, _body) = slow.split_once("\r\n\r\n").unwrap();
     let mut slow = Waiting::write(gateway.address(), format!("{head}\r\n\r\n").as_bytes());
-    let full = until("the place is taken", || {
-        let answer = gateway.send(&quote(&account.key, &sim("Hello there")));
-        (answer.status != 200).then_some(answer)
-    });
+    assert_eq!(slow.read(ASKED.len()), ASKED);
+    let full = gateway.send(&quote(&account.key, &sim("Hello there")));
     error(Code::TooManyOperations).check(&full);
     assert!(slow.is_silent_for(Duration::from_millis(1)));
 }

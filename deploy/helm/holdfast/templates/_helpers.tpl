@@ -22,15 +22,34 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* The file of every gateway: what the chart's other objects rely on, and the values' own part. */}}
 {{- define "holdfast.config" -}}
+{{ include "holdfast.process" . }}
+
+{{ .Values.config }}
+{{- end }}
+
+{{/* What a gateway reads at its start alone. */}}
+{{- define "holdfast.process" -}}
 [server]
 listen = "0.0.0.0:8080"
 secrets = ["${file:/run/secrets/holdfast/server-secret}"]
 drain = "{{ int .Values.drain.seconds }}s"
 drain_delay = "{{ int .Values.drain.delaySeconds }}s"
+{{- with .Values.server.url }}
+url = {{ toJson . }}
+{{- end }}
+trusted_proxies = {{ toJson .Values.server.proxies }}
 
 [admin]
 listen = "0.0.0.0:8081"
 token = "${file:/run/secrets/holdfast/admin-token}"
+{{- include "holdfast.behindProxy" (list "admin" .Values.admin) }}
+
+[console]
+playground = {{ .Values.console.playground }}
+{{- if .Values.console.url }}
+listen = "0.0.0.0:8083"
+{{- include "holdfast.behindProxy" (list "console" .Values.console) }}
+{{- end }}
 
 [node]
 listen = "0.0.0.0:8082"
@@ -41,8 +60,20 @@ url = "${file:/run/secrets/holdfast/database-url}"
 
 [log]
 format = "json"
+{{- end }}
 
-{{ .Values.config }}
+{{/* Where a listener with pages is found: only behind a proxy with TLS. */}}
+{{- define "holdfast.behindProxy" -}}
+{{- $table := index . 0 }}
+{{- with index . 1 }}
+{{- if .url }}
+{{- if not (hasPrefix "https://" .url) }}
+{{- fail (printf "%s.url must be the https:// address of a proxy with TLS, not %q" $table .url) }}
+{{- end }}
+url = {{ toJson .url }}
+proxies = {{ toJson .proxies }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "holdfast.podSecurity" -}}
