@@ -3,9 +3,10 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::Request;
 use crate::proxy::hand_on;
+use crate::{PATIENCE, Request};
 
 /// The balancer. Dropping it ends it.
 #[derive(Debug)]
@@ -78,12 +79,16 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands a client to the first gateway that is ready; where none is, it is hung up on.
+/// Hands a client to the first gateway that is ready; where none is for as long as tests wait, it is hung up on.
 fn serve(client: &TcpStream, gateways: Vec<SocketAddr>) {
     let is_ready = |gateway: &SocketAddr| {
         Request::get("/readyz").try_send(*gateway).is_some_and(|answer| answer.status == 200)
     };
-    if let Some(gateway) = gateways.into_iter().find(is_ready) {
-        hand_on(client, gateway, None, &|_bytes| {});
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(gateway) = gateways.iter().copied().find(is_ready) {
+            return hand_on(client, gateway, None, &|_bytes| {});
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -148,12 +148,16 @@ impl Server {
         watchdog::signal(first.id(), "STOP");
         let children = format!("/proc/{0}/task/{0}/children", first.id());
         let children = std::fs::read_to_string(children).expect("the system tells");
-        for child in children.split_whitespace() {
-            watchdog::signal(child.parse().expect("a process"), "KILL");
+        let children = children.split_whitespace();
+        let children: Vec<u32> = children.map(|it| it.parse().expect("a process")).collect();
+        for child in &children {
+            watchdog::signal(*child, "KILL");
         }
         first.kill().expect("it was started here");
         first.wait().expect("it was started here");
         watchdog::ended(first.id());
+        // What they share is free once none of them is left.
+        until("the server's processes have ended", || children.iter().all(|it| has_ended(*it)));
     }
 
     fn execute(&self, sql: &str) -> Ran {
@@ -162,6 +166,12 @@ impl Server {
         psql.arg(&self.folder).args(["--username=holdfast", "--dbname=postgres", "--command", sql]);
         Ran::of(&mut psql)
     }
+}
+
+/// Whether nothing of a process is left but what its parent is told.
+fn has_ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
 
 impl Drop for Server {

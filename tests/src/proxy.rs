@@ -169,11 +169,15 @@ fn copy(
     while left > 0 {
         let Ok(read) = from.read(&mut bytes) else { return true };
         let read = read.min(left);
-        if read == 0 || to.write_all(&bytes[..read]).is_err() {
+        if read == 0 {
+            return true;
+        }
+        // Before whoever hears it can look.
+        told(read);
+        if to.write_all(&bytes[..read]).is_err() {
             return true;
         }
         left -= read;
-        told(read);
     }
     false
 }

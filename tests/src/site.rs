@@ -101,12 +101,15 @@ impl Site {
         self.write(CONFIG, &config.render());
     }
 
-    /// Writes a file, a new one for its owner alone: configurations for tests have secrets in them.
+    /// Writes a file for its owner alone: configurations for tests have secrets in them. Whoever reads meanwhile
+    /// finds the one before, whole.
     pub fn write(&self, name: &str, text: &str) {
+        let half = self.path(&format!("{name}.half"));
         let mut file = OpenOptions::new();
         file.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = file.open(self.path(name)).expect("a file");
+        let mut file = file.open(&half).expect("a file");
         file.write_all(text.as_bytes()).expect("a file");
+        std::fs::rename(half, self.path(name)).expect("a file");
     }
 
     /// The path of a file in here.

@@ -17,7 +17,7 @@ const ask = (timeout) =>
     )
     .asResponse();
 
-const gaveUp = await ask(1_000).then(
+const gaveUp = await ask(4_000).then(
   () => null,
   (error) => error instanceof OpenAI.APIConnectionTimeoutError && error.constructor.name,
 );

@@ -5,7 +5,7 @@ import OpenAI from 'openai';
 const client = new OpenAI({
   baseURL: process.env.HOLDFAST_URL,
   apiKey: process.env.HOLDFAST_KEY,
-  timeout: 1_000,
+  timeout: 4_000,
   maxRetries: 9,
 });
 const { data, response } = await client.chat.completions

@@ -9,7 +9,7 @@ from openai import OpenAI
 client = OpenAI(
     base_url=os.environ["HOLDFAST_URL"],
     api_key=os.environ["HOLDFAST_KEY"],
-    timeout=1.0,
+    timeout=4.0,
     max_retries=9,
 )
 answer = client.chat.completions.with_raw_response.create(

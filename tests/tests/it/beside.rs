@@ -42,13 +42,17 @@ fn lock_of_a_reader_and_commands_hold_no_commit_up() {
     let reader = Reader::begin(&site.database());
     let after = request_key();
     check_completion(&gateway.complete(&account, &after, &sim("Hello")), &after, false);
-    let longest = longest_beside(&gateway, &account, || {
-        for command in [["wallet", "list"], ["ledger", "verify"], ["wallet", "list"]] {
-            drop(site.cli(&command).ok());
-        }
-        drop(site.cli(&["wallet", "deposit", "main", "1.00"]).ok());
-    });
-    assert!(longest < HELD_UP, "{longest:?}");
+    let longest = || {
+        longest_beside(&gateway, &account, || {
+            for command in [["wallet", "list"], ["ledger", "verify"], ["wallet", "list"]] {
+                drop(site.cli(&command).ok());
+            }
+            drop(site.cli(&["wallet", "deposit", "main", "1.00"]).ok());
+        })
+    };
+    // A machine that stands still holds up some rounds, a lock every one.
+    let rounds: Vec<_> = (0..3).map(|_round| longest()).take_while(|it| *it >= HELD_UP).collect();
+    assert!(rounds.len() < 3, "{rounds:?}");
     drop(reader);
     gateway.stop();
     let log = site.database().with_extension("db-wal");

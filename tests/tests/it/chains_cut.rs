@@ -334,7 +334,7 @@ fn an_outer_that_drains_asks_no_more() {
 
 #[test]
 fn an_outer_asks_until_the_models_time_is_over() {
-    let chain = chain_with(|config, _inner| config.total(Duration::from_secs(2)));
+    let chain = chain_with(|config, _inner| config.total(Duration::from_secs(6)));
     let gate = Gate::new();
     chain.upstream.next(Reply::saying(SAID).after(&gate));
     chain.between.cut_next(&[1]);

@@ -34,7 +34,7 @@ const EVERYTHING: [&str; 14] = [
     "console.playground=true",
 ];
 /// A delay that a test can wait for.
-const SHORT_DELAY: [&str; 2] = ["--set", "drain.delaySeconds=2"];
+const SHORT_DELAY: [&str; 2] = ["--set", "drain.delaySeconds=6"];
 const SECRETS: &str = "/run/secrets/holdfast";
 
 #[test]

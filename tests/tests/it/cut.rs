@@ -47,7 +47,8 @@ fn lengths(world: &World) -> [usize; 2] {
 /// Bytes at which the first answer and those that repeat it are cut, anywhere.
 fn anywhere([said, again]: [usize; 2]) -> [usize; CUTS] {
     std::array::from_fn(|at| {
-        let length = if at == 0 { said } else { again };
+        // As it is said it may come in fewer pieces to whoever is slow, down to those of its repetition.
+        let length = if at == 0 { said.min(again) } else { again };
         let (random, _) = Uuid::new_v4().as_u64_pair();
         1 + usize::try_from(random >> 1).unwrap() % (length - END - 1)
     })

@@ -17,15 +17,15 @@ use crate::hostile::{CANARY, World};
 use crate::streaming::check_stream;
 
 /// What each of the limits is set to.
-const LIMIT: Duration = Duration::from_millis(900);
+const LIMIT: Duration = Duration::from_secs(2);
 /// Between two bytes of a client that drips.
 const DRIP: Duration = Duration::from_millis(40);
 
 /// Sends `at_once`, then byte by byte, over and over, for as long as anybody listens. What was told.
 fn drip(world: &World, at_once: &str, bytes: &str) -> (Duration, Vec<u8>) {
+    let began = Instant::now();
     let mut stream = TcpStream::connect(world.gateway.address()).unwrap();
     stream.set_read_timeout(Some(DRIP)).unwrap();
-    let began = Instant::now();
     stream.write_all(at_once.as_bytes()).unwrap();
     let mut told = Vec::new();
     let mut drops = bytes.bytes().cycle();

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use holdfast_tests::config::{ACME, UPSTREAM_MODEL};
 use holdfast_tests::database::execute;
@@ -205,9 +204,8 @@ fn postgres_a_scrape_answers_while_the_database_does_not() {
         let waiting = "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted
             AND relation = 'operations'::regclass";
         until("the rows are locked", || (!database.execute(waiting).is_empty()).then_some(()));
-        let begun = Instant::now();
         assert!(metrics(&gateway).contains("holdfast_holds_outstanding 0"));
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(!database.execute(waiting).is_empty(), "the answer came while they were");
     });
 }
 

@@ -119,7 +119,7 @@ fn whatever_proves_nothing_is_an_unknown_outcome() {
 fn an_upstream_that_says_nothing_is_given_up_at_the_total_timeout() {
     let gate = Gate::new();
     let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
-    let config = Config::upstream(&upstream).total(Duration::from_secs(2));
+    let config = Config::upstream(&upstream).total(Duration::from_secs(5));
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();
     let key = request_key();

@@ -82,7 +82,7 @@ fn five_thousand_keys_are_issued_in_a_minute_though_it_is_killed() {
     site.write("names.tsv", &names(5_000));
     let key = request_key();
     let began = Instant::now();
-    for lines in [1, 1_500, 3_000] {
+    for lines in [1, 500, 1_000] {
         kill_at(&site, &remote, &key, lines);
     }
     let ran = bulk(&remote, &key);

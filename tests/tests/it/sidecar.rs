@@ -121,7 +121,7 @@ fn who_comes_after_the_window_has_a_call_of_its_own() {
     pair.world.upstream.wait_for(1);
     first.hang_up();
     // Nothing tells of a window but time.
-    std::thread::sleep(Duration::from_millis(1_500));
+    std::thread::sleep(Duration::from_secs(4));
     check_said(&pair.ask("Say hello"));
     gate.open();
     pair.world.check_charges(2);

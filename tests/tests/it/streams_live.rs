@@ -296,7 +296,7 @@ fn a_model_that_says_nothing_in_time_has_an_unknown_outcome() {
 #[test]
 fn a_drain_lets_streams_end_and_breaks_off_those_that_do_not() {
     for ends in [true, false] {
-        let drain = if ends { "\"20s\"" } else { "\"1s\"" };
+        let drain = if ends { "\"20s\"" } else { "\"5s\"" };
         let world = under(|config| config.set("server", "drain", drain));
         let (key, gates) = (request_key(), gates());
         world.upstream.next(gated(&gates).reply());
@@ -392,7 +392,7 @@ fn a_stream_in_small_pieces_that_nobody_reads_costs_little_more_than_its_text() 
     const TOKENS: usize = 8_000;
     /// Of what the allocator keeps for itself. As chunks, each stream would be 2 MB.
     const GROWTH_MAX_KB: u64 = 4_096;
-    let world = world();
+    let world = under(|config| config.set("limits", "write_time", "\"5m\""));
     let gate = Gate::new();
     let resident = || {
         let status = format!("/proc/{}/status", world.gateway.process());

@@ -206,10 +206,7 @@ fn runs_that_end_unusually_are_exported_whatever_the_sampling_says() {
     let gone = world.completion(acme("Say hello")).begin(world.gateway.address());
     world.upstream.wait_for(2);
     gone.hang_up();
-    until("nobody waits", || {
-        let told = metrics(&world.gateway);
-        (value(&told, "holdfast_waiters", "") < 0.5).then_some(())
-    });
+    until("its end is told", || world.gateway.said().contains("hung_up").then_some(()));
     gate.open();
     let spans = collector.wait_for(6);
     drop(world.end());

@@ -218,7 +218,7 @@ async fn what_a_connection_takes_is_told_in_that_poll_however_little_its_task_ma
 async fn connecting_is_bounded_and_answering_is_not() {
     let upstream = Upstream::start(ScriptedReply::SendAndHang(String::new())).await;
     let client = client(&upstream);
-    let connect = Duration::from_millis(500);
+    let connect = Duration::from_secs(2);
     let asked = Call { connect, ..call(request("hi")) };
     let long_after = async {
         upstream.requested().await;

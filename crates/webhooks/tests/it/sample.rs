@@ -14,7 +14,7 @@ pub(crate) const WEBHOOK: WebhookId = WebhookId::from_u128(7);
 pub(crate) const BODY: &str = r#"{"type":"wallet.low","data":{"wallet":"acme"}}"#;
 
 /// Time for a try that is to run out of it.
-pub(crate) const SHORT: Duration = Duration::from_millis(300);
+pub(crate) const SHORT: Duration = Duration::from_secs(2);
 
 pub(crate) fn sender() -> Sender {
     Sender::new(SenderOptions::default()).unwrap()
