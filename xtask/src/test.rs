@@ -89,9 +89,10 @@ const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
     ("sqlite", "python3", "there is no python3, whose SQLite reads and changes the file"),
     ("postgres_clock", "cc", "there is no cc, which builds the library that a wrong clock is"),
-    ("chromium", "chromium", "there is no chromium, whose pages call the gateway"),
     ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
 ];
+/// Prefix of the tests whose pages call the gateway in a browser.
+const CHROMIUM: &str = "chromium";
 /// Every example of the workspace and the one beside it, run to its end.
 const EXAMPLES: &str = "examples";
 /// The code in the documentation.
@@ -273,6 +274,10 @@ fn end_to_end(
             notes.push(format!("skipped, the tests named {}_*: {error:#}", HELM.join("_* and ")));
             skip.extend(HELM);
         }
+    }
+    if let Err(error) = browser::chromium() {
+        notes.push(format!("skipped, the tests named {CHROMIUM}_*: {error:#}"));
+        skip.push(CHROMIUM);
     }
     for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
         notes.push(format!("skipped, the tests named {name}_*: {reason}"));

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-use crate::journal::{Journal, NotWritten, RowReceipt};
+use crate::journal::{Journal, JournalFile, NotWritten, RowReceipt};
 use crate::peek::has_hung_up;
 use crate::table::{
     Admission, Arrival, BodyDigest, CallEnd, CallerId, Change, Moment, Record, Rules, Stage, Table,
@@ -28,6 +28,15 @@ const LOOKS: u32 = 2;
 pub(crate) struct Desk {
     state: Mutex<DeskState>,
     journal: Journal,
+    clock: Clock,
+}
+
+/// Clock of one process: the machine's at its start, and what has passed since. A machine's clock that is set
+/// while calls run would end their windows, or make old answers young.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    start: Moment,
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -56,9 +65,10 @@ enum Welcome {
 
 impl Desk {
     pub(crate) fn new(rules: Rules, journal: Journal, records: Vec<Record>) -> Self {
-        let table = Table::restore(rules, records, now());
+        let clock = Clock::start();
+        let table = Table::restore(rules, records, clock.now());
         let state = DeskState { table, sockets: BTreeMap::new(), next: 0 };
-        Self { state: Mutex::new(state), journal }
+        Self { state: Mutex::new(state), journal, clock }
     }
 
     /// Gives a call its key, which the journal has when this returns. Cancel safe: a caller that
@@ -86,8 +96,13 @@ impl Desk {
                         end: CallEnd::Gone,
                         on_hang_up: None,
                     };
-                    row.kept().await.map_err(|NotWritten| NoSlot::NotWritten)?;
-                    return Ok(attendance);
+                    return match row.kept().await {
+                        Ok(()) => Ok(attendance),
+                        Err(NotWritten) => {
+                            self.withdraw(arrival.caller);
+                            Err(NoSlot::NotWritten)
+                        }
+                    };
                 }
                 Welcome::Full => return Err(NoSlot::Full),
                 Welcome::Look(twins) => twins,
@@ -109,7 +124,7 @@ impl Desk {
 
     fn arrive(&self, arrival: &Arrival, socket: &Arc<TcpStream>) -> Welcome {
         let mut state = self.lock();
-        match state.table.arrive(arrival, now()) {
+        match state.table.arrive(arrival, self.clock.now()) {
             Admission::Slot { record, evicted } => {
                 state.sockets.insert(arrival.caller, Arc::downgrade(socket));
                 evicted.into_iter().for_each(|old| self.journal.note(old.removal()));
@@ -135,11 +150,23 @@ impl Desk {
         self.lock().table.cut(caller);
     }
 
+    /// A caller whose row was not kept leaves: nothing was sent for it, and a slot that it began goes with it.
+    fn withdraw(&self, caller: CallerId) {
+        let mut state = self.lock();
+        state.sockets.remove(&caller);
+        match state.table.leave(caller, CallEnd::Refused, self.clock.now()) {
+            Some(change @ Change::Put(_)) => self.journal.note(change),
+            // What was not written need not be taken out. Where an earlier try's row was, it is an orphan whose
+            // key no gateway has seen.
+            Some(Change::Remove { .. }) | None => {}
+        }
+    }
+
     /// A caller leaves; true where it leaves an orphan.
     fn leave(&self, caller: CallerId, end: CallEnd) -> bool {
         let mut state = self.lock();
         state.sockets.remove(&caller);
-        let change = state.table.leave(caller, end, now());
+        let change = state.table.leave(caller, end, self.clock.now());
         change.into_iter().for_each(|change| self.journal.note(change));
         matches!(change, Some(Change::Put(record)) if record.stage == Stage::Open)
     }
@@ -147,13 +174,18 @@ impl Desk {
     /// Drops what nobody asks for any more.
     pub(crate) fn sweep(&self) {
         let mut state = self.lock();
-        let old = state.table.sweep(now());
+        let old = state.table.sweep(self.clock.now());
         old.into_iter().for_each(|record| self.journal.note(record.removal()));
     }
 
+    /// The journal's file as it was opened, where there is one.
+    pub(crate) fn journal_file(&self) -> Option<JournalFile> {
+        self.journal.file()
+    }
+
     /// Writes the last ends. Whoever leaves after this is not written any more.
-    pub(crate) fn close(self) {
-        self.journal.close();
+    pub(crate) async fn close(self) {
+        self.journal.close().await;
     }
 
     /// Lock of the table, held for no await.
@@ -243,14 +275,24 @@ impl TakenAnswer {
     /// The socket was reset: nobody has read the answer.
     pub(crate) fn reset(self) {
         let mut state = self.desk.lock();
-        let change = state.table.reset(self.key, now());
+        let change = state.table.reset(self.key, self.desk.clock.now());
         change.into_iter().for_each(|change| self.desk.journal.note(change));
     }
 }
 
-fn now() -> Moment {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+impl Clock {
+    fn start() -> Self {
+        let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { start: Moment(millis(start)), since: Instant::now() }
+    }
+
+    fn now(self) -> Moment {
+        Moment(self.start.0.saturating_add(millis(self.since.elapsed())))
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -266,6 +308,27 @@ mod tests {
     use crate::table::IdenticalCalls;
 
     const ROUNDS: usize = 20_000;
+
+    #[tokio::test]
+    async fn a_call_whose_row_is_not_kept_leaves_no_slot() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.db");
+        Journal::open(&path, false).unwrap().0.close().await;
+        let full =
+            "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
+        rusqlite::Connection::open(&path).unwrap().execute_batch(full).unwrap();
+        let (journal, records) = Journal::open(&path, false).unwrap();
+        let window = Duration::from_secs(86_400);
+        let rules = Rules { identical: IdenticalCalls::New, window };
+        let desk = Arc::new(Desk::new(rules, journal, records));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let socket = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+        let refused = desk.admit(BodyDigest([3; 32]), false, &socket).await.unwrap_err();
+        assert_eq!(refused, NoSlot::NotWritten);
+        let mut state = desk.lock();
+        assert!(state.sockets.is_empty());
+        assert_eq!(state.table.sweep(Moment(u64::MAX)), [], "it could not go for its window");
+    }
 
     /// Again and again, one thread ends a call as another one retries it.
     #[tokio::test]

@@ -13,13 +13,15 @@
 //! no credential. The file is its owner's alone (0600), and one process has it at a time. A row is
 //! committed before a byte of its call goes out; a kill does not lose it, and where every commit is
 //! synced (`sync`) a loss of power does not either. Ends are written late: a lost one replays once.
+//!
+//! A transaction that fails is told to whoever waits for a row of it. Its ends go into the next one.
 
 mod queue;
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::collections::BTreeMap;
+use std::fs::{Metadata, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
@@ -45,6 +47,11 @@ CREATE TABLE slots (
     PRIMARY KEY (born, key)
 ) STRICT, WITHOUT ROWID";
 
+/// The longest that the end of the process waits for the last ends.
+const CLOSE: Duration = Duration::from_secs(5);
+/// Between two looks at the file.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// Reason for which a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BadJournal {
@@ -54,6 +61,9 @@ pub enum BadJournal {
     /// A file of something else, or of another version.
     #[error("{0} is no journal of this version of the sidecar: name another file")]
     Foreign(PathBuf),
+    /// A file with several names, each of which would have a log of its own.
+    #[error("{0} has a second name (a hard link): name another file, or remove one of the names")]
+    Linked(PathBuf),
     /// A file that cannot be made, or whose permissions cannot be set.
     #[error("{0} cannot be made, or kept from others")]
     File(PathBuf, #[source] io::Error),
@@ -69,8 +79,25 @@ pub(crate) struct Journal(Option<OpenJournal>);
 #[derive(Debug)]
 struct OpenJournal {
     changes: ChangeSender,
-    writer: JoinHandle<()>,
+    /// Told by the writer at its end.
+    ended: oneshot::Receiver<()>,
+    file: JournalFile,
 }
+
+/// The file of a journal that is open, whatever its name stands for by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JournalFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+/// The file of the journal was removed, replaced or given a second name: the next process would find another one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} is no longer the journal that was opened: it was removed, replaced, or has a second name"
+)]
+pub struct LostJournal(PathBuf);
 
 /// Row on its way into the journal; it gets there without anybody who waits for it.
 #[derive(Debug)]
@@ -91,12 +118,18 @@ impl Journal {
     /// Opens or makes the file, and reads what it has.
     pub(crate) fn open(path: &Path, is_synced: bool) -> Result<(Self, Vec<Record>), BadJournal> {
         let (connection, records) = prepare(path, is_synced)?;
-        let (sender, receiver) = queue::queue();
-        let spawned = thread::Builder::new()
-            .name("journal".to_owned())
-            .spawn(move || write_all(connection, &receiver));
-        let writer = spawned.map_err(|error| BadJournal::File(path.to_owned(), error))?;
-        Ok((Self(Some(OpenJournal { changes: sender, writer })), records))
+        let of_file = |error| BadJournal::File(path.to_owned(), error);
+        let file = JournalFile::of(path, &std::fs::metadata(path).map_err(of_file)?);
+        let (changes, receiver) = queue::queue();
+        let (end, ended) = oneshot::channel();
+        let spawned = thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            write_all(connection, &receiver);
+            if end.send(()).is_err() {
+                tracing::debug!("the journal's writer has ended after the process did");
+            }
+        });
+        drop(spawned.map_err(of_file)?);
+        Ok((Self(Some(OpenJournal { changes, ended, file })), records))
     }
 
     /// Has a row written at once.
@@ -120,12 +153,39 @@ impl Journal {
         }
     }
 
-    /// Writes what waits, and ends the writer.
-    pub(crate) fn close(self) {
-        let Some(OpenJournal { changes, writer }) = self.0 else { return };
+    /// The file, where there is one.
+    pub(crate) fn file(&self) -> Option<JournalFile> {
+        self.0.as_ref().map(|open| open.file.clone())
+    }
+
+    /// Writes what waits, and ends the writer. A disk that hangs is not waited for.
+    pub(crate) async fn close(self) {
+        let Some(OpenJournal { changes, ended, .. }) = self.0 else { return };
         drop(changes);
-        if writer.join().is_err() {
-            tracing::warn!("the journal's writer has failed");
+        match tokio::time::timeout(CLOSE, ended).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_dropped)) => tracing::warn!("the journal's writer has failed"),
+            Err(_elapsed) => tracing::warn!("the journal's last ends were not written in time"),
+        }
+    }
+}
+
+impl JournalFile {
+    fn of(path: &Path, metadata: &Metadata) -> Self {
+        Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    /// Waits until the name stands for another file, for none, or for one of several.
+    pub(crate) async fn lost(self) -> LostJournal {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let is_there = match tokio::fs::metadata(&self.path).await {
+                Ok(found) => found.nlink() == 1 && Self::of(&self.path, &found) == self,
+                Err(error) => error.kind() != io::ErrorKind::NotFound,
+            };
+            if !is_there {
+                return LostJournal(self.path);
+            }
         }
     }
 }
@@ -154,7 +214,10 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
     // Closed before SQLite locks it: a file that is closed later takes the lock with it.
-    drop(file.map_err(of_file)?);
+    let metadata = file.and_then(|file| file.metadata()).map_err(of_file)?;
+    if metadata.nlink() > 1 {
+        return Err(BadJournal::Linked(path.to_owned()));
+    }
     let mut connection = Connection::open(path).map_err(of_database)?;
     connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
     // Set before the first read, so that the lock is taken once and kept until the process ends.
@@ -211,24 +274,45 @@ fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     rows.collect()
 }
 
+/// Changes that nobody waits for and that could not be written yet: the last of each row.
+type Unwritten = BTreeMap<(Moment, Uuid), Change>;
+
 /// Writes until nothing comes any more.
 fn write_all(mut connection: Connection, changes: &ChangeReceiver) {
+    let mut unwritten = Unwritten::new();
     while let Some(batch) = changes.take() {
-        match write(&mut connection, &batch) {
-            Ok(()) => {
-                for written in batch.into_iter().filter_map(|entry| entry.written) {
-                    if written.send(()).is_err() {
-                        tracing::debug!("a row was written that nobody waits for any more");
-                    }
+        write_batch(&mut connection, &mut unwritten, batch);
+    }
+    if !unwritten.is_empty() {
+        write_batch(&mut connection, &mut unwritten, Vec::new());
+    }
+}
+
+/// Writes what was left and a batch, in this order, in one transaction; or leaves more.
+fn write_batch(connection: &mut Connection, unwritten: &mut Unwritten, batch: Vec<Entry>) {
+    let all = unwritten.values().chain(batch.iter().map(|entry| &entry.change));
+    match write(connection, all) {
+        Ok(()) => {
+            unwritten.clear();
+            for written in batch.into_iter().filter_map(|entry| entry.written) {
+                if written.send(()).is_err() {
+                    tracing::debug!("a row was written that nobody waits for any more");
                 }
             }
+        }
+        Err(error) => {
+            tracing::error!(%error, "the journal was not written");
             // Whoever waits is told by the end of its channel.
-            Err(error) => tracing::error!(%error, "the journal was not written"),
+            let left = batch.into_iter().filter(|entry| entry.written.is_none());
+            unwritten.extend(left.map(|entry| (entry.change.row(), entry.change)));
         }
     }
 }
 
-fn write(connection: &mut Connection, batch: &[Entry]) -> rusqlite::Result<()> {
+fn write<'a>(
+    connection: &mut Connection,
+    changes: impl Iterator<Item = &'a Change>,
+) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     {
         let mut put = transaction.prepare_cached(
@@ -237,8 +321,8 @@ fn write(connection: &mut Connection, batch: &[Entry]) -> rusqlite::Result<()> {
         let mut remove =
             transaction.prepare_cached("DELETE FROM slots WHERE born = ? AND key = ?")?;
         let moment = |at: Moment| i64::try_from(at.0).unwrap_or(i64::MAX);
-        for entry in batch {
-            match entry.change {
+        for change in changes {
+            match *change {
                 Change::Put(Record { key, body, stage, born, seen }) => {
                     let stage = match stage {
                         Stage::Open => 0,
@@ -289,17 +373,17 @@ mod tests {
         }
         let (left, records) = Journal::open(&copy, true).unwrap();
         assert_eq!(records, [one, two]);
-        left.close();
+        left.close().await;
         journal.note(one.removal());
         let delivered = Record { stage: Stage::Delivered, seen: Moment(7), ..two };
         journal.note(Change::Put(delivered));
-        journal.close();
+        journal.close().await;
         let (_, records) = Journal::open(&path, false).unwrap();
         assert_eq!(records, [delivered]);
     }
 
-    #[test]
-    fn a_journal_is_its_owners_alone_and_one_sidecars() {
+    #[tokio::test]
+    async fn a_journal_is_its_owners_alone_and_one_sidecars() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.db");
         std::fs::write(&path, "").unwrap();
@@ -311,7 +395,56 @@ mod tests {
         }
         let second = Journal::open(&path, false).unwrap_err();
         assert!(matches!(second, BadJournal::Taken(_)), "{second:?}");
-        journal.close();
+        journal.close().await;
+        drop(Journal::open(&path, false).unwrap());
+    }
+
+    #[test]
+    fn what_could_not_be_written_goes_into_the_next_transaction() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(TABLE).unwrap();
+        let [one, two] = [1, 2].map(|number| record(number, Stage::Open));
+        let entry = |change| Entry { change, written: None };
+        let mut unwritten = Unwritten::new();
+        write_batch(&mut connection, &mut unwritten, vec![entry(Change::Put(one))]);
+        assert_eq!((unwritten.len(), read(&connection).unwrap()), (0, vec![one]));
+        // As a disk that is full.
+        let full =
+            "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
+        connection.execute_batch(full).unwrap();
+        let (written, mut answer) = oneshot::channel();
+        let awaited = Entry { change: Change::Put(two), written: Some(written) };
+        let delivered = Record { stage: Stage::Delivered, ..one };
+        write_batch(&mut connection, &mut unwritten, vec![awaited, entry(Change::Put(delivered))]);
+        assert!(answer.try_recv().is_err(), "whoever waited is told");
+        write_batch(&mut connection, &mut unwritten, vec![entry(one.removal())]);
+        assert_eq!(unwritten.values().copied().collect::<Vec<_>>(), [one.removal()]);
+        assert_eq!(read(&connection).unwrap(), [one]);
+        connection.execute_batch("DROP TRIGGER full").unwrap();
+        write_batch(&mut connection, &mut unwritten, Vec::new());
+        assert_eq!((unwritten.len(), read(&connection).unwrap()), (0, vec![]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_writer_that_hangs_is_not_waited_for() {
+        let ((changes, _receiver), (_end, ended)) = (queue::queue(), oneshot::channel());
+        let file = JournalFile { path: PathBuf::new(), device: 0, inode: 0 };
+        let begun = tokio::time::Instant::now();
+        Journal(Some(OpenJournal { changes, ended, file })).close().await;
+        assert_eq!(begun.elapsed(), CLOSE);
+    }
+
+    #[test]
+    fn a_file_with_a_second_name_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["journal.db", "other.db"].map(|name| folder.path().join(name));
+        std::fs::write(&path, "").unwrap();
+        std::fs::hard_link(&path, &other).unwrap();
+        for path in [&path, &other] {
+            let refused = Journal::open(path, false).unwrap_err();
+            assert!(matches!(refused, BadJournal::Linked(_)), "{refused:?}");
+        }
+        std::fs::remove_file(&other).unwrap();
         drop(Journal::open(&path, false).unwrap());
     }
 

@@ -42,8 +42,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::attendance::Desk;
 use crate::budget::ByteBudget;
-pub use crate::journal::BadJournal;
 use crate::journal::Journal;
+pub use crate::journal::{BadJournal, LostJournal};
 pub use crate::serve::serve;
 use crate::service::Service;
 pub use crate::table::IdenticalCalls;

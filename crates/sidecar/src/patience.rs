@@ -60,7 +60,8 @@ impl Patience {
         let doubled = PAUSE_MIN.saturating_mul(1 << self.failures.min(8)).min(PAUSE_MAX);
         self.failures += 1;
         let pause = hint.unwrap_or(doubled);
-        (now + pause < end).then_some(pause)
+        // A gateway may ask for more than a clock can tell.
+        now.checked_add(pause).is_some_and(|again| again < end).then_some(pause)
     }
 
     /// Time that one ask may take; `None` where only the gateway bounds it.
@@ -118,6 +119,7 @@ mod tests {
         assert_eq!(patience.pause(None, first), Some(PAUSE_MIN), "a long run is no failure");
         assert_eq!(patience.pause(None, first), Some(PAUSE_MIN * 2));
         assert_eq!(patience.pause(Some(SECOND), first + 119 * SECOND), None);
+        assert_eq!(patience.pause(Some(Duration::MAX), first), None);
         assert_eq!(patience.ask_time(first), None);
     }
 

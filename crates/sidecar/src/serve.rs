@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Sidecar;
+use crate::journal::{JournalFile, LostJournal};
 use crate::service::{Caller, Service};
 use crate::socket::CallerSocket;
 
@@ -35,11 +37,23 @@ const DRAIN: Duration = Duration::from_secs(30);
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown`, then lets answers in flight finish, for 30 s at most.
-pub async fn serve(listener: TcpListener, sidecar: Sidecar, shutdown: CancellationToken) {
+///
+/// # Errors
+///
+/// [`LostJournal`] where the journal's file is another one by now: then it ends as by `shutdown`.
+pub async fn serve(
+    listener: TcpListener,
+    sidecar: Sidecar,
+    shutdown: CancellationToken,
+) -> Result<(), LostJournal> {
     let Sidecar { service } = sidecar;
+    let shutdown = shutdown.child_token();
     let connections = TaskTracker::new();
     let cut = service.cut.clone();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let file = service.desk.journal_file();
+    let mut lost = pin!(OptionFuture::from(file.map(JournalFile::lost)));
+    let mut end = Ok(());
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -51,6 +65,12 @@ pub async fn serve(listener: TcpListener, sidecar: Sidecar, shutdown: Cancellati
             _ = sweep.tick() => {
                 service.desk.sweep();
                 continue;
+            }
+            Some(error) = &mut lost => {
+                tracing::error!(%error, "draining");
+                end = Err(error);
+                shutdown.cancel();
+                break;
             }
             () = shutdown.cancelled() => break,
         };
@@ -78,8 +98,9 @@ pub async fn serve(listener: TcpListener, sidecar: Sidecar, shutdown: Cancellati
     service.tasks.wait().await;
     // Nobody else has them any more; else the last ends are lost, and replay once.
     if let Some(desk) = Arc::into_inner(service).and_then(|it| Arc::into_inner(it.desk)) {
-        desk.close();
+        desk.close().await;
     }
+    end
 }
 
 async fn connection(stream: TcpStream, service: &Service, shutdown: &CancellationToken) {

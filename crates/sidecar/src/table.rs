@@ -41,12 +41,12 @@ pub(crate) const SLOTS_MAX: usize = 65_536;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BodyDigest(pub(crate) [u8; 32]);
 
-/// Milliseconds since 1970 by the machine's clock, which outlives the process.
+/// Milliseconds since 1970. Of two in one process the later is never less; another process's may be ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Moment(pub(crate) u64);
 
 impl Moment {
-    /// Time since an earlier moment; zero where the clock was set back.
+    /// Time since an earlier moment.
     fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -143,6 +143,15 @@ pub(crate) enum Change {
     Remove { key: Uuid, born: Moment },
 }
 
+impl Change {
+    /// The row that it is about.
+    pub(crate) const fn row(&self) -> (Moment, Uuid) {
+        match *self {
+            Self::Put(Record { key, born, .. }) | Self::Remove { key, born } => (born, key),
+        }
+    }
+}
+
 impl Record {
     /// The change that takes the row out.
     pub(crate) const fn removal(&self) -> Change {
@@ -232,7 +241,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table as a journal has left it. Whoever hung on an open slot is gone since, and was seen
-    /// last nobody knows when.
+    /// last nobody knows when. Nobody was seen later than now, whatever the clock was then.
     pub(crate) fn restore(rules: Rules, records: Vec<Record>, now: Moment) -> Self {
         let mut table = Self {
             rules,
@@ -244,7 +253,7 @@ impl Table {
         for mut record in records {
             match record.stage {
                 Stage::Open => record.seen = now,
-                Stage::Failed | Stage::Delivered => {}
+                Stage::Failed | Stage::Delivered => record.seen = record.seen.min(now),
             }
             table.put(Slot {
                 record,

@@ -235,3 +235,27 @@ fn helm_replaces_pods_where_a_start_alone_reads_what_has_changed() {
     assert_ne!(mark(&["--set", "server.url=https://api.example.com"]), plain);
     assert_ne!(mark(&EVERYTHING), plain);
 }
+
+#[test]
+fn helm_reads_lists_that_are_empty_and_places_the_migration_as_the_gateways() {
+    let options = [
+        "--set",
+        "server.proxies=null,server.corsOrigins=null,console.playground=null",
+        "--set",
+        "admin.url=https://admin.example.com,admin.proxies=null",
+        "--set",
+        "nodeSelector.pool=gateways,tolerations[0].key=gateways",
+    ];
+    let objects = objects(&rendered(&options));
+    let text = object(&objects, "ConfigMap", "shop-holdfast")["data"]["holdfast.toml"].as_str();
+    let text = text.unwrap();
+    for line in ["trusted_proxies = []", "cors_origins = []", "proxies = []", "playground = false"]
+    {
+        assert!(text.lines().any(|it| it == line), "{line}: {text}");
+    }
+    for (kind, name) in [("Deployment", "shop-holdfast"), ("Job", "shop-holdfast-migration")] {
+        let pod = &object(&objects, kind, name)["spec"]["template"]["spec"];
+        assert_eq!(pod["nodeSelector"]["pool"], "gateways", "{pod}");
+        assert_eq!(pod["tolerations"][0]["key"], "gateways", "{pod}");
+    }
+}

@@ -45,7 +45,8 @@ impl Browser {
     }
 }
 
-fn chromium() -> Result<PathBuf> {
+/// The browser, installed where it is not there yet.
+pub(super) fn chromium() -> Result<PathBuf> {
     if !has(CHROMIUM) {
         say(&format!("browser: installing Debian's package {CHROMIUM}"))?;
         // A new machine has no list of packages yet.

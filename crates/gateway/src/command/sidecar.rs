@@ -40,12 +40,12 @@ pub(crate) async fn run(order: cli::Sidecar) -> Result<(), CommandFailure> {
     let shutdown = CancellationToken::new();
     let mut serving = std::pin::pin!(holdfast_sidecar::serve(listener, sidecar, shutdown.clone()));
     tokio::select! {
-        () = &mut serving => return Err(anyhow!("the listener ended by itself").into()),
+        ended = &mut serving => return Ok(ended.context("the sidecar ended by itself")?),
         () = signals.next() => shutdown.cancel(),
     }
     tracing::info!("draining");
     tokio::select! {
-        () = serving => Ok(()),
+        ended = serving => Ok(ended.context("the sidecar ended by itself")?),
         () = signals.next() => Err(CommandFailure::Told(Status::Failed)),
     }
 }

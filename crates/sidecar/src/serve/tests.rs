@@ -60,7 +60,7 @@ fn events() -> [String; 4] {
 struct Bench {
     gateway: TcpListener,
     address: SocketAddr,
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Result<(), LostJournal>>,
     shutdown: CancellationToken,
 }
 
@@ -195,7 +195,7 @@ async fn the_end_of_the_sidecar_cancels_nothing_and_a_hang_up_does() {
         if is_stopped {
             bench.shutdown.cancel();
             // Within the drain nobody is cut.
-            bench.tasks.join_next().await.unwrap().unwrap();
+            bench.tasks.join_next().await.unwrap().unwrap().unwrap();
             let more = tokio::time::timeout(DRAIN, bench.asked()).await;
             assert!(more.is_err(), "{}", more.unwrap().head);
         } else {

@@ -287,3 +287,16 @@ fn the_manual_names_every_test_of_the_table_and_no_other() {
     let tests: BTreeSet<&str> = tests.filter(|it| !it.starts_with("the_manual_names")).collect();
     assert_eq!(named, tests);
 }
+
+#[test]
+fn what_ended_by_a_clock_that_was_ahead_ends_for_its_time_and_no_longer() {
+    let rules = Rules { identical: IdenticalCalls::New, window: WINDOW };
+    let now = 1_000_000;
+    let ahead = Moment(now + 3_600_000);
+    let key = Uuid::from_u128(7);
+    let record = Record { key, body: BODY, stage: Stage::Failed, born: ahead, seen: ahead };
+    let table = Table::restore(rules, vec![record], Moment(now));
+    let mut bench = Bench { table, now, callers: 0 };
+    bench.pass(FAILED_TIME);
+    assert_ne!(bench.arrive(false).1, key);
+}

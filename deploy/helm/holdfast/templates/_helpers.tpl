@@ -37,7 +37,8 @@ drain_delay = "{{ int .Values.drain.delaySeconds }}s"
 {{- with .Values.server.url }}
 url = {{ toJson . }}
 {{- end }}
-trusted_proxies = {{ toJson .Values.server.proxies }}
+trusted_proxies = {{ toJson (.Values.server.proxies | default list) }}
+cors_origins = {{ toJson (.Values.server.corsOrigins | default list) }}
 
 [admin]
 listen = "0.0.0.0:8081"
@@ -45,7 +46,7 @@ token = "${file:/run/secrets/holdfast/admin-token}"
 {{- include "holdfast.behindProxy" (list "admin" .Values.admin) }}
 
 [console]
-playground = {{ .Values.console.playground }}
+playground = {{ .Values.console.playground | default false }}
 {{- if .Values.console.url }}
 listen = "0.0.0.0:8083"
 {{- include "holdfast.behindProxy" (list "console" .Values.console) }}
@@ -60,6 +61,7 @@ url = "${file:/run/secrets/holdfast/database-url}"
 
 [log]
 format = "json"
+level = {{ toJson .Values.log.level }}
 {{- end }}
 
 {{/* Where a listener with pages is found: only behind a proxy with TLS. */}}
@@ -71,7 +73,7 @@ format = "json"
 {{- fail (printf "%s.url must be the https:// address of a proxy with TLS, not %q" $table .url) }}
 {{- end }}
 url = {{ toJson .url }}
-proxies = {{ toJson .proxies }}
+proxies = {{ toJson (.proxies | default list) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -101,4 +103,17 @@ capabilities: { drop: [ALL] }
   value: /etc/holdfast/holdfast.toml
 - name: POD_IP
   valueFrom: { fieldRef: { fieldPath: status.podIP } }
+{{- end }}
+
+{{/* The nodes that a pod may be on. */}}
+{{- define "holdfast.placement" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}

@@ -153,9 +153,9 @@ async fn a_call_that_the_journal_does_not_have_is_not_sent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let journal = Some(JournalOptions { path: path.clone(), is_synced: false });
+    Journal::open(&path, false).unwrap().0.close().await;
     let bench = Bench::with(|options| {
         let options = Options { journal, ..options };
-        Journal::open(&path, false).unwrap().0.close();
         // As a disk that is full.
         let full =
             "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
@@ -168,4 +168,17 @@ async fn a_call_that_the_journal_does_not_have_is_not_sent() {
     assert!(told.contains("x-should-retry: true"), "{told}");
     let sent = tokio::time::timeout(Duration::ZERO, bench.gateway.accept()).await;
     assert!(sent.is_err(), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_sidecar_whose_journal_is_gone_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, other] = ["journal.db", "other.db"].map(|name| folder.path().join(name));
+    let journal = Some(JournalOptions { path: path.clone(), is_synced: false });
+    let open = |options| Sidecar::open(Options { journal, ..options }).unwrap();
+    let mut bench = Bench::with(open).await;
+    std::fs::rename(&path, &other).unwrap();
+    let ended = bench.tasks.join_next().await.unwrap().unwrap();
+    let told = ended.unwrap_err().to_string();
+    assert!(told.starts_with(path.to_str().unwrap()) && told.contains("replaced"), "{told}");
 }
