@@ -305,6 +305,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::journal::FULL;
     use crate::table::IdenticalCalls;
 
     const ROUNDS: usize = 20_000;
@@ -314,9 +315,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.db");
         Journal::open(&path, false).unwrap().0.close().await;
-        let full =
-            "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
-        rusqlite::Connection::open(&path).unwrap().execute_batch(full).unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(FULL).unwrap();
         let (journal, records) = Journal::open(&path, false).unwrap();
         let window = Duration::from_secs(86_400);
         let rules = Rules { identical: IdenticalCalls::New, window };

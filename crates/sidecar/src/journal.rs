@@ -346,6 +346,11 @@ fn write<'a>(
     transaction.commit()
 }
 
+/// Has the journal fail as a full disk does.
+#[cfg(test)]
+pub(crate) const FULL: &str =
+    "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,10 +413,7 @@ mod tests {
         let mut unwritten = Unwritten::new();
         write_batch(&mut connection, &mut unwritten, vec![entry(Change::Put(one))]);
         assert_eq!((unwritten.len(), read(&connection).unwrap()), (0, vec![one]));
-        // As a disk that is full.
-        let full =
-            "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
-        connection.execute_batch(full).unwrap();
+        connection.execute_batch(FULL).unwrap();
         let (written, mut answer) = oneshot::channel();
         let awaited = Entry { change: Change::Put(two), written: Some(written) };
         let delivered = Record { stage: Stage::Delivered, ..one };

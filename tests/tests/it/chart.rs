@@ -23,7 +23,7 @@ const EVERYTHING: [&str; 14] = [
     "--set",
     "server.url=https://api.example.com",
     "--set",
-    "server.proxies={10.0.0.0/8,192.0.2.1}",
+    "server.trustedProxies={10.0.0.0/8,192.0.2.1}",
     "--set",
     "admin.url=https://admin.example.com",
     "--set",
@@ -240,7 +240,7 @@ fn helm_replaces_pods_where_a_start_alone_reads_what_has_changed() {
 fn helm_reads_lists_that_are_empty_and_places_the_migration_as_the_gateways() {
     let options = [
         "--set",
-        "server.proxies=null,server.corsOrigins=null,console.playground=null",
+        "server.trustedProxies=null,server.corsOrigins=null,console.playground=null",
         "--set",
         "admin.url=https://admin.example.com,admin.proxies=null",
         "--set",

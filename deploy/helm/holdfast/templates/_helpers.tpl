@@ -37,7 +37,7 @@ drain_delay = "{{ int .Values.drain.delaySeconds }}s"
 {{- with .Values.server.url }}
 url = {{ toJson . }}
 {{- end }}
-trusted_proxies = {{ toJson (.Values.server.proxies | default list) }}
+trusted_proxies = {{ toJson (.Values.server.trustedProxies | default list) }}
 cors_origins = {{ toJson (.Values.server.corsOrigins | default list) }}
 
 [admin]

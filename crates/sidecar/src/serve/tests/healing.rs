@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::*;
 use crate::JournalOptions;
 use crate::budget::{BYTES_MAX, Reservation};
-use crate::journal::Journal;
+use crate::journal::{FULL, Journal};
 
 const GOOD: &str = "{\"choices\":[{\"message\":{\"content\":\"Good day\"}}]}";
 
@@ -156,10 +156,7 @@ async fn a_call_that_the_journal_does_not_have_is_not_sent() {
     Journal::open(&path, false).unwrap().0.close().await;
     let bench = Bench::with(|options| {
         let options = Options { journal, ..options };
-        // As a disk that is full.
-        let full =
-            "CREATE TRIGGER full BEFORE INSERT ON slots BEGIN SELECT RAISE(ABORT, 'full'); END";
-        Connection::open(&path).unwrap().execute_batch(full).unwrap();
+        Connection::open(&path).unwrap().execute_batch(FULL).unwrap();
         Sidecar::open(options).unwrap()
     })
     .await;
