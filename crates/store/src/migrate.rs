@@ -18,6 +18,8 @@
 //! agreed to lose, nor the tables of a node whose lease is live. Waits for writers end after
 //! `BUSY`.
 
+#[cfg(test)]
+mod frozen;
 mod loss;
 mod steps;
 

@@ -1,0 +1,148 @@
+//! Digests of all migrations, which are frozen: a database notes the digest of each migration that it has, and a program
+//! with another text refuses that database.
+//!
+//! A new migration gets a row at the end of [`FROZEN`]; the failing test prints it. No row ever changes. On PostgreSQL
+//! migrations only add, so that nodes of the version before work on until they are replaced: they write without the
+//! new columns and read the old ones. A file is served by one process, so a migration of SQLite may build a table anew.
+
+use super::steps::{MIGRATIONS, Migration};
+use crate::dialect::Dialect;
+
+/// Name of each migration's file, and its digests for SQLite and for PostgreSQL.
+const FROZEN: &[(&str, &str, &str)] = &[
+    (
+        "0001_ledger",
+        "8eb217d435c379586ded9bfe656f046172ef5ff4a99727eb2cafbf6933503bb6",
+        "5bd85e0ff2674c42819b702be2cd201ac4ac1464259241af41a17ee47a3e34c5",
+    ),
+    (
+        "0002_administration",
+        "17b888371a6cdf16a8354407b8161fcc7afa8e8683147c2e6a3ff49285ccd99d",
+        "968b45a5b9234622200d10278efe72b3ccc488888e77015ee6cfc952abc06be6",
+    ),
+    (
+        "0003_jobs",
+        "2355721f843a37e3da9fb34774618a6b0edf583caed17555e7e2647714c102ed",
+        "4c573a2bc6144371d83ebc21ab4fdfe6d5108e0b8ee04f550bfb5a9709639553",
+    ),
+    (
+        "0004_usage_hours",
+        "86115a849938bc8a1f3a426e1680a1a12893a887b69d7477bd618ec85e8b6513",
+        "b385774628d58f9a29bcc13fb7a47c6967a9b8fe88d202417af6b1778b8bffcb",
+    ),
+    (
+        "0005_events",
+        "3299a7d1cdf39d76e88f05de6ea604325ca7f0e76162699a6f229f640fb2e5c9",
+        "7ef102083dec53df89b3971d86e02d2d5cf80adb3019e4a075f51849935c1cef",
+    ),
+    (
+        "0006_webhooks",
+        "52930188114c48c20c3294c51d5dca97596071308eb4d31c6e5618040d1b68cc",
+        "8d99901193f54d44bc6356e07cc32a5ff9d68ce75e84e1df2ae82ce23caf5a26",
+    ),
+    (
+        "0007_refusals",
+        "8ed9cd34b7476bb64b3530d004c9f3bde171d2f499ac3e8b1890c05298ccbae7",
+        "a9247ced5f4f5932c8d9ccc9dc16527b28faa6cd789306b08487b1d1f97413cf",
+    ),
+    (
+        "0008_people",
+        "b04e0256466453e7def8f2470c7d2d5df2f436d2eb27134ebccb5cf8c50d9b4b",
+        "b3f668cbbaf1ebecb0ed436a5362ca081c5b226f2a8154887612dedc0ccd90e0",
+    ),
+];
+/// Migrations up to this one were released together, before there was a version to work next to.
+const FIRST_RELEASE: u32 = 8;
+/// Beginnings of clauses that take away what nodes of the version before rely on, in capitals.
+const TAKING_AWAY: [&str; 6] =
+    ["DROP TABLE", "DROP COLUMN", "DROP DEFAULT", "RENAME", "SET NOT NULL", "TRUNCATE"];
+
+fn row(migration: &Migration) -> (String, String, String) {
+    let name = format!("{:04}_{}", migration.version, migration.name);
+    let hex = |dialect| {
+        let digest = migration.digest(dialect);
+        digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    (name, hex(Dialect::Sqlite), hex(Dialect::Postgres))
+}
+
+#[test]
+fn released_migrations_never_change() {
+    for (migration, frozen) in MIGRATIONS.iter().zip(FROZEN) {
+        let (name, sqlite, postgres) = row(migration);
+        assert_eq!(name, frozen.0, "migrations keep their order, numbers and names");
+        for (database, digest, frozen) in
+            [("SQLite", sqlite, frozen.1), ("PostgreSQL", postgres, frozen.2)]
+        {
+            assert!(
+                digest == frozen,
+                "migration {name} has changed for {database}, and databases that have it would be refused. Restore \
+                 its text, and write what is to change as a new migration: number {}",
+                MIGRATIONS.len() + 1
+            );
+        }
+    }
+    assert!(FROZEN.len() <= MIGRATIONS.len(), "a released migration was removed: restore it");
+}
+
+#[test]
+fn every_migration_is_frozen() {
+    let new: String = MIGRATIONS
+        .iter()
+        .skip(FROZEN.len())
+        .map(row)
+        .map(|(name, sqlite, postgres)| {
+            format!("    (\n        \"{name}\",\n        \"{sqlite}\",\n        \"{postgres}\",\n    ),\n")
+        })
+        .collect();
+    assert!(new.is_empty(), "append to FROZEN in {}:\n{new}", file!());
+}
+
+/// What a text takes away from nodes of the version before.
+fn taken_away(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split("--").next().unwrap_or_default());
+    let text = lines.collect::<Vec<_>>().join(" ").to_uppercase();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut found: Vec<_> =
+        TAKING_AWAY.iter().filter(|it| text.contains(**it)).map(|it| (*it).to_owned()).collect();
+    let added = text.split("ADD COLUMN ").skip(1).map(|rest| {
+        let end = rest.find(';').unwrap_or(rest.len());
+        rest.split_at(end).0
+    });
+    let is_missed = |column: &&str| column.contains("NOT NULL") && !column.contains("DEFAULT ");
+    found.extend(added.filter(is_missed).map(|column| format!("ADD COLUMN {column}")));
+    found
+}
+
+#[test]
+fn migrations_of_postgresql_only_add() {
+    for migration in MIGRATIONS.iter().filter(|it| it.version > FIRST_RELEASE) {
+        let [up, _down] = migration.texts(Dialect::Postgres);
+        let taken = taken_away(up);
+        assert!(
+            taken.is_empty(),
+            "migration {} takes away what nodes of the version before rely on: {taken:?}. Add beside it, and take \
+             away in a version after the next",
+            migration.version
+        );
+    }
+}
+
+#[test]
+fn a_clause_that_takes_away_is_found() {
+    for (text, found) in [
+        ("alter table a\n  drop  column b;", "DROP COLUMN"),
+        ("ALTER TABLE a RENAME COLUMN b TO c;", "RENAME"),
+        ("ALTER TABLE a ALTER COLUMN b SET NOT NULL", "SET NOT NULL"),
+        ("ALTER TABLE a ADD COLUMN b bigint NOT NULL;", "ADD COLUMN B BIGINT NOT NULL"),
+    ] {
+        assert_eq!(taken_away(text), [found], "{text}");
+    }
+    for text in [
+        "CREATE TABLE a (b bigint NOT NULL); -- DROP TABLE c",
+        "ALTER TABLE a ADD COLUMN b bigint; CREATE INDEX c ON a (b) WHERE b IS NOT NULL;",
+        "ALTER TABLE a ADD COLUMN b bigint NOT NULL DEFAULT 0, ADD COLUMN c text;",
+    ] {
+        assert_eq!(taken_away(text), Vec::<String>::new(), "{text}");
+    }
+}
