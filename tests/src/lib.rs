@@ -28,6 +28,7 @@ pub mod http;
 pub mod line;
 pub mod postgres;
 pub mod proxy;
+pub mod releases;
 pub mod rolling;
 pub mod site;
 pub mod upstream;

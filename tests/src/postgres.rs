@@ -1,6 +1,7 @@
 //! A database of its own on the PostgreSQL server of the tests, dropped afterwards. Tests that need one
 //! are named `postgres_*`: where there is no server they are skipped, and the reason is told.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use crate::{Config, PATIENCE, Ran};
 
 /// The URL of a server whose role may make databases, without one.
 const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
+/// Where the programs of the server are.
+const BINARIES: &str = "HOLDFAST_TEST_POSTGRES_BINARIES";
 /// What every node of a test shares.
 const SECRET: &str = "a-server-secret-of-the-tests-of-nodes";
 
@@ -119,6 +122,33 @@ impl Database {
     pub fn execute_within(&self, sql: &str, patience: Duration) -> Vec<String> {
         let ran = Ran::within(&mut self.psql(&self.name, sql), patience);
         ran.ok().lines().map(str::to_owned).collect()
+    }
+
+    /// All of it as SQL that `psql` reads: tables, rows, constraints and the state of sequences.
+    #[track_caller]
+    #[must_use]
+    pub fn dump(&self) -> String {
+        // A dump is refused by a program that is older than the server, so it is the server's own if there is one.
+        let own = std::env::var_os(BINARIES).map(|it| Path::new(&it).join("pg_dump"));
+        let program = own.filter(|it| it.is_file()).unwrap_or_else(|| "pg_dump".into());
+        let mut dump = Command::new(program);
+        dump.args(["--no-owner", "--no-privileges", "--dbname", &self.url()]);
+        let text = Ran::of(&mut dump).ok();
+        // Only the newest releases of `psql` have these commands; comments repeat the statement below them.
+        let is_kept = |line: &&str| {
+            !["\\restrict ", "\\unrestrict ", "--"].iter().any(|it| line.starts_with(it))
+                && !line.is_empty()
+        };
+        text.lines().filter(is_kept).fold(String::new(), |text, line| text + line + "\n")
+    }
+
+    /// Fills it, as long as it is empty, from a file of [`Self::dump`].
+    #[track_caller]
+    pub fn restore(&self, dump: &Path) {
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--single-transaction"]);
+        psql.arg("--file").arg(dump).args(["--dbname", &self.url()]);
+        drop(Ran::of(&mut psql).ok());
     }
 
     /// Adds the book up by itself and compares, at any moment: it must always be right.

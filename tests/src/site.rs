@@ -73,7 +73,8 @@ impl Site {
         Self::empty_for(most).with_config(config).with_account()
     }
 
-    fn with_config(self, config: &Config) -> Self {
+    /// The same folder with a configuration.
+    pub(crate) fn with_config(self, config: &Config) -> Self {
         self.configure(config);
         self.with_env("HOLDFAST_CONFIG", CONFIG)
     }
@@ -178,6 +179,30 @@ impl Site {
         assert_eq!(verified["ok"], true, "{verified}");
         assert_eq!(verified["mismatches"], Value::Array(Vec::new()));
         verified
+    }
+
+    /// The same by the release before this version.
+    #[must_use]
+    pub fn account_by_previous(&self, name: &str, currency: &str, amount: &str) -> Account {
+        let json = |words: &[&str]| self.previous_cli(&[words, &["--json"]].concat()).json();
+        let wallet = text(&json(&["wallet", "create", name, "--currency", currency]), "id");
+        drop(json(&["wallet", "deposit", &wallet, amount]));
+        let key = json(&["key", "issue", "--wallet", &wallet]);
+        Account { wallet, id: text(&key, "id"), key: text(&key, "key") }
+    }
+
+    /// Runs a command of the release before this version.
+    #[must_use]
+    pub fn previous_cli(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command_of(&previous_binary()).args(arguments))
+    }
+
+    /// Starts `holdfast serve` of the release before this version, and waits until it listens.
+    #[must_use]
+    pub fn serve_previous(&self) -> Gateway {
+        let mut command = self.command_of(&previous_binary());
+        command.arg("serve");
+        self.start(command)
     }
 
     /// Runs a command of the command line.
@@ -313,6 +338,13 @@ fn failpoint_binary() -> PathBuf {
     });
     assert!(binary.exists(), "there is no {}: `cargo xtask test` makes it", binary.display());
     binary
+}
+
+/// The binary of the release before, which tests named `postgres_previous_*` need. They are skipped without it,
+/// and the reason is printed.
+fn previous_binary() -> PathBuf {
+    let named = std::env::var_os("HOLDFAST_TEST_PREVIOUS_BIN").map(PathBuf::from);
+    named.expect("HOLDFAST_TEST_PREVIOUS_BIN is not set: `cargo xtask test tests` builds it")
 }
 
 /// The real binary: the one that is named, else the one that was built beside the tests.

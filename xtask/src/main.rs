@@ -7,6 +7,7 @@ mod chaos;
 mod clients;
 mod console;
 mod docs;
+mod fixture;
 mod fuzz;
 mod gateway;
 mod lint;
@@ -95,6 +96,9 @@ usage: cargo xtask <command>
                       build the newest commit twice, in two folders, compare the binaries, and put
                       one into target/release-files with what it is made of. What is shipped takes
                       some 25 minutes of processor time
+  fixture NAME [--binary PATH --commit HASH]
+                      write the ledgers of a release into tests/fixtures/ledger/NAME, by the newest
+                      commit's gateway or by that binary of that commit, and list it there
   migrate [args]...   the gateway's own `migrate`, and its --help
 
 Every other command answers --help with this text.";
@@ -147,6 +151,7 @@ fn run() -> Result<bool> {
         (Some("package"), args) => package::run(&workspace, args),
         (Some("postgres"), majors) => majors::run(&workspace, majors),
         (Some("release"), args) => release::run(&workspace, args),
+        (Some("fixture"), args) => fixture::run(&workspace, args),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help"), []) => shell::say(USAGE).map(|()| true),
         (Some(command), []) if is_help(command) => shell::say(USAGE).map(|()| true),

@@ -76,6 +76,7 @@ mod outgoing;
 mod patience;
 mod quotes;
 mod rates;
+mod readable;
 mod readme;
 mod receiver;
 mod recorded;
