@@ -7,6 +7,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail};
@@ -91,11 +92,21 @@ pub(crate) fn build_binary(
 ) -> Result<Option<PathBuf>> {
     let name = binary.last().context("no binary is named")?;
     let built = build_programs(workspace, &[binary, arguments].concat())?;
-    let is_named = |program: &PathBuf| program.file_stem().is_some_and(|stem| stem == *name);
-    let find = |all: Vec<PathBuf>| {
-        all.into_iter().find(is_named).context("cargo does not say where the binary is")
-    };
-    built.map(find).transpose()
+    built.map(|built| named(name, built)).transpose()
+}
+
+/// Builds the one of another checkout of the workspace, as for tests, in this target folder; `None` when it does not
+/// build. A later build of this workspace replaces it in its place.
+pub(crate) fn build_at(source: &Path, target: &Path) -> Result<Option<PathBuf>> {
+    let mut cargo = shell::cargo(source);
+    cargo.arg("build").args(FOR_TESTS).env("CARGO_TARGET_DIR", target);
+    built_programs(cargo)?.map(|built| named("holdfast", built)).transpose()
+}
+
+/// The program of this name.
+fn named(name: &str, built: Vec<PathBuf>) -> Result<PathBuf> {
+    let is_named = |program: &PathBuf| program.file_stem().is_some_and(|stem| stem == name);
+    built.into_iter().find(is_named).context("cargo does not say where the binary is")
 }
 
 /// Builds what these arguments of Cargo name and says where the programs among it are; `None` when something
@@ -106,6 +117,11 @@ pub(crate) fn build_programs(
 ) -> Result<Option<Vec<PathBuf>>> {
     let mut cargo = shell::cargo(&workspace.root);
     cargo.arg("build").args(arguments);
+    built_programs(cargo)
+}
+
+/// Paths of the programs of a build; `None` if something does not build.
+fn built_programs(mut cargo: Command) -> Result<Option<Vec<PathBuf>>> {
     if !shell::run(&mut cargo)? {
         return Ok(None);
     }

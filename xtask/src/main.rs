@@ -16,6 +16,7 @@ mod migrate;
 mod mutants;
 mod package;
 mod postgres;
+mod previous;
 mod release;
 mod shell;
 mod test;

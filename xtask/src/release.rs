@@ -114,13 +114,7 @@ fn build(
 impl<'a> Checkout<'a> {
     fn make(workspace: &Workspace, commit: Commit<'a>, name: &str) -> Result<Self> {
         let folder = emptied(&workspace.target.join("release-build").join(name))?;
-        let archive = folder.with_extension("tar");
-        let mut git = Command::new("git");
-        git.current_dir(&workspace.root).args(["archive", "--format=tar", commit.hash, "--output"]);
-        printed(git.arg(&archive))?;
-        let mut tar = Command::new("tar");
-        printed(tar.arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&folder))?;
-        fs::remove_file(&archive).context("the archive is left")?;
+        workspace.extract(commit.hash, &folder)?;
         let given = env::var_os("CARGO_HOME").map(PathBuf::from);
         let crates = given.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
         let crates = crates.context("there is no home: set CARGO_HOME")?;

@@ -17,7 +17,10 @@ mod examples;
 mod runner;
 mod tally;
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 
@@ -30,6 +33,7 @@ use self::{
 use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
+    previous,
     shell::{self, say, spell},
     tools::{
         debian::{self, DebianProgram},
@@ -231,6 +235,8 @@ fn end_to_end(
     server: Option<&PostgresServer>,
     notes: &mut Vec<String>,
 ) -> Result<TestTally> {
+    // First: the gateway that is built last stays in its place in the target folder.
+    let previous = server.map(|_| previous::build(workspace));
     let Some(gateway) = gateway::build(workspace)? else {
         notes.push("the gateway does not build: its end-to-end suite counts as one failure".into());
         return Ok(TestTally::NOT_RUN);
@@ -254,14 +260,13 @@ fn end_to_end(
         Some(server) => env.extend(server.env()),
         None => skip.push(POSTGRES),
     }
+    // Without a server these are skipped with all others that need one.
+    if let Some(built) = previous {
+        found(built, (previous::TESTS, previous::VARIABLE), (&mut env, &mut skip), notes);
+    }
     for (name, variable, program) in DEBIAN {
-        match debian::find(workspace, *program) {
-            Ok(path) => env.push((variable, path)),
-            Err(error) => {
-                notes.push(format!("skipped, the tests named {name}_*: {error:#}"));
-                skip.push(name);
-            }
-        }
+        let program = debian::find(workspace, *program);
+        found(program, (name, variable), (&mut env, &mut skip), notes);
     }
     match helm::find(workspace) {
         Ok(path) if !skip.contains(&"python") => env.push(("HOLDFAST_TEST_HELM", path)),
@@ -290,6 +295,22 @@ fn end_to_end(
     let others = skip.into_iter().chain([BROWSER]);
     let prefixes: Vec<String> = others.map(|name| format!("{name}_")).collect();
     runner.run(package, &env, &prefixes)
+}
+
+/// Adds a program to the environment under its variable, or skips the tests of this prefix with the reason.
+fn found(
+    program: Result<PathBuf>,
+    (prefix, variable): (&'static str, &'static str),
+    (env, skip): (&mut Vec<(&'static str, PathBuf)>, &mut Vec<&'static str>),
+    notes: &mut Vec<String>,
+) {
+    match program {
+        Ok(path) => env.push((variable, path)),
+        Err(error) => {
+            notes.push(format!("skipped, the tests named {prefix}_*: {error:#}"));
+            skip.push(prefix);
+        }
+    }
 }
 
 /// The console's own suite: a part of the end-to-end tests, with the machine for itself.

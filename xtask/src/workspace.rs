@@ -65,6 +65,18 @@ impl Workspace {
         Ok(shell::printed(&mut git)?.trim().to_owned())
     }
 
+    /// Puts the files of a commit into this folder.
+    pub(crate) fn extract(&self, commit: &str, folder: &Path) -> Result<()> {
+        let archive = folder.with_extension("tar");
+        let mut git = Command::new("git");
+        git.current_dir(&self.root).args(["archive", "--format=tar", commit, "--output"]);
+        shell::printed(git.arg(&archive))?;
+        let mut tar = Command::new("tar");
+        tar.arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(folder);
+        shell::printed(&mut tar)?;
+        fs::remove_file(&archive).context("the archive is left")
+    }
+
     fn read(metadata: &Value) -> Option<Self> {
         let packages = metadata.get("packages")?.as_array()?;
         Some(Self {

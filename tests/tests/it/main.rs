@@ -74,6 +74,7 @@ mod one_core;
 mod outcomes;
 mod outgoing;
 mod patience;
+mod previous;
 mod quotes;
 mod rates;
 mod readable;
