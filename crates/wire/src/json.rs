@@ -8,8 +8,9 @@
 //!   attacks: two readers that pick different members of one name see two different requests, and a
 //!   general reader loses or forgives them.
 //! - [`parse_answer`], answers of providers: the last of repeated names counts, half of a surrogate
-//!   pair becomes U+FFFD (servers that cut UTF-16 into chunks send both halves of one). An answer
-//!   that was paid for is not lost over that.
+//!   pair becomes U+FFFD (servers that cut UTF-16 into chunks send both halves of one), and `NaN`,
+//!   `Infinity` and `-Infinity` are numbers (Python's writer makes them). An answer that was paid for
+//!   is not lost over that.
 //!
 //! Limits: [`DEPTH_MAX`] levels, since reading recurses, and [`VALUES_MAX`] values, since two bytes
 //! of input can cost 240 bytes of memory. Errors name a [`Fault`] and a byte, never a piece of the
@@ -47,7 +48,7 @@ pub enum Node<'a> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, as spelled.
+    /// A number, as spelled; in an answer also one that is not finite.
     Number(&'a str),
     /// A string, unescaped; borrowed where it had no escapes.
     String(Cow<'a, str>),
@@ -128,8 +129,8 @@ pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
     read(body, Strictness::Strict, VALUES_MAX)
 }
 
-/// Reads an answer of a provider, in which a repeated name is allowed and the last one counts, and
-/// half of a surrogate pair is U+FFFD.
+/// Reads an answer of a provider, in which a repeated name is allowed and the last one counts,
+/// half of a surrogate pair is U+FFFD, and a number need not be finite.
 pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, UnreadableReason> {
     // A limit that did not grow with the answer would lose long paid ones; one by length alone
     // would refuse short dense ones. So: the larger of both.
@@ -197,7 +198,13 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Treatment of repeated names and lone surrogates: an error in requests, forgiven in answers.
+/// True for `NaN` and the infinities, which JSON has no numbers for.
+pub(crate) fn is_non_finite(number: &str) -> bool {
+    number.ends_with(['N', 'y'])
+}
+
+/// Treatment of repeated names, lone surrogates and numbers that are not finite: an error in
+/// requests, forgiven in answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strictness {
     Strict,
@@ -285,6 +292,7 @@ impl<'a> Reader<'a> {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
             Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'N' | b'I') if self.strictness == Strictness::Lenient => self.non_finite(self.at),
             Some(b't') => self.word("true", Node::Bool(true)),
             Some(b'f') => self.word("false", Node::Bool(false)),
             Some(b'n') => self.word("null", Node::Null),
@@ -305,6 +313,9 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<Node<'a>, BadJson> {
         let from = self.at;
         self.take(b'-');
+        if self.peek() == Some(b'I') && self.strictness == Strictness::Lenient {
+            return self.non_finite(from);
+        }
         if !self.take(b'0') && self.skip_digits() == 0 {
             return Err(self.unexpected());
         }
@@ -319,6 +330,14 @@ impl<'a> Reader<'a> {
                 return Err(self.unexpected());
             }
         }
+        self.since(from).map(Node::Number)
+    }
+
+    /// `NaN` or an infinity, whose sign stands between `from` and here.
+    fn non_finite(&mut self, from: usize) -> Result<Node<'a>, BadJson> {
+        let word =
+            ["NaN", "Infinity"].into_iter().find(|word| self.rest().starts_with(word.as_bytes()));
+        self.at += word.ok_or(self.fault(Fault::Syntax))?.len();
         self.since(from).map(Node::Number)
     }
 

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use holdfast_domain::request::Opaque;
 
-use super::Node;
+use super::{Node, is_non_finite};
 
 impl Node<'_> {
     /// Spells the value as it is hashed and sent.
@@ -23,6 +23,8 @@ impl fmt::Display for Node<'_> {
             Self::Bool(true) => f.write_str("true"),
             Self::Bool(false) => f.write_str("false"),
             // As it was spelled: `1.0` and `1` may be two things to a tool's schema, so they are two here.
+            // JavaScript's spelling of a number that is not finite: JSON has none.
+            Self::Number(lexeme) if is_non_finite(lexeme) => f.write_str("null"),
             Self::Number(lexeme) => f.write_str(lexeme),
             Self::String(text) => write_text(f, text),
             Self::Array(elements) => write_all(f, ['[', ']'], elements, |f, one| one.fmt(f)),

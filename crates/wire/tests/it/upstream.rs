@@ -185,7 +185,7 @@ fn tool_calls_are_read_without_the_ids_of_the_provider() {
         called(0, ToolKind::Function, "f", r#"{ "a":1.0}"#),
         called(1, ToolKind::Custom, "g", "x\ny"),
         called(2, ToolKind::Function, "h", r#"{"b":2.50,"a":[1]}"#),
-        called(3, ToolKind::Function, "i", ""),
+        called(3, ToolKind::Function, "i", "{}"),
     ];
     assert_eq!(said.tool_calls, expected);
     assert_eq!((said.content, said.finish), (None, Some(FinishReason::ToolCalls)));
@@ -216,7 +216,7 @@ fn calls_that_cannot_be_read_are_no_answer() {
         ),
         (r#"[{"type":"custom","custom":{"name":"f","input":[]}}]"#, "tool_calls[].custom.input"),
         (r#"[{"type":"retrieval","function":{"name":"f","arguments":"{}"}}]"#, "tool_calls[].type"),
-        (r#"[{"custom":{"name":"f","input":"x"}}]"#, "tool_calls[].type"),
+        (r#"[{"function":{"name":"f","arguments":"{\"a\":"}}]"#, "tool_calls[].function.arguments"),
     ] {
         let message = format!(r#""tool_calls":{calls}"#);
         let told = read(&message, "tool_calls", "").unwrap_err().to_string();
@@ -228,9 +228,13 @@ fn calls_that_cannot_be_read_are_no_answer() {
         );
     }
     let promised = UnreadableReason::ToolCalls("choices[].finish_reason");
-    assert_eq!(read(r#""content":"x""#, "tool_calls", ""), Err(promised));
+    assert_eq!(read(r#""content":"""#, "tool_calls", ""), Err(promised));
+    assert_eq!(read(r#""reasoning":"x""#, "tool_calls", ""), Err(promised));
+    // Next to text, and in the other form, the promise is a label that is odd.
+    let finish = |message: &str, finish| read(message, finish, "").unwrap().finish;
+    assert_eq!(finish(r#""content":"x""#, "tool_calls"), Some(FinishReason::Stop));
     let tools = r#""tool_calls":[{"function":{"name":"f","arguments":"{}"}}]"#;
-    assert_eq!(read(tools, "function_call", ""), Err(promised));
+    assert_eq!(finish(tools, "function_call"), Some(FinishReason::ToolCalls));
 }
 
 #[test]
@@ -252,10 +256,8 @@ fn what_goes_with_the_text_is_read() {
     let entry = opaque(r#"{"token":"x","logprob":-9999.0,"bytes":null}"#);
     assert_eq!(said.logprobs, Some(Logprobs { content: Some(vec![entry]), refusal: None }));
     assert_eq!(read(r#""reasoning":"hm""#, "stop", "").unwrap().reasoning.as_deref(), Some("hm"));
-    assert_eq!(
-        read(r#""audio":{"id":"a"}"#, "stop", ""),
-        Err(UnreadableReason::Content("choices[].message.audio.data"))
-    );
+    // As in a stream: an id alone is no voice.
+    assert_eq!(read(r#""audio":{"id":"a"}"#, "stop", "").unwrap().audio, None);
     assert_eq!(
         read(r#""reasoning":{"x":1}"#, "stop", ",\"logprobs\":null").unwrap().logprobs,
         None
@@ -345,29 +347,27 @@ fn what_is_no_whole_answer_is_not_read() {
     }
     let no_index = UnreadableReason::Choices("choices[].index");
     unreadable(r#"{"choices":[7]}"#, no_index);
-    unreadable(&answer(r#"{"message":{},"finish_reason":"stop"}"#, USAGE), no_index);
-    unreadable(
-        &answer(r#"{"index":0,"finish_reason":"stop"}"#, USAGE),
-        UnreadableReason::Choices("choices[].message"),
-    );
+    unreadable(&answer(r#"{"index":"x","message":{},"finish_reason":"stop"}"#, USAGE), no_index);
+    for nothing in [r#"{"index":0}"#, r#"{"index":0,"message":null}"#, r#"{"message":"x"}"#] {
+        unreadable(&answer(nothing, USAGE), UnreadableReason::Choices("choices[].message"));
+    }
     let no_end = UnreadableReason::Finish("choices[].finish_reason");
-    for finish in ["null", "\"\"", "\"error\"", "\"abort\"", "\"load\"", "\"STOP\"", "7"] {
+    for finish in ["\"error\"", "\"abort\"", "\"insufficient_system_resource\"", "\"x\"", "7"] {
         unreadable(&answer(&choice("\"x\"", finish), USAGE), no_end);
     }
-    unreadable(&answer(r#"{"index":0,"message":{"content":"x"}}"#, USAGE), no_end);
     for finish in ["\"tool_calls\"", "\"function_call\""] {
         let promised = UnreadableReason::ToolCalls("choices[].finish_reason");
-        unreadable(&answer(&choice("\"x\"", finish), USAGE), promised);
+        unreadable(&answer(&choice("null", finish), USAGE), promised);
     }
     for (calls, field) in [
-        (r#""tool_calls":[{}]"#, "choices[].message.tool_calls[].type"),
-        (r#""tool_calls":{}"#, "choices[].message.tool_calls"),
-        (r#""function_call":{}"#, "choices[].message.function_call.name"),
+        (r#""tool_calls":[{"id":"a"}]"#, "choices[].message.tool_calls"),
+        (r#""tool_calls":"x""#, "choices[].message.tool_calls"),
+        (r#""function_call":{"arguments":"{}"}"#, "choices[].message.function_call.name"),
     ] {
         let choice = format!(r#"{{"index":0,"message":{{{calls}}},"finish_reason":"stop"}}"#);
         unreadable(&answer(&choice, USAGE), UnreadableReason::ToolCalls(field));
     }
-    for content in ["7", "{}", "[7]", r#"[{"type":"image"}]"#, r#"[{"type":"text"}]"#] {
+    for content in ["7", "[7]", r#"[{"type":"image"}]"#, r#"[{"type":"text","text":7}]"#] {
         let unknown = UnreadableReason::Content("choices[].message.content");
         unreadable(&answer(&choice(content, "\"stop\""), USAGE), unknown);
     }

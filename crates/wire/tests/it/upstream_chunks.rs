@@ -187,15 +187,13 @@ fn check_calls(deltas: &[&str], expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn an_id_that_is_made_anew_for_every_piece_begins_no_call() {
-    check_calls(
-        &[
-            r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]"#,
-            r#"[{"index":0,"id":"b","function":{"arguments":"{"}}]"#,
-            r#"[{"index":0,"id":"c","function":{"arguments":"}"}}]"#,
-        ],
-        &[("f", "{}")],
-    );
+fn a_piece_under_another_id_continues_no_call() {
+    let named =
+        r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{"}}]"#;
+    let other = r#"[{"index":0,"id":"b","function":{"arguments":"}"}}]"#;
+    let chunks = [named, other].map(|calls| delta(&format!(r#"{{"tool_calls":{calls}}}"#)));
+    let name = UnreadableReason::ToolCalls("choices[].delta.tool_calls[].function.name");
+    assert_eq!(hear(&[&chunks[0], &chunks[1], STOP]).unwrap_err(), name);
 }
 
 #[test]
@@ -239,18 +237,18 @@ fn calls_are_put_together_however_they_are_told_apart() {
     );
     check_calls(
         &[
-            r#"[{"function":{"name":"f","arguments":"1"}},{"function":{"name":"f","arguments":"2"}}]"#,
+            r#"[{"function":{"name":"f","arguments":"{\"x\":1}"}},{"function":{"name":"f","arguments":"{\"x\":2}"}}]"#,
         ],
-        &[("f", "1"), ("f", "2")],
+        &[("f", "{\"x\":1}"), ("f", "{\"x\":2}")],
     );
     // All under one number, with ids of their own.
     check_calls(
         &[
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}]"#,
-            r#"[{"index":0,"id":"b","function":{"name":"f","arguments":"2"}}]"#,
-            r#"[{"index":0,"function":{"arguments":"3"}}]"#,
+            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
+            r#"[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\""}}]"#,
+            r#"[{"index":0,"function":{"arguments":":2}"}}]"#,
         ],
-        &[("f", "1"), ("f", "23")],
+        &[("f", "{\"x\":1}"), ("f", "{\"x\":2}")],
     );
     // Under numbers that do not begin at zero.
     check_calls(
@@ -258,7 +256,7 @@ fn calls_are_put_together_however_they_are_told_apart() {
             r#"[{"index":3,"function":{"name":"f"}},{"index":1,"function":{"name":"g"}}]"#,
             r#"[{"index":3,"function":{"arguments":"{}"}}]"#,
         ],
-        &[("f", "{}"), ("g", "")],
+        &[("f", "{}"), ("g", "{}")],
     );
     // Whole, with the arguments as the object that the text would be.
     check_calls(
@@ -351,7 +349,7 @@ fn a_stream_that_is_not_whole_is_broken() {
     check(1, &[r#"{"choices":[{"index":0,"delta":"x"}]}"#], no_delta);
     let no_text = UnreadableReason::Content("choices[].delta.content");
     check(1, &[r#"{"choices":[{"index":0,"delta":{"content":7}}]}"#], no_text);
-    for reason in ["error", "abort", "insufficient_system_resource", "load"] {
+    for reason in ["error", "abort", "insufficient_system_resource"] {
         let end =
             format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
         check(1, &[&said, &end], no_end);

@@ -1,14 +1,16 @@
 //! Replay of a stored completion as a stream: the events that its run could have sent.
 
 use bytes::Bytes;
-use holdfast_domain::answer::{Answer, Delta};
+use holdfast_domain::answer::{
+    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, ToolCallDelta,
+};
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::request::ServiceTier;
+use holdfast_domain::request::{ServiceTier, ToolKind};
 use holdfast_domain::{OperationId, Timestamp};
 
 use super::{Chunks, DONE, UsageMembers, pieces};
-use crate::chat::completion::Json;
-use crate::chat::upstream::read_choice;
+use crate::chat::completion::{Json, finish_label};
+use crate::chat::upstream::logprobs;
 use crate::json::{self, Node};
 
 /// A text that [`completion::render`](crate::chat::completion::render) has not made.
@@ -27,10 +29,9 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     let stored = json::parse_own(body).map_err(|_not_json| NotStored)?;
     let mut chunks = chunks(&stored).ok_or(NotStored)?;
     let choices = stored.get("choices").and_then(Node::as_array).ok_or(NotStored)?;
-    // The reader of providers' answers reads ours too: one reader less, and a test holds both renderings together.
-    let choices = choices.iter().map(read_choice).collect::<Result<Vec<_>, _>>();
+    let choices = choices.iter().map(choice).collect::<Option<Vec<_>>>();
     let delta = Delta {
-        choices: choices.map_err(|_unreadable| NotStored)?,
+        choices: choices.ok_or(NotStored)?,
         service_tier: stored.get("service_tier").and_then(Node::as_str).and_then(tier),
         // Part of the stored usage, which goes out below as it is.
         predicted: None,
@@ -68,4 +69,62 @@ fn chunks(stored: &Node<'_>) -> Option<Chunks> {
 
 fn tier(label: &str) -> Option<ServiceTier> {
     ServiceTier::ALL.iter().copied().find(|tier| tier.label() == label)
+}
+
+/// A stored choice, exactly as it was written. The reader of providers' answers would mend what older
+/// versions have stored, such as empty arguments, and a replay says what the first answer said.
+fn choice(choice: &Node<'_>) -> Option<ChoiceDelta> {
+    let message = choice.get("message")?;
+    let text = |name| message.get(name).and_then(Node::as_str).map(str::to_owned);
+    let calls = message.get("tool_calls").and_then(Node::as_array).unwrap_or_default();
+    let annotations = message.get("annotations").and_then(Node::as_array).unwrap_or_default();
+    Some(ChoiceDelta {
+        index: choice.get("index")?.as_number()?.parse().ok()?,
+        content: text("content"),
+        refusal: text("refusal"),
+        reasoning: text("reasoning_content"),
+        tool_calls: (0..).zip(calls).map(tool_call).collect::<Option<_>>()?,
+        function_call: match message.get("function_call") {
+            None => None,
+            Some(call) => Some(FunctionCallDelta {
+                name: Some(owned(call, "name")?),
+                arguments: Some(owned(call, "arguments")?),
+            }),
+        },
+        logprobs: choice.get("logprobs").map(logprobs),
+        annotations: annotations.iter().map(Node::to_opaque).collect(),
+        audio: match message.get("audio") {
+            None => None,
+            Some(audio) => Some(Audio {
+                data: owned(audio, "data")?,
+                transcript: owned(audio, "transcript")?,
+                expires_at: audio.get("expires_at")?.as_number()?.parse().ok()?,
+            }),
+        },
+        finish: Some(finish(choice.get("finish_reason")?.as_str()?)?),
+    })
+}
+
+fn tool_call((index, call): (u32, &Node<'_>)) -> Option<ToolCallDelta> {
+    let kinds = [(ToolKind::Function, "arguments"), (ToolKind::Custom, "input")];
+    let label = call.get("type")?.as_str()?;
+    let (kind, input) = kinds.into_iter().find(|(kind, _)| kind.label() == label)?;
+    let called = call.get(label)?;
+    let (name, input) = (Some(owned(called, "name")?), Some(owned(called, input)?));
+    Some(ToolCallDelta { index, kind: Some(kind), name, input, state: None })
+}
+
+fn owned(node: &Node<'_>, name: &str) -> Option<String> {
+    node.get(name)?.as_str().map(str::to_owned)
+}
+
+fn finish(label: &str) -> Option<FinishReason> {
+    let all = [
+        FinishReason::Stop,
+        FinishReason::Length,
+        FinishReason::ContentFilter,
+        FinishReason::ToolCalls,
+        FinishReason::FunctionCall,
+    ];
+    all.into_iter().find(|finish| finish_label(*finish) == label)
 }

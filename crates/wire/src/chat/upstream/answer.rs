@@ -6,7 +6,10 @@ use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::Meters;
 
-use super::{choice, moderation, usage};
+use super::choice::{self, ChoiceState, DELTA, MESSAGE};
+use super::chunk::has_error;
+use super::context::AnswerContext;
+use super::{moderation, usage};
 use crate::json::{self, Node};
 
 /// A provider's whole answer: one delta with everything, and its meters.
@@ -18,22 +21,37 @@ pub struct Completion {
     pub meters: Option<Meters>,
 }
 
-/// Reads the body of a 200 for a request of `n` choices.
+/// Reads the body of a 200 for a request of `n` choices and without tools.
+///
+/// # Errors
+///
+/// An [`UnreadableReason`]: the answer is not whole, and the model may have run.
 pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> {
+    read_completion_in(body, &AnswerContext::of_choices(n))
+}
+
+/// Reads the body of a 200.
+///
+/// # Errors
+///
+/// An [`UnreadableReason`]: the answer is not whole, and the model may have run.
+pub fn read_completion_in(
+    body: &[u8],
+    context: &AnswerContext,
+) -> Result<Completion, UnreadableReason> {
+    let n = context.n;
     let answer = json::parse_answer(body)?;
-    // Some servers send an error under status 200. A null is no error: `get` takes it for absent.
-    if answer.get("error").is_some() {
+    // Some servers send an error under status 200.
+    if has_error(&answer) {
         return Err(UnreadableReason::Error);
     }
-    let listed = answer
-        .get("choices")
-        .and_then(Node::as_array)
-        .ok_or(UnreadableReason::Choices("choices"))?;
+    let listed = choice::list(answer.get("choices"));
+    let listed = listed.ok_or(UnreadableReason::Choices("choices"))?;
     // Collecting would begin with room for four, and most answers have one; no room for more than
     // were asked for, whatever is listed.
     let mut choices = Vec::with_capacity(listed.len().min(usize::try_from(n).unwrap_or(1)));
     for choice in listed {
-        choices.push(choice::read(choice)?);
+        choices.extend(read_choice(choice, context)?);
     }
     // A list in another order is whole all the same; one that lacks an index or has it twice is not.
     choices.sort_by_key(|choice| choice.index);
@@ -52,6 +70,37 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
         moderation: answer.get("moderation").and_then(moderation::read),
     };
     Ok(Completion { delta, meters })
+}
+
+/// A choice of a whole answer, as a delta that holds all of it; `None` for one that says nothing.
+fn read_choice(
+    choice: &Node<'_>,
+    context: &AnswerContext,
+) -> Result<Option<ChoiceDelta>, UnreadableReason> {
+    const INDEX: UnreadableReason = UnreadableReason::Choices("choices[].index");
+    const MISSING: UnreadableReason = UnreadableReason::Choices("choices[].message");
+    let Some(choice) = choice::object(Some(choice)).ok_or(INDEX)? else { return Ok(None) };
+    // Not its place in the list: with several choices it would be a guess whose text this is.
+    let index = choice::index(choice.get("index")).ok_or(INDEX)?;
+    let index = index.or((context.n == 1).then_some(0)).ok_or(INDEX)?;
+    let mut state = ChoiceState::default();
+    let message = choice::object(choice.get("message")).ok_or(MISSING)?;
+    let delta = choice.get("delta").filter(|_| message.is_none());
+    let mut said = match (message, choice::object(delta).ok_or(MISSING)?) {
+        (Some(message), _) => state.read(message, &context.tools, &MESSAGE)?,
+        (None, Some(delta)) => state.read(delta, &context.tools, &DELTA)?,
+        (None, None) => ChoiceDelta::default(),
+    };
+    let finish = context.words.read(choice.get("finish_reason"))?;
+    if finish.is_none() && choice.get("message").is_none() && delta.is_none() {
+        return Err(MISSING);
+    }
+    // The body was read to its last byte, so that an answer without a named end is not a cut one.
+    state.end(finish.unwrap_or(state.unnamed_finish()), &mut said);
+    state.check("choices[].finish_reason", &MESSAGE)?;
+    said.index = index;
+    said.logprobs = choice::logprobs(choice.get("logprobs"));
+    Ok(Some(said))
 }
 
 /// A tier by OpenAI's name. Any other is dropped: it would tell who the provider is.

@@ -1,41 +1,43 @@
-//! The tool calls of one choice: whole ones, and [`Calls`] while they come in pieces.
+//! The tool calls of one choice, whole ones and those that come in pieces.
 //!
-//! Providers number the pieces, give them ids, or do neither, and some tell a call's id and name with every
-//! piece of it. Callers get a number and an id of ours, so nothing here passes on what a provider calls a call.
+//! Providers number the pieces, give them ids, or do neither, and some send a call's id and name with every
+//! piece of it. Callers get a number and an id of the gateway's, so nothing here passes on a provider's id.
 //!
-//! [`Calls::find`] has the rules by which a piece finds its call. A piece that fits no rule is an
-//! [`UnreadableReason`] and no guess: arguments of one call must never end up in another.
+//! [`PartialCall::fit`] compares a piece with a call, and [`Calls::find`] chooses among the calls that
+//! the piece fits. A piece that fits none or two is an [`UnreadableReason`] and no guess: arguments of
+//! one call must never end up in another.
+//!
+//! ```text
+//! arguments of a function      sent to the caller
+//! {} at first                  nothing yet: all of them, or a placeholder
+//! {} and then {"city":"Oslo"}  {"city":"Oslo"}
+//! {} or none until the end     {}, with the end of the choice
+//! ```
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 use holdfast_domain::answer::ToolCallDelta;
 use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ToolKind;
 
+use super::arguments::JsonProgress;
+use super::call_part::{CallFields, CallPart};
+use super::choice::list;
+use super::context::ToolNames;
 use crate::json::Node;
 
 /// Tool calls of one choice, at most: more are no answer. What a delta costs would else grow with
 /// them.
 pub const CALLS_MAX: usize = 1_024;
 
-/// Fields that an operator is told of where they cannot be read, of a whole call and of a piece.
-const CALLS: &str = "choices[].message.tool_calls";
-const PIECES: &str = "choices[].delta.tool_calls";
-const PIECE_INDEX: &str = "choices[].delta.tool_calls[].index";
-const PIECE_NAME: &str = "choices[].delta.tool_calls[].function.name";
-
-/// Calls in the order in which they began: what they are numbered by here.
+/// Calls in the order in which they began: their numbers for callers.
 #[derive(Default)]
 pub(super) struct Calls {
     all: Vec<PartialCall>,
-    /// The newest call of each number of the provider's.
-    by_number: HashMap<u32, usize>,
-    /// The newest call of each id of the provider's.
-    by_id: HashMap<IdHash, usize>,
     /// Calls whose name has not arrived yet: an answer that ends with one is broken.
     n_nameless: usize,
+    /// The choice has ended: no arguments are held back any more.
+    is_ended: bool,
     ids: RandomState,
 }
 
@@ -43,19 +45,116 @@ pub(super) struct Calls {
 /// event that it came in. The hash is keyed at random, so that no provider makes two ids meet.
 type IdHash = u64;
 
-/// A call as far as its pieces have told it; its input is passed on and not kept.
+/// A call as far as its pieces have come; its input is passed on and not kept.
 struct PartialCall {
-    /// Hash of the provider's id, from the first piece that has one. Callers get an id of ours.
+    /// The provider's number, from the first piece that has one.
+    number: Option<u32>,
+    /// Hash of the provider's id, from the first piece that has one.
     id: Option<IdHash>,
     name: String,
     kind: ToolKind,
+    input: Arguments,
+    /// The name came once more after whole arguments: a repetition, or the start of another call of
+    /// the same tool. The next arguments decide.
+    is_named_again: bool,
 }
 
-/// Marks of a piece by which [`Calls::find`] tells its call; any of them may be missing.
+/// Progress of a function's arguments. A custom tool's input is any text, and has none.
+#[derive(Default)]
+pub(super) struct Arguments(JsonProgress);
+
+impl Arguments {
+    /// Takes a piece, and returns what of it goes to the caller now.
+    pub(super) fn take(&mut self, piece: String) -> Option<String> {
+        if self.0.is_blank() && is_nothing_yet(&piece) {
+            return None;
+        }
+        self.0.feed(&piece);
+        Some(piece).filter(|piece| !piece.is_empty())
+    }
+
+    /// Returns what goes to the caller with the end of the choice: callers parse what they get.
+    pub(super) fn close(&mut self) -> Option<String> {
+        const NO_ARGUMENTS: &str = "{}";
+        let is_missing = self.0.is_blank();
+        is_missing.then(|| {
+            self.0.feed(NO_ARGUMENTS);
+            NO_ARGUMENTS.to_owned()
+        })
+    }
+
+    pub(super) const fn is_whole(&self) -> bool {
+        self.0.is_whole()
+    }
+}
+
+/// True for white space and for an object without members: a placeholder, if more arguments follow.
+fn is_nothing_yet(piece: &str) -> bool {
+    let inner = piece.trim_ascii();
+    let inner = inner.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(inner);
+    inner.trim_ascii().is_empty()
+}
+
+/// Marks of a piece, for the comparison with a call.
 struct Label<'n> {
-    number: Option<u32>,
+    part: &'n CallPart<'n>,
     id: Option<IdHash>,
-    name: &'n str,
+    has_input: bool,
+}
+
+/// Strongest mark that a piece and a call share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    Unmarked,
+    Number,
+    Id,
+}
+
+/// Call of a piece.
+enum Found {
+    Known(usize),
+    /// A call that the piece begins.
+    New,
+    /// Another call of the tool of this one.
+    Again(usize),
+    /// The piece says nothing of any call.
+    Nothing,
+}
+
+impl PartialCall {
+    /// Compares a piece with the call; `None` if something contradicts that the piece continues it.
+    fn fit(&self, label: &Label<'_>, tools: &ToolNames) -> Option<Fit> {
+        let CallPart { number, kind, name, .. } = *label.part;
+        let contradicts = |own: Option<u64>, other: Option<u64>| {
+            own.zip(other).is_some_and(|(own, other)| own != other)
+        };
+        let is_other = contradicts(self.id, label.id)
+            || contradicts(self.number.map(u64::from), number.map(u64::from))
+            || kind.is_some_and(|kind| kind != self.kind);
+        // Whole arguments have no more pieces.
+        if is_other || label.has_input && self.input.0.is_whole_object() {
+            return None;
+        }
+        let fit = match () {
+            () if self.id.is_some() && self.id == label.id => Fit::Id,
+            () if self.number.is_some() && self.number == number => Fit::Number,
+            () => Fit::Unmarked,
+        };
+        (!self.is_named_otherwise(name, fit, tools)).then_some(fit)
+    }
+
+    /// True if a piece with this name is of another call: the call has its whole name already.
+    fn is_named_otherwise(&self, name: &str, fit: Fit, tools: &ToolNames) -> bool {
+        if name.is_empty() || self.name.is_empty() || self.name == name {
+            return false;
+        }
+        // A name in pieces comes under one mark and before the arguments.
+        if fit == Fit::Unmarked || !self.input.0.is_blank() {
+            return true;
+        }
+        // `get` may be a tool, and the start of `get_weather`.
+        tools.has(&self.name) && (tools.has(name) || !tools.begins_with(&self.name, name))
+    }
 }
 
 impl Calls {
@@ -63,196 +162,195 @@ impl Calls {
         self.all.is_empty()
     }
 
+    /// Gains of all calls by one delta or message, each call at most once, ordered by our index.
+    pub(super) fn read(
+        &mut self,
+        said: &Node<'_>,
+        tools: &ToolNames,
+        fields: &CallFields,
+    ) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
+        let parts = said.get("tool_calls");
+        // Some servers send the only call without its list.
+        let parts = list(parts).ok_or(UnreadableReason::ToolCalls(fields.list))?;
+        if parts.len() > CALLS_MAX {
+            return Err(UnreadableReason::TooManyCalls);
+        }
+        let mut gained = Vec::new();
+        for part in parts {
+            let Some(part) = CallPart::read(part, fields)? else { continue };
+            if let Some(more) = self.part(part, tools, fields)? {
+                add(&mut gained, more);
+            }
+        }
+        if self.is_ended {
+            self.close(&mut gained);
+        }
+        gained.sort_by_key(|call| call.index);
+        Ok(gained)
+    }
+
+    /// The choice has ended: calls whose arguments have not come have none.
+    pub(super) fn end(&mut self, gained: &mut Vec<ToolCallDelta>) {
+        self.is_ended = true;
+        self.close(gained);
+        gained.sort_by_key(|call| call.index);
+    }
+
     /// True while some call has no name: the caller could not run it.
     pub(super) const fn has_nameless(&self) -> bool {
         self.n_nameless > 0
     }
 
-    /// Gains of all calls by one delta, each call at most once, ordered by our index.
-    pub(super) fn read_deltas(
-        &mut self,
-        delta: &Node<'_>,
-    ) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
-        let Some(pieces) = delta.get("tool_calls") else { return Ok(Vec::new()) };
-        // A chunk may have several pieces of one call. They are joined, so that callers get each call once a delta.
-        let mut gained = BTreeMap::new();
-        let pieces = pieces.as_array().ok_or(UnreadableReason::ToolCalls(PIECES))?;
-        if pieces.len() > CALLS_MAX {
-            return Err(UnreadableReason::TooManyCalls);
-        }
-        for piece in pieces {
-            let Some(more) = self.piece(piece)? else { continue };
-            match gained.entry(more.index) {
-                Entry::Vacant(place) => {
-                    place.insert(more);
-                }
-                Entry::Occupied(mut known) => {
-                    append(&mut known.get_mut().name, more.name);
-                    append(&mut known.get_mut().input, more.input);
-                }
-            }
-        }
-        Ok(gained.into_values().collect())
+    /// True if every call has whole arguments. A bound or a filter of the provider may have cut the
+    /// last one.
+    pub(super) fn are_whole(&self, is_cut: bool) -> bool {
+        let judged = self.all.len().saturating_sub(usize::from(is_cut));
+        let mut judged = self.all.iter().take(judged);
+        judged.all(|call| call.kind == ToolKind::Custom || call.input.is_whole())
     }
 
-    fn piece(&mut self, piece: &Node<'_>) -> Result<Option<ToolCallDelta>, UnreadableReason> {
-        let text = |name| piece.get(name).and_then(Node::as_str).unwrap_or_default();
-        // A number that cannot be read is not a missing one: a guess would put arguments into another call.
-        let number = match piece.get("index") {
-            None => None,
-            Some(number) => {
-                let number = number.as_number().and_then(|number| number.parse().ok());
-                Some(number.ok_or(UnreadableReason::ToolCalls(PIECE_INDEX))?)
+    fn part(
+        &mut self,
+        part: CallPart<'_>,
+        tools: &ToolNames,
+        fields: &CallFields,
+    ) -> Result<Option<ToolCallDelta>, UnreadableReason> {
+        let id = part.id.map(|id| self.ids.hash_one(id));
+        let label = Label { part: &part, id, has_input: part.has_input() };
+        let found = if fields.is_whole { Found::New } else { self.find(&label, tools, fields)? };
+        let mut name = part.name.to_owned();
+        let (at, is_new) = match found {
+            Found::Known(at) => (at, false),
+            Found::New => (self.begin(part.kind)?, true),
+            Found::Again(other) => {
+                let kind = self.all.get_mut(other).map(|call| {
+                    call.is_named_again = false;
+                    name.clone_from(&call.name);
+                    call.kind
+                });
+                (self.begin(kind)?, true)
             }
+            Found::Nothing => return Ok(None),
         };
-        // Some servers leave the type out: a member `custom` tells the kind then, else the call is a function's.
-        let kind = match text("type") {
-            "" if piece.get("custom").is_some() => Some(ToolKind::Custom),
-            "" => None,
-            "function" => Some(ToolKind::Function),
-            "custom" => Some(ToolKind::Custom),
-            _ => return Err(UnreadableReason::ToolCalls("choices[].delta.tool_calls[].type")),
-        };
-        let called = kind.map(ToolKind::label).or(Some("function"));
-        let called = called.and_then(|member| piece.get(member));
-        let name = called.and_then(|called| called.get("name")?.as_str()).unwrap_or_default();
-        let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| self.ids.hash_one(id));
-        let (at, is_new) = self.find(&Label { number, id, name }, kind)?;
-        let call = self.all.get_mut(at).ok_or(UnreadableReason::ToolCalls(PIECE_INDEX))?;
-        // The first id stays, and an id that two calls share leads to the newer of them.
-        if let (None, Some(id)) = (call.id, id) {
-            call.id = Some(id);
-            let newest = self.by_id.entry(id).or_insert(at);
-            *newest = at.max(*newest);
-        }
+        let call = self.all.get_mut(at).ok_or(UnreadableReason::ToolCalls(fields.index))?;
+        call.number = call.number.or(part.number);
+        let is_repeated = !name.is_empty() && call.name == name;
+        let is_by_id = id.is_some() && call.id == id;
+        call.is_named_again |= is_repeated && !is_by_id && call.input.0.is_whole_object();
+        call.id = call.id.or(id);
         // The whole name once more is a repetition; anything else continues the name, as texts do.
-        let name = Some(name).filter(|name| !name.is_empty() && *name != call.name);
-        if name.is_some() && call.name.is_empty() {
-            self.n_nameless = self.n_nameless.saturating_sub(1);
+        let name = Some(name).filter(|name| !name.is_empty() && !is_repeated);
+        if let Some(name) = &name {
+            self.n_nameless = self.n_nameless.saturating_sub(usize::from(call.name.is_empty()));
+            call.name.push_str(name);
         }
-        call.name.push_str(name.unwrap_or_default());
-        let input = called.and_then(|called| called.get(input_name(call.kind)));
-        let field = match call.kind {
-            ToolKind::Function => "choices[].delta.tool_calls[].function.arguments",
-            ToolKind::Custom => "choices[].delta.tool_calls[].custom.input",
+        let input = match call.kind {
+            ToolKind::Function => call.input.take(part.input),
+            ToolKind::Custom => Some(part.input).filter(|input| is_new || !input.is_empty()),
         };
-        let input = Some(input_text(input, field)?).filter(|input| !input.is_empty());
         // A repeated id or name alone is no delta: the caller would append it a second time.
         let is_news = is_new || name.is_some() || input.is_some();
-        let index = u32::try_from(at).map_err(|_too_many| UnreadableReason::ToolCalls(PIECES))?;
-        Ok(is_news.then(|| ToolCallDelta {
-            index,
-            kind: is_new.then_some(call.kind),
-            name: name.map(str::to_owned),
-            input,
-            state: None,
-        }))
+        let index = u32::try_from(at).map_err(|_many| UnreadableReason::TooManyCalls)?;
+        let kind = is_new.then_some(call.kind);
+        Ok(is_news.then_some(ToolCallDelta { index, kind, name, input, state: None }))
     }
 
-    /// Index of the call that a piece belongs to, and whether the piece begins it. In this order:
-    ///
-    /// 1. by its number, unless the piece has a name and another id than the call: then it is
-    ///    another call under a number used twice. Another id alone proves nothing, because some
-    ///    servers make a new id for every piece;
-    /// 2. without a number, by its id;
-    /// 3. with neither, a piece with a name begins a call, and one without continues the last.
+    /// Call of a piece: of those that nothing contradicts the one with the strongest mark. If there
+    /// is none, the piece begins a call, as long as its name is there or may follow.
     fn find(
-        &mut self,
+        &self,
         label: &Label<'_>,
-        kind: Option<ToolKind>,
-    ) -> Result<(usize, bool), UnreadableReason> {
-        let Label { number, id, name } = *label;
-        let is_other = |call: &PartialCall| {
-            !name.is_empty() && id.is_some() && call.id.is_some() && call.id != id
-        };
-        let found = match (number, id) {
-            (Some(number), _) => self.by_number.get(&number).copied(),
-            (None, Some(id)) => self.by_id.get(&id).copied(),
-            (None, None) if name.is_empty() => {
-                Some(self.all.len().checked_sub(1).ok_or(UnreadableReason::ToolCalls(PIECE_NAME))?)
+        tools: &ToolNames,
+        fields: &CallFields,
+    ) -> Result<Found, UnreadableReason> {
+        let mut best = None;
+        let mut is_only = false;
+        for (at, call) in self.all.iter().enumerate() {
+            let Some(fit) = call.fit(label, tools) else { continue };
+            match best {
+                Some((known, _)) if known > fit => {}
+                Some((known, _)) => {
+                    is_only = known < fit;
+                    best = Some((fit, at));
+                }
+                None => {
+                    is_only = true;
+                    best = Some((fit, at));
+                }
             }
-            (None, None) => None,
-        };
-        let found = found.filter(|at| !self.all.get(*at).is_some_and(is_other));
-        if let Some(at) = found {
-            return Ok((at, false));
         }
+        let CallPart { number, name, .. } = *label.part;
+        if let Some((_, at)) = best {
+            // Without news it does not matter which of them a piece repeats.
+            let is_idle = !label.has_input
+                && (name.is_empty() || self.all.get(at).is_some_and(|call| call.name == name));
+            let is_clear = is_only || is_idle;
+            return is_clear
+                .then_some(Found::Known(at))
+                .ok_or(UnreadableReason::ToolCalls(fields.function_name));
+        }
+        if !name.is_empty() {
+            return Ok(Found::New);
+        }
+        let shares_mark = |call: &PartialCall| match number {
+            Some(_) => call.number == number,
+            None => label.id.is_none() || call.id == label.id,
+        };
+        let again = |call: &PartialCall| call.is_named_again && shares_mark(call);
+        if let Some(at) = self.all.iter().rposition(again) {
+            return Ok(Found::Again(at));
+        }
+        // Arguments may come before the name, under a mark that no other call has.
+        let is_marked = number.is_some() || label.id.is_some();
+        if is_marked && !self.all.iter().any(shares_mark) {
+            return Ok(Found::New);
+        }
+        let says_nothing = !label.has_input && !self.all.is_empty();
+        says_nothing
+            .then_some(Found::Nothing)
+            .ok_or(UnreadableReason::ToolCalls(fields.function_name))
+    }
+
+    /// Begins a call, and returns its place.
+    fn begin(&mut self, kind: Option<ToolKind>) -> Result<usize, UnreadableReason> {
         let at = self.all.len();
         // Before the call is kept: a provider decides how many there are, not how many are held in memory.
         if at == CALLS_MAX {
             return Err(UnreadableReason::TooManyCalls);
         }
-        if let Some(number) = number {
-            // Replaces an older call of this number: later pieces under the number belong to the newer one.
-            self.by_number.insert(number, at);
-        }
-        let kind = kind.unwrap_or(ToolKind::Function);
-        self.all.push(PartialCall { id: None, name: String::new(), kind });
+        self.all.push(PartialCall {
+            number: None,
+            id: None,
+            name: String::new(),
+            kind: kind.unwrap_or(ToolKind::Function),
+            input: Arguments::default(),
+            is_named_again: false,
+        });
         self.n_nameless = self.n_nameless.saturating_add(1);
-        Ok((at, true))
+        Ok(at)
     }
-}
 
-/// Calls of a whole message, each of them whole.
-pub(super) fn read(message: &Node<'_>) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
-    let Some(calls) = message.get("tool_calls") else { return Ok(Vec::new()) };
-    let calls = calls.as_array().ok_or(UnreadableReason::ToolCalls(CALLS))?;
-    if calls.len() > CALLS_MAX {
-        return Err(UnreadableReason::TooManyCalls);
-    }
-    (0..).zip(calls).map(|(index, call)| tool_call(index, call)).collect()
-}
-
-/// The `type` may be missing; what is called may not.
-fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, UnreadableReason> {
-    let kind = match call.get("type").and_then(Node::as_str) {
-        Some("function") => ToolKind::Function,
-        Some("custom") => ToolKind::Custom,
-        None if call.get("function").is_some() => ToolKind::Function,
-        Some(_) | None => {
-            return Err(UnreadableReason::ToolCalls("choices[].message.tool_calls[].type"));
-        }
-    };
-    let called = call.get(kind.label()).ok_or(UnreadableReason::ToolCalls(CALLS))?;
-    let [name_field, input_field] = match kind {
-        ToolKind::Function => [
-            "choices[].message.tool_calls[].function.name",
-            "choices[].message.tool_calls[].function.arguments",
-        ],
-        ToolKind::Custom => [
-            "choices[].message.tool_calls[].custom.name",
-            "choices[].message.tool_calls[].custom.input",
-        ],
-    };
-    let name = name(called, name_field)?;
-    let input = input_text(called.get(input_name(kind)), input_field)?;
-    Ok(ToolCallDelta { index, kind: Some(kind), name: Some(name), input: Some(input), state: None })
-}
-
-pub(super) fn name(called: &Node<'_>, field: &'static str) -> Result<String, UnreadableReason> {
-    let name = called.get("name").and_then(Node::as_str).map(str::to_owned);
-    name.ok_or(UnreadableReason::ToolCalls(field))
-}
-
-/// Some servers send the arguments as the object that the text would be, or none at all.
-pub(super) fn input_text(
-    input: Option<&Node<'_>>,
-    field: &'static str,
-) -> Result<String, UnreadableReason> {
-    match input {
-        None => Ok(String::new()),
-        Some(Node::String(text)) => Ok(text.as_ref().to_owned()),
-        Some(object @ Node::Object(_)) => Ok(object.to_string()),
-        Some(Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_)) => {
-            Err(UnreadableReason::ToolCalls(field))
+    fn close(&mut self, gained: &mut Vec<ToolCallDelta>) {
+        for (index, call) in (0..).zip(&mut self.all) {
+            if call.kind == ToolKind::Function
+                && let Some(input) = call.input.close()
+            {
+                let input = Some(input);
+                add(gained, ToolCallDelta { index, input, ..ToolCallDelta::default() });
+            }
         }
     }
 }
 
-const fn input_name(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Function => "arguments",
-        ToolKind::Custom => "input",
+/// Adds the gain of a call to those of its delta: a chunk may have several pieces of one call, and
+/// callers get each call once a delta.
+fn add(gained: &mut Vec<ToolCallDelta>, more: ToolCallDelta) {
+    match gained.iter_mut().rev().find(|known| known.index == more.index) {
+        None => gained.push(more),
+        Some(known) => {
+            append(&mut known.name, more.name);
+            append(&mut known.input, more.input);
+        }
     }
 }
 

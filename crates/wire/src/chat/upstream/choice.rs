@@ -1,94 +1,300 @@
-//! Reading of one choice of a provider's completion, into a delta that holds all of it. The
-//! provider's ids are dropped: callers get ids that are derived from the operation's.
+//! One choice of a provider's answer, read by one rule from a whole message and from the pieces of a
+//! stream. The provider's ids are dropped: callers get ids that are derived from the operation's.
+//!
+//! Leniency: a label may be odd. An empty list, an empty object, an empty text or a null in the place
+//! of any member stands for its absence, because servers in other languages write them so. What was
+//! said may not be odd: content, a call or an end that cannot be read is an [`UnreadableReason`].
 
-use holdfast_domain::answer::{Audio, ChoiceDelta, FinishReason, FunctionCallDelta};
+use std::slice;
+
+use holdfast_domain::answer::{Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs};
 use holdfast_domain::ports::UnreadableReason;
+use holdfast_domain::request::Opaque;
 
-use super::{calls, passthrough};
+use super::call_part::{self, CallFields, input_text};
+use super::calls::{Arguments, Calls};
+use super::context::ToolNames;
+use super::passthrough;
 use crate::json::Node;
 
-pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, UnreadableReason> {
-    // Not its place in the list: without an index it is a guess whose text this is.
-    let index = choice.get("index").and_then(Node::as_number).and_then(|at| at.parse().ok());
-    let index = index.ok_or(UnreadableReason::Choices("choices[].index"))?;
-    let message = choice.get("message").filter(|message| matches!(message, Node::Object(_)));
-    let message = message.ok_or(UnreadableReason::Choices("choices[].message"))?;
-    let tool_calls = calls::read(message)?;
-    let function_call = message.get("function_call").map(function_call).transpose()?;
-    let finish = finish(choice.get("finish_reason").and_then(Node::as_str))?;
-    // A caller that is told of calls looks for them.
-    let are_there = match finish {
-        FinishReason::ToolCalls => !tool_calls.is_empty(),
-        FinishReason::FunctionCall => function_call.is_some(),
-        FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter => true,
-    };
-    if !are_there {
-        return Err(UnreadableReason::ToolCalls("choices[].finish_reason"));
+/// Fields that an operator finds in the log for a choice that was not read.
+#[derive(Debug)]
+pub(super) struct Fields {
+    calls: CallFields,
+    content: &'static str,
+    refusal: &'static str,
+    audio: &'static str,
+    function_call: &'static str,
+    function_name: &'static str,
+    function_arguments: &'static str,
+}
+
+/// Those of a whole message.
+pub(super) const MESSAGE: Fields = Fields {
+    calls: call_part::WHOLE,
+    content: "choices[].message.content",
+    refusal: "choices[].message.refusal",
+    audio: "choices[].message.audio",
+    function_call: "choices[].message.function_call",
+    function_name: "choices[].message.function_call.name",
+    function_arguments: "choices[].message.function_call.arguments",
+};
+
+/// Those of a piece.
+pub(super) const DELTA: Fields = Fields {
+    calls: call_part::PIECE,
+    content: "choices[].delta.content",
+    refusal: "choices[].delta.refusal",
+    audio: "choices[].delta.audio",
+    function_call: "choices[].delta.function_call",
+    function_name: "choices[].delta.function_call.name",
+    function_arguments: "choices[].delta.function_call.arguments",
+};
+
+/// State of one choice: enough to tell news from repetition, and never the text of the answer.
+#[derive(Default)]
+pub(super) struct ChoiceState {
+    calls: Calls,
+    function: Option<PartialFunction>,
+    n_annotations: usize,
+    has_content: bool,
+    has_text: bool,
+    finish: Option<FinishReason>,
+}
+
+/// A call in the older form, as far as its pieces have come.
+#[derive(Default)]
+struct PartialFunction {
+    name: String,
+    arguments: Arguments,
+}
+
+impl ChoiceState {
+    /// True once the choice has said anything: text, a refusal, thoughts, speech or a call.
+    pub(super) const fn has_content(&self) -> bool {
+        self.has_content
     }
-    let reasoning = message.get("reasoning_content").or_else(|| message.get("reasoning"));
-    Ok(ChoiceDelta {
-        index,
-        content: text(message.get("content"), "choices[].message.content")?,
-        refusal: text(message.get("refusal"), "choices[].message.refusal")?,
-        // An extension of some servers: what is not text is one more extra.
-        reasoning: reasoning.and_then(Node::as_str).map(str::to_owned),
-        tool_calls,
-        function_call,
-        logprobs: choice.get("logprobs").map(passthrough::logprobs),
-        annotations: passthrough::annotations(message.get("annotations")),
-        audio: message.get("audio").map(audio).transpose()?,
-        finish: Some(finish),
-    })
+
+    pub(super) const fn finish(&self) -> Option<FinishReason> {
+        self.finish
+    }
+
+    /// Gain of a message or a piece.
+    pub(super) fn read(
+        &mut self,
+        said: &Node<'_>,
+        tools: &ToolNames,
+        fields: &Fields,
+    ) -> Result<ChoiceDelta, UnreadableReason> {
+        let text_of = |name| said.get(name).and_then(Node::as_str).filter(|text| !text.is_empty());
+        let reasoning = text_of("reasoning_content").or_else(|| text_of("reasoning"));
+        let refusal = text(said.get("refusal"), fields.refusal)?;
+        let gained = ChoiceDelta {
+            content: text(said.get("content"), fields.content)?,
+            // An empty one is none: callers take the member for the fact.
+            refusal: refusal.filter(|text| !text.is_empty()),
+            // An extension of some servers: what is not text is one more extra.
+            reasoning: reasoning.map(str::to_owned),
+            tool_calls: self.calls.read(said, tools, &fields.calls)?,
+            function_call: self.function_call(said.get("function_call"), fields)?,
+            annotations: self.annotations(said.get("annotations")),
+            audio: audio(said.get("audio"), fields.audio)?,
+            ..ChoiceDelta::default()
+        };
+        let texts = [&gained.content, &gained.refusal];
+        self.has_text |=
+            texts.into_iter().flatten().any(|text| !text.is_empty()) || gained.audio.is_some();
+        self.has_content |= self.has_text
+            || gained.reasoning.is_some()
+            || !gained.tool_calls.is_empty()
+            || gained.function_call.is_some();
+        Ok(gained)
+    }
+
+    /// Ends the choice. The first reason holds: a later one, whatever it says, repeats it.
+    pub(super) fn end(&mut self, told: FinishReason, gained: &mut ChoiceDelta) {
+        let finish = self.finish.unwrap_or_else(|| self.kept_promise(told));
+        self.finish = Some(finish);
+        gained.finish = Some(finish);
+        self.calls.end(&mut gained.tool_calls);
+        if let Some(arguments) = self.function.as_mut().and_then(|call| call.arguments.close()) {
+            let call = gained.function_call.get_or_insert_default();
+            call.arguments = Some(arguments);
+        }
+    }
+
+    /// End of an answer that was read to its last byte and names none.
+    pub(super) const fn unnamed_finish(&self) -> FinishReason {
+        if !self.calls.is_empty() {
+            FinishReason::ToolCalls
+        } else if self.function.is_some() {
+            FinishReason::FunctionCall
+        } else {
+            FinishReason::Stop
+        }
+    }
+
+    /// The end that was told, as far as what was said bears it out: a caller that reads of calls
+    /// looks for them. Text beside which the promised calls are missing is an answer all the same.
+    const fn kept_promise(&self, told: FinishReason) -> FinishReason {
+        match told {
+            FinishReason::ToolCalls | FinishReason::FunctionCall => {
+                if self.has_text || !self.calls.is_empty() || self.function.is_some() {
+                    let has_both = !self.calls.is_empty() && self.function.is_some();
+                    if has_both { told } else { self.unnamed_finish() }
+                } else {
+                    told
+                }
+            }
+            FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter => told,
+        }
+    }
+
+    /// Judges a choice that has ended: promised calls are there, and all calls are whole.
+    pub(super) fn check(
+        &self,
+        promised: &'static str,
+        fields: &Fields,
+    ) -> Result<(), UnreadableReason> {
+        let finish = self.finish.unwrap_or(FinishReason::Stop);
+        let is_kept = match finish {
+            FinishReason::ToolCalls => !self.calls.is_empty(),
+            FinishReason::FunctionCall => self.function.is_some(),
+            FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter => true,
+        };
+        let is_named = self.function.as_ref().is_none_or(|call| !call.name.is_empty());
+        if !is_kept || !is_named || self.calls.has_nameless() {
+            return Err(UnreadableReason::ToolCalls(promised));
+        }
+        let is_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
+        let is_whole = self.function.as_ref().is_none_or(|call| call.arguments.is_whole());
+        if !is_whole && !is_cut {
+            return Err(UnreadableReason::ToolCalls(fields.function_arguments));
+        }
+        let are_whole = self.calls.are_whole(is_cut);
+        are_whole.then_some(()).ok_or(UnreadableReason::ToolCalls(fields.calls.arguments))
+    }
+
+    /// Sources, as many as are passed on of a choice.
+    fn annotations(&mut self, nodes: Option<&Node<'_>>) -> Vec<Opaque> {
+        let mut annotations = passthrough::annotations(nodes);
+        // The limit is the choice's: else each chunk could bring as many again.
+        annotations.truncate(passthrough::ANNOTATIONS_MAX.saturating_sub(self.n_annotations));
+        self.n_annotations = self.n_annotations.saturating_add(annotations.len());
+        annotations
+    }
+
+    /// Gain of the call in the older form. A name that comes with every piece is passed on once.
+    fn function_call(
+        &mut self,
+        call: Option<&Node<'_>>,
+        fields: &Fields,
+    ) -> Result<Option<FunctionCallDelta>, UnreadableReason> {
+        let call = object(call).ok_or(UnreadableReason::ToolCalls(fields.function_call))?;
+        let Some(call) = call else { return Ok(None) };
+        let name = call.get("name").and_then(Node::as_str).unwrap_or_default();
+        let arguments = input_text(call.get("arguments"), fields.function_arguments)?;
+        let says_nothing = name.is_empty() && arguments.trim_ascii().is_empty();
+        if says_nothing && self.function.is_none() {
+            return Ok(None);
+        }
+        if fields.calls.is_whole && name.is_empty() {
+            return Err(UnreadableReason::ToolCalls(fields.function_name));
+        }
+        let is_known = self.function.is_some();
+        let known = self.function.get_or_insert_default();
+        let name = Some(name).filter(|name| !name.is_empty() && *name != known.name);
+        let name = name.map(str::to_owned);
+        known.name.push_str(name.as_deref().unwrap_or_default());
+        let arguments = known.arguments.take(arguments);
+        let arguments =
+            arguments.or_else(|| self.finish.and_then(|_ended| known.arguments.close()));
+        let is_news = !is_known || name.is_some() || arguments.is_some();
+        Ok(is_news.then_some(FunctionCallDelta { name, arguments }))
+    }
 }
 
-/// An end by its name at the provider.
-pub(super) fn finish(reason: Option<&str>) -> Result<FinishReason, UnreadableReason> {
-    Ok(match reason {
-        Some("stop" | "eos") => FinishReason::Stop,
-        Some("length" | "model_length") => FinishReason::Length,
-        Some("content_filter") => FinishReason::ContentFilter,
-        Some("tool_calls") => FinishReason::ToolCalls,
-        Some("function_call") => FinishReason::FunctionCall,
-        // An end of another name may be a cut answer, which must not pass for a whole one.
-        Some(_) | None => return Err(UnreadableReason::Finish("choices[].finish_reason")),
-    })
+/// A member that is an object: `Some(None)` if it says nothing, `None` if it is not one.
+pub(super) fn object<'n, 'a>(member: Option<&'n Node<'a>>) -> Option<Option<&'n Node<'a>>> {
+    match member {
+        None | Some(Node::Null) => Some(None),
+        Some(Node::Object(members)) => Some(member.filter(|_| !members.is_empty())),
+        // Servers in PHP write an object without members as a list.
+        Some(Node::Array(all)) => all.is_empty().then_some(None),
+        Some(Node::String(text)) => text.is_empty().then_some(None),
+        Some(Node::Bool(_) | Node::Number(_)) => None,
+    }
 }
 
-/// A string, or an array of text parts, which are joined; thoughts beside them are not what was
-/// said.
-pub(super) fn text(
+/// The elements of a member that is a list, or the only element in its place; `None` for any other.
+pub(super) fn list<'n, 'a>(member: Option<&'n Node<'a>>) -> Option<&'n [Node<'a>]> {
+    if let Some(Node::Array(all)) = member {
+        return Some(all);
+    }
+    Some(object(member)?.map(slice::from_ref).unwrap_or_default())
+}
+
+/// A number from zero: `Some(None)` if there is none, `None` if it is not one.
+pub(super) fn index(node: Option<&Node<'_>>) -> Option<Option<u32>> {
+    if let Some(Node::Number(number)) = node {
+        return number.parse().ok().map(Some);
+    }
+    match node.and_then(Node::as_str).map(str::trim_ascii) {
+        None => object(node)?.is_none().then_some(None),
+        Some("") => Some(None),
+        Some(number) => number.parse().ok().map(Some),
+    }
+}
+
+/// A string, or parts, which are joined. Any part with a text is part of the answer; thoughts are
+/// not, and references without a text say nothing.
+fn text(
     content: Option<&Node<'_>>,
     field: &'static str,
 ) -> Result<Option<String>, UnreadableReason> {
-    let Some(content) = content else { return Ok(None) };
-    if let Some(text) = content.as_str() {
-        return Ok(Some(text.to_owned()));
+    if let Some(Node::String(text)) = content {
+        return Ok(Some(text.as_ref().to_owned()));
     }
-    let parts = content.as_array().ok_or(UnreadableReason::Content(field))?;
-    let said = parts.iter().map(|part| match part.get("type").and_then(Node::as_str) {
-        Some("text") => {
-            part.get("text").and_then(Node::as_str).ok_or(UnreadableReason::Content(field))
-        }
-        Some("thinking" | "reasoning") => Ok(""),
-        Some(_) | None => Err(UnreadableReason::Content(field)),
-    });
+    let parts = list(content).ok_or(UnreadableReason::Content(field))?;
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    let said = parts.iter().map(|part| part_text(part).ok_or(UnreadableReason::Content(field)));
     said.collect::<Result<_, _>>().map(Some)
 }
 
-fn function_call(call: &Node<'_>) -> Result<FunctionCallDelta, UnreadableReason> {
-    let name = calls::name(call, "choices[].message.function_call.name")?;
-    let field = "choices[].message.function_call.arguments";
-    let arguments = calls::input_text(call.get("arguments"), field)?;
-    Ok(FunctionCallDelta { name: Some(name), arguments: Some(arguments) })
+/// Text of one part; `None` if it says something else.
+fn part_text<'n>(part: &'n Node<'_>) -> Option<&'n str> {
+    if let Node::String(text) = part {
+        return Some(text);
+    }
+    let Some(part) = object(Some(part))? else { return Some("") };
+    let kind = part.get("type").and_then(Node::as_str).unwrap_or("text");
+    match (kind, part.get("text")) {
+        ("thinking" | "reasoning" | "redacted_thinking", _) => Some(""),
+        (_, Some(Node::String(text))) => Some(text),
+        ("text" | "output_text" | "reference" | "tool_reference" | "citation", None) => Some(""),
+        (_, _) => None,
+    }
 }
 
-fn audio(audio: &Node<'_>) -> Result<Audio, UnreadableReason> {
-    let text = |name| audio.get(name).and_then(Node::as_str).map(str::to_owned);
+/// Speech of a message or a piece: base64 data and transcript, and its expiry, 0 if unknown.
+fn audio(audio: Option<&Node<'_>>, field: &'static str) -> Result<Option<Audio>, UnreadableReason> {
+    let Some(audio) = object(audio).ok_or(UnreadableReason::Content(field))? else {
+        return Ok(None);
+    };
+    let text = |name| audio.get(name).and_then(Node::as_str).unwrap_or_default().to_owned();
     let expires_at = audio.get("expires_at").and_then(Node::as_number);
-    Ok(Audio {
-        // A voice without its data is nothing; a missing transcript only lacks words.
-        data: text("data").ok_or(UnreadableReason::Content("choices[].message.audio.data"))?,
-        transcript: text("transcript").unwrap_or_default(),
+    let audio = Audio {
+        data: text("data"),
+        transcript: text("transcript"),
         expires_at: expires_at.and_then(|at| at.parse().ok()).unwrap_or_default(),
-    })
+    };
+    // The id of a voice is the provider's own, and says nothing of it.
+    Ok(Some(audio).filter(|audio| *audio != Audio::default()))
+}
+
+/// Likelihoods of tokens; `None` if there are none of any side.
+pub(super) fn logprobs(logprobs: Option<&Node<'_>>) -> Option<Logprobs> {
+    logprobs.map(passthrough::logprobs).filter(|logprobs| *logprobs != Logprobs::default())
 }

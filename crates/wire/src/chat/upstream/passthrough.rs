@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use holdfast_domain::answer::Logprobs;
 use holdfast_domain::request::Opaque;
 
-use crate::json::Node;
+use crate::json::{Node, is_non_finite};
 
 /// Sources of one choice that are passed on of one delta.
 pub(super) const ANNOTATIONS_MAX: usize = 1_024;
@@ -19,7 +19,7 @@ type MemberReader = (&'static str, for<'a> fn(&Node<'a>) -> Option<Node<'a>>);
 
 const CITATION: &[MemberReader] =
     &[("start_index", number), ("end_index", number), ("title", text), ("url", address)];
-const ALTERNATIVE: &[MemberReader] = &[("token", text), ("logprob", number)];
+const ALTERNATIVE: &[MemberReader] = &[("token", text), ("logprob", likelihood)];
 const JUDGEMENT: &[MemberReader] = &[
     ("flagged", flag),
     ("categories", |node| map(node, flag)),
@@ -44,7 +44,7 @@ fn annotation(node: &Node<'_>) -> Option<Opaque> {
     Some(object([("type", word(KIND)), (KIND, citation)]).to_opaque())
 }
 
-pub(super) fn logprobs(logprobs: &Node<'_>) -> Logprobs {
+pub(in crate::chat) fn logprobs(logprobs: &Node<'_>) -> Logprobs {
     let side = |name| {
         let tokens = logprobs.get(name)?.as_array()?;
         Some(tokens.iter().filter_map(|token| Some(token_of(token)?.to_opaque())).collect())
@@ -111,7 +111,14 @@ fn map<'a>(node: &Node<'a>, one: impl Fn(&Node<'a>) -> Option<Node<'a>>) -> Opti
 }
 
 fn number<'a>(node: &Node<'a>) -> Option<Node<'a>> {
-    node.as_number().map(Node::Number)
+    node.as_number().filter(|number| !is_non_finite(number)).map(Node::Number)
+}
+
+/// A logarithm of a likelihood. One that is not finite is OpenAI's number for a token that is not
+/// likely at all.
+fn likelihood<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    let number = node.as_number()?;
+    Some(Node::Number(if is_non_finite(number) { "-9999.0" } else { number }))
 }
 
 fn text<'a>(node: &Node<'a>) -> Option<Node<'a>> {
