@@ -17,11 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use holdfast_domain::answer::FinishReason;
 use holdfast_providers::{
     Anthropic, ApiVersion, AwsKeys, AzureOpenAi, BaseUrl, Bedrock, Gemini, Holdfast, HttpOptions,
     ImageUrls, KeyHeader, Kind, OpenAi, Proxies, Region, ServerOptions, UpstreamKey,
 };
-use holdfast_wire::chat::upstream::BoundField;
+use holdfast_wire::chat::completion::finish_label;
+use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 
 use crate::document::{Field, Table, did_you_mean};
 use crate::price::currency;
@@ -41,10 +43,10 @@ struct KindRow(&'static str, &'static [&'static str], fn(&Table<'_>) -> Option<H
 /// Every kind with a server. The first is the one for servers of no other kind: what a mistyped kind is
 /// told begins with it.
 const KINDS: [KindRow; 6] = [
-    KindRow("openai", &["output_bound_field"], openai),
+    KindRow("openai", &["output_bound_field", "finish_reasons"], openai),
     KindRow("anthropic", &["sampling"], anthropic),
     KindRow("gemini", &["skip_signatures"], gemini),
-    KindRow("azure-openai", &["output_bound_field", "api_version"], azure),
+    KindRow("azure-openai", &["output_bound_field", "finish_reasons", "api_version"], azure),
     KindRow("bedrock", &["region", "access_key_id", "secret_access_key", "session_token"], bedrock),
     KindRow("holdfast", &["currency"], holdfast),
 ];
@@ -87,7 +89,16 @@ fn one(table: &Table<'_>, proxies: &Proxies) -> Option<ProviderKind> {
         if written == SIMULATED {
             return Some(simulated(table));
         }
-        if let Some(KindRow(_, _, read)) = KINDS.iter().find(|KindRow(name, ..)| *name == written) {
+        if let Some(KindRow(_, keys, read)) =
+            KINDS.iter().find(|KindRow(name, ..)| *name == written)
+        {
+            if !keys.contains(&"finish_reasons") {
+                table.refuse(
+                    "finish_reasons",
+                    "is for the kinds \"openai\" and \"azure-openai\": the words of this kind are those \
+                     of its API; remove it",
+                );
+            }
             return Some(read(table).map(|mut options| {
                 options.server.proxies = proxies.clone();
                 ProviderKind::Http(Box::new(options))
@@ -139,18 +150,55 @@ fn openai(table: &Table<'_>) -> Option<HttpOptions> {
 }
 
 fn dialect(table: &Table<'_>) -> Option<OpenAi> {
+    let bound_field = bound_field(table);
+    // Read before `?` can end the function, so that its mistakes are found as well.
+    let finish_words = finish_words(&table.table("finish_reasons"));
+    Some(OpenAi { bound_field: bound_field?, finish_words: finish_words? })
+}
+
+fn bound_field(table: &Table<'_>) -> Option<BoundField> {
     let Some(field) = table.field("output_bound_field") else {
-        return Some(OpenAi { bound_field: BoundField::MaxCompletionTokens });
+        return Some(BoundField::MaxCompletionTokens);
     };
-    let bound_field = match field.text()? {
-        "max_completion_tokens" => BoundField::MaxCompletionTokens,
-        "max_tokens" => BoundField::MaxTokens,
+    match field.text()? {
+        "max_completion_tokens" => Some(BoundField::MaxCompletionTokens),
+        "max_tokens" => Some(BoundField::MaxTokens),
         _ => {
             field.mistake("must be \"max_completion_tokens\" or \"max_tokens\"");
-            return None;
+            None
         }
-    };
-    Some(OpenAi { bound_field })
+    }
+}
+
+/// Words of a server for the end of an answer, each with its meaning.
+fn finish_words(table: &Table<'_>) -> Option<FinishWords> {
+    const MEANINGS: [FinishReason; 4] = [
+        FinishReason::Stop,
+        FinishReason::Length,
+        FinishReason::ToolCalls,
+        FinishReason::ContentFilter,
+    ];
+    let mut words = Some(FinishWords::NONE);
+    for (word, field) in table.named_fields() {
+        let meaning = field.text().and_then(|written| {
+            let found = MEANINGS.into_iter().find(|finish| finish_label(*finish) == written);
+            if found.is_none() {
+                field.mistake("must be \"stop\", \"length\", \"tool_calls\" or \"content_filter\"");
+            }
+            found
+        });
+        words = match (words, meaning) {
+            (Some(known), Some(meaning)) => match known.with(word, meaning) {
+                Ok(more) => Some(more),
+                Err(error) => {
+                    field.mistake(format_args!("has no place here: {error}"));
+                    None
+                }
+            },
+            (Some(_) | None, Some(_) | None) => None,
+        };
+    }
+    words
 }
 
 fn anthropic(table: &Table<'_>) -> Option<HttpOptions> {

@@ -81,7 +81,7 @@ fn streamed(bencher: Bencher<'_, '_>, kind: &str) {
 /// A provider of the usual options, which is not connected to.
 fn provider(kind: &str) -> HttpProvider {
     let kind = match kind {
-        "openai" => Kind::OpenAi(OpenAi { bound_field: BoundField::MaxCompletionTokens }),
+        "openai" => Kind::OpenAi(OpenAi::new(BoundField::MaxCompletionTokens)),
         "anthropic" => Kind::Anthropic(Anthropic { sampling: false }),
         "gemini" => Kind::Gemini(Gemini { skip_signatures: false }),
         _ => {

@@ -23,7 +23,7 @@ pub struct Holdfast {
 
 impl Holdfast {
     /// Dialect of its API.
-    pub(crate) const DIALECT: OpenAi = OpenAi { bound_field: BoundField::MaxCompletionTokens };
+    pub(crate) const DIALECT: OpenAi = OpenAi::new(BoundField::MaxCompletionTokens);
     /// Header of the key, in requests and as the echo in answers.
     pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 }

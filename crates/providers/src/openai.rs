@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use holdfast_domain::ports::{Call, CallFailure, ResponseMode};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{
-    BoundField, ChunkReader, Completion, UnreadableReason, read_completion, render_request,
+    AnswerContext, BoundField, ChunkReader, Completion, FinishWords, UnreadableReason,
+    read_completion_in, render_request,
 };
 use holdfast_wire::sse::Event;
 
@@ -14,10 +15,20 @@ use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, EventOutcome, Str
 use crate::proof;
 
 /// OpenAI's chat completions, of whatever server speaks them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAi {
     /// Field in which the server reads the bound on output tokens.
     pub bound_field: BoundField,
+    /// Words of the server for the end of an answer, besides those that are known.
+    pub finish_words: FinishWords,
+}
+
+impl OpenAi {
+    /// Server without words of its own.
+    #[must_use]
+    pub const fn new(bound_field: BoundField) -> Self {
+        Self { bound_field, finish_words: FinishWords::NONE }
+    }
 }
 
 impl Adapter for OpenAi {
@@ -39,11 +50,11 @@ impl Adapter for OpenAi {
     }
 
     fn read(&self, body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
-        read_completion(body, call.request.n)
+        read_completion_in(body, &AnswerContext::new(&call.request, &self.finish_words))
     }
 
     fn follow(&self, call: &Call) -> Box<dyn StreamParser> {
-        Box::new(ChunkReader::new(call.request.n))
+        Box::new(ChunkReader::in_context(AnswerContext::new(&call.request, &self.finish_words)))
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {

@@ -1,7 +1,7 @@
 //! Readers of an answer's parts that several kinds share. None knows a kind.
 
-use holdfast_domain::answer::{ChoiceDelta, ToolCallDelta};
-use holdfast_wire::chat::upstream::{CALLS_MAX, UnreadableReason};
+use holdfast_domain::answer::{ChoiceDelta, FinishReason, ToolCallDelta};
+use holdfast_wire::chat::upstream::{CALLS_MAX, JsonProgress, UnreadableReason};
 use holdfast_wire::json::Node;
 
 /// The text of this name, if there is one.
@@ -24,6 +24,86 @@ pub(crate) fn append(
 pub(crate) fn has_content(choice: &ChoiceDelta) -> bool {
     let texts = [&choice.content, &choice.reasoning];
     texts.into_iter().flatten().any(|text| !text.is_empty()) || !choice.tool_calls.is_empty()
+}
+
+/// Says if a choice gained words.
+pub(crate) fn has_text(choice: &ChoiceDelta) -> bool {
+    choice.content.as_ref().is_some_and(|text| !text.is_empty())
+}
+
+/// The end of a whole answer, which needs no name: its body was read to the last byte.
+pub(crate) const fn unnamed_finish(n_calls: usize) -> FinishReason {
+    if n_calls > 0 { FinishReason::ToolCalls } else { FinishReason::Stop }
+}
+
+/// The end that was told, but for promised calls that did not come: text next to them is an answer
+/// all the same. `None` without text.
+pub(crate) fn kept_promise(
+    told: FinishReason,
+    n_calls: u32,
+    has_text: bool,
+) -> Option<FinishReason> {
+    match told {
+        FinishReason::ToolCalls if n_calls == 0 => has_text.then_some(FinishReason::Stop),
+        told => Some(told),
+    }
+}
+
+/// Arguments of a call that came whole, as the text that callers parse: `{}` for none.
+pub(crate) fn arguments(input: Option<&Node<'_>>) -> String {
+    match input {
+        None | Some(Node::Null) => NO_ARGUMENTS.to_owned(),
+        Some(Node::Array(all)) if all.is_empty() => NO_ARGUMENTS.to_owned(),
+        Some(Node::String(text)) if text.trim_ascii().is_empty() => NO_ARGUMENTS.to_owned(),
+        Some(input) => input.to_string(),
+    }
+}
+
+const NO_ARGUMENTS: &str = "{}";
+
+/// Arguments of one call of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct CallInput {
+    /// Those that came with the start of the call: all of them, unless pieces follow.
+    first: Option<String>,
+    progress: JsonProgress,
+}
+
+impl CallInput {
+    /// Arguments at the start of the call.
+    pub(crate) fn begin(first: Option<&Node<'_>>) -> Self {
+        let first = Some(arguments(first)).filter(|first| first != NO_ARGUMENTS);
+        Self { first, progress: JsonProgress::default() }
+    }
+
+    /// Takes a piece.
+    pub(crate) fn take(&mut self, piece: &str) {
+        self.progress.feed(piece);
+    }
+
+    /// Ends the arguments, and returns what was not sent to the caller before: callers parse what
+    /// they get.
+    pub(crate) fn close(&mut self) -> Option<String> {
+        if !self.progress.is_blank() {
+            return None;
+        }
+        let all = self.first.take().unwrap_or_else(|| NO_ARGUMENTS.to_owned());
+        self.progress.feed(&all);
+        Some(all)
+    }
+
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.progress.is_whole()
+    }
+}
+
+/// True for calls that an answer with this end may have: one with half of its arguments only where a
+/// bound or a filter has cut the answer.
+pub(crate) const fn may_have_half_calls(finish: FinishReason, n_half: u32) -> bool {
+    match finish {
+        FinishReason::Length | FinishReason::ContentFilter => n_half <= 1,
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::FunctionCall => n_half == 0,
+    }
 }
 
 /// Counts one more call of a choice, and says which it is.

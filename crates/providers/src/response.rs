@@ -1,9 +1,9 @@
 //! Reading of one answer, whole or as it streams, so that other work has its turn in between.
 //!
 //! ```text
-//! 200 ─┬─ whole ────▶ read to the end ─┬─ short ───────▶ Adapter::deliver
+//! 200 ─┬─ JSON ─────▶ read to the end ─┬─ short ───────▶ Adapter::deliver
 //!      │                               └─ long ────────▶ offload ─▶ emit_deltas
-//!      └─ streamed ─▶ feed, in parts ──┬─ short event ─▶ StreamDecoder::feed
+//!      └─ events ───▶ feed, in parts ──┬─ short event ─▶ StreamDecoder::feed
 //!                                      └─ long event ──▶ offload ─▶ emit_deltas
 //! ```
 //!
@@ -61,10 +61,14 @@ pub(crate) async fn receive(
     call: &Call,
     sink: &mut dyn Sink,
 ) -> Result<Option<Meters>, CallFailure> {
-    // A server that knows no streams answers as it always does.
-    if call.response_mode == ResponseMode::Streamed
-        && !reply.is_object().await.map_err(proof::of_send_error)?
-    {
+    // By the body: some servers know no streams, some nothing else, whatever the request or their
+    // own content type says.
+    let first = reply.first_byte().await.map_err(proof::of_send_error)?;
+    let is_stream = match call.response_mode {
+        ResponseMode::Streamed => first != Some(b'{'),
+        ResponseMode::Whole => first.is_some_and(begins_event),
+    };
+    if is_stream {
         let following = StreamDecoder::new(&**adapter, call, lengths.event_max);
         // In a box: a call whose answer comes whole would have room for it.
         return Box::pin(follow(following, reply, sink)).await;
@@ -75,6 +79,11 @@ pub(crate) async fn receive(
         return Box::pin(receive_long(adapter, body, call, sink)).await;
     }
     adapter.deliver(&body, call, sink).map_err(proof::unreadable)
+}
+
+/// True for the first byte of an event: of a field (`data`, `event`, `id`, `retry`) or of a comment.
+const fn begins_event(byte: u8) -> bool {
+    matches!(byte, b'd' | b'e' | b'i' | b'r' | b':')
 }
 
 /// Reads an answer that came whole and is long.

@@ -93,7 +93,7 @@ pub(crate) struct UpstreamResponse {
     pub(crate) retry_after: Option<Duration>,
     /// Came through a proxy that relays, which may have written the answer itself.
     pub(crate) is_relayed: bool,
-    /// Bytes that `is_object` looked at: the next read returns them first.
+    /// Bytes that `first_byte` looked at: the next read returns them first.
     ahead: Bytes,
     body: AnswerBody,
 }
@@ -289,24 +289,29 @@ impl UpstreamResponse {
         self.body.next().await
     }
 
-    /// Says if the body is a JSON object, by its first byte: no event of a stream begins like one.
-    /// The bytes that were looked at stay to be read.
-    pub(crate) async fn is_object(&mut self) -> Result<bool, SendError> {
+    /// First byte of the body that is not white space, which tells JSON from events; `None` if
+    /// there is none near the start. The bytes that were looked at stay to be read.
+    pub(crate) async fn first_byte(&mut self) -> Result<Option<u8>, SendError> {
+        let first_of =
+            |piece: &[u8]| piece.iter().copied().find(|byte| !byte.is_ascii_whitespace());
         let mut seen = Vec::new();
-        let mut first = None;
-        while first.is_none()
-            && seen.len() < SPACE_BYTES_MAX
+        while seen.len() < SPACE_BYTES_MAX
             && let Some(piece) = self.next().await?
         {
-            first = piece.iter().copied().find(|byte| !byte.is_ascii_whitespace());
-            if seen.is_empty() {
-                seen = piece.into();
-            } else {
-                seen.extend_from_slice(&piece);
+            let first = first_of(&piece);
+            if first.is_some() && seen.is_empty() {
+                // As nearly all bodies begin: nothing is copied.
+                self.ahead = piece;
+                return Ok(first);
+            }
+            seen.extend_from_slice(&piece);
+            if first.is_some() {
+                break;
             }
         }
+        let first = first_of(&seen);
         self.ahead = seen.into();
-        Ok(first == Some(b'{'))
+        Ok(first)
     }
 
     /// Reads the end of a body that has said everything, so that its connection may be used again:

@@ -1,8 +1,9 @@
 //! Options of a provider, from the file to the client that they make.
 
 use holdfast_domain::Currency;
+use holdfast_domain::answer::FinishReason;
 use holdfast_providers::{Holdfast, ImageUrls, Kind, OpenAi};
-use holdfast_wire::chat::upstream::BoundField;
+use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 
 use crate::config::{Config, parse};
 use crate::{BadConfig, ProviderKind, SecretUse};
@@ -27,8 +28,52 @@ fn the_field_that_bounds_the_output_is_the_configured_one() {
         let openai = format!("kind = \"openai\"\nbase_url = \"http://h\"\n{line}");
         let config = config(&openai).unwrap();
         let Some(ProviderKind::Http(options)) = config.providers.get("p") else { panic!() };
-        assert_eq!(options.kind, Kind::OpenAi(OpenAi { bound_field: field }), "{line}");
+        assert_eq!(options.kind, Kind::OpenAi(OpenAi::new(field)), "{line}");
     }
+}
+
+#[test]
+fn words_for_the_end_of_an_answer_have_the_configured_meaning() {
+    let openai =
+        |line: &str| config(&format!("kind = \"openai\"\nbase_url = \"http://h\"\n{line}"));
+    let line = "finish_reasons = { natural = \"stop\", \"Out-of-Room\" = \"length\", \
+                act = \"tool_calls\", censored = \"content_filter\" }";
+    let expected = [
+        ("natural", FinishReason::Stop),
+        ("Out-of-Room", FinishReason::Length),
+        ("act", FinishReason::ToolCalls),
+        ("censored", FinishReason::ContentFilter),
+    ];
+    let mut sorted = expected;
+    sorted.sort_by_key(|(word, _)| *word);
+    let words = sorted
+        .into_iter()
+        .fold(FinishWords::NONE, |words, (word, finish)| words.with(word, finish).unwrap());
+    let kind = OpenAi { finish_words: words, ..OpenAi::new(BoundField::MaxCompletionTokens) };
+    let config_of = openai(line).unwrap();
+    let Some(ProviderKind::Http(options)) = config_of.providers.get("p") else { panic!() };
+    assert_eq!(options.kind, Kind::OpenAi(kind));
+    for (line, what) in [
+        (
+            "finish_reasons = \"stop\"",
+            "`providers.p.finish_reasons` is a string, but must be a table",
+        ),
+        (
+            "finish_reasons = { x = \"end\" }",
+            "`providers.p.finish_reasons.x` must be \"stop\", \"length\"",
+        ),
+        ("finish_reasons = { x = 1 }", "`providers.p.finish_reasons.x` is an integer"),
+        ("finish_reasons = { Length = \"stop\" }", "this word is OpenAI's own"),
+        ("finish_reasons = { \"\" = \"stop\" }", "a word has 1 to 64 bytes"),
+        ("finish_reasons = { x = \"stop\", X = \"stop\" }", "the word is there twice"),
+    ] {
+        let mistakes = openai(line).unwrap_err().to_string();
+        assert!(mistakes.contains(what), "{line}: {mistakes}");
+    }
+    let anthropic =
+        config("kind = \"anthropic\"\napi_key = \"k\"\nfinish_reasons = { x = \"stop\" }");
+    let mistakes = anthropic.unwrap_err().to_string();
+    assert!(mistakes.contains("is for the kinds \"openai\" and \"azure-openai\""), "{mistakes}");
 }
 
 #[test]

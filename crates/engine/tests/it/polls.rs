@@ -131,7 +131,7 @@ fn serve(mut stream: TcpStream, answer: &Mutex<Vec<u8>>) -> std::io::Result<()> 
 impl ApiKind {
     fn provider(self, base_url: &str) -> Arc<dyn Provider> {
         let server = ServerOptions::new(BaseUrl::try_from(base_url).unwrap());
-        let dialect = OpenAi { bound_field: BoundField::MaxCompletionTokens };
+        let dialect = OpenAi::new(BoundField::MaxCompletionTokens);
         let kind = match self {
             Self::OpenAi => Kind::OpenAi(dialect),
             Self::Azure => Kind::AzureOpenAi(AzureOpenAi { dialect, api_version: None }),

@@ -9,7 +9,9 @@ use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 
 use super::usage::TokenUsage;
-use crate::reading::{append, has_content, next_call, text};
+use crate::reading::{
+    append, arguments, has_content, has_text, kept_promise, next_call, text, unnamed_finish,
+};
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
 /// Reads the body of a 200.
@@ -30,13 +32,13 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let finish = text(&answer, "stop_reason")
-        .and_then(finish)
-        .ok_or(UnreadableReason::Finish("stop_reason"))?;
-    if finish == FinishReason::ToolCalls && choice.tool_calls.is_empty() {
-        return Err(UnreadableReason::ToolCalls("content[].type"));
-    }
-    choice.finish = Some(finish);
+    let told = match text(&answer, "stop_reason") {
+        None | Some("") => unnamed_finish(choice.tool_calls.len()),
+        Some(reason) => finish(reason).ok_or(UnreadableReason::Finish("stop_reason"))?,
+    };
+    let n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
+    let kept = kept_promise(told, n_calls, has_text(&choice));
+    choice.finish = Some(kept.ok_or(UnreadableReason::ToolCalls("content[].type"))?);
     let mut usage = TokenUsage::default();
     if let Some(told) = answer.get("usage") {
         usage.take(told);
@@ -68,7 +70,6 @@ fn add(
         Some("redacted_thinking") => thoughts.redacted(text(block, "data")),
         Some("tool_use") => {
             let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
-            let input = block.get("input").ok_or(UnreadableReason::ToolCalls("content[].input"))?;
             choice.tool_calls.push(ToolCallDelta {
                 index: next_call(&mut n_calls)?,
                 kind: Some(ToolKind::Function),
@@ -77,7 +78,7 @@ fn add(
                         .ok_or(UnreadableReason::ToolCalls("content[].name"))?
                         .to_owned(),
                 ),
-                input: Some(input.to_string()),
+                input: Some(arguments(block.get("input"))),
                 state: thoughts.before_call(render_reasoning),
             });
         }

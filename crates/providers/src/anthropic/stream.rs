@@ -11,10 +11,12 @@
 //!
 //! As lenient as with a whole answer, and as little guessed: unknown events are passed over, as
 //! Anthropic's documentation asks; an unknown block, or a piece for a block that is not open, is an
-//! error.
+//! error. So is a second message, once anything of the first has come: some relays ask again in the
+//! middle of an answer, and begin with the other one where the first has stopped.
 //!
-//! Never: a stream without the reason of its end as an answer, usage added up (each report is in
-//! full), or a thought in anything but the reasoning and the state of the call that follows it.
+//! Never: a stream without the reason of its end as an answer, half of a call's input as all of it,
+//! usage added up (each report is in full), or a thought in anything but the reasoning and the state
+//! of the call that follows it.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +30,10 @@ use holdfast_wire::sse::Event;
 use super::answer::{finish, render_reasoning};
 use super::usage::TokenUsage;
 use crate::adapter::{EventOutcome, StreamParser};
-use crate::reading::{append, count, has_content, input_delta, next_call, text};
+use crate::reading::{
+    CallInput, append, count, has_content, has_text, input_delta, kept_promise,
+    may_have_half_calls, next_call, text,
+};
 use crate::reasoning::PendingReasoning;
 
 /// State of a stream: open blocks, thoughts that wait for their call, and usage as last reported.
@@ -36,28 +41,29 @@ use crate::reasoning::PendingReasoning;
 pub(super) struct MessageStream {
     /// Blocks that have not ended, by their place.
     open: BTreeMap<u64, Block>,
+    /// Id of the message.
+    id: Option<Box<str>>,
     thoughts: PendingReasoning,
     n_calls: u32,
+    /// Calls that ended with half of their input.
+    n_half: u32,
+    /// A block has begun.
+    has_begun: bool,
     has_text: bool,
+    has_words: bool,
     says_something: bool,
     usage: TokenUsage,
     finish: Option<FinishReason>,
 }
 
 /// A block of content.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Block {
     Text,
     /// Thoughts, also those that only the provider can read.
     Thinking,
-    /// A call, by its number; whether any of its input has come.
-    Call(u32, Input),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Input {
-    None,
-    Some,
+    /// A call, by its number, with its input as far as it has come.
+    Call(u32, CallInput),
 }
 
 impl StreamParser for MessageStream {
@@ -65,7 +71,7 @@ impl StreamParser for MessageStream {
         let event = parse_answer(event.data)?;
         let mut choice = ChoiceDelta::default();
         match text(&event, "type") {
-            Some("message_start") => self.report(event.get("message")),
+            Some("message_start") => self.begin_message(event.get("message"))?,
             Some("content_block_start") => self.begin(&event, &mut choice)?,
             Some("content_block_delta") => self.apply_delta(&event, &mut choice)?,
             Some("content_block_stop") => self.end_block(&event, &mut choice)?,
@@ -77,6 +83,7 @@ impl StreamParser for MessageStream {
             None => return Err(UnreadableReason::Content("type")),
         }
         self.says_something |= has_content(&choice);
+        self.has_words |= has_text(&choice);
         // With the end: a later report may still name another tier.
         let service_tier = choice.finish.and(self.usage.tier);
         Ok(EventOutcome::from(Delta { service_tier, ..Delta::from(vec![choice]) }))
@@ -91,6 +98,14 @@ impl StreamParser for MessageStream {
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
             return Err(UnreadableReason::ToolCalls("content_block.type"));
         }
+        let is_half = |block: &&Block| match block {
+            Block::Call(_, input) => !input.is_whole(),
+            Block::Text | Block::Thinking => false,
+        };
+        let n_open = u32::try_from(self.open.values().filter(is_half).count()).unwrap_or(u32::MAX);
+        if !may_have_half_calls(finish, self.n_half.saturating_add(n_open)) {
+            return Err(UnreadableReason::ToolCalls("delta.partial_json"));
+        }
         // Text that cost no token is not believed.
         let meters = self.usage.meters();
         Ok(meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
@@ -98,6 +113,18 @@ impl StreamParser for MessageStream {
 }
 
 impl MessageStream {
+    /// Start of a message, which may come again.
+    fn begin_message(&mut self, message: Option<&Node<'_>>) -> Result<(), UnreadableReason> {
+        let id = message.and_then(|message| text(message, "id"));
+        let is_begun = self.has_begun || self.finish.is_some();
+        if is_begun && (id.is_none() || id != self.id.as_deref()) {
+            return Err(UnreadableReason::Content("message.id"));
+        }
+        self.id = id.map(Into::into);
+        self.report(message);
+        Ok(())
+    }
+
     fn report(&mut self, of: Option<&Node<'_>>) {
         if let Some(usage) = of.and_then(|of| of.get("usage")) {
             self.usage.take(usage);
@@ -111,6 +138,11 @@ impl MessageStream {
     ) -> Result<(), UnreadableReason> {
         let block = event.get("content_block").ok_or(UnreadableReason::Content("content_block"))?;
         let place = place(event)?;
+        self.has_begun = true;
+        if let Some(Block::Call(..)) = self.open.get(&place) {
+            // Of another message: a call ends before its place is taken.
+            return Err(UnreadableReason::Content("index"));
+        }
         let begun = match text(block, "type") {
             Some("text") => {
                 self.thoughts.text();
@@ -140,7 +172,7 @@ impl MessageStream {
                     input: None,
                     state: self.thoughts.before_call(render_reasoning),
                 });
-                Block::Call(number, Input::None)
+                Block::Call(number, CallInput::begin(block.get("input")))
             }
             Some(_) | None => return Err(UnreadableReason::Content("content_block.type")),
         };
@@ -169,7 +201,7 @@ impl MessageStream {
                 let piece = text(delta, "partial_json");
                 let piece = piece.ok_or(UnreadableReason::ToolCalls("delta.partial_json"))?;
                 if !piece.is_empty() {
-                    *input = Input::Some;
+                    input.take(piece);
                     choice.tool_calls.push(input_delta(*number, piece));
                 }
             }
@@ -183,7 +215,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// End of a block. A call without input gets `{}`, because callers parse what they get.
+    /// End of a block.
     fn end_block(
         &mut self,
         event: &Node<'_>,
@@ -191,11 +223,14 @@ impl MessageStream {
     ) -> Result<(), UnreadableReason> {
         let place = place(event)?;
         match self.open.remove(&place) {
-            Some(Block::Call(number, Input::None)) => {
-                choice.tool_calls.push(input_delta(number, "{}"));
+            Some(Block::Call(number, mut input)) => {
+                if let Some(rest) = input.close() {
+                    choice.tool_calls.push(input_delta(number, &rest));
+                }
+                self.n_half = self.n_half.saturating_add(u32::from(!input.is_whole()));
             }
             Some(Block::Thinking) => self.thoughts.end(place),
-            Some(Block::Call(_, Input::Some) | Block::Text) | None => {}
+            Some(Block::Text) | None => {}
         }
         Ok(())
     }
@@ -207,8 +242,18 @@ impl MessageStream {
     ) -> Result<(), UnreadableReason> {
         self.report(Some(event));
         let reason = event.get("delta").and_then(|delta| text(delta, "stop_reason"));
-        let Some(reason) = reason else { return Ok(()) };
-        self.finish = Some(finish(reason).ok_or(UnreadableReason::Finish("delta.stop_reason"))?);
+        let Some(reason) = reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
+        let told = finish(reason).ok_or(UnreadableReason::Finish("delta.stop_reason"))?;
+        // Without text `end` judges it.
+        let kept = kept_promise(told, self.n_calls, self.has_words).unwrap_or(told);
+        self.finish = Some(kept);
+        for block in self.open.values_mut() {
+            if let Block::Call(number, input) = block
+                && let Some(rest) = input.close()
+            {
+                choice.tool_calls.push(input_delta(*number, &rest));
+            }
+        }
         choice.finish = self.finish;
         if !self.has_text && self.n_calls == 0 {
             choice.content = Some(String::new());

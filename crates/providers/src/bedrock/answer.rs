@@ -28,7 +28,10 @@ use holdfast_wire::json::{Draft, Node, parse_answer};
 use holdfast_wire::sse::Event;
 
 use crate::adapter::{EventOutcome, StreamParser};
-use crate::reading::{append, count, has_content, input_delta, next_call, text};
+use crate::reading::{
+    CallInput, append, arguments, count, has_content, has_text, input_delta, kept_promise,
+    may_have_half_calls, next_call, text, unnamed_finish,
+};
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
 const UNKNOWN_END: UnreadableReason = UnreadableReason::Finish("stopReason");
@@ -46,11 +49,14 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let finish = text(&answer, "stopReason").and_then(finish).ok_or(UNKNOWN_END)?;
-    if finish == FinishReason::ToolCalls && choice.tool_calls.is_empty() {
-        return Err(UnreadableReason::ToolCalls("output.message.content[].toolUse"));
-    }
-    choice.finish = Some(finish);
+    let told = match text(&answer, "stopReason") {
+        None | Some("") => unnamed_finish(choice.tool_calls.len()),
+        Some(reason) => finish(reason).ok_or(UNKNOWN_END)?,
+    };
+    let n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
+    let field = "output.message.content[].toolUse";
+    let kept = kept_promise(told, n_calls, has_text(&choice));
+    choice.finish = Some(kept.ok_or(UnreadableReason::ToolCalls(field))?);
     // Text that cost no token is not believed.
     let is_silent = !has_content(&choice);
     let meters = answer.get("usage").and_then(meters);
@@ -83,7 +89,7 @@ fn add(
     let call = block.get("toolUse").ok_or(UnreadableReason::Content("output.message.content[]"))?;
     let field = "output.message.content[].toolUse.name";
     let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
-    let input = call.get("input").map_or_else(|| "{}".to_owned(), Node::to_string);
+    let input = arguments(call.get("input"));
     choice.tool_calls.push(ToolCallDelta {
         index: next_call(&mut n_calls)?,
         kind: Some(ToolKind::Function),
@@ -113,21 +119,20 @@ fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
 /// told.
 #[derive(Default)]
 pub(super) struct ConverseStream {
-    /// Calls that have not ended, by the place of their block: the number, and whether input has
-    /// come.
-    open: BTreeMap<u64, (u32, Input)>,
+    /// Calls that have not ended, by the place of their block: the number, and the input as far as
+    /// it has come.
+    open: BTreeMap<u64, (u32, CallInput)>,
     thoughts: PendingReasoning,
     n_calls: u32,
+    /// Calls that ended with half of their input.
+    n_half: u32,
+    /// Anything of the message has come.
+    has_begun: bool,
     has_text: bool,
+    has_words: bool,
     says_something: bool,
     meters: Option<Meters>,
     finish: Option<FinishReason>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Input {
-    None,
-    Some,
 }
 
 impl StreamParser for ConverseStream {
@@ -135,6 +140,10 @@ impl StreamParser for ConverseStream {
         let said = parse_answer(event.data)?;
         let mut choice = ChoiceDelta::default();
         match event.name {
+            // Messages have no ids: another start, once anything has come, is another message's.
+            b"messageStart" if self.has_begun => {
+                return Err(UnreadableReason::Content("messageStart"));
+            }
             b"contentBlockStart" => self.begin(&said, &mut choice)?,
             b"contentBlockDelta" => self.apply_delta(&said, &mut choice)?,
             b"contentBlockStop" => self.end_block(&said, &mut choice)?,
@@ -146,7 +155,9 @@ impl StreamParser for ConverseStream {
             }
             _ => {}
         }
+        self.has_begun |= event.name.starts_with(b"contentBlock") || self.finish.is_some();
         self.says_something |= has_content(&choice);
+        self.has_words |= has_text(&choice);
         Ok(EventOutcome::from(Delta::from(vec![choice])))
     }
 
@@ -159,6 +170,11 @@ impl StreamParser for ConverseStream {
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
             return Err(UnreadableReason::ToolCalls("start.toolUse"));
         }
+        let n_open = self.open.values().filter(|(_, input)| !input.is_whole()).count();
+        let n_open = u32::try_from(n_open).unwrap_or(u32::MAX);
+        if !may_have_half_calls(finish, self.n_half.saturating_add(n_open)) {
+            return Err(UnreadableReason::ToolCalls("delta.toolUse.input"));
+        }
         // Text that cost no token is not believed.
         Ok(self.meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
     }
@@ -168,6 +184,11 @@ impl ConverseStream {
     fn begin(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), UnreadableReason> {
         let begun = said.get("start");
         let Some(call) = begun.and_then(|begun| begun.get("toolUse")) else { return Ok(()) };
+        let place = place(said)?;
+        if self.open.contains_key(&place) {
+            // Of another message: a call ends before its place is taken.
+            return Err(UnreadableReason::Content("contentBlockIndex"));
+        }
         let number = next_call(&mut self.n_calls)?;
         choice.tool_calls.push(ToolCallDelta {
             index: number,
@@ -180,7 +201,7 @@ impl ConverseStream {
             input: None,
             state: self.thoughts.before_call(render_reasoning),
         });
-        self.open.insert(place(said)?, (number, Input::None));
+        self.open.insert(place, (number, CallInput::begin(call.get("input"))));
         Ok(())
     }
 
@@ -211,21 +232,24 @@ impl ConverseStream {
         let open = self.open.get_mut(&place(event)?);
         let (number, input) = open.ok_or(UnreadableReason::ToolCalls("contentBlockIndex"))?;
         if !piece.is_empty() {
-            *input = Input::Some;
+            input.take(piece);
             choice.tool_calls.push(input_delta(*number, piece));
         }
         Ok(())
     }
 
-    /// End of a block. A call without input gets `{}`, because callers parse what they get.
+    /// End of a block.
     fn end_block(
         &mut self,
         said: &Node<'_>,
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
         let place = place(said)?;
-        if let Some((number, Input::None)) = self.open.remove(&place) {
-            choice.tool_calls.push(input_delta(number, "{}"));
+        if let Some((number, mut input)) = self.open.remove(&place) {
+            if let Some(rest) = input.close() {
+                choice.tool_calls.push(input_delta(number, &rest));
+            }
+            self.n_half = self.n_half.saturating_add(u32::from(!input.is_whole()));
         }
         self.thoughts.end(place);
         Ok(())
@@ -236,8 +260,15 @@ impl ConverseStream {
         said: &Node<'_>,
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
-        let reason = text(said, "stopReason").and_then(finish);
-        self.finish = Some(reason.ok_or(UNKNOWN_END)?);
+        let told = text(said, "stopReason").and_then(finish).ok_or(UNKNOWN_END)?;
+        // Without text `end` judges it.
+        let kept = kept_promise(told, self.n_calls, self.has_words).unwrap_or(told);
+        self.finish = Some(kept);
+        for (number, input) in self.open.values_mut() {
+            if let Some(rest) = input.close() {
+                choice.tool_calls.push(input_delta(*number, &rest));
+            }
+        }
         choice.finish = self.finish;
         if !self.has_text && self.n_calls == 0 {
             choice.content = Some(String::new());

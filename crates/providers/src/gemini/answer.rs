@@ -25,12 +25,21 @@ use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
 use crate::adapter::{EventOutcome, StreamParser};
-use crate::reading::{append, count, next_call, text};
+use crate::reading::{append, arguments, count, next_call, text};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> {
     let mut stream = Box::new(GenerateStream::new(n));
-    let delta = stream.piece(body)?;
+    let mut delta = stream.piece(body)?;
+    // The body was read to its last byte: an answer without a named end is not a cut one.
+    for choice in &mut delta.choices {
+        if let Some(said) = stream.candidates.get_mut(&choice.index)
+            && said.finish.is_none()
+            && (said.has_text || said.n_calls > 0)
+        {
+            said.conclude(choice, FinishReason::Stop);
+        }
+    }
     Ok(Completion { delta, meters: stream.end()? })
 }
 
@@ -133,7 +142,8 @@ impl GenerateStream {
         for part in parts {
             said.add(&mut choice, part)?;
         }
-        if let Some(reason) = text(candidate, "finishReason") {
+        let reason = text(candidate, "finishReason").filter(|reason| !reason.is_empty());
+        if let Some(reason) = reason {
             let field = "candidates[].finishReason";
             said.conclude(&mut choice, finish(reason).ok_or(UnreadableReason::Finish(field))?);
         }
@@ -146,7 +156,7 @@ impl CandidateState {
         if let Some(call) = part.get("functionCall") {
             let field = "candidates[].content.parts[].functionCall.name";
             let name = text(call, "name").ok_or(UnreadableReason::ToolCalls(field))?;
-            let input = call.get("args").map_or_else(|| "{}".to_owned(), Node::to_string);
+            let input = arguments(call.get("args"));
             choice.tool_calls.push(ToolCallDelta {
                 index: next_call(&mut self.n_calls)?,
                 kind: Some(ToolKind::Function),

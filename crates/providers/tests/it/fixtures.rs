@@ -86,7 +86,7 @@ fn dialect(options: &Value) -> OpenAi {
         Some("max_tokens") => BoundField::MaxTokens,
         _ => BoundField::MaxCompletionTokens,
     };
-    OpenAi { bound_field }
+    OpenAi::new(bound_field)
 }
 
 async fn check_kind(kind: &str, make: Make) {

@@ -41,7 +41,7 @@ pub(crate) fn server(base_url: &str) -> ServerOptions {
 }
 
 pub(crate) fn options(server: ServerOptions) -> HttpOptions {
-    let kind = Kind::OpenAi(OpenAi { bound_field: BoundField::MaxCompletionTokens });
+    let kind = Kind::OpenAi(OpenAi::new(BoundField::MaxCompletionTokens));
     HttpOptions { server, kind }
 }
 
@@ -114,7 +114,7 @@ async fn sends_the_routes_model_and_the_bound_of_the_hold() {
         (BoundField::MaxCompletionTokens, "\"max_completion_tokens\":77", "max_tokens"),
     ] {
         let upstream = Upstream::start(completion()).await;
-        let kind = Kind::OpenAi(OpenAi { bound_field });
+        let kind = Kind::OpenAi(OpenAi::new(bound_field));
         let options = HttpOptions { kind, ..options(server(&upstream.base_url())) };
         let call =
             Call { model: "gpt-route".into(), max_output_tokens: 77, ..call(request("hi there")) };

@@ -149,7 +149,8 @@ async fn a_200_that_is_no_whole_completion_is_unreadable() {
         r#"{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}"#;
     for (body, why) in [
         (String::new(), UnreadableReason::Json),
-        ("data: {}\n\n".to_owned(), UnreadableReason::Json),
+        // Events, although none were requested, that say nothing.
+        ("data: {}\n\n".to_owned(), UnreadableReason::Choices("choices")),
         ("null".to_owned(), UnreadableReason::Choices("choices")),
         ("{}".to_owned(), UnreadableReason::Choices("choices")),
         (error("server_error"), UnreadableReason::Error),
@@ -161,7 +162,7 @@ async fn a_200_that_is_no_whole_completion_is_unreadable() {
         (format!(r#"{{"choices":[{choice},{choice}]}}"#), UnreadableReason::Choices("choices")),
         (format!(r#"{{"choices":[{choice}]"#), UnreadableReason::Json),
         (
-            format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "null")),
+            format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "\"abort\"")),
             UnreadableReason::Finish("choices[].finish_reason"),
         ),
         (

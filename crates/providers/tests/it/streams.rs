@@ -8,7 +8,8 @@ use holdfast_domain::ports::{
     Call, CallFailure, Provider, ResponseMode, Sink, UnknownReason, UnreadableReason,
 };
 use holdfast_domain::request::Request;
-use holdfast_providers::{HttpProvider, ServerOptions};
+use holdfast_providers::{HttpOptions, HttpProvider, Kind, OpenAi, ServerOptions};
+use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 use tokio::sync::Notify;
 
 use crate::calls::{CallResult, call, request, run};
@@ -109,6 +110,79 @@ async fn an_answer_that_comes_whole_is_an_answer_too() {
     check(&hear(ScriptedReply::Send(stream(&[space, rest]))).await, Some((9, 3)));
     let error = hear(ScriptedReply::Send(answer(200, r#"{"error":{"message":"no"}}"#))).await;
     assert_eq!(error.outcome, Err(unreadable(UnreadableReason::Error)));
+}
+
+/// Outcome of a call that asked for a whole answer.
+async fn hear_whole(reply: ScriptedReply) -> CallResult {
+    let upstream = Upstream::start(reply).await;
+    let ran = run(&client(&upstream), &call(request("hi"))).await;
+    let arrived = upstream.arrived();
+    assert_eq!(arrived.len(), 1, "sent once, whatever came of it");
+    assert!(!arrived[0].body.contains("stream"), "{}", arrived[0].body);
+    ran
+}
+
+#[tokio::test]
+async fn events_that_nobody_requested_are_folded_into_a_whole_answer() {
+    let events = [ROLE, HEL, LO, STOP, USAGE, DONE];
+    check(&hear_whole(ScriptedReply::Send(stream(&events))).await, Some((9, 3)));
+    check(&hear_whole(ScriptedReply::SendAndHang(unended(&events))).await, Some((9, 3)));
+    for (before, content_type) in [
+        ("", "application/json"),
+        (": keep-alive\n\n", "text/plain"),
+        ("\n\n", "application/json; charset=utf-8"),
+        ("event: message\n", "application/json"),
+        ("id: 1\nretry: 5\n", "text/event-stream"),
+    ] {
+        let body = format!("{before}{}", events.concat());
+        let reply = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n\r\n{body}");
+        check(&hear_whole(ScriptedReply::SendAndClose(reply)).await, Some((9, 3)));
+    }
+}
+
+#[tokio::test]
+async fn events_that_nobody_requested_are_as_strict_as_a_stream() {
+    for (reply, failure) in [
+        (ScriptedReply::Send(stream(&[HEL, DONE])), unreadable(NO_END)),
+        (ScriptedReply::SendAndClose(unended(&[HEL])), BROKEN),
+        (
+            ScriptedReply::Send(stream(&[HEL, "data: error: engine died\n\n"])),
+            unreadable(UnreadableReason::Json),
+        ),
+    ] {
+        assert_eq!(hear_whole(reply).await.outcome, Err(failure));
+    }
+}
+
+#[tokio::test]
+async fn an_end_has_the_meaning_that_the_operator_gives_its_word() {
+    let words = FinishWords::NONE.with("abort", FinishReason::Length).unwrap();
+    let words = words.with("load", FinishReason::Length).unwrap();
+    let dialect = OpenAi { finish_words: words, ..OpenAi::new(BoundField::MaxCompletionTokens) };
+    for (word, finish) in [
+        ("abort", Some(FinishReason::Length)),
+        ("ABORT", Some(FinishReason::Length)),
+        // The operator's meaning comes before the table's.
+        ("load", Some(FinishReason::Length)),
+        ("eos_token", Some(FinishReason::Stop)),
+        ("cancelled", None),
+    ] {
+        let end = STOP.replace("stop", word);
+        let whole = format!(
+            r#"{{"choices":[{{"index":0,"message":{{"content":"Hel"}},"finish_reason":"{word}"}}]}}"#
+        );
+        for (reply, asked) in [
+            (stream(&[HEL, &end, DONE]), streamed("hi")),
+            (answer(200, &whole), call(request("hi"))),
+        ] {
+            let upstream = Upstream::start(ScriptedReply::Send(reply)).await;
+            let kind = Kind::OpenAi(dialect.clone());
+            let options = HttpOptions { server: server(&upstream.base_url()), kind };
+            let ran = run(&HttpProvider::new(options).unwrap(), &asked).await;
+            assert_eq!(ran.outcome.is_ok(), finish.is_some(), "{word}");
+            assert_eq!(ran.choices().first().and_then(|(_, finish)| *finish), finish, "{word}");
+        }
+    }
 }
 
 #[tokio::test]

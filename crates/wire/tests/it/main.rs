@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod answers;
+mod both_ways;
 mod bounds;
 mod chunks;
 mod contracts;
