@@ -12,6 +12,7 @@ mod chunk;
 mod context;
 mod failure;
 mod finish;
+mod members;
 mod moderation;
 mod passthrough;
 mod usage;

@@ -155,3 +155,43 @@ fn every_word_of_the_table_ends_both_forms() {
         }
     }
 }
+
+#[test]
+fn the_manual_lists_every_word_with_its_server_and_meaning() {
+    let manual = include_str!("../../../../docs/providers.md");
+    for (word, finish, source) in FINISH_WORDS {
+        let (word, meaning) = (format!("`{word}`"), format!("`{}` |", finish_label(*finish)));
+        let row = format!("| {source} | ");
+        let is_listed = manual
+            .lines()
+            .any(|line| line.starts_with(&row) && line.contains(&word) && line.ends_with(&meaning));
+        assert!(is_listed, "docs/providers.md has no {word} of {source}");
+    }
+}
+
+#[test]
+fn a_likelihood_that_is_not_finite_is_openais_number_for_none() {
+    for number in ["NaN", "Infinity", "-Infinity"] {
+        let token = format!(
+            r#"{{"token":"x","logprob":{number},"bytes":[{number},1],"top_logprobs":[{{"token":"y","logprob":{number}}}]}}"#
+        );
+        let body = format!(
+            r#"{{"choices":[{{"message":{{"content":"x"}},"logprobs":{{"content":[{token}]}},"finish_reason":"stop"}}]}}"#
+        );
+        for read in [whole(&body), streamed(&[body.replace("message", "delta")])] {
+            let answer = read.unwrap();
+            let logprobs = answer.choices().next().unwrap().1.logprobs.as_ref().unwrap();
+            let tokens = logprobs.content.as_ref().unwrap();
+            let expected = r#"{"token":"x","logprob":-9999.0,"bytes":[1],"top_logprobs":[{"token":"y","logprob":-9999.0,"bytes":null}]}"#;
+            assert_eq!(tokens.iter().map(|token| token.as_str()).collect::<Vec<_>>(), [expected]);
+        }
+        // Nowhere else does such a number go out, and no request may have one.
+        let call = format!(r#"{{"function":{{"name":"get","arguments":{{"x":{number}}}}}}}"#);
+        let body = format!(r#"{{"choices":[{{"message":{{"tool_calls":[{call}]}}}}]}}"#);
+        assert_eq!(outcome(whole(&body))["calls"], json!([["get", r#"{"x":null}"#]]));
+        let request = format!(
+            r#"{{"model":"a/b","messages":[{{"role":"user","content":"x"}}],"temperature":{number}}}"#
+        );
+        assert!(parse(request.as_bytes()).is_err(), "{number}");
+    }
+}

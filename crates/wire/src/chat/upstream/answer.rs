@@ -7,8 +7,8 @@ use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::Meters;
 
 use super::choice::{self, ChoiceState, DELTA, MESSAGE};
-use super::chunk::has_error;
 use super::context::AnswerContext;
+use super::members::{has_error, index, list, object};
 use super::{moderation, usage};
 use crate::json::{self, Node};
 
@@ -45,7 +45,7 @@ pub fn read_completion_in(
     if has_error(&answer) {
         return Err(UnreadableReason::Error);
     }
-    let listed = choice::list(answer.get("choices"));
+    let listed = list(answer.get("choices"));
     let listed = listed.ok_or(UnreadableReason::Choices("choices"))?;
     // Collecting would begin with room for four, and most answers have one; no room for more than
     // were asked for, whatever is listed.
@@ -79,14 +79,14 @@ fn read_choice(
 ) -> Result<Option<ChoiceDelta>, UnreadableReason> {
     const INDEX: UnreadableReason = UnreadableReason::Choices("choices[].index");
     const MISSING: UnreadableReason = UnreadableReason::Choices("choices[].message");
-    let Some(choice) = choice::object(Some(choice)).ok_or(INDEX)? else { return Ok(None) };
+    let Some(choice) = object(Some(choice)).ok_or(INDEX)? else { return Ok(None) };
     // Not its place in the list: with several choices it would be a guess whose text this is.
-    let index = choice::index(choice.get("index")).ok_or(INDEX)?;
+    let index = index(choice.get("index")).ok_or(INDEX)?;
     let index = index.or((context.n == 1).then_some(0)).ok_or(INDEX)?;
     let mut state = ChoiceState::default();
-    let message = choice::object(choice.get("message")).ok_or(MISSING)?;
+    let message = object(choice.get("message")).ok_or(MISSING)?;
     let delta = choice.get("delta").filter(|_| message.is_none());
-    let mut said = match (message, choice::object(delta).ok_or(MISSING)?) {
+    let mut said = match (message, object(delta).ok_or(MISSING)?) {
         (Some(message), _) => state.read(message, &context.tools, &MESSAGE)?,
         (None, Some(delta)) => state.read(delta, &context.tools, &DELTA)?,
         (None, None) => ChoiceDelta::default(),

@@ -4,7 +4,7 @@
 use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ToolKind;
 
-use super::choice::index;
+use super::members::index;
 use crate::json::Node;
 
 /// Fields that an operator finds in the log for an answer that was not read: those of a whole

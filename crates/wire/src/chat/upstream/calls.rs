@@ -22,8 +22,8 @@ use holdfast_domain::request::ToolKind;
 
 use super::arguments::JsonProgress;
 use super::call_part::{CallFields, CallPart};
-use super::choice::list;
 use super::context::ToolNames;
+use super::members::list;
 use crate::json::Node;
 
 /// Tool calls of one choice, at most: more are no answer. What a delta costs would else grow with
@@ -111,7 +111,7 @@ enum Fit {
 }
 
 /// Call of a piece.
-enum Found {
+enum Target {
     Known(usize),
     /// A call that the piece begins.
     New,
@@ -217,12 +217,12 @@ impl Calls {
     ) -> Result<Option<ToolCallDelta>, UnreadableReason> {
         let id = part.id.map(|id| self.ids.hash_one(id));
         let label = Label { part: &part, id, has_input: part.has_input() };
-        let found = if fields.is_whole { Found::New } else { self.find(&label, tools, fields)? };
+        let target = if fields.is_whole { Target::New } else { self.find(&label, tools, fields)? };
         let mut name = part.name.to_owned();
-        let (at, is_new) = match found {
-            Found::Known(at) => (at, false),
-            Found::New => (self.begin(part.kind)?, true),
-            Found::Again(other) => {
+        let (at, is_new) = match target {
+            Target::Known(at) => (at, false),
+            Target::New => (self.begin(part.kind)?, true),
+            Target::Again(other) => {
                 let kind = self.all.get_mut(other).map(|call| {
                     call.is_named_again = false;
                     name.clone_from(&call.name);
@@ -230,7 +230,7 @@ impl Calls {
                 });
                 (self.begin(kind)?, true)
             }
-            Found::Nothing => return Ok(None),
+            Target::Nothing => return Ok(None),
         };
         let call = self.all.get_mut(at).ok_or(UnreadableReason::ToolCalls(fields.index))?;
         call.number = call.number.or(part.number);
@@ -262,7 +262,7 @@ impl Calls {
         label: &Label<'_>,
         tools: &ToolNames,
         fields: &CallFields,
-    ) -> Result<Found, UnreadableReason> {
+    ) -> Result<Target, UnreadableReason> {
         let mut best = None;
         let mut is_only = false;
         for (at, call) in self.all.iter().enumerate() {
@@ -286,11 +286,11 @@ impl Calls {
                 && (name.is_empty() || self.all.get(at).is_some_and(|call| call.name == name));
             let is_clear = is_only || is_idle;
             return is_clear
-                .then_some(Found::Known(at))
+                .then_some(Target::Known(at))
                 .ok_or(UnreadableReason::ToolCalls(fields.function_name));
         }
         if !name.is_empty() {
-            return Ok(Found::New);
+            return Ok(Target::New);
         }
         let shares_mark = |call: &PartialCall| match number {
             Some(_) => call.number == number,
@@ -298,16 +298,16 @@ impl Calls {
         };
         let again = |call: &PartialCall| call.is_named_again && shares_mark(call);
         if let Some(at) = self.all.iter().rposition(again) {
-            return Ok(Found::Again(at));
+            return Ok(Target::Again(at));
         }
         // Arguments may come before the name, under a mark that no other call has.
         let is_marked = number.is_some() || label.id.is_some();
         if is_marked && !self.all.iter().any(shares_mark) {
-            return Ok(Found::New);
+            return Ok(Target::New);
         }
         let says_nothing = !label.has_input && !self.all.is_empty();
         says_nothing
-            .then_some(Found::Nothing)
+            .then_some(Target::Nothing)
             .ok_or(UnreadableReason::ToolCalls(fields.function_name))
     }
 

@@ -5,8 +5,6 @@
 //! of any member stands for its absence, because servers in other languages write them so. What was
 //! said may not be odd: content, a call or an end that cannot be read is an [`UnreadableReason`].
 
-use std::slice;
-
 use holdfast_domain::answer::{Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs};
 use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::Opaque;
@@ -14,6 +12,7 @@ use holdfast_domain::request::Opaque;
 use super::call_part::{self, CallFields, input_text};
 use super::calls::{Arguments, Calls};
 use super::context::ToolNames;
+use super::members::{list, object};
 use super::passthrough;
 use crate::json::Node;
 
@@ -211,38 +210,6 @@ impl ChoiceState {
             arguments.or_else(|| self.finish.and_then(|_ended| known.arguments.close()));
         let is_news = !is_known || name.is_some() || arguments.is_some();
         Ok(is_news.then_some(FunctionCallDelta { name, arguments }))
-    }
-}
-
-/// A member that is an object: `Some(None)` if it says nothing, `None` if it is not one.
-pub(super) fn object<'n, 'a>(member: Option<&'n Node<'a>>) -> Option<Option<&'n Node<'a>>> {
-    match member {
-        None | Some(Node::Null) => Some(None),
-        Some(Node::Object(members)) => Some(member.filter(|_| !members.is_empty())),
-        // Servers in PHP write an object without members as a list.
-        Some(Node::Array(all)) => all.is_empty().then_some(None),
-        Some(Node::String(text)) => text.is_empty().then_some(None),
-        Some(Node::Bool(_) | Node::Number(_)) => None,
-    }
-}
-
-/// The elements of a member that is a list, or the only element in its place; `None` for any other.
-pub(super) fn list<'n, 'a>(member: Option<&'n Node<'a>>) -> Option<&'n [Node<'a>]> {
-    if let Some(Node::Array(all)) = member {
-        return Some(all);
-    }
-    Some(object(member)?.map(slice::from_ref).unwrap_or_default())
-}
-
-/// A number from zero: `Some(None)` if there is none, `None` if it is not one.
-pub(super) fn index(node: Option<&Node<'_>>) -> Option<Option<u32>> {
-    if let Some(Node::Number(number)) = node {
-        return number.parse().ok().map(Some);
-    }
-    match node.and_then(Node::as_str).map(str::trim_ascii) {
-        None => object(node)?.is_none().then_some(None),
-        Some("") => Some(None),
-        Some(number) => number.parse().ok().map(Some),
     }
 }
 

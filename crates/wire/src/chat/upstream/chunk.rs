@@ -25,6 +25,7 @@ use holdfast_domain::usage::Meters;
 use super::answer::service_tier;
 use super::choice::{self, ChoiceState, DELTA, MESSAGE};
 use super::context::AnswerContext;
+use super::members::{has_error, index, list, object};
 use super::{moderation, usage};
 use crate::json::{self, Node};
 
@@ -74,7 +75,7 @@ impl ChunkReader {
         if has_error(&chunk) || own.is_some_and(has_error) {
             return Err(UnreadableReason::Error);
         }
-        let choices = choice::list(chunk.get("choices"));
+        let choices = list(chunk.get("choices"));
         let choices = choices.ok_or(UnreadableReason::Choices("choices"))?;
         // More than can be asked for: each would be rendered, and its reader would pay for that in memory.
         if choices.len() > CHOICES_MAX {
@@ -131,20 +132,20 @@ impl ChunkReader {
     /// Gain of one choice; `None` where the chunk repeats or says nothing.
     fn choice(&mut self, choice: &Node<'_>) -> Result<Option<ChoiceDelta>, UnreadableReason> {
         const FIELD: UnreadableReason = UnreadableReason::Choices("choices[].index");
-        let Some(choice) = choice::object(Some(choice)).ok_or(FIELD)? else { return Ok(None) };
+        let Some(choice) = object(Some(choice)).ok_or(FIELD)? else { return Ok(None) };
         let AnswerContext { n, tools, words } = &self.context;
-        let index = choice::index(choice.get("index")).ok_or(FIELD)?;
+        let index = index(choice.get("index")).ok_or(FIELD)?;
         // With several choices a missing index would be a guess at whose text it is.
         let index = index.or((*n == 1).then_some(0));
         // A choice beyond those that were asked for is refused here, so that at most `n` states are kept.
         let index = index.filter(|index| index < n).ok_or(FIELD)?;
         let known = self.choices.entry(index).or_default();
-        let delta = choice::object(choice.get("delta"));
+        let delta = object(choice.get("delta"));
         let mut gained = match delta.ok_or(UnreadableReason::Choices("choices[].delta"))? {
             Some(delta) => known.read(delta, tools, &DELTA)?,
             // Some say all of it again at the end: that is news only where nothing was said before.
             None if known.has_content() => ChoiceDelta::default(),
-            None => match choice::object(choice.get("message")) {
+            None => match object(choice.get("message")) {
                 Some(Some(message)) => known.read(message, tools, &MESSAGE)?,
                 Some(None) => ChoiceDelta::default(),
                 None => return Err(UnreadableReason::Choices("choices[].message")),
@@ -158,15 +159,5 @@ impl ChunkReader {
         }
         let nothing = ChoiceDelta { index, ..ChoiceDelta::default() };
         Ok((gained != nothing).then_some(gained))
-    }
-}
-
-/// True for a report of an error. Empty lists and texts in its place report none.
-pub(super) fn has_error(answer: &Node<'_>) -> bool {
-    match answer.get("error") {
-        None | Some(Node::Null | Node::Bool(false)) => false,
-        Some(Node::Array(all)) => !all.is_empty(),
-        Some(Node::String(text)) => !text.is_empty(),
-        Some(Node::Bool(true) | Node::Number(_) | Node::Object(_)) => true,
     }
 }

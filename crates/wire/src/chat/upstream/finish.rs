@@ -66,7 +66,10 @@ const NO_END: [&str; 2] = ["null", "none"];
 
 /// Words of one provider, as its operator has set them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FinishWords(Option<Arc<[(Box<str>, FinishReason)]>>);
+pub struct FinishWords(Option<Arc<[OwnWord]>>);
+
+/// A word of the operator's, and its meaning.
+type OwnWord = (Box<str>, FinishReason);
 
 /// A word for the end of a choice that no operator can give a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
