@@ -125,7 +125,8 @@ impl Accounts {
         address: IpAddr,
         is_known_device: bool,
     ) -> Result<BegunSession, SignInError> {
-        let email = email.parse::<EmailAddress>().ok();
+        // One of before the rule of addresses is in its row as it was typed.
+        let email = EmailAddress::known(email);
         let written = email.as_ref().map_or("", EmailAddress::as_str);
         let attempt = Attempt::new(address, written, is_known_device);
         let known = match &email {
@@ -191,7 +192,7 @@ impl Accounts {
     /// True where a browser shows the mark of this address, as it was typed.
     #[must_use]
     pub fn is_known_device(&self, email: &str, mark: &str) -> bool {
-        let Ok(email) = email.parse::<EmailAddress>() else { return false };
+        let Some(email) = EmailAddress::known(email) else { return false };
         let digest = blake3::hash(mark.as_bytes());
         let is_mark = |made: String| blake3::hash(made.as_bytes()) == digest;
         self.secrets.iter().any(|secret| is_mark(secret.device_key().mark(email.as_str())))

@@ -1,32 +1,80 @@
-//! Texts that people choose: names, external ids, reasons, notes. Each has a length, no control
-//! characters and no blanks around it, because it goes onto terminals, into tables and into files.
+//! Texts that people choose: names, external ids, reasons, notes. Each is printable text
+//! ([`holdfast_domain::text`]) of a bounded length without blanks around it, and has the normal form
+//! of that rule.
 //!
 //! Names and ids share arguments and paths ([`Reference`]): that is why no name may look like an
-//! id.
+//! id. A text that a list or a command is to find keeps its spelling ([`Name::sought`]): what was
+//! stored before the rule has to be found.
 
 use std::fmt;
 use std::str::FromStr;
 
+use holdfast_domain::text::{Unprintable, printable};
 use uuid::Uuid;
 
-/// True for 1 to `chars_max` characters without control characters, and without blanks around them.
-fn is_printable(text: &str, chars_max: usize) -> bool {
-    let count = text.chars().count();
-    (1..=chars_max).contains(&count) && !text.contains(char::is_control) && text.trim() == text
+/// Reasons for which a text is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// Its length, or a blank at its beginning or end.
+    Form,
+    Character(Unprintable),
+}
+
+/// The normal form of a text of 1 to `chars_max` printable characters without blanks around them.
+fn accept(text: &str, chars_max: usize) -> Result<String, Refused> {
+    // What is too long is not read to its end: composing shortens a text to a fourth at most.
+    let is_long = text.chars().nth(chars_max.saturating_mul(4)).is_some();
+    if is_long || text.trim() != text {
+        return Err(Refused::Form);
+    }
+    let text = printable(text).map_err(Refused::Character)?;
+    if has_length(&text, chars_max) { Ok(text.into_owned()) } else { Err(Refused::Form) }
+}
+
+/// True for what was accepted before there was a rule of printable text.
+fn was_accepted(text: &str, chars_max: usize) -> bool {
+    has_length(text, chars_max) && !text.contains(char::is_control) && text.trim() == text
+}
+
+fn has_length(text: &str, chars_max: usize) -> bool {
+    (1..=chars_max).contains(&text.chars().count())
 }
 
 /// Name of a wallet or a key: 1 to 64 printable characters that do not look like an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name(String);
+pub struct Name {
+    normal: String,
+    typed: String,
+}
 
 impl Name {
     /// Characters that it has at most.
     pub const CHARS_MAX: usize = 64;
 
-    /// The text.
+    /// The text in its normal form.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.normal
+    }
+
+    /// The text as it was typed: what a request is repeated with.
+    #[must_use]
+    pub fn as_typed(&self) -> &str {
+        &self.typed
+    }
+
+    /// A name that is only looked for, as it was typed. Names of before the rule are found.
+    ///
+    /// # Errors
+    ///
+    /// A [`BadName`].
+    pub fn sought(text: &str) -> Result<Self, BadName> {
+        match text.parse::<Self>() {
+            Ok(_) | Err(BadName::Unprintable(_)) if was_accepted(text, Self::CHARS_MAX) => {
+                Ok(Self { normal: text.to_owned(), typed: text.to_owned() })
+            }
+            other => other,
+        }
     }
 }
 
@@ -34,21 +82,21 @@ impl FromStr for Name {
     type Err = BadName;
 
     fn from_str(text: &str) -> Result<Self, BadName> {
+        let normal = accept(text, Self::CHARS_MAX).map_err(|refused| match refused {
+            Refused::Form => BadName::Characters,
+            Refused::Character(character) => BadName::Unprintable(character),
+        })?;
         // `Reference` takes such a text for an id: a wallet of that name could never be named.
-        if Uuid::try_parse(text).is_ok() {
+        if Uuid::try_parse(&normal).is_ok() {
             return Err(BadName::LikeAnId);
         }
-        if is_printable(text, Self::CHARS_MAX) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(BadName::Characters)
-        }
+        Ok(Self { normal, typed: text.to_owned() })
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.normal)
     }
 }
 
@@ -58,9 +106,12 @@ pub enum BadName {
     /// A reference to it would be taken for an id.
     #[error("a name must not look like an id")]
     LikeAnId,
-    /// Too long, empty, or with characters that do not print.
-    #[error("a name has 1 to 64 printable characters")]
+    /// Too long, empty, or with blanks around it.
+    #[error("a name has 1 to 64 printable characters, and no blanks around them")]
     Characters,
+    /// A character that cannot be shown.
+    #[error("a name cannot contain {0}")]
+    Unprintable(Unprintable),
 }
 
 /// An id or a name; names never look like ids.
@@ -68,7 +119,7 @@ pub enum BadName {
 pub enum Reference {
     /// An id.
     Id(Uuid),
-    /// A name.
+    /// A name, as it was typed.
     Name(Name),
 }
 
@@ -77,7 +128,7 @@ impl FromStr for Reference {
 
     fn from_str(text: &str) -> Result<Self, BadName> {
         Uuid::try_parse(text)
-            .map_or_else(|_name| text.parse().map(Self::Name), |id| Ok(Self::Id(id)))
+            .map_or_else(|_name| Name::sought(text).map(Self::Name), |id| Ok(Self::Id(id)))
     }
 }
 
@@ -90,12 +141,25 @@ impl fmt::Display for Reference {
     }
 }
 
-/// A text that is too long, empty, or has characters that do not print.
+/// A text that cannot stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what} has 1 to {chars_max} printable characters, and no blanks around them")]
-pub struct BadText {
-    what: &'static str,
-    chars_max: usize,
+pub enum BadText {
+    /// Too long, empty, or with blanks around it.
+    #[error("{what} has 1 to {chars_max} printable characters, and no blanks around them")]
+    Form {
+        /// The kind of text.
+        what: &'static str,
+        /// Characters that it has at most.
+        chars_max: usize,
+    },
+    /// A character that cannot be shown.
+    #[error("{what} cannot contain {character}")]
+    Unprintable {
+        /// The kind of text.
+        what: &'static str,
+        /// The character.
+        character: Unprintable,
+    },
 }
 
 /// Writes a type of texts with a bound.
@@ -103,16 +167,25 @@ macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident($what:literal, $chars_max:literal);)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq)]
-        pub struct $name(String);
+        pub struct $name {
+            normal: String,
+            typed: String,
+        }
 
         impl $name {
             /// Characters that it has at most.
             pub const CHARS_MAX: usize = $chars_max;
 
-            /// The text.
+            /// The text in its normal form.
             #[must_use]
             pub fn as_str(&self) -> &str {
-                &self.0
+                &self.normal
+            }
+
+            /// The text as it was typed: what a request is repeated with.
+            #[must_use]
+            pub fn as_typed(&self) -> &str {
+                &self.typed
             }
         }
 
@@ -120,11 +193,12 @@ macro_rules! texts {
             type Err = BadText;
 
             fn from_str(text: &str) -> Result<Self, BadText> {
-                if is_printable(text, Self::CHARS_MAX) {
-                    Ok(Self(text.to_owned()))
-                } else {
-                    Err(BadText { what: $what, chars_max: Self::CHARS_MAX })
-                }
+                let (what, chars_max) = ($what, Self::CHARS_MAX);
+                let normal = accept(text, chars_max).map_err(|refused| match refused {
+                    Refused::Form => BadText::Form { what, chars_max },
+                    Refused::Character(character) => BadText::Unprintable { what, character },
+                })?;
+                Ok(Self { normal, typed: text.to_owned() })
             }
         }
     )+};
@@ -143,6 +217,22 @@ texts! {
     Source("a source", 32);
 }
 
+impl ExternalId {
+    /// An id that is only looked for, as it was typed. Ids of before the rule are found.
+    ///
+    /// # Errors
+    ///
+    /// A [`BadText`].
+    pub fn sought(text: &str) -> Result<Self, BadText> {
+        match text.parse::<Self>() {
+            Ok(_) | Err(BadText::Unprintable { .. }) if was_accepted(text, Self::CHARS_MAX) => {
+                Ok(Self { normal: text.to_owned(), typed: text.to_owned() })
+            }
+            other => other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +246,50 @@ mod tests {
         }
         assert_eq!("ω".repeat(64).parse::<Name>().unwrap().as_str(), "ω".repeat(64));
         assert!("ω".repeat(65).parse::<Name>().is_err());
+        // Counted in the form that is stored, and not read to its end where it is far too long.
+        assert_eq!("o\u{308}".repeat(64).parse::<Name>().unwrap().as_str(), "ö".repeat(64));
+        assert_eq!("\u{200b}".repeat(1 << 20).parse::<Name>(), Err(BadName::Characters));
+    }
+
+    #[test]
+    fn every_kind_of_text_refuses_what_is_not_seen_and_says_where() {
+        let errors = |text: &str| {
+            [
+                text.parse::<Name>().map(drop).unwrap_err().to_string(),
+                text.parse::<Reason>().map(drop).unwrap_err().to_string(),
+                text.parse::<Note>().map(drop).unwrap_err().to_string(),
+                text.parse::<ExternalId>().map(drop).unwrap_err().to_string(),
+                text.parse::<Description>().map(drop).unwrap_err().to_string(),
+                text.parse::<Source>().map(drop).unwrap_err().to_string(),
+            ]
+        };
+        for (text, told) in [
+            ("a\u{200b}b", "cannot contain U+200B at character 2"),
+            ("\u{feff}ab", "cannot contain U+FEFF at character 1"),
+            ("ab\u{202e}", "cannot contain U+202E at character 3"),
+            ("a\u{e0041}b", "cannot contain U+E0041 at character 2"),
+        ] {
+            for error in errors(text) {
+                assert!(error.contains(told) && error.ends_with(": remove it"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_has_its_normal_form_and_is_sought_as_it_was_typed() {
+        for typed in ["Café 1", "Cafe\u{301} 1", "Café\u{a0}1", "Cafe\u{301}\u{3000}1"] {
+            assert_eq!(typed.parse::<Name>().unwrap().as_str(), "Café 1");
+            assert_eq!(typed.parse::<ExternalId>().unwrap().as_str(), "Café 1");
+            assert_eq!(Name::sought(typed).unwrap().as_str(), typed);
+        }
+        for old in ["a\u{200b}b", "\u{202e}x"] {
+            assert_eq!(Name::sought(old).unwrap().as_str(), old);
+            assert_eq!(ExternalId::sought(old).unwrap().as_str(), old);
+            assert!(matches!(old.parse(), Ok(Reference::Name(name)) if name.as_str() == old));
+        }
+        for bad in ["", " x", "a\nb"] {
+            assert!(Name::sought(bad).is_err() && ExternalId::sought(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -36,6 +36,11 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   invitation `\"url\": null`.
 - **A posting's id is its `Idempotency-Key`**, through any door and with any admin key. A deposit's `source` and
   `external_reference` are unique together for ever.
+- **Texts that people type** (names, external ids, references, reasons, notes, descriptions, e-mail addresses) are
+  printable: letters, marks, numbers, punctuation and symbols. A control, a character that is invisible or that turns
+  the direction of writing, and one that Unicode does not assign is 400 `invalid_value`, whose message has its code
+  (`U+200B`) and its place. U+200D and U+FE0F within emoji are accepted. Spaces such as U+00A0 and U+3000 are stored as
+  U+0020, and a text is stored and compared in Unicode's form NFC: two spellings of one text are one name, one reference.
 - `?dry_run=true` on deposits, adjustments, refunds, bulk issues and closings answers `{\"would\": …}`, and changes
   nothing.
 - **Bodies** are JSON of at most 1 MiB. Amounts are whole micros, moments are RFC 3339, and unknown members are refused.

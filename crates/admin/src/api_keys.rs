@@ -31,7 +31,7 @@ use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::rotation::RotationBody;
 use crate::value::schema::{NameText, ReasonGiven};
-use crate::value::{ApiKeyStateLabel, model, parse, parse_some};
+use crate::value::{ApiKeyStateLabel, model, parse, parse_some, sought};
 
 /// Time for the report of the month that a key is shown with.
 const EXPOSURE_TIME: Duration = Duration::from_secs(1);
@@ -127,7 +127,7 @@ pub(crate) async fn list(
     Params(query): Params<ApiKeyQuery>,
 ) -> Result<Answer<List<ListedKeyView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
-    let name: Option<Name> = parse_some("name", query.name.as_deref())?;
+    let name = sought("name", query.name.as_deref(), Name::sought)?;
     let name = name.map(|name| name.as_str().to_owned());
     let model = model(query.model.as_deref())?;
     let filters = Filters {

@@ -211,10 +211,7 @@ pub(crate) async fn deposit(
 ) -> Result<Answer<ChangeOutcome<PostingView>>> {
     let source: Source = parse("source", &body.source)?;
     let reference: ExternalId = parse("external_reference", &body.external_reference)?;
-    let reference = DepositReference {
-        source: source.as_str().to_owned(),
-        external_reference: reference.as_str().to_owned(),
-    };
+    let reference = DepositReference::new(source.as_typed(), reference.as_typed());
     let details = details(Some(reference), &request, body.note.as_deref())?;
     let wallet = wallet(&body.wallet_id)?;
     let order = PostingOrder { amount: Micros::new(body.amount_micros), details };

@@ -13,20 +13,23 @@
 use std::time::Duration;
 
 use axum::extract::{
-    FromRequest, FromRequestParts, OriginalUri, RawPathParams, Request as HttpRequest,
+    FromRef, FromRequest, FromRequestParts, OriginalUri, RawPathParams, Request as HttpRequest,
 };
 use bytes::Bytes;
 use holdfast_accounts::{Principal, Reason, Request};
 use holdfast_domain::CommandKey;
+use holdfast_domain::text::{is_seen, printable};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::error::{Code, Problem};
+use crate::gate::Gate;
 use crate::value::parse_some;
 use crate::value::schema::ReasonText;
 
@@ -138,18 +141,23 @@ struct ChangeQuery {
     dry_run: Option<bool>,
 }
 
-impl<S: Sync, T: ChangeBody> FromRequest<S> for ChangeRequest<T> {
+impl<S, T> FromRequest<S> for ChangeRequest<T>
+where
+    S: Sync,
+    T: ChangeBody,
+    Gate: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: HttpRequest, _state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: HttpRequest, state: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let key = request_key(&parts.headers)?;
         let query: ChangeQuery = read_query(&parts)?;
         if query.dry_run.is_some() && !T::DRY_RUN {
             return Err(Problem::invalid("dry_run", "This request has no dry run."));
         }
-        let body = read_body::<T>(&parts.headers, body).await?;
-        let reason: Option<Reason> = parse_some("reason", body.reason())?;
+        let bytes = read_body(&parts.headers, body).await?;
+        let mut body: T = from_json(&bytes)?;
         let understood = digested(&body).map_err(|_error| Problem::new(Code::InternalError))?;
         // The router has taken the prefix off the other one.
         let uri = parts.extensions.get().map_or(&parts.uri, |OriginalUri(uri)| uri);
@@ -160,9 +168,48 @@ impl<S: Sync, T: ChangeBody> FromRequest<S> for ChangeRequest<T> {
             &understood,
         ];
         let dry_run = query.dry_run.unwrap_or(false);
-        let request = Request { dry_run, ..Request::new(key, &digested, reason) };
-        Ok(Self { request, body })
+        let request = Request { dry_run, ..Request::new(key, &digested, None) };
+        if let Some(shown) = shown(&bytes)
+            && is_repetition(&Gate::from_ref(state), &parts, &request).await?
+        {
+            body = from_json(&shown)?;
+        }
+        let reason: Option<Reason> = parse_some("reason", body.reason())?;
+        Ok(Self { request: Request { reason, ..request }, body })
     }
+}
+
+/// True where the request key is bound to this very request.
+async fn is_repetition(gate: &Gate, parts: &Parts, request: &Request) -> Result<bool, Problem> {
+    let Some(Caller(principal)) = parts.extensions.get() else { return Ok(false) };
+    let bound = gate.accounts.request_record(principal, request.key).await?;
+    Ok(bound.is_some_and(|record| record.digest == request.digest))
+}
+
+/// The body with U+FFFD for what no text may contain; nothing where its texts are printable.
+///
+/// A version before that rule may have done the request: its repetition is answered from the request
+/// key, and of its texts only the digest counts, which is made of the body as it was sent.
+fn shown(body: &[u8]) -> Option<Vec<u8>> {
+    if body.is_ascii() && !body.windows(2).any(|pair| pair == b"\\u") {
+        return None;
+    }
+    let mut body: Value = serde_json::from_slice(body).ok()?;
+    let mut is_changed = false;
+    let mut rest = vec![&mut body];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::String(text) if printable(text).is_err() => {
+                let seen = |it: char| it.is_control() || is_seen(it);
+                *text = text.chars().map(|it| if seen(it) { it } else { '\u{fffd}' }).collect();
+                is_changed = true;
+            }
+            Value::Array(values) => rest.extend(values),
+            Value::Object(members) => rest.extend(members.values_mut()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    is_changed.then(|| body.to_string().into_bytes())
 }
 
 /// Bytes of a body for its digest: all of it that identifies nobody.
@@ -192,18 +239,16 @@ fn request_key(headers: &HeaderMap) -> Result<CommandKey, Problem> {
 }
 
 /// Reads a JSON body. Nothing at all, or `null`, is an object without members.
-async fn read_body<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: axum::body::Body,
-) -> Result<T, Problem> {
+async fn read_body(headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, Problem> {
+    let nothing = Bytes::from_static(b"{}");
     let bytes = collect(body).await?;
     if bytes.is_empty() {
-        return from_json(b"{}");
+        return Ok(nothing);
     }
     if !is_json(headers) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
-    if bytes.trim_ascii() == b"null" { from_json(b"{}") } else { from_json(&bytes) }
+    Ok(if bytes.trim_ascii() == b"null" { nothing } else { bytes })
 }
 
 async fn collect(body: axum::body::Body) -> Result<Bytes, Problem> {

@@ -87,6 +87,16 @@ where
     text.parse().map_err(|error: T::Err| Problem::invalid(param, sentence(&error.to_string())))
 }
 
+/// Reads a text that is only looked for, by the constructor of its type.
+pub(crate) fn sought<T, E: std::fmt::Display>(
+    param: &'static str,
+    text: Option<&str>,
+    read: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, Problem> {
+    let read = text.map(read).transpose();
+    read.map_err(|error| Problem::invalid(param, sentence(&error.to_string())))
+}
+
 /// Reads a text that may be missing.
 pub(crate) fn parse_some<T>(param: &'static str, text: Option<&str>) -> Result<Option<T>, Problem>
 where

@@ -7,7 +7,7 @@
 //! Closing is for good, so it can be rehearsed (`dry_run`). Nothing here touches a balance.
 
 use axum::extract::State;
-use holdfast_accounts::{Edit, Name, NewWallet, Outcome, Reference};
+use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Outcome, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::account::{WalletPatch, WalletRecord};
 use holdfast_domain::listing::WalletFilter;
@@ -22,7 +22,8 @@ use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonGiven, ReasonText};
 use crate::value::{
-    Moment, WalletStateLabel, WindowLabel, amount, edited_spend, parse, parse_some, present, spend,
+    Moment, WalletStateLabel, WindowLabel, amount, edited_spend, parse, parse_some, present,
+    sought, spend,
 };
 
 const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
@@ -210,7 +211,8 @@ pub(crate) async fn list(
     Caller(principal): Caller,
     Params(query): Params<WalletQuery>,
 ) -> Result<Answer<List<WalletView>>> {
-    let name: Option<Name> = parse_some("name", query.name.as_deref())?;
+    let name = sought("name", query.name.as_deref(), Name::sought)?;
+    let external_id = sought("external_id", query.external_id.as_deref(), ExternalId::sought)?;
     let bounds = [query.available_from_micros, query.available_below_micros];
     let bound_to = (&query.name, &query.external_id, query.state, bounds);
     let list = ListId::new("wallets", &bound_to);
@@ -218,7 +220,7 @@ pub(crate) async fn list(
     let [available_from, available_below] = bounds.map(|bound| bound.map(Micros::new));
     let filter = WalletFilter {
         name: name.map(|name| name.as_str().to_owned()),
-        external_id: external_id(query.external_id.as_deref())?,
+        external_id: external_id.map(|id| id.as_str().to_owned()),
         state: query.state.map(Into::into),
         available_from,
         available_below,
@@ -360,6 +362,6 @@ fn threshold(micros: Option<i64>) -> Result<Option<Micros>> {
 
 /// Reads an external id, or none.
 pub(crate) fn external_id(text: Option<&str>) -> Result<Option<String>> {
-    let id: Option<holdfast_accounts::ExternalId> = parse_some("external_id", text)?;
+    let id: Option<ExternalId> = parse_some("external_id", text)?;
     Ok(id.map(|id| id.as_str().to_owned()))
 }

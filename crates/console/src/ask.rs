@@ -55,6 +55,16 @@ impl SentFields {
         value.map_err(|error| Failure::field(name, sentence(&error.to_string())))
     }
 
+    /// Reads the value of this name, which is only looked for, by the constructor of its type.
+    pub(crate) fn sought<T, E: std::fmt::Display>(
+        &self,
+        name: &str,
+        read: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, Failure> {
+        let value = self.get(name).map(read).transpose();
+        value.map_err(|error| Failure::field(name, sentence(&error.to_string())))
+    }
+
     /// Reads the value of this name, which must be there.
     pub(crate) fn want<T>(&self, name: &str) -> Result<T, Failure>
     where

@@ -22,6 +22,7 @@ mod admin_key;
 mod api_key;
 mod command;
 mod decide;
+mod email_address;
 mod event;
 mod field_change;
 mod person;
@@ -40,13 +41,13 @@ pub use self::command::{
     RequestBinding, RequestRecord, Thing,
 };
 pub use self::decide::{decide, replay};
+pub use self::email_address::{BadEmailAddress, EmailAddress};
 pub use self::event::{events, refusal_event};
 pub use self::field_change::FieldChange;
 pub use self::person::{
-    Authority, BadEmailAddress, EmailAddress, FIRST_OWNER_LIFETIME, FRESH_FOR, KnownLink,
-    KnownPassword, KnownSession, LINK_LIFETIME, LinkPurpose, NewSession, PasswordHash, Person,
-    PersonGrant, PersonLink, PersonRecord, PersonState, SESSION_IDLE, SESSION_LIFETIME,
-    SESSIONS_MAX, Session,
+    Authority, FIRST_OWNER_LIFETIME, FRESH_FOR, KnownLink, KnownPassword, KnownSession,
+    LINK_LIFETIME, LinkPurpose, NewSession, PasswordHash, Person, PersonGrant, PersonLink,
+    PersonRecord, PersonState, SESSION_IDLE, SESSION_LIFETIME, SESSIONS_MAX, Session,
 };
 pub use self::person_action::{EndedSessions, NewLink, PersonAction, PersonFacts, PersonWrite};
 pub use self::posting::{

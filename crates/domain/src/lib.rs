@@ -76,6 +76,7 @@ pub mod report;
 pub mod request;
 pub mod secret;
 pub mod state;
+pub mod text;
 pub mod usage;
 pub mod wallet;
 pub mod webhook;

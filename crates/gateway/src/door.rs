@@ -118,7 +118,7 @@ impl ChangeRequest {
     /// The same for a reason, where there is one.
     pub(crate) fn because(self, reason: Option<&Reason>) -> Self {
         let Some(reason) = reason else { return self };
-        Self { body: with(self.body, "reason", reason.as_str()), ..self }
+        Self { body: with(self.body, "reason", reason.as_typed()), ..self }
     }
 
     /// The same, judged and not made.

@@ -80,7 +80,8 @@ const DOMAIN: &str = "holdfast-domain";
 const GATEWAY: &str = "holdfast";
 
 /// Everything the domain may use from outside the workspace.
-const DOMAIN_MAY_USE: &[&str] = &["async-trait", "blake3", "thiserror", "uuid"];
+const DOMAIN_MAY_USE: &[&str] =
+    &["async-trait", "blake3", "icu_normalizer", "icu_properties", "idna", "thiserror", "uuid"];
 
 /// Dependencies for tests are free, but for one: nobody tests through the gateway except these.
 const MAY_TEST_THE_GATEWAY: &[&str] = &["holdfast-tests", "xtask"];

@@ -10,7 +10,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// No control characters, and no blanks around: as `holdfast_accounts` judges texts.
+/// No control characters, and no blanks around. `holdfast_accounts` refuses more of Unicode, by categories that patterns
+/// of JSON Schema cannot name.
 const PRINTABLE: &str =
     r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$";
 

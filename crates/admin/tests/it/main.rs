@@ -18,6 +18,7 @@ mod offers;
 mod operations;
 mod people;
 mod reports;
+mod texts;
 mod trail;
 mod walk;
 mod wallets;

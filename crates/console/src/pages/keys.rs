@@ -62,7 +62,7 @@ async fn found(
     visitor: &Visitor,
     query: &SentFields,
 ) -> Result<(Option<WalletId>, Table), Failure> {
-    let name: Option<Name> = query.read(NAME)?;
+    let name = query.sought(NAME, Name::sought)?;
     let wallet = reference::wallet(desk, visitor, query).await?;
     let name = name.map(|name| name.as_str().to_owned());
     let filter = ApiKeyFilter { name, wallet, state: state_of(query)?, model: None };

@@ -19,9 +19,9 @@
 //! `Debug`.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
+use super::email_address::EmailAddress;
 use super::{ActorId, Reach, Role};
 use crate::private::{Private, unprinted};
 use crate::secret::TokenHash;
@@ -39,42 +39,6 @@ pub const SESSION_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
 pub const FRESH_FOR: Duration = Duration::from_secs(15 * 60);
 /// Sessions of a person: one more ends the oldest.
 pub const SESSIONS_MAX: u32 = 32;
-
-/// E-mail address of a person: trimmed, in small ASCII letters. It is private.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EmailAddress(Private<String>);
-
-/// A text that is no e-mail address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an e-mail address has 3 to 254 characters, one @ and no blanks")]
-pub struct BadEmailAddress;
-
-impl EmailAddress {
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for EmailAddress {
-    type Err = BadEmailAddress;
-
-    fn from_str(text: &str) -> Result<Self, BadEmailAddress> {
-        let text = text.trim().to_ascii_lowercase();
-        let is_long_enough = (3..=254).contains(&text.chars().count());
-        let is_printable = !text.contains(|it: char| it.is_control() || it.is_whitespace());
-        let parts = text.split_once('@');
-        let is_one = parts.is_some_and(|(name, host)| {
-            !name.is_empty() && !host.is_empty() && !host.contains('@')
-        });
-        if is_long_enough && is_printable && is_one {
-            Ok(Self(Private(text)))
-        } else {
-            Err(BadEmailAddress)
-        }
-    }
-}
 
 /// Hash of a password, with its salt and costs, as it is kept.
 #[derive(Clone, PartialEq, Eq)]
@@ -399,17 +363,6 @@ pub struct KnownPassword {
 mod tests {
     use super::*;
     use crate::WalletId;
-
-    #[test]
-    fn an_address_has_one_spelling_and_prints_nowhere() {
-        let address: EmailAddress = "  Ada@Example.COM ".parse().unwrap();
-        assert_eq!(address.as_str(), "ada@example.com");
-        assert!(!format!("{address:?}").contains("ada"));
-        let long = format!("a@{}", "b".repeat(253));
-        for bad in ["", "a@", "@b", "ab", "a@b@c", "a b@c", "a@b\u{7}c", "a\u{a0}a@b", &long] {
-            assert!(bad.parse::<EmailAddress>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn nobody_grants_beyond_their_reach() {

@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
-use super::person::{
-    Authority, EmailAddress, PasswordHash, Person, PersonGrant, PersonLink, PersonRecord,
-};
+use super::email_address::EmailAddress;
+use super::person::{Authority, PasswordHash, Person, PersonGrant, PersonLink, PersonRecord};
 use super::{ActorId, UseCase};
 use crate::private::Private;
 use crate::secret::TokenHash;

@@ -1,16 +1,54 @@
 //! Postings as people make them: the money, and what they say beside it.
 
 use crate::ledger::{Posting, PostingKind};
+use crate::text::{is_same, normal_form, spellings};
 use crate::{Micros, WalletId};
 
-/// Reference of a deposit in an outer system. A pair is used once, for ever.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Reference of a deposit in an outer system. A pair is used once, for ever: spellings of one text
+/// ([`crate::text`]) are equal.
+#[derive(Debug, Clone)]
 pub struct DepositReference {
     /// System that the payment came through, such as `stripe` or `cli`.
     pub source: String,
     /// Id of the payment there.
     pub external_reference: String,
+    /// Both as they were typed. A row from before texts had one form has them like that.
+    typed: [String; 2],
 }
+
+impl DepositReference {
+    /// A reference that is to be booked, in the normal form of both its texts.
+    #[must_use]
+    pub fn new(source: &str, external_reference: &str) -> Self {
+        Self {
+            source: normal_form(source).into_owned(),
+            external_reference: normal_form(external_reference).into_owned(),
+            typed: [source.to_owned(), external_reference.to_owned()],
+        }
+    }
+
+    /// A reference that was booked, as its row has it.
+    #[must_use]
+    pub fn booked(source: String, external_reference: String) -> Self {
+        let typed = [source.clone(), external_reference.clone()];
+        Self { source, external_reference, typed }
+    }
+
+    /// Spellings under which rows may have the source and the id.
+    #[must_use]
+    pub fn spellings(&self) -> [Vec<String>; 2] {
+        self.typed.each_ref().map(|text| spellings(text))
+    }
+}
+
+impl PartialEq for DepositReference {
+    fn eq(&self, other: &Self) -> bool {
+        is_same(&self.source, &other.source)
+            && is_same(&self.external_reference, &other.external_reference)
+    }
+}
+
+impl Eq for DepositReference {}
 
 /// Details of a posting beside its money. None of them moves any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -53,7 +91,7 @@ impl KnownPosting {
     #[must_use]
     pub fn is_all_of(&self, new: &NewPosting) -> bool {
         let agrees = match &self.details {
-            Some(details) => *details == new.details,
+            Some(details) => details.agrees_with(&new.details),
             // No reference was booked with it: answered with it, a payment from outside would pass
             // for booked, and be booked once more under another key. The command line's own
             // reference is the id, which is booked.
@@ -99,6 +137,18 @@ impl Posting {
 }
 
 impl PostingDetails {
+    /// True for the same details, however their texts are spelled.
+    fn agrees_with(&self, other: &Self) -> bool {
+        let is_same = |pair: [&Option<String>; 2]| match pair {
+            [Some(one), Some(other)] => is_same(one, other),
+            [None, None] => true,
+            [Some(_), None] | [None, Some(_)] => false,
+        };
+        self.reference == other.reference
+            && is_same([&self.reason, &other.reason])
+            && is_same([&self.note, &other.note])
+    }
+
     /// Fields that the trail has of what this posting says beside its money.
     #[must_use]
     pub fn trail_fields(&self, posting: &Posting) -> [(&'static str, Option<String>); 4] {

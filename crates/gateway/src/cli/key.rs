@@ -102,7 +102,7 @@ pub(crate) enum Key {
 #[derive(Debug, Args)]
 pub(crate) struct KeyFilter {
     /// Only those of this name
-    #[arg(long)]
+    #[arg(long, value_parser = Name::sought)]
     pub(crate) name: Option<Name>,
     /// Only those of this wallet: its id or name
     #[arg(long, value_name = "WALLET")]

@@ -68,10 +68,10 @@ pub(crate) enum Wallet {
 #[derive(Debug, Args)]
 pub(crate) struct WalletFilter {
     /// Only the one of this name
-    #[arg(long)]
+    #[arg(long, value_parser = Name::sought)]
     pub(crate) name: Option<Name>,
     /// Only the one that has this id in an outer system
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = ExternalId::sought)]
     pub(crate) external_id: Option<ExternalId>,
     /// Only those in this state
     #[arg(long, value_parser = ["active", "suspended", "closed"])]

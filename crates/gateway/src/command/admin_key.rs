@@ -29,7 +29,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), C
         }
         cli::AdminKey::Show { id } => return ADMIN_KEYS.show(desk, id).await,
         cli::AdminKey::Issue { name, role, wallet, expires, why } => {
-            let mut body = json!({ "name": Name::as_str(&name), "role": role.label() });
+            let mut body = json!({ "name": Name::as_typed(&name), "role": role.label() });
             if let Some(id) = wallet::id_of(desk, wallet.as_ref()).await? {
                 body = with(body, "wallet_id", id);
             }

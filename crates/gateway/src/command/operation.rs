@@ -38,7 +38,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), 
         cli::Operation::Held => HELD.list(desk, &[], u32::MAX).await,
         cli::Operation::Cancel { operation, reason, request } => {
             let path = format!("/operations/{}/cancel", operation.operation());
-            let body = json!({ "reason": Reason::as_str(&reason) });
+            let body = json!({ "reason": Reason::as_typed(&reason) });
             cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
         }
         cli::Operation::Reconcile { operation: None, .. } => reconcile(desk).await,

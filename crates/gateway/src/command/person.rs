@@ -31,7 +31,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Person) -> Result<(), Com
             let mut body = of_role(desk, role, wallet.as_ref()).await?;
             body = with(body, "email", email.as_str());
             if let Some(name) = name {
-                body = with(body, "name", name.as_str());
+                body = with(body, "name", name.as_typed());
             }
             ("nobody was invited", why.post("/people", body))
         }

@@ -31,9 +31,9 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), Com
     match command {
         Command::Create { name, currency, external_id, low_balance, key_spend, why } => {
             let mut body = json!({
-                "name": name.as_str(),
+                "name": name.as_typed(),
                 "currency": currency.to_string(),
-                "external_id": external_id.map(|id| id.as_str().to_owned()),
+                "external_id": external_id.map(|id| id.as_typed().to_owned()),
                 "low_balance_micros": low_balance.map(Micros::get),
             });
             for (name, value) in KEY_SPEND.into_iter().zip(members(key_spend.map(|it| it.limit())))
@@ -62,7 +62,7 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
         cli::WalletChange::Suspend { wallet, reason, key } => {
             let path = path(desk, &wallet, "/suspend").await?;
             let change =
-                ChangeRequest::post(key.or_made(), path, json!({ "reason": reason.as_str() }));
+                ChangeRequest::post(key.or_made(), path, json!({ "reason": reason.as_typed() }));
             changed(desk, "the wallet was not suspended", &change).await?;
             note("a running `holdfast serve` lets nothing new run on it within 5 seconds");
             Ok(())
@@ -96,8 +96,8 @@ async fn change(desk: &Desk<'_>, command: cli::WalletChange) -> Result<(), Comma
                 edit.extend(value.map(|value| (name.to_owned(), value)));
             };
             let none = |flag: bool| flag.then_some(Value::Null);
-            set("name", name.map(|name| name.as_str().into()));
-            set("external_id", external_id.map(|id| id.as_str().into()).or(none(no_external_id)));
+            set("name", name.map(|name| name.as_typed().into()));
+            set("external_id", external_id.map(|id| id.as_typed().into()).or(none(no_external_id)));
             let low_balance = low_balance.map(|it| it.get().into());
             set("low_balance_micros", low_balance.or(none(no_low_balance)));
             for (name, value) in KEY_SPEND.into_iter().zip(members(key_spend.map(|it| it.limit())))
@@ -145,8 +145,8 @@ fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
 async fn list(desk: &Desk<'_>, filter: cli::WalletFilter) -> Result<(), CommandFailure> {
     let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
     let query = [
-        ("name", filter.name.map(|name| name.as_str().to_owned())),
-        ("external_id", filter.external_id.map(|id| id.as_str().to_owned())),
+        ("name", filter.name.map(|name| name.as_typed().to_owned())),
+        ("external_id", filter.external_id.map(|id| id.as_typed().to_owned())),
         ("state", filter.state),
         ("available_from_micros", micros(filter.available_from)),
         ("available_below_micros", micros(filter.available_below)),

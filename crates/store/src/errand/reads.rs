@@ -15,11 +15,14 @@
 mod person;
 mod webhook;
 
+use std::ops::RangeInclusive;
+
 use holdfast_domain::account::{
     AccountAction, AccountCommand, AccountFacts, KnownPosting, RefundableOperation, RequestRecord,
 };
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::text::{normal_form, spellings};
 use holdfast_domain::{AdminKeyId, ApiKeyId, PersonId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
@@ -34,7 +37,7 @@ pub(crate) const HEAD: &str = "SELECT h.seq, h.mac FROM audit_head AS h WHERE h.
 /// The request that a key of an actor is bound to.
 pub(crate) const REQUEST: &str = "SELECT r.digest, r.things, r.created_at FROM admin_requests AS r WHERE r.actor = $1 AND r.request_key = $2";
 const REFERENCED: &str = "FROM postings AS t JOIN posting_details AS d ON d.posting_id = t.id
-    WHERE d.source = $1 AND d.external_reference = $2";
+    WHERE";
 const REFUNDABLE: &str = "SELECT o.wallet_id,
     CASE WHEN o.phase = 'completed' THEN o.charge END,
     (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
@@ -262,10 +265,17 @@ fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read
 
 fn referenced(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Option<Read> {
     let reference = new.details.reference.clone()?;
-    let sql = format!("SELECT {} {REFERENCED}", rows::POSTING);
-    let binds = [reference.source.into(), reference.external_reference.into()];
+    let [sources, references] = reference.spellings();
+    let (from, to) = (sources.len(), sources.len().saturating_add(references.len()));
+    let sql = format!(
+        "SELECT {} {REFERENCED} d.source IN ({}) AND d.external_reference IN ({})",
+        rows::POSTING,
+        places(1..=from),
+        places(from.saturating_add(1)..=to),
+    );
+    let binds = sources.into_iter().chain(references).map(Value::from);
     Some(Read {
-        statement: dialect.statement(&sql, binds),
+        statement: Statement::from_sql_and_values(dialect.backend(), sql, binds),
         take: |findings, cells| {
             findings.facts.referenced = Some(rows::posting(cells)?);
             Ok(())
@@ -306,6 +316,11 @@ fn refunded_today(
     }
 }
 
+/// Places of the binds of these numbers.
+fn places(numbers: RangeInclusive<usize>) -> String {
+    numbers.map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Reads of the name and the external id that other wallets have.
 fn taken_of_wallets(
     dialect: Dialect,
@@ -313,9 +328,13 @@ fn taken_of_wallets(
     [name, external]: [Option<&String>; 2],
 ) -> Vec<Read> {
     let statement = |column: &str, value: &String| {
-        let sql =
-            format!("SELECT w.{column} FROM wallets AS w WHERE w.{column} = $1 AND w.id <> $2");
-        dialect.statement(&sql, [value.clone().into(), blob(own.to_bytes())])
+        let values = spellings(value);
+        let sql = format!(
+            "SELECT w.{column} FROM wallets AS w WHERE w.id <> $1 AND w.{column} IN ({})",
+            places(2..=values.len().saturating_add(1))
+        );
+        let binds = [blob(own.to_bytes())].into_iter().chain(values.into_iter().map(Value::from));
+        Statement::from_sql_and_values(dialect.backend(), sql, binds)
     };
     let name = name.map(|name| taken_name(statement("name", name)));
     let external = external.map(|id| taken_external_id(statement("external_id", id)));
@@ -330,16 +349,16 @@ fn taken_of_keys(
     external: Vec<&String>,
 ) -> Vec<Read> {
     let statement = |column: &str, values: &[&String]| {
-        let places: Vec<_> = (0..values.len()).map(|at| format!("${}", at + 3)).collect();
+        let values: Vec<_> = values.iter().flat_map(|value| spellings(value)).collect();
         let sql = format!(
             "SELECT k.{column} FROM api_keys AS k
              WHERE k.wallet_id = $1 AND k.id <> $2 AND k.{column} IN ({})",
-            places.join(", ")
+            places(3..=values.len().saturating_add(2))
         );
         // No key has the id of zeros: it excludes nothing.
         let own = own.unwrap_or(ApiKeyId::from_u128(0));
         let ids = [blob(wallet.to_bytes()), blob(own.to_bytes())];
-        let values = values.iter().map(|value| Value::from((*value).clone()));
+        let values = values.into_iter().map(Value::from);
         Statement::from_sql_and_values(dialect.backend(), sql, ids.into_iter().chain(values))
     };
     let mut reads = Vec::new();
@@ -356,7 +375,8 @@ fn taken_name(statement: Statement) -> Read {
     Read {
         statement,
         take: |findings, cells| {
-            findings.facts.taken_names.insert(cells.text()?);
+            // A row of before may have another spelling of it.
+            findings.facts.taken_names.insert(normal_form(&cells.text()?).into_owned());
             Ok(())
         },
     }
@@ -366,7 +386,7 @@ fn taken_external_id(statement: Statement) -> Read {
     Read {
         statement,
         take: |findings, cells| {
-            findings.facts.taken_external_ids.insert(cells.text()?);
+            findings.facts.taken_external_ids.insert(normal_form(&cells.text()?).into_owned());
             Ok(())
         },
     }

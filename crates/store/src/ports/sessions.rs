@@ -20,7 +20,9 @@ use sea_orm::{Statement, Value};
 use crate::dialect::{Dialect, blob};
 use crate::errand::admin_key::wallet_of;
 use crate::outbox::Exchange;
-use crate::rows::person::{GRANT, PASSWORD, PERSON, SESSION, grant, password, person, session};
+use crate::rows::person::{
+    GRANT, PASSWORD, PERSON, SESSION, grant, of_email, password, person, session,
+};
 use crate::rows::{BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
 
@@ -78,13 +80,15 @@ impl Store {
     async fn password_where(
         &self,
         condition: &str,
-        bind: Value,
+        binds: Vec<Value>,
     ) -> Result<Option<KnownPassword>, Unavailable> {
         let sql = format!(
             "SELECT {PASSWORD} FROM person_passwords AS w JOIN people AS p ON p.id = w.person_id
-             WHERE {condition} = $1 AND p.ended_at IS NULL"
+             WHERE {condition} AND p.ended_at IS NULL"
         );
-        let rows = self.query(&sql, [bind]).await?;
+        let backend = self.dialect().backend();
+        let statement = Statement::from_sql_and_values(backend, sql, binds);
+        let rows = self.readers().query(statement).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let known = password(&mut Cells::new(row)).map_err(unavailable)?;
         let grants = self.grants_of(known.person).await?;
@@ -98,14 +102,15 @@ impl Sessions for Store {
         &self,
         email: &EmailAddress,
     ) -> Result<Option<KnownPassword>, Unavailable> {
-        self.password_where("p.email", email.as_str().into()).await
+        let (condition, binds) = of_email(email);
+        self.password_where(&condition, binds).await
     }
 
     async fn password_of_person(
         &self,
         person: PersonId,
     ) -> Result<Option<KnownPassword>, Unavailable> {
-        self.password_where("p.id", blob(person.to_bytes())).await
+        self.password_where("p.id = $1", vec![blob(person.to_bytes())]).await
     }
 
     async fn begin_session(&self, new: &NewSession) -> Result<(), Unavailable> {

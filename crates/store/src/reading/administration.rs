@@ -58,8 +58,8 @@ impl FromCells for DetailsRow {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         let id = PostingId::from_bytes(cells.bytes()?);
         let reference = cells.opt_text()?.zip(cells.opt_text()?);
-        let reference = reference
-            .map(|(source, external_reference)| DepositReference { source, external_reference });
+        let reference =
+            reference.map(|(source, reference)| DepositReference::booked(source, reference));
         let (reason, note) = (cells.opt_text()?, cells.opt_text()?);
         Ok(Self(id, PostingDetails { reference, reason, note }))
     }

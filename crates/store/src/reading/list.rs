@@ -9,6 +9,7 @@ use holdfast_domain::credential::ApiKey;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
+use holdfast_domain::text::spellings;
 use holdfast_domain::{
     AdminKeyId, ApiKeyId, Currency, Directory, Micros, OperationId, PersonId, PostingId, WalletId,
 };
@@ -46,9 +47,12 @@ impl Directory for Store {
     }
 
     async fn wallet_named(&self, name: &str) -> Result<Option<WalletRecord>, Unavailable> {
-        let named = wallet::Entity::find().filter(wallet::Column::Name.eq(name));
+        let named = wallet::Entity::find().filter(wallet::Column::Name.is_in(spellings(name)));
         let found: Vec<(i64, WalletRecord)> = self.select(named.as_query()).await?;
-        Ok(found.into_iter().next().map(|(_, wallet)| wallet))
+        let mut found: Vec<_> = found.into_iter().map(|(_, wallet)| wallet).collect();
+        // Rows of before may have two spellings of one name: the one that was typed is meant.
+        found.sort_by_key(|record| record.wallet.name != name);
+        Ok(found.into_iter().next())
     }
 
     async fn api_keys(
@@ -71,7 +75,7 @@ impl Directory for Store {
         wallet: Option<WalletId>,
     ) -> Result<Vec<ApiKey>, Unavailable> {
         let named = api_key::Entity::find()
-            .filter(api_key::Column::Name.eq(name))
+            .filter(api_key::Column::Name.is_in(spellings(name)))
             .apply_if(wallet, |keys, wallet| {
                 keys.filter(api_key::Column::WalletId.eq(wallet.to_bytes().to_vec()))
             })
@@ -188,8 +192,8 @@ async fn wallets(
         .add(Column::ClosedAt.is_null())
         .add(Expr::cust(low));
     let wallets = wallet::Entity::find()
-        .apply_if(name, |all, name| all.filter(Column::Name.eq(name)))
-        .apply_if(external_id, |all, id| all.filter(Column::ExternalId.eq(id)))
+        .apply_if(name, |all, name| all.filter(Column::Name.is_in(spellings(&name))))
+        .apply_if(external_id, |all, id| all.filter(Column::ExternalId.is_in(spellings(&id))))
         .apply_if(state, in_state)
         .apply_if(available_from, |all, from| all.filter(Column::Available.gte(from.get())))
         .apply_if(available_below, |all, below| all.filter(Column::Available.lt(below.get())))
@@ -234,7 +238,7 @@ async fn api_keys(
     // An index leads from a name to its keys, as it does to all of them by their numbers.
     let is_indexed = filter.name.is_some() || filter == ApiKeyFilter::default();
     let keys = api_key::Entity::find()
-        .apply_if(filter.name, |keys, name| keys.filter(Column::Name.eq(name)))
+        .apply_if(filter.name, |keys, name| keys.filter(Column::Name.is_in(spellings(&name))))
         .apply_if(filter.wallet, of_wallet)
         .apply_if(filter.state, in_state)
         .apply_if(filter.model, may_use);

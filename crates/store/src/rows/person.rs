@@ -1,11 +1,12 @@
 //! People, their grants, links and sessions as rows.
 
 use holdfast_domain::account::{
-    Authority, KnownPassword, LinkPurpose, PasswordHash, Person, PersonGrant, PersonLink, Reach,
-    Role, Session,
+    Authority, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, Person, PersonGrant,
+    PersonLink, Reach, Role, Session,
 };
 use holdfast_domain::private::Private;
 use holdfast_domain::{LinkId, PersonId, SessionId, WalletId};
+use sea_orm::Value;
 
 use super::{BadRow, Cells};
 
@@ -22,12 +23,27 @@ pub(crate) const SESSION: &str = "s.id, s.person_id, s.role, s.wallet_id, s.crea
 /// The columns that [`password`] reads, of `person_passwords AS w`.
 pub(crate) const PASSWORD: &str = "w.person_id, w.hash";
 
+/// Condition that finds the person who has an address and has not ended, over `people AS p`. Rows of
+/// before may have two spellings of one address: the one that was typed comes first.
+pub(crate) fn of_email(email: &EmailAddress) -> (String, Vec<Value>) {
+    let spellings = email.spellings();
+    let places: Vec<_> = (1..=spellings.len()).map(|place| format!("${place}")).collect();
+    let ranks: Vec<_> = (1..=places.len()).map(|at| format!("WHEN ${at} THEN {at}")).collect();
+    let condition = format!(
+        "p.id = (SELECT e.id FROM people AS e WHERE e.email IN ({}) AND e.ended_at IS NULL
+            ORDER BY CASE e.email {} END, e.id LIMIT 1)",
+        places.join(", "),
+        ranks.join(" "),
+    );
+    (condition, spellings.into_iter().map(Value::from).collect())
+}
+
 /// Reads [`PERSON`].
 pub(crate) fn person(cells: &mut Cells<'_>) -> Result<Person, BadRow> {
     Ok(Person {
         id: PersonId::from_bytes(cells.bytes()?),
         email: cells.parse(|text: Option<String>| match text {
-            Some(text) => text.parse().ok().map(Some),
+            Some(text) => EmailAddress::known(&text).map(Some),
             None => Some(None),
         })?,
         name: cells.opt_text()?.map(Private),

@@ -29,8 +29,8 @@ pub(crate) fn posting_details(cells: &mut Cells<'_>) -> Result<Option<PostingDet
     let own: Option<[u8; 16]> = cells.opt_bytes()?;
     let (source, external_reference) = (cells.opt_text()?, cells.opt_text()?);
     let reference = source.zip(external_reference);
-    let reference = reference
-        .map(|(source, external_reference)| DepositReference { source, external_reference });
+    let reference =
+        reference.map(|(source, reference)| DepositReference::booked(source, reference));
     let (reason, note) = (cells.opt_text()?, cells.opt_text()?);
     Ok(own.map(|_posting| PostingDetails { reference, reason, note }))
 }

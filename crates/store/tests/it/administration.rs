@@ -102,8 +102,7 @@ pub(crate) fn deposit(id: PostingId, wallet: WalletId, amount: i64) -> AccountAc
 pub(crate) fn referenced(wallet: WalletId, amount: i64, payment: &str) -> AccountAction {
     let id = sample::fresh();
     let posting = Posting::new(id, wallet, PostingKind::Deposit, Micros::new(amount)).unwrap();
-    let reference =
-        DepositReference { source: "stripe".to_owned(), external_reference: payment.to_owned() };
+    let reference = DepositReference::new("stripe", payment);
     let details = PostingDetails { reference: Some(reference), ..PostingDetails::default() };
     AccountAction::Post(NewPosting { posting, details, allowance: None })
 }

@@ -29,6 +29,7 @@ mod schema;
 mod scratch;
 mod server;
 mod silence;
+mod spellings;
 mod statement;
 mod usage;
 mod usage_reopened;

@@ -56,7 +56,10 @@ impl Desk {
         person
     }
 
-    async fn sign_in(&self, email: &str) -> Result<(SessionToken, SignedIn), SignInError> {
+    pub(crate) async fn sign_in(
+        &self,
+        email: &str,
+    ) -> Result<(SessionToken, SignedIn), SignInError> {
         let begun = self.accounts.sign_in(email, &password(), ADDRESS, true).await?;
         Ok((begun.token, begun.signed_in))
     }

@@ -69,7 +69,7 @@ async fn a_posting_without_details_is_answered_where_no_payment_would_pass_for_b
     let own_id = id(&plain).to_string();
     let payment = |source: &str, reference: &str| {
         let (source, external_reference) = (source.to_owned(), reference.to_owned());
-        let reference = DepositReference { source, external_reference };
+        let reference = DepositReference::booked(source, external_reference);
         with(&plain, |it| it.reference = Some(reference))
     };
     assert!(act(store, payment(OWN_SOURCE, &own_id)).await.unwrap().replayed);

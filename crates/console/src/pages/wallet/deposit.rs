@@ -22,10 +22,9 @@ fn reference(fields: &SentFields) -> Result<Option<DepositReference>, Failure> {
     let id: Option<ExternalId> = fields.read(REFERENCE)?;
     match (source, id) {
         (None, None) => Ok(None),
-        (Some(source), Some(id)) => Ok(Some(DepositReference {
-            source: source.as_str().to_owned(),
-            external_reference: id.as_str().to_owned(),
-        })),
+        (Some(source), Some(id)) => {
+            Ok(Some(DepositReference::new(source.as_typed(), id.as_typed())))
+        }
         (Some(_), None) => Err(Failure::field(REFERENCE, "Write the payment's id there too.")),
         (None, Some(_)) => Err(Failure::field(SOURCE, "Name the system that has this id.")),
     }

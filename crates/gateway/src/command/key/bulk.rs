@@ -168,7 +168,7 @@ async fn rotate(
     let of = "a key whose secret was not told";
     for attempt in 0..ROTATIONS_MAX {
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
-        let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_str) });
+        let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_typed) });
         let change = ChangeRequest::post(key, path(api_key, "/rotate"), body);
         let done = desk.door.change(&change).await.map_err(|error| error.of_part(of))?;
         if let Some(secret) = some_text(&done.thing, "key") {

@@ -17,7 +17,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
     let (nothing, change, after) = match command {
         cli::KeyChange::Suspend { key, reason, request } => {
             let path = path(&find(desk, &key).await?, "/suspend");
-            let body = json!({ "reason": reason.as_str() });
+            let body = json!({ "reason": reason.as_typed() });
             let change = ChangeRequest::post(request.or_made(), path, body);
             ("the API key was not suspended", change, WITHIN)
         }
@@ -56,8 +56,8 @@ fn edit(update: cli::UpdateKey) -> (Map<String, Value>, cli::Why) {
     };
     let none = |flag: bool| flag.then_some(Value::Null);
     let count = |limit: Option<Limit>| limit.map(|Limit(count)| count.into());
-    set("name", update.name.map(|name| name.as_str().into()));
-    let external_id = update.external_id.map(|id| id.as_str().into());
+    set("name", update.name.map(|name| name.as_typed().into()));
+    let external_id = update.external_id.map(|id| id.as_typed().into());
     set("external_id", external_id.or(none(update.no_external_id)));
     set("requests_per_minute", count(update.rpm));
     set("tokens_per_minute", count(update.tpm));

@@ -26,7 +26,7 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &cli::Issue) -> Result<(), Com
         "wallet_id",
         member(&wallet, "id").clone(),
     );
-    let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_str));
+    let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_typed));
     let change = ChangeRequest::post(asked.request.or_made(), "/api_keys", body);
     let issued = match desk.door.change(&change).await {
         Ok(issued) => issued.thing,
@@ -64,8 +64,8 @@ pub(super) fn order(
         .map(|models| models.ids().iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>());
     let [micros, window] = members(asked.spend_limit.map(|spend| spend.limit()));
     let mut order = json!({
-        "name": name.map(Name::as_str),
-        "external_id": external_id.map(ExternalId::as_str),
+        "name": name.map(Name::as_typed),
+        "external_id": external_id.map(ExternalId::as_typed),
         "requests_per_minute": asked.rpm,
         "tokens_per_minute": asked.tpm,
         "concurrency": asked.concurrency,
@@ -135,7 +135,7 @@ pub(super) async fn rotate(
     let path = path(&find(desk, key).await?, "/rotate");
     let body = json!({
         "grace_seconds": grace.duration().as_secs(),
-        "reason": reason.as_ref().map(Reason::as_str),
+        "reason": reason.as_ref().map(Reason::as_typed),
     });
     let change = ChangeRequest::post(request.or_made(), path, body);
     let rotated = desk.door.change(&change).await;

@@ -36,8 +36,8 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "amount_micros": amount.micros().get(),
                 "source": source,
                 "external_reference": reference,
-                "reason": reason.as_ref().map(Reason::as_str),
-                "note": note.as_ref().map(Note::as_str),
+                "reason": reason.as_ref().map(Reason::as_typed),
+                "note": note.as_ref().map(Note::as_typed),
             });
             let change = ChangeRequest::post(key, "/deposits", body).rehearsed(dry_run);
             let done = desk.door.change(&change).await;
@@ -48,8 +48,8 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
             let body = json!({
                 "wallet_id": member(&wallet, "id"),
                 "amount_micros": amount.micros().get(),
-                "reason": reason.as_str(),
-                "note": note.as_ref().map(Note::as_str),
+                "reason": reason.as_typed(),
+                "note": note.as_ref().map(Note::as_typed),
             });
             let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
             let change = change.rehearsed(dry_run);
@@ -60,8 +60,8 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
             let body = json!({
                 "operation_id": operation.operation().to_string(),
                 "amount_micros": amount.micros().get(),
-                "reason": reason.as_ref().map(Reason::as_str),
-                "note": note.as_ref().map(Note::as_str),
+                "reason": reason.as_ref().map(Reason::as_typed),
+                "note": note.as_ref().map(Note::as_typed),
             });
             let change = ChangeRequest::post(key.or_made(), "/refunds", body);
             let change = change.rehearsed(dry_run);
@@ -99,7 +99,9 @@ fn deposit_reference(
     key: Uuid,
 ) -> (String, String) {
     match source.zip(reference) {
-        Some((source, reference)) => (source.as_str().to_owned(), reference.as_str().to_owned()),
+        Some((source, reference)) => {
+            (source.as_typed().to_owned(), reference.as_typed().to_owned())
+        }
         None => (OWN_SOURCE.to_owned(), key.to_string()),
     }
 }

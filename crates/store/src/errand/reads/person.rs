@@ -4,11 +4,11 @@ use holdfast_domain::account::{
     ActorId, EmailAddress, PasswordHash, PersonAction, PersonRecord, Thing,
 };
 use holdfast_domain::{AdminKeyId, PersonId, Timestamp};
-use sea_orm::{Statement, Value};
+use sea_orm::Statement;
 
 use super::Read;
 use crate::dialect::{Dialect, blob};
-use crate::rows::person::{GRANT, LINK, PERSON, authority, grant, link, person};
+use crate::rows::person::{GRANT, LINK, PERSON, authority, grant, link, of_email, person};
 
 const OWNERS_KEYS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
     FROM admin_keys AS a WHERE a.role = 'owner'
@@ -34,12 +34,10 @@ enum Whom<'a> {
 
 impl Whom<'_> {
     fn statement(&self, dialect: Dialect, select: &str, end: &str) -> Statement {
-        let (condition, binds): (&str, Vec<Value>) = match self {
-            Self::Id(id) => ("p.id = $1", vec![blob(id.to_bytes())]),
-            Self::Email(email) => {
-                ("p.email = $1 AND p.ended_at IS NULL", vec![email.as_str().into()])
-            }
-            Self::Unnamed => ("p.email IS NULL AND p.ended_at IS NULL", Vec::new()),
+        let (condition, binds) = match self {
+            Self::Id(id) => ("p.id = $1".to_owned(), vec![blob(id.to_bytes())]),
+            Self::Email(email) => of_email(email),
+            Self::Unnamed => ("p.email IS NULL AND p.ended_at IS NULL".to_owned(), Vec::new()),
         };
         let sql = format!("{select} WHERE {condition}{end}");
         Statement::from_sql_and_values(dialect.backend(), sql, binds)
@@ -187,10 +185,14 @@ fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
 }
 
 fn taken_email(dialect: Dialect, email: &EmailAddress, own: PersonId) -> Read {
-    let sql = "SELECT count(*) FROM people AS p
-        WHERE p.email = $1 AND p.ended_at IS NULL AND p.id <> $2";
+    let (is_of_email, mut binds) = of_email(email);
+    binds.push(blob(own.to_bytes()));
+    let sql = format!(
+        "SELECT count(*) FROM people AS p WHERE {is_of_email} AND p.id <> ${}",
+        binds.len()
+    );
     Read {
-        statement: dialect.statement(sql, [email.as_str().into(), blob(own.to_bytes())]),
+        statement: Statement::from_sql_and_values(dialect.backend(), sql, binds),
         take: |findings, cells| {
             findings.facts.person.is_email_taken = cells.int()? > 0;
             Ok(())

@@ -22,10 +22,7 @@ const TABLES: [&str; 6] =
 /// Posting of a wallet with all that may be said beside it.
 fn detailed(wallet: WalletId, kind: PostingKind) -> AccountAction {
     let reference = match kind {
-        PostingKind::Deposit => Some(DepositReference {
-            source: "stripe".to_owned(),
-            external_reference: "pi_7".to_owned(),
-        }),
+        PostingKind::Deposit => Some(DepositReference::new("stripe", "pi_7")),
         PostingKind::Refund(_) | PostingKind::Adjustment(_) => None,
     };
     let posting = Posting::new(sample::fresh(), wallet, kind, Micros::new(500)).unwrap();
