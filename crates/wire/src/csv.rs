@@ -8,6 +8,8 @@
 mod statement;
 mod usage;
 
+use holdfast_domain::text::is_seen;
+
 pub use self::statement::{STATEMENT_COLUMNS, statement};
 pub use self::usage::{CostColumns, group_name, usage};
 
@@ -26,12 +28,22 @@ fn field(text: &str) -> String {
     }
 }
 
+/// Characters that begin a formula, with their full-width and small forms: spreadsheets in East Asian
+/// languages read those alike.
+const FORMULA: [char; 12] = [
+    '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\u{fe66}', '\u{fe62}',
+    '\u{fe63}', '\u{fe6b}',
+];
+
 /// A text that somebody chose, so that a spreadsheet shows it: one that begins like a formula gets
-/// an apostrophe in front, which spreadsheets take for text. Who wants the exact text has the id
-/// beside it.
+/// an apostrophe in front, which spreadsheets take for text. Blanks, quotation marks and characters
+/// that are not seen are no beginning: some spreadsheets take them off. Who wants the exact text has
+/// the id beside it.
 #[must_use]
 pub fn chosen(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    let is_skipped = |it: char| it.is_whitespace() || it == '"' || !is_seen(it);
+    let begins = text.trim_start_matches(is_skipped);
+    if begins.starts_with(FORMULA) || text.starts_with(['\t', '\r', '\n']) {
         format!("'{text}")
     } else {
         text.to_owned()
@@ -51,10 +63,32 @@ mod tests {
 
     #[test]
     fn no_chosen_text_is_a_formula() {
-        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx"] {
-            assert_eq!(chosen(text), format!("'{text}"));
+        for text in [
+            "=1+1",
+            "+1",
+            "-1",
+            "@SUM(A1)",
+            "\tx",
+            "\rx",
+            "\nx",
+            "＝1+1",
+            "＋1",
+            "－1",
+            "＠SUM(A1)",
+            "﹦1",
+            "﹢1",
+            "﹣1",
+            "﹫x",
+            " =1",
+            "\u{3000}＝1",
+            "\u{a0}=1",
+            "\"=1",
+            "\u{200b}=1",
+            "\u{feff}＠x",
+        ] {
+            assert_eq!(chosen(text), format!("'{text}"), "{text:?}");
         }
-        for text in ["acme", "a=b", "'quoted", ""] {
+        for text in ["acme", "a=b", "a＝b", "'quoted", "", " a", "\"a", "株式会社", "–1"] {
             assert_eq!(chosen(text), text);
         }
     }
