@@ -64,7 +64,7 @@ impl FieldKind {
             Self::Secret => r#"type="password" autocomplete="off" spellcheck="false" data-secret"#,
             Self::Moment => r#"type="datetime-local""#,
             Self::Text | Self::Area | Self::Select(_) | Self::Checks(_) | Self::Hidden => {
-                r#"type="text" autocomplete="off""#
+                r#"type="text" autocomplete="off" dir="auto""#
             }
         }
     }

@@ -24,6 +24,7 @@
 //! | `value` | values of forms that have a bound: amounts, limits, moments |
 //! | `moment` | moments as forms write them |
 //! | `counting` | reports that may take longer than a page |
+//! | `isolation` | typed texts that change nothing around them |
 //! | `failure` | what could not be done, as a page |
 //! | `relay` | the port to the public API, for the playground |
 //! | `asset` | the stylesheet and the script |
@@ -50,6 +51,7 @@ mod failure;
 mod field;
 mod form;
 mod guard;
+mod isolation;
 mod moment;
 mod page;
 mod pages;

@@ -14,6 +14,7 @@ use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
+use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::reference::short;
 use crate::paging;
@@ -99,7 +100,7 @@ pub(crate) async fn show(
         ("Revoked", Cell::some_moment(key.revoked_at)),
         ("Id", Cell::code(key.id)),
     ];
-    Ok(Page::new(&key.name)
+    Ok(Page::new(isolated(&key.name))
         .below("Admin keys", "/admin-keys")
         .action(may_rotate, "Rotate", format!("{base}/rotate"))
         .action(may_revoke, "Revoke", format!("{base}/revoke"))

@@ -27,6 +27,7 @@ use crate::cell::{Cell, Link, money};
 use crate::counting::ReportView;
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::isolation::isolated;
 use crate::moment::written;
 use crate::page::Page;
 use crate::pages::keys;
@@ -63,7 +64,7 @@ async fn wallet_of(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Walle
 
 /// The page of a form about an API key.
 pub(crate) fn form_page(title: &str, key: &ApiKey) -> Page {
-    Page::new(format!("{title} {}", key.name))
+    Page::new(format!("{title} {}", isolated(&key.name)))
         .below("API keys", "/keys")
         .below(&key.name, format!("/keys/{}", key.id))
 }
@@ -76,7 +77,7 @@ fn heading(visitor: &Visitor, key: &ApiKey, now: Timestamp) -> Page {
     let is_suspended = key.suspended_at.is_some();
     let may_rotate = !key.has_ended(now) && may(UseCase::ApiKeyRotate);
     let (suspend, resume) = (UseCase::ApiKeySuspend, UseCase::ApiKeyResume);
-    Page::new(&key.name)
+    Page::new(isolated(&key.name))
         .below("API keys", "/keys")
         .action(may(UseCase::ApiKeyUpdate), "Edit", format!("{base}/edit"))
         .action(may_rotate, "Rotate", format!("{base}/rotate"))

@@ -20,6 +20,7 @@ use crate::desk::{Audience, Desk};
 use crate::door::Doorway;
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
+use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::plain::{PlainForm, new_password};
 use crate::pages::sign_in::shown;
@@ -115,7 +116,7 @@ fn sign_in_first(token: &LinkToken, view: &LinkView) -> Page {
     let next = address(token);
     let text = format!(
         "This link is for {}, who has a password: sign in as that person, then use it.",
-        shown(view.email.as_ref())
+        isolated(shown(view.email.as_ref()))
     );
     let href = with_query("/sign-in", &[("next", Some(&next))]);
     Page::new(title(view))

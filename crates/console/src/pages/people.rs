@@ -20,6 +20,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::form::Sheet;
+use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::reference::{self, WALLET, wallet_field};
 use crate::paging;
@@ -130,7 +131,7 @@ pub(crate) async fn show(
     let is_there = record.state() != PersonState::Ended;
     let may_end = is_there && visitor.may(UseCase::PersonEnd);
     let may_link = is_there && may_give_link(principal, &record);
-    Ok(Page::new(called(&record))
+    Ok(Page::new(isolated(&called(&record)))
         .below("People", "/people")
         .action(may_link, "Make a new link", format!("{base}/link"))
         .action(may_end && has_role(&record), "End a role", format!("{base}/end-role"))

@@ -13,6 +13,7 @@ use crate::ask::{Id, Query, SentFields};
 use crate::cell::Cell;
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::isolation::isolated;
 use crate::page::Page;
 use crate::paging;
 use crate::section::{Facts, Table};
@@ -51,7 +52,7 @@ pub(crate) async fn show(
     rows.push(("Note", Cell::some_text(details.note.as_deref())));
     if let Some(reference) = &details.reference {
         rows.push(("Came through", Cell::text(&reference.source)));
-        rows.push(("Reference there", Cell::code(&reference.external_reference)));
+        rows.push(("Reference there", Cell::text(&reference.external_reference)));
     }
     rows.push(("Id", Cell::code(posting.id)));
     Ok(Page::new(title(&posting.kind))
@@ -107,7 +108,7 @@ async fn list(
         PostingList::Adjustments => "Adjustments",
         PostingList::Refunds => "Refunds",
     };
-    Ok(Page::new(format!("{title} of {}", wallet.name))
+    Ok(Page::new(format!("{title} of {}", isolated(&wallet.name)))
         .below("Wallets", "/wallets")
         .below(&wallet.name, format!("/wallets/{id}"))
         .section(table(list, title, &listed.rows, wallet.currency).next(next)))

@@ -24,6 +24,7 @@ use crate::ask::{Id, Query};
 use crate::cell::{Cell, Link, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::{keys, people, postings, wallets};
 use crate::section::{Facts, Notice, Table};
@@ -71,7 +72,7 @@ pub(crate) async fn show(
 /// The page of a form about a wallet.
 pub(crate) fn form_page(title: &str, record: &WalletRecord) -> Page {
     let wallet = &record.wallet;
-    Page::new(format!("{title} {}", wallet.name))
+    Page::new(format!("{title} {}", isolated(&wallet.name)))
         .below("Wallets", "/wallets")
         .below(&wallet.name, format!("/wallets/{}", wallet.id))
 }
@@ -83,7 +84,7 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
     let is_suspended = wallet.suspended_at.is_some();
     let (suspend, resume) = (UseCase::WalletSuspend, UseCase::WalletResume);
     let usage = format!("/usage?wallet={}", wallet.id);
-    Page::new(&wallet.name)
+    Page::new(isolated(&wallet.name))
         .below("Wallets", "/wallets")
         .action(may(UseCase::PostingDeposit), "Deposit", format!("{base}/deposit"))
         .action(may(UseCase::PostingAdjust), "Adjust", format!("{base}/adjust"))

@@ -24,6 +24,9 @@ const KEY: &str = "key=5d0c7c4e-6a55-4c1c-9d0f-3f0b1f3d7a21";
 /// Markup, as long as a name may be.
 const MARKUP: &str = "<b>\"&'</b><script>alert(1)</script><img src=x onerror=alert(1)>";
 
+/// Name in letters that run from right to left.
+const TYPED: &str = "שלום";
+
 /// Kind of a route, by its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RouteKind {
@@ -356,6 +359,44 @@ async fn markup_in_every_field_is_text_on_every_page() {
     ] {
         assert!(seen.contains(&route), "{route} does not show it: {seen:?}");
     }
+}
+
+/// The markup without elements whose content is plain text.
+fn without_plain_text(html: &str) -> String {
+    let mut html = html.to_owned();
+    for name in ["title", "pre", "option", "textarea"] {
+        while let Some(begin) = html.find(&format!("<{name}")) {
+            let end = format!("</{name}>");
+            let length = html[begin..].find(&end).unwrap() + end.len();
+            html.replace_range(begin..begin + length, "");
+        }
+    }
+    html
+}
+
+#[tokio::test]
+async fn typed_texts_are_isolated_on_every_page() {
+    let world = OpsWorld::new().await;
+    let things = Things::make(&world, TYPED).await;
+    let mut seen = 0;
+    for (route, kind) in routes().into_iter().filter(|(path, _)| !is_of_session(path)) {
+        let path = things.path(route).unwrap();
+        let address = if kind == RouteKind::Form { format!("{path}?{KEY}") } else { path };
+        let shown = world.get(&owner(), &address).await;
+        if route.ends_with(".csv") {
+            continue;
+        }
+        let html = without_plain_text(&shown.html);
+        for (at, _) in html.match_indices(TYPED) {
+            let before = &html[..at];
+            let is_attribute = before.rfind('<') > before.rfind('>');
+            let is_isolated = before.rfind("<bdi>") > before.rfind("</bdi>");
+            assert!(is_attribute || is_isolated, "{address}: {}", &html[at.saturating_sub(99)..at]);
+            seen += usize::from(is_isolated && !is_attribute);
+        }
+        assert!(!shown.html.contains("<option value"), "{address}: an option has a direction");
+    }
+    assert!(seen > 40, "{seen}");
 }
 
 #[tokio::test]

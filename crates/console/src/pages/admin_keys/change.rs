@@ -12,6 +12,7 @@ use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
+use crate::isolation::isolated;
 use crate::page::Page;
 
 const GRACE: &str = "grace_seconds";
@@ -34,7 +35,7 @@ async fn key(sheet: &Sheet) -> Result<AdminKey, Failure> {
 }
 
 fn page(key: &AdminKey, what: &str) -> Page {
-    Page::new(format!("{what} {}", key.name))
+    Page::new(format!("{what} {}", isolated(&key.name)))
         .below("Admin keys", "/admin-keys")
         .below(&key.name, format!("/admin-keys/{}", key.id))
 }

@@ -9,6 +9,7 @@ use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
+use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::key::grant;
 use crate::pages::key::told::told;
@@ -44,7 +45,7 @@ impl FormPage for IssueKey {
         let mut page = Page::new("Issue an API key").below("API keys", "/keys");
         let wallet = match &self.wallet {
             Some(record) => {
-                let (id, name) = (record.wallet.id.to_string(), &record.wallet.name);
+                let (id, name) = (record.wallet.id.to_string(), isolated(&record.wallet.name));
                 page = page.intro(format!("Its wallet is {name}, in {}.", record.wallet.currency));
                 FormField::hidden_value(WALLET, &id)
             }

@@ -10,6 +10,7 @@ use super::earned;
 use crate::cell::{Cell, Link, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::isolation::isolated;
 use crate::moment::day_of;
 use crate::page::Page;
 use crate::pages::operations;
@@ -40,7 +41,7 @@ pub(super) async fn page(
         }
     }
     let may_issue = visitor.may(UseCase::ApiKeyIssue);
-    let mut page = Page::new(&held.name)
+    let mut page = Page::new(isolated(&held.name))
         .action(true, "The wallet", href)
         .section(Facts { title: String::new(), rows });
     if visitor.may(UseCase::ApiKeyRead) {
