@@ -20,7 +20,7 @@ use std::time::Duration;
 use holdfast_domain::answer::FinishReason;
 use holdfast_providers::{
     Anthropic, ApiVersion, AwsKeys, AzureOpenAi, BaseUrl, Bedrock, Gemini, Holdfast, HttpOptions,
-    ImageUrls, KeyHeader, Kind, OpenAi, Proxies, Region, ServerOptions, UpstreamKey,
+    ImageUrls, KeyHeader, Kind, LateSystem, OpenAi, Proxies, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::completion::finish_label;
 use holdfast_wire::chat::upstream::{BoundField, FinishWords};
@@ -44,10 +44,14 @@ struct KindRow(&'static str, &'static [&'static str], fn(&Table<'_>) -> Option<H
 /// told begins with it.
 const KINDS: [KindRow; 6] = [
     KindRow("openai", &["output_bound_field", "finish_reasons"], openai),
-    KindRow("anthropic", &["sampling"], anthropic),
-    KindRow("gemini", &["skip_signatures"], gemini),
+    KindRow("anthropic", &["sampling", "late_system"], anthropic),
+    KindRow("gemini", &["skip_signatures", "late_system"], gemini),
     KindRow("azure-openai", &["output_bound_field", "finish_reasons", "api_version"], azure),
-    KindRow("bedrock", &["region", "access_key_id", "secret_access_key", "session_token"], bedrock),
+    KindRow(
+        "bedrock",
+        &["region", "access_key_id", "secret_access_key", "session_token", "late_system"],
+        bedrock,
+    ),
     KindRow("holdfast", &["currency"], holdfast),
 ];
 
@@ -206,7 +210,9 @@ fn anthropic(table: &Table<'_>) -> Option<HttpOptions> {
     let api_key = table.required("api_key", "api_key = \"${ANTHROPIC_API_KEY}\"");
     let server = server(table, base_url, api_key);
     let sampling = table.field("sampling").map_or(Some(false), |field| field.flag());
-    Some(HttpOptions { server: server?, kind: Kind::Anthropic(Anthropic { sampling: sampling? }) })
+    let late_system = late_system(table);
+    let kind = Kind::Anthropic(Anthropic { sampling: sampling?, late_system: late_system? });
+    Some(HttpOptions { server: server?, kind })
 }
 
 fn gemini(table: &Table<'_>) -> Option<HttpOptions> {
@@ -214,8 +220,9 @@ fn gemini(table: &Table<'_>) -> Option<HttpOptions> {
     let api_key = table.required("api_key", "api_key = \"${GEMINI_API_KEY}\"");
     let server = server(table, base_url, api_key);
     let skip_signatures = table.field("skip_signatures").map_or(Some(false), |field| field.flag());
-    let kind = Kind::Gemini(Gemini { skip_signatures: skip_signatures? });
-    Some(HttpOptions { server: server?, kind })
+    let late_system = late_system(table);
+    let kind = Gemini { skip_signatures: skip_signatures?, late_system: late_system? };
+    Some(HttpOptions { server: server?, kind: Kind::Gemini(kind) })
 }
 
 fn azure(table: &Table<'_>) -> Option<HttpOptions> {
@@ -256,7 +263,8 @@ fn bedrock(table: &Table<'_>) -> Option<HttpOptions> {
         table.required("api_key", example)
     };
     let server = server(table, base_url, api_key);
-    let mut kind = Bedrock { region: region?, keys: None };
+    let late_system = late_system(table);
+    let mut kind = Bedrock { region: region?, keys: None, late_system: late_system? };
     if let Some(keys) = keys {
         kind.keys = Some(keys?);
     }
@@ -274,6 +282,20 @@ fn holdfast(table: &Table<'_>) -> Option<HttpOptions> {
     let server = server(table, base_url, api_key);
     let currency = currency(table);
     Some(HttpOptions { server: server?, kind: Kind::Holdfast(Holdfast { currency: currency? }) })
+}
+
+/// Treatment of instructions after the first turn, by kinds whose API has no place for them.
+fn late_system(table: &Table<'_>) -> Option<LateSystem> {
+    let Some(field) = table.field("late_system") else { return Some(LateSystem::default()) };
+    let written = field.text()?;
+    let found = LateSystem::ALL.into_iter().find(|treatment| treatment.label() == written);
+    if found.is_none() {
+        field.mistake(
+            "must be \"fold\", which sends system and developer messages after the first turn as marked \
+             text of the user, or \"refuse\", which refuses such requests",
+        );
+    }
+    found
 }
 
 /// The keys of an account, where one of them is there; all of them or a mistake.

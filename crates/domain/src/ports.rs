@@ -409,6 +409,11 @@ pub trait Provider: Send + Sync {
         Ok(())
     }
 
+    /// Bytes of prompt that it adds to a request's own, at most: a hold counts them. As a rule, none.
+    fn added_prompt_bytes(&self, _request: &Request) -> u64 {
+        0
+    }
+
     /// The shape of what its models say with calls of tools and want back: another shape of the same
     /// name may not be. Nothing where they want nothing back, as a rule.
     fn state_shape(&self) -> Option<&'static str> {

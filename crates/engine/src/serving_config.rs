@@ -134,6 +134,12 @@ impl ServingConfig {
         first
     }
 
+    /// Bytes of prompt that a route of a model adds to a request's own, at most.
+    pub(crate) fn added_prompt_bytes(&self, model: &PublicModelId, request: &Request) -> u64 {
+        let routes = self.routes_of(model).iter();
+        routes.map(|route_state| route_state.added_prompt_bytes(request)).max().unwrap_or(0)
+    }
+
     /// The model of this id, if the caller may use it and can pay for it at this moment, with its price then.
     #[must_use]
     pub fn model(

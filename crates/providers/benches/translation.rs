@@ -17,8 +17,8 @@ use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, ResponseMode, Sink};
 use holdfast_domain::state::ProviderStates;
 use holdfast_providers::{
-    Anthropic, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, OpenAi, Region,
-    ServerOptions,
+    Anthropic, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi,
+    Region, ServerOptions,
 };
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::BoundField;
@@ -82,11 +82,13 @@ fn streamed(bencher: Bencher<'_, '_>, kind: &str) {
 fn provider(kind: &str) -> HttpProvider {
     let kind = match kind {
         "openai" => Kind::OpenAi(OpenAi::new(BoundField::MaxCompletionTokens)),
-        "anthropic" => Kind::Anthropic(Anthropic { sampling: false }),
-        "gemini" => Kind::Gemini(Gemini { skip_signatures: false }),
+        "anthropic" => {
+            Kind::Anthropic(Anthropic { sampling: false, late_system: LateSystem::Fold })
+        }
+        "gemini" => Kind::Gemini(Gemini { skip_signatures: false, late_system: LateSystem::Fold }),
         _ => {
             let region = Region::try_from("eu-central-1").unwrap();
-            Kind::Bedrock(Bedrock { region, keys: None })
+            Kind::Bedrock(Bedrock { region, keys: None, late_system: LateSystem::Fold })
         }
     };
     let server = ServerOptions::new(BaseUrl::try_from("http://localhost").unwrap());

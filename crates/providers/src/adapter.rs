@@ -83,6 +83,11 @@ pub(crate) trait Adapter: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Bytes of prompt that the rendering adds to a request's own.
+    fn added_prompt_bytes(&self, _request: &Request) -> u64 {
+        0
+    }
+
     /// Body for a call whose request was checked.
     fn render(&self, call: &Call) -> Vec<u8>;
 

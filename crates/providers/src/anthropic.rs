@@ -16,6 +16,7 @@ use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use http::{HeaderName, HeaderValue};
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser};
+use crate::late_system::LateSystem;
 use crate::proof;
 use crate::refusals::{Column, check};
 
@@ -25,6 +26,8 @@ pub struct Anthropic {
     /// Models that take `temperature` and `top_p`, as older ones do; for others a
     /// value that is not the default is refused.
     pub sampling: bool,
+    /// Treatment of instructions after the first turn.
+    pub late_system: LateSystem,
 }
 
 impl Anthropic {
@@ -57,7 +60,11 @@ impl Adapter for Anthropic {
 
     fn check(&self, request: &Request) -> Result<(), UnsupportedParam> {
         let by = if self.sampling { Column::SamplingAnthropic } else { Column::Anthropic };
-        check(request, by, &request::WRITTEN)
+        check(request, by, self.late_system, &request::WRITTEN)
+    }
+
+    fn added_prompt_bytes(&self, request: &Request) -> u64 {
+        self.late_system.added_bytes(request)
     }
 
     fn render(&self, call: &Call) -> Vec<u8> {

@@ -21,6 +21,7 @@ pub use self::signature::{AwsKeys, BadRegion, Region};
 use crate::adapter::{
     Adapter, CredentialHeader, ErrorResponse, Framing, SignableRequest, StreamParser, segment,
 };
+use crate::late_system::LateSystem;
 use crate::proof;
 use crate::refusals::{Column, check};
 use crate::server::{BadOptions, BaseUrl};
@@ -36,6 +37,8 @@ pub struct Bedrock {
     pub region: Region,
     /// The keys that requests are signed with.
     pub keys: Option<AwsKeys>,
+    /// Treatment of instructions after the first turn.
+    pub late_system: LateSystem,
 }
 
 impl Bedrock {
@@ -78,7 +81,11 @@ impl Adapter for Bedrock {
     }
 
     fn check(&self, request: &Request) -> Result<(), UnsupportedParam> {
-        check(request, Column::Bedrock, &request::WRITTEN)
+        check(request, Column::Bedrock, self.late_system, &request::WRITTEN)
+    }
+
+    fn added_prompt_bytes(&self, request: &Request) -> u64 {
+        self.late_system.added_bytes(request)
     }
 
     fn render(&self, call: &Call) -> Vec<u8> {

@@ -14,6 +14,7 @@ use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use http::HeaderName;
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser, segment};
+use crate::late_system::LateSystem;
 use crate::proof;
 use crate::refusals::{Column, check};
 
@@ -23,6 +24,8 @@ pub struct Gemini {
     /// Earlier calls without a kept signature are sent as calls of another model, so that no
     /// signature is asked for: models from Gemini 3 on refuse them otherwise.
     pub skip_signatures: bool,
+    /// Treatment of instructions after the first turn.
+    pub late_system: LateSystem,
 }
 
 impl Gemini {
@@ -52,7 +55,11 @@ impl Adapter for Gemini {
     }
 
     fn check(&self, request: &Request) -> Result<(), UnsupportedParam> {
-        check(request, Column::Gemini, &request::WRITTEN)
+        check(request, Column::Gemini, self.late_system, &request::WRITTEN)
+    }
+
+    fn added_prompt_bytes(&self, request: &Request) -> u64 {
+        self.late_system.added_bytes(request)
     }
 
     fn render(&self, call: &Call) -> Vec<u8> {

@@ -1,6 +1,8 @@
 //! Pictures and documents that a request brings along, as `data:` URLs in base64, and the media
 //! types that each kind takes of them. The table of refusals and the spelling read the same lists,
-//! so that what is checked is what is sent.
+//! so that what is checked is what is sent: the registered name of a type, whichever name a caller wrote.
+
+const BASE64: &str = ";base64";
 
 /// A media type, and its name where a kind has names of its own.
 type Media = (&'static str, &'static str);
@@ -24,6 +26,23 @@ pub(crate) const GEMINI_DOCUMENTS: [Media; 2] = [PDF, TEXT];
 pub(crate) const BEDROCK_DOCUMENTS: [Media; 4] =
     [PDF, TEXT, ("text/markdown", "md"), ("text/csv", "csv")];
 
+/// Names that programs write for a type, and the registered one.
+#[rustfmt::skip]
+const ALIASES: [(&str, &str); 9] = [
+    // Of a file's extension, by programs that do not look it up; never registered.
+    ("image/jpg", "image/jpeg"),
+    // Internet Explorer's for JPEG and PNG.
+    ("image/pjpeg", "image/jpeg"),
+    ("image/x-png", "image/png"),
+    // Experimental names from before the registration (RFC 3778, RFC 7763, RFC 4180).
+    ("application/x-pdf", "application/pdf"),
+    ("text/x-markdown", "text/markdown"),
+    ("text/md", "text/markdown"),
+    ("text/x-csv", "text/csv"),
+    ("application/csv", "text/csv"),
+    ("text/comma-separated-values", "text/csv"),
+];
+
 /// Content of a `data:` URL.
 pub(crate) struct Inline<'a> {
     pub(crate) media: &'static str,
@@ -38,8 +57,12 @@ pub(crate) fn inline<'a>(url: &'a str, known: &[Media]) -> Option<Inline<'a>> {
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("data:"))?
         .1
         .split_once(',')?;
-    let written = about.strip_suffix(";base64")?;
-    let written = written.split_once(';').map_or(written, |(media, _parameters)| media);
+    let (written, _base64) = about
+        .split_at_checked(about.len().checked_sub(BASE64.len())?)
+        .filter(|(_, end)| end.eq_ignore_ascii_case(BASE64))?;
+    let written = written.split_once(';').map_or(written, |(media, _parameters)| media).trim();
+    let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(written));
+    let written = alias.map_or(written, |(_, registered)| registered);
     let (media, format) = known.iter().find(|(media, _)| media.eq_ignore_ascii_case(written))?;
     Some(Inline { media, format, base64 })
 }

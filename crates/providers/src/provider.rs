@@ -269,6 +269,10 @@ impl Provider for HttpProvider {
         self.adapter.check(request)
     }
 
+    fn added_prompt_bytes(&self, request: &holdfast_domain::request::Request) -> u64 {
+        self.adapter.added_prompt_bytes(request)
+    }
+
     fn state_shape(&self) -> Option<&'static str> {
         self.adapter.state_shape()
     }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A field that has no place at a provider is refused by name, before anything is bound: nothing is
-//! dropped, clamped or guessed. Whatever has no row here for a kind, the kind's rendering has a
-//! place for, or it means there what its absence means. So a rendering never fails, and a row that
-//! is missing loses what a caller asked for.
+//! dropped, clamped or guessed. Whatever has no row here
+//! for a kind, the kind's rendering has a place for, or it means there what its absence means. So a
+//! rendering never fails, and a row that is missing loses what a caller asked for.
 //!
 //! The walk builds nothing: it runs for each route that a request might take, and requests may be
 //! megabytes of pictures. Its first finding is what the caller is told. `docs/providers.md` has the
@@ -18,16 +18,17 @@
 //! [`images`](crate::images)'s, for every kind. OpenAI and Azure have no column: they take all.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
-    AssistantMessage, Content, ContentPart, Decimal, Item, JsonSchema, Message, Modalities,
-    ReasoningEffort, Request, ResponseFormat, Role, ServiceTier, Tool, ToolCall, ToolChoice,
-    ToolKind, ToolMode, Verbosity,
+    AssistantMessage, CacheMode, Content, ContentPart, Decimal, Item, JsonSchema, Message,
+    Modalities, ReasoningEffort, Request, ResponseFormat, Role, ServiceTier, Tool, ToolCall,
+    ToolChoice, ToolKind, ToolMode, Verbosity,
 };
 
 use self::Column::{Anthropic, Bedrock, Gemini, SamplingAnthropic};
+use crate::late_system::{LateSystem, is_instruction};
 use crate::media::{
     ANTHROPIC_DOCUMENTS, BEDROCK_DOCUMENTS, GEMINI_DOCUMENTS, GEMINI_PICTURES, PICTURES, inline,
     is_web,
@@ -105,7 +106,8 @@ const FIELDS: &[FieldRow] = &[
     Row(NOT_ANTHROPIC, "safety_identifier", |asked| asked.safety_identifier.is_some(), LEFT_OUT),
     Row(EVERY, "prompt_cache_key", |asked| asked.prompt_cache_key.is_some(), LEFT_OUT),
     Row(EVERY, "prompt_cache_retention", |asked| asked.prompt_cache_retention.is_some(), LEFT_OUT),
-    Row(EVERY, "prompt_cache_options", |asked| asked.prompt_cache_options.is_some(), LEFT_OUT),
+    // Every other member of it has its default as its only value, and means nothing without OpenAI's cache.
+    Row(EVERY, "prompt_cache_options", |asked| asked.prompt_cache_options.is_some_and(|options| options.mode == Some(CacheMode::Explicit)), "left out, or of the mode implicit, for this model"),
     Row(EVERY, "web_search_options", |asked| asked.web_search_options.is_some(), LEFT_OUT),
     Row(EVERY, "moderation", |asked| asked.moderation.is_some(), LEFT_OUT),
     Row(EVERY, "tool_choice", |asked| allowed_names(asked).is_none(), "one of the functions in `tools` for this model"),
@@ -117,10 +119,11 @@ const FIELDS: &[FieldRow] = &[
     Row(&[Gemini], "reasoning_effort", |asked| asked.reasoning_effort == Some(ReasoningEffort::Max), "none, minimal, low, medium, high or xhigh for this model"),
     Row(&[Bedrock], "reasoning_effort", |asked| asked.reasoning_effort.is_some(), LEFT_OUT),
     Row(NOT_GEMINI, "response_format.type", |asked| asked.response_format == Some(ResponseFormat::JsonObject), "text or json_schema for this model"),
-    Row(NOT_BEDROCK, "response_format.json_schema.description", |asked| schema(asked).is_some_and(|schema| schema.description.is_some()), LEFT_OUT),
     Row(EVERY, "response_format.json_schema.schema", |asked| schema(asked).is_some_and(|schema| schema.schema.is_none()), "there for this model"),
     Row(ANTHROPICS, "service_tier", |asked| !matches!(asked.service_tier, None | Some(ServiceTier::Auto | ServiceTier::Default)), "auto or default for this model"),
     Row(NOT_ANTHROPIC, "service_tier", |asked| matches!(asked.service_tier, Some(ServiceTier::Scale | ServiceTier::Fast)), "auto, default, flex or priority for this model"),
+    // Instructions go apart, and a conversation without turns is an error there.
+    Row(EVERY, "messages", |asked| asked.messages.iter().all(is_instruction), "a conversation with a user, assistant or tool message for this model"),
 ];
 
 /// Members of a tool on offer.
@@ -131,9 +134,10 @@ const TOOLS: &[ToolRow] =
 #[rustfmt::skip]
 const MESSAGES: &[MessageRow] = &[
     Row(EVERY, "role", |at| matches!(at.role(), Role::Function), "tool, with `tools`, for this model"),
-    Row(EVERY, "name", |at| at.message.name.is_some(), LEFT_OUT),
+    Row(EVERY, "name", |at| at.result_of().is_none() && at.name().is_some(), LEFT_OUT),
+    Row(EVERY, "name", |at| at.result_of().is_some_and(|id| at.name().is_some_and(|name| at.earlier.called.get(id) != Some(&name))), "left out, or the name of the call that the result is of, for this model"),
     Row(ANTHROPICS, "tool_call_id", |at| at.result_of().is_some_and(|id| !is_id(id, b"_-", usize::MAX)), "an id of letters, digits, underscores and hyphens for this model"),
-    Row(&[Gemini], "tool_call_id", |at| at.result_of().is_some_and(|id| !at.earlier.called.contains(id)), "the id of an earlier call for this model"),
+    Row(&[Gemini], "tool_call_id", |at| at.result_of().is_some_and(|id| !at.earlier.called.contains_key(id)), "the id of an earlier call for this model"),
     Row(&[Bedrock], "tool_call_id", |at| at.result_of().is_some_and(|id| !is_id(id, b"_-.:", 64)), "an id of 1 to 64 letters, digits, `_`, `-`, `.` and `:` for this model"),
     Row(NOT_ANTHROPIC, "content", |at| at.result_of().is_some() && !at.message.parts().iter().all(is_bare_text), "text without marks for this model"),
     Row(EVERY, "audio", |at| at.reply().is_some_and(|reply| reply.audio_id.is_some()), LEFT_OUT),
@@ -141,7 +145,12 @@ const MESSAGES: &[MessageRow] = &[
     Row(NOT_BEDROCK, "content", |at| at.is_empty(), "a text that is not empty for this model"),
     // A mark of an empty text is a block of its own there.
     Row(&[Bedrock], "content", |at| at.is_empty() && !at.message.parts().iter().any(|part| part.cache_breakpoint.is_some()), "a text that is not empty for this model"),
-    Row(EVERY, "role", |at| at.earlier.has_turn && matches!(at.role(), Role::System | Role::Developer), "user, assistant or tool after the first turn for this model"),
+];
+
+/// Members of a message, where the operator refuses instructions after the first turn.
+#[rustfmt::skip]
+const WITHOUT_LATE_SYSTEM: &[MessageRow] = &[
+    Row(EVERY, "role", |at| at.earlier.has_turn && is_instruction(at.message) && !at.has_no_text(), "user, assistant or tool after the first turn for this model"),
 ];
 
 /// Members of a part of a message's content.
@@ -175,12 +184,13 @@ const CALLS: &[CallRow] = &[
 /// State of the walk before a message.
 #[derive(Default)]
 struct Earlier<'r> {
-    /// Someone has spoken: instructions come too late.
+    /// A turn came: instructions are late.
     has_turn: bool,
     /// Marks for the cache.
     marks: usize,
-    /// Ids of calls of tools. A set, because a conversation may have thousands of both.
-    called: BTreeSet<&'r str>,
+    /// Names of calls of tools by their id, of several with one id the last. A map, because a conversation
+    /// may have thousands of calls and results.
+    called: BTreeMap<&'r str, &'r str>,
 }
 
 struct MessageInPlace<'a> {
@@ -199,6 +209,7 @@ struct PartInPlace<'a> {
 pub(crate) fn check(
     request: &Request,
     by: Column,
+    late_system: LateSystem,
     written: &[&str],
 ) -> Result<(), UnsupportedParam> {
     // Every field is named, so that a new one has to be thought of: a row for each kind that has no
@@ -246,7 +257,12 @@ pub(crate) fn check(
     }
     let mut earlier = Earlier::default();
     for (at, message) in messages.iter().enumerate() {
-        check_message(message, by, &mut earlier, |member| format!("messages[{at}].{member}"))?;
+        let path = |member: &str| format!("messages[{at}].{member}");
+        if late_system == LateSystem::Refuse {
+            let at = MessageInPlace { message, earlier: &earlier };
+            refuse(WITHOUT_LATE_SYSTEM, by, |asks| asks(&at), path)?;
+        }
+        check_message(message, by, &mut earlier, path)?;
     }
     match extras.keys().find(|name| written.contains(&name.as_str())) {
         Some(name) => Err(unsupported(name.clone(), LEFT_OUT)),
@@ -269,7 +285,7 @@ fn check_message<'r>(
         let part_path = |member: &str| path(&format!("content[{part_at}].{member}"));
         refuse(PARTS, by, |asks| asks(&at), part_path)?;
     }
-    earlier.has_turn |= !matches!(message.role, Role::System | Role::Developer);
+    earlier.has_turn |= !is_instruction(message);
     let Message { role, name: _, content: _ } = message;
     let Role::Assistant(reply) = role else {
         return Ok(());
@@ -285,7 +301,7 @@ fn check_message<'r>(
     for (call_at, call) in tool_calls.iter().enumerate() {
         let call_path = |member: &str| path(&format!("tool_calls[{call_at}].{member}"));
         refuse(CALLS, by, |asks| asks(call), call_path)?;
-        earlier.called.insert(&call.id);
+        earlier.called.insert(&call.id, &call.name);
     }
     Ok(())
 }
@@ -334,17 +350,27 @@ impl<'a> MessageInPlace<'a> {
         }
     }
 
-    /// Says if nothing is said. A tool may say nothing.
+    /// Name of the speaker; an empty one is none.
+    fn name(&self) -> Option<&'a str> {
+        self.message.name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// True for an empty turn that no kind takes: a tool's result may be empty, and empty instructions are
+    /// left out.
     fn is_empty(&self) -> bool {
-        let says_nothing = match &self.message.content {
-            None => true,
-            Some(Content::Text(text)) => text.is_empty(),
-            Some(Content::Parts(parts)) => parts.iter().all(is_empty_text),
-        };
+        let may_be_empty = self.result_of().is_some() || is_instruction(self.message);
         let is_silent = |reply: &AssistantMessage| {
             reply.tool_calls.is_empty() && reply.refusal.as_ref().is_none_or(String::is_empty)
         };
-        says_nothing && self.result_of().is_none() && self.reply().is_none_or(is_silent)
+        !may_be_empty && self.has_no_text() && self.reply().is_none_or(is_silent)
+    }
+
+    fn has_no_text(&self) -> bool {
+        match &self.message.content {
+            None => true,
+            Some(Content::Text(text)) => text.is_empty(),
+            Some(Content::Parts(parts)) => parts.iter().all(is_empty_text),
+        }
     }
 }
 
@@ -434,6 +460,11 @@ mod tests {
             FIELDS.iter().map(|row| line("", row)).collect(),
             TOOLS.iter().map(|row| line("tools[].", row)).collect(),
             MESSAGES.iter().map(|row| line("messages[].", row)).collect(),
+            WITHOUT_LATE_SYSTEM
+                .iter()
+                .map(|row| line("messages[].", row))
+                .collect::<String>()
+                .replace("`bedrock` |", "`bedrock`, with `late_system = \"refuse\"` |"),
             PARTS.iter().map(|row| line("messages[].content[].", row)).collect::<String>(),
             CALLS.iter().map(|row| line("messages[].tool_calls[].", row)).collect(),
         ]

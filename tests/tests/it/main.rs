@@ -93,6 +93,7 @@ mod roles;
 mod rolling;
 mod rotation;
 mod routes;
+mod second_steps;
 mod second_turns;
 mod sidecar;
 mod sidecar_clients;

@@ -2,7 +2,7 @@
 
 use holdfast_domain::Currency;
 use holdfast_domain::answer::FinishReason;
-use holdfast_providers::{Holdfast, ImageUrls, Kind, OpenAi};
+use holdfast_providers::{Holdfast, ImageUrls, Kind, LateSystem, OpenAi};
 use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 
 use crate::config::{Config, parse};
@@ -147,4 +147,31 @@ fn a_field_that_bounds_nothing_is_a_mistake() {
         assert_eq!(texts.len(), 1, "{texts:?}");
         assert!(texts.iter().all(|text| text.starts_with(what)), "{texts:?}");
     }
+}
+
+#[test]
+fn instructions_after_the_first_turn_are_folded_unless_the_operator_refuses_them() {
+    let late_system = |kind: &str, line: &str| {
+        let more = if kind == "bedrock" { "\nregion = \"eu-central-1\"" } else { "" };
+        let config = config(&format!("kind = \"{kind}\"\napi_key = \"k\"{more}\n{line}"))?;
+        let Some(ProviderKind::Http(options)) = config.providers.get("p") else { panic!() };
+        Ok::<_, BadConfig>(match &options.kind {
+            Kind::Anthropic(anthropic) => anthropic.late_system,
+            Kind::Gemini(gemini) => gemini.late_system,
+            Kind::Bedrock(bedrock) => bedrock.late_system,
+            Kind::OpenAi(_) | Kind::AzureOpenAi(_) | Kind::Holdfast(_) => panic!("{kind}"),
+        })
+    };
+    for kind in ["anthropic", "gemini", "bedrock"] {
+        assert_eq!(late_system(kind, "").unwrap(), LateSystem::Fold, "{kind}");
+        for expected in LateSystem::ALL {
+            let line = format!("late_system = \"{}\"", expected.label());
+            assert_eq!(late_system(kind, &line).unwrap(), expected, "{kind}");
+        }
+        let bad = late_system(kind, "late_system = \"drop\"").unwrap_err().to_string();
+        assert!(bad.contains("`providers.p.late_system` must be \"fold\""), "{bad}");
+    }
+    let other = "kind = \"openai\"\nbase_url = \"http://h\"\nlate_system = \"fold\"";
+    let bad = config(other).unwrap_err().to_string();
+    assert!(bad.contains("late_system"), "{bad}");
 }

@@ -70,7 +70,10 @@ impl Front {
         serving
             .check_support(&request.model, request)
             .map_err(|unsupported| RequestFailure::BadRequest(Arc::new(unsupported.into())))?;
-        let mut bound = UsageBound::of(&request.cost_factors(), &model.contract);
+        let mut facts = request.cost_factors();
+        let added = serving.added_prompt_bytes(&request.model, request);
+        facts.prompt_bytes = facts.prompt_bytes.saturating_add(added);
+        let mut bound = UsageBound::of(&facts, &model.contract);
         if may_grow(serving.routes_of(&request.model), request) {
             // Earlier states are looked up only after the claim, so that the hold reckons with the
             // longest prompt that the model can take.

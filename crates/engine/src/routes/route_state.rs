@@ -107,6 +107,11 @@ impl RouteState {
         self.provider.as_ref().map_or(Ok(()), |provider| provider.check_supported(request))
     }
 
+    /// Bytes of prompt that its provider adds to a request's own.
+    pub(crate) fn added_prompt_bytes(&self, request: &Request) -> u64 {
+        self.provider.as_ref().map_or(0, |provider| provider.added_prompt_bytes(request))
+    }
+
     /// True where its provider asks again under the call's key after an unknown outcome.
     pub(crate) fn asks_again(&self) -> bool {
         self.provider.as_ref().is_some_and(|provider| provider.asks_again())

@@ -29,8 +29,8 @@ use std::time::{Duration, SystemTime};
 use holdfast_domain::ports::Provider;
 use holdfast_engine::{ReplyBody, StreamItem};
 use holdfast_providers::{
-    Anthropic, AzureOpenAi, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, OpenAi,
-    Region, ServerOptions,
+    Anthropic, AzureOpenAi, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem,
+    OpenAi, Region, ServerOptions,
 };
 use holdfast_testkit::Dice;
 use holdfast_wire::chat::upstream::BoundField;
@@ -135,11 +135,15 @@ impl ApiKind {
         let kind = match self {
             Self::OpenAi => Kind::OpenAi(dialect),
             Self::Azure => Kind::AzureOpenAi(AzureOpenAi { dialect, api_version: None }),
-            Self::Anthropic => Kind::Anthropic(Anthropic { sampling: false }),
-            Self::Gemini => Kind::Gemini(Gemini { skip_signatures: false }),
+            Self::Anthropic => {
+                Kind::Anthropic(Anthropic { sampling: false, late_system: LateSystem::Fold })
+            }
+            Self::Gemini => {
+                Kind::Gemini(Gemini { skip_signatures: false, late_system: LateSystem::Fold })
+            }
             Self::Bedrock => {
                 let region = Region::try_from("eu-central-1").unwrap();
-                Kind::Bedrock(Bedrock { region, keys: None })
+                Kind::Bedrock(Bedrock { region, keys: None, late_system: LateSystem::Fold })
             }
         };
         Arc::new(HttpProvider::new(HttpOptions { server, kind }).unwrap())

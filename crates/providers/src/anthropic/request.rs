@@ -14,6 +14,7 @@ use holdfast_wire::json::Draft;
 
 use super::turns::MessagesEncoder;
 use crate::refusals::is_other;
+use crate::schema::described;
 use crate::tools::{NO_PARAMETERS, callable_functions};
 use crate::turns::{self, Conversation};
 
@@ -133,6 +134,6 @@ fn reasoning_and_shape<'a>(request: &'a Request, members: &mut Vec<MessagesField
 
 fn format(format: &ResponseFormat) -> Option<Draft<'_>> {
     let ResponseFormat::JsonSchema(asked) = format else { return None };
-    let schema = asked.schema.as_ref()?;
-    Some(Draft::object([("type", "json_schema".into()), ("schema", schema.into())]))
+    let schema = described(asked)?;
+    Some(Draft::object([("type", "json_schema".into()), ("schema", schema)]))
 }

@@ -1,5 +1,7 @@
 //! Spelling of a conversation for Anthropic.
 
+use std::borrow::Cow;
+
 use holdfast_domain::request::{Content, ContentPart, Item, ToolCall};
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
@@ -16,14 +18,20 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
     const MODEL: &'static str = "assistant";
     const BLOCKS: &'static str = "content";
 
-    fn text(&self, text: &'a str) -> Draft<'a> {
+    fn text(&self, text: Cow<'a, str>) -> Draft<'a> {
         Draft::object(text_of(text))
     }
 
+    fn mark(&self, blocks: &mut Blocks<'a>) {
+        if let Some(Draft::Object(block)) = blocks.last_mut() {
+            block.push(("cache_control", Draft::object([("type", "ephemeral".into())])));
+        }
+    }
+
     fn part(&mut self, blocks: &mut Blocks<'a>, part: &'a ContentPart) {
-        let mut block = match &part.item {
+        let block = match &part.item {
             Item::Text(text) | Item::Refusal(text) if text.is_empty() => return,
-            Item::Text(text) | Item::Refusal(text) => Vec::from(text_of(text)),
+            Item::Text(text) | Item::Refusal(text) => Vec::from(text_of(text.as_str().into())),
             Item::Image { url, .. } => {
                 let source = match inline(url, &PICTURES) {
                     Some(picture) => base64_source(&picture),
@@ -41,10 +49,10 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
             // Refused before.
             Item::Audio { .. } => return,
         };
-        if part.cache_breakpoint.is_some() {
-            block.push(("cache_control", Draft::object([("type", "ephemeral".into())])));
-        }
         blocks.push(Draft::Object(block));
+        if part.cache_breakpoint.is_some() {
+            self.mark(blocks);
+        }
     }
 
     fn call(&mut self, blocks: &mut Blocks<'a>, _at: usize, call: &'a ToolCall) {
@@ -72,8 +80,8 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
     }
 }
 
-fn text_of(text: &str) -> [(&'static str, Draft<'_>); 2] {
-    [("type", "text".into()), ("text", text.into())]
+fn text_of(text: Cow<'_, str>) -> [(&'static str, Draft<'_>); 2] {
+    [("type", "text".into()), ("text", Draft::Text(text))]
 }
 
 fn base64_source<'a>(inline: &Inline<'a>) -> Draft<'a> {

@@ -1,5 +1,7 @@
 //! Spelling of a conversation for Bedrock.
 
+use std::borrow::Cow;
+
 use holdfast_domain::request::{Content, ContentPart, Item, ToolCall};
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
@@ -27,13 +29,20 @@ impl<'a> TurnEncoder<'a> for ConverseEncoder<'a> {
     const MODEL: &'static str = "assistant";
     const BLOCKS: &'static str = "content";
 
-    fn text(&self, text: &'a str) -> Draft<'a> {
-        Draft::object([("text", text.into())])
+    fn text(&self, text: Cow<'a, str>) -> Draft<'a> {
+        Draft::object([("text", Draft::Text(text))])
+    }
+
+    fn mark(&self, blocks: &mut Blocks<'a>) {
+        let point = Draft::object([("type", "default".into())]);
+        blocks.push(Draft::object([("cachePoint", point)]));
     }
 
     fn part(&mut self, blocks: &mut Blocks<'a>, part: &'a ContentPart) {
         blocks.extend(match &part.item {
-            Item::Text(text) | Item::Refusal(text) => (!text.is_empty()).then(|| self.text(text)),
+            Item::Text(text) | Item::Refusal(text) => {
+                (!text.is_empty()).then(|| self.text(text.as_str().into()))
+            }
             Item::Image { url, .. } => inline(url, &PICTURES)
                 .map(|picture| Draft::object([("image", source(&picture, None))])),
             Item::File { data, .. } => {
@@ -48,8 +57,7 @@ impl<'a> TurnEncoder<'a> for ConverseEncoder<'a> {
             Item::Audio { .. } => None,
         });
         if part.cache_breakpoint.is_some() {
-            let point = Draft::object([("type", "default".into())]);
-            blocks.push(Draft::object([("cachePoint", point)]));
+            self.mark(blocks);
         }
     }
 

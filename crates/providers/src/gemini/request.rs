@@ -14,6 +14,7 @@ use holdfast_domain::request::{
 use holdfast_wire::json::Draft;
 
 use super::turns::ContentsEncoder;
+use crate::schema::described;
 use crate::tools::callable_functions;
 use crate::turns::{self, Conversation};
 
@@ -120,8 +121,7 @@ fn generation(call: &Call) -> Vec<GenerateField<'_>> {
     if let Some(format) = &request.response_format {
         members.push(("responseMimeType", "application/json".into()));
         if let ResponseFormat::JsonSchema(asked) = format {
-            let schema = asked.schema.as_ref();
-            members.extend(schema.map(|schema| ("responseJsonSchema", schema.into())));
+            members.extend(described(asked).map(|schema| ("responseJsonSchema", schema)));
         }
     }
     let thinking = request.reasoning_effort.and_then(thinking);

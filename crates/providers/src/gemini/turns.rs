@@ -1,5 +1,6 @@
 //! Spelling of a conversation for Gemini.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use holdfast_domain::request::{Content, ContentPart, Item, RecordingFormat, ToolCall};
@@ -33,14 +34,19 @@ impl<'a> TurnEncoder<'a> for ContentsEncoder<'a> {
     const MODEL: &'static str = "model";
     const BLOCKS: &'static str = "parts";
 
-    fn text(&self, text: &'a str) -> Draft<'a> {
-        Draft::object([("text", text.into())])
+    fn text(&self, text: Cow<'a, str>) -> Draft<'a> {
+        Draft::object([("text", Draft::Text(text))])
     }
+
+    /// Refused before.
+    fn mark(&self, _blocks: &mut Blocks<'a>) {}
 
     fn part(&mut self, blocks: &mut Blocks<'a>, part: &'a ContentPart) {
         let sent_along = |Inline { media, base64, .. }| data(media, base64);
         blocks.extend(match &part.item {
-            Item::Text(text) | Item::Refusal(text) => (!text.is_empty()).then(|| self.text(text)),
+            Item::Text(text) | Item::Refusal(text) => {
+                (!text.is_empty()).then(|| self.text(text.as_str().into()))
+            }
             Item::Image { url, .. } => inline(url, &GEMINI_PICTURES).map(sent_along),
             Item::Audio { data: base64, format } => {
                 let media = match format {

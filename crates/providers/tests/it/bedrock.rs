@@ -2,7 +2,8 @@
 
 use holdfast_domain::ports::{Call, ResponseMode};
 use holdfast_providers::{
-    AwsKeys, Bedrock, HttpOptions, HttpProvider, Kind, Region, ServerOptions, UpstreamKey,
+    AwsKeys, Bedrock, HttpOptions, HttpProvider, Kind, LateSystem, Region, ServerOptions,
+    UpstreamKey,
 };
 
 use crate::calls::{call, request, run};
@@ -26,7 +27,7 @@ async fn head(api_key: Option<&str>, keys: Option<AwsKeys>, arrival: ResponseMod
     let api_key = api_key.map(|key| UpstreamKey::try_from(key).unwrap());
     let server = ServerOptions { api_key, ..server(&upstream.base_url()) };
     let region = Region::try_from("eu-central-1").unwrap();
-    let kind = Kind::Bedrock(Bedrock { region, keys });
+    let kind = Kind::Bedrock(Bedrock { region, keys, late_system: LateSystem::Fold });
     let bedrock = HttpProvider::new(HttpOptions { server, kind }).unwrap();
     assert!(!format!("{bedrock:?}").contains("a-secret"));
     let asked =

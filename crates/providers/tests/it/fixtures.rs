@@ -22,8 +22,8 @@ use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
-    Anthropic, ApiVersion, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, OpenAi,
-    Region, ServerOptions, UpstreamKey,
+    Anthropic, ApiVersion, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind,
+    LateSystem, OpenAi, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::completion::{CompletionView, render};
 use holdfast_wire::chat::request::parse;
@@ -44,7 +44,8 @@ type Make = fn(&Value) -> Kind;
 #[tokio::test]
 async fn anthropic() {
     check_kind("anthropic", |options| {
-        Kind::Anthropic(Anthropic { sampling: options["sampling"] == true })
+        let sampling = options["sampling"] == true;
+        Kind::Anthropic(Anthropic { sampling, late_system: late_system(options) })
     })
     .await;
 }
@@ -52,7 +53,8 @@ async fn anthropic() {
 #[tokio::test]
 async fn gemini() {
     check_kind("gemini", |options| {
-        Kind::Gemini(Gemini { skip_signatures: options["skip_signatures"] == true })
+        let skip_signatures = options["skip_signatures"] == true;
+        Kind::Gemini(Gemini { skip_signatures, late_system: late_system(options) })
     })
     .await;
 }
@@ -74,11 +76,15 @@ async fn azure_openai() {
 
 #[tokio::test]
 async fn bedrock() {
-    check_kind("bedrock", |_options| {
+    check_kind("bedrock", |options| {
         let region = Region::try_from("eu-central-1").unwrap();
-        Kind::Bedrock(Bedrock { region, keys: None })
+        Kind::Bedrock(Bedrock { region, keys: None, late_system: late_system(options) })
     })
     .await;
+}
+
+fn late_system(options: &Value) -> LateSystem {
+    if options["late_system"] == "refuse" { LateSystem::Refuse } else { LateSystem::Fold }
 }
 
 fn dialect(options: &Value) -> OpenAi {

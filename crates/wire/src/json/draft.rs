@@ -19,6 +19,8 @@ pub enum Draft<'a> {
     Text(Cow<'a, str>),
     /// JSON that is passed through.
     Json(&'a str),
+    /// JSON that was made of what is passed through.
+    Made(Opaque),
     /// Array elements.
     Array(Vec<Self>),
     /// Object members, in the order given.
@@ -46,6 +48,7 @@ impl fmt::Debug for Draft<'_> {
             Self::Number(_) => f.write_str("Number"),
             Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
             Self::Json(json) => write!(f, "Json({} bytes)", json.len()),
+            Self::Made(json) => write!(f, "Made({} bytes)", json.as_str().len()),
             Self::Array(elements) => write!(f, "Array({} elements)", elements.len()),
             Self::Object(members) => write!(f, "Object({} members)", members.len()),
         }
@@ -61,6 +64,7 @@ impl fmt::Display for Draft<'_> {
             Self::Text(text) => write_text(f, text),
             // Unchecked: `Opaque` and its like were read as JSON before.
             Self::Json(json) => f.write_str(json),
+            Self::Made(json) => f.write_str(json.as_str()),
             Self::Array(elements) => write_all(f, ['[', ']'], elements, |f, one| one.fmt(f)),
             Self::Object(members) => write_all(f, ['{', '}'], members, |f, (name, value)| {
                 write_text(f, name)?;
@@ -109,6 +113,12 @@ impl From<Decimal> for Draft<'_> {
 impl<'a> From<&'a Opaque> for Draft<'a> {
     fn from(json: &'a Opaque) -> Self {
         Self::Json(json.as_str())
+    }
+}
+
+impl From<Opaque> for Draft<'_> {
+    fn from(json: Opaque) -> Self {
+        Self::Made(json)
     }
 }
 

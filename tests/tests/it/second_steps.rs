@@ -1,0 +1,150 @@
+//! What agents send in their second step to models behind APIs that OpenAI's dialect is translated to: taken,
+//! held for and paid, or refused before the key is bound.
+
+use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, request_key};
+use holdfast_wire::error::Code;
+use serde_json::{Value, json};
+
+use crate::check::{check_completion, error};
+use crate::kinds::{Kind, anthropic, bedrock, config, gemini, plain};
+
+struct World {
+    upstream: Upstream,
+    site: Site,
+    account: Account,
+    gateway: Gateway,
+}
+
+fn world(kind: &Kind, edit: impl Fn(Config) -> Config) -> World {
+    let upstream = Upstream::start(Reply::json(200, &kind.answer));
+    let (site, account) = Site::funded(&edit(config(kind, &upstream)));
+    let gateway = site.serve();
+    World { upstream, site, account, gateway }
+}
+
+impl World {
+    /// Asks, and returns what the provider was sent.
+    fn sent(&self, body: &Value) -> String {
+        let (runs, key) = (self.upstream.runs(), request_key());
+        let answer = self.gateway.complete(&self.account, &key, &body.to_string());
+        check_completion(&answer, &key, false);
+        let again = self.gateway.complete(&self.account, &key, &body.to_string());
+        assert_eq!(again.body, answer.body);
+        assert_eq!(self.upstream.runs(), runs + 1);
+        self.upstream.arrived()[runs].json().to_string()
+    }
+
+    fn refused(&self, body: &Value, param: &'static str) {
+        let (runs, key) = (self.upstream.runs(), request_key());
+        let answer = self.gateway.complete(&self.account, &key, &body.to_string());
+        error(Code::UnsupportedParameter).param(param).echo(&key).replayed(false).check(&answer);
+        assert_eq!(self.upstream.runs(), runs);
+        // The key is free.
+        let look = self.gateway.get(&self.account, &format!("/v1/operations/{key}"));
+        error(Code::NotFound).check(&look);
+    }
+
+    fn hold(&self, body: &Value) -> i64 {
+        let quote = {
+            let request = Request::post("/v1/quotes", body.to_string()).bearer(&self.account.key);
+            self.gateway.send(&request.header("Content-Type", "application/json"))
+        };
+        quote.json()["hold_micros"].as_i64().unwrap()
+    }
+}
+
+fn kinds() -> [Kind; 3] {
+    [anthropic(), gemini(), bedrock()]
+}
+
+fn asks(more: Value) -> Value {
+    let mut body = json!({"model": "acme/large-1", "max_tokens": 100});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// A conversation with instructions in its middle, a named result and a picture under a usual wrong name.
+fn second_step() -> Value {
+    asks(json!({
+        "messages": [
+            {"role": "system", "content": ""},
+            {"role": "user", "content": [
+                {"type": "text", "text": "see"},
+                {"type": "image_url", "image_url": {"url": "data:image/jpg;base64,/9j/4AAQ"}},
+            ]},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}},
+            ]},
+            {"role": "system", "content": "Answer in French."},
+            {"role": "tool", "tool_call_id": "call_1", "name": "look_up", "content": "sunny"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "look_up"}}],
+        "prompt_cache_options": {"mode": "implicit"},
+        "response_format": {"type": "json_schema", "json_schema": {
+            "name": "city", "description": "A city.", "schema": {"type": "object"},
+        }},
+    }))
+}
+
+#[test]
+fn a_second_step_runs_on_every_kind() {
+    for kind in kinds() {
+        let world = world(&kind, |config| config);
+        let sent = world.sent(&second_step());
+        for said in
+            ["<system-reminder>\\nAnswer in French.\\n</system-reminder>", "sunny", "A city."]
+        {
+            assert!(sent.contains(said), "{}: {said}: {sent}", kind.name);
+        }
+        for left_out in ["image/jpg", "prompt_cache_options", "\"text\":\"\"", "\"system\""] {
+            assert!(!sent.contains(left_out), "{}: {left_out}: {sent}", kind.name);
+        }
+        let (result, reminder) = (sent.find("sunny"), sent.find("<system-reminder>"));
+        assert!(result < reminder, "{}: {sent}", kind.name);
+        world.site.verify();
+    }
+}
+
+#[test]
+fn what_contradicts_or_says_nothing_is_refused_before_the_key_is_bound() {
+    for kind in kinds() {
+        let world = world(&kind, |config| config);
+        let mut misnamed = second_step();
+        misnamed["messages"][4]["name"] = json!("another");
+        world.refused(&misnamed, "messages[4].name");
+        for alone in ["Say hello.", ""] {
+            world.refused(
+                &asks(json!({"messages": [{"role": "system", "content": alone}]})),
+                "messages",
+            );
+        }
+    }
+}
+
+#[test]
+fn an_operator_may_refuse_instructions_after_the_first_turn() {
+    for kind in kinds() {
+        let world =
+            world(&kind, |config| config.set("providers.acme", "late_system", "\"refuse\""));
+        world.refused(&second_step(), "messages[3].role");
+    }
+}
+
+#[test]
+fn a_hold_counts_the_marks_of_folded_instructions_and_of_no_others() {
+    let said = |role: &str| {
+        asks(json!({"messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "yo"},
+            {"role": role, "content": "Answer in French."},
+        ]}))
+    };
+    for kind in kinds() {
+        let world = world(&kind, |config| config);
+        let (user, system) = (world.hold(&said("user")), world.hold(&said("system")));
+        // 37 bytes of marks, at a token each and 2 micros.
+        assert_eq!(system - user, 37 * 2, "{}", kind.name);
+    }
+    let world = world(&plain(), |config| config);
+    assert_eq!(world.hold(&said("user")), world.hold(&said("system")));
+}
