@@ -186,9 +186,9 @@ fn by_id(models: &[Model]) -> BTreeMap<&PublicModelId, &Model> {
     models.iter().map(|model| (&model.contract.model, model)).collect()
 }
 
-/// The part of a contract that callers see: its limits and the fields that it accepts. The other
-/// fields only bound holds, and may change under the same version.
+/// The part of a contract that callers see: its limits and the fields that it accepts and ignores. The
+/// other fields only bound holds, and may change under the same version.
 fn promises(contract: &Contract) -> impl PartialEq + '_ {
-    let Contract { context_tokens, max_output_tokens, accepts, allow, .. } = contract;
-    (*context_tokens, *max_output_tokens, accepts, allow)
+    let Contract { context_tokens, max_output_tokens, accepts, allow, ignores, .. } = contract;
+    (*context_tokens, *max_output_tokens, accepts, allow, ignores)
 }

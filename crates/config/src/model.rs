@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::model::{Contract, PublicModelId, RestrictedField};
+use holdfast_domain::request::IgnoredField;
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Guarantee, Model, Route, Timeouts};
 use holdfast_providers::Simulator;
@@ -34,6 +35,30 @@ const BETWEEN_TOKENS: Duration = Duration::from_secs(30);
 const TOTAL: Duration = Duration::from_secs(600);
 /// The longest time that a call may be given.
 const TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// Members of a request that are never ignored, with the reason.
+const NEVER_IGNORED: [(&str, &str); 16] = [
+    ("audio", PRICED),
+    ("function_call", ASKED),
+    ("functions", ASKED),
+    ("max_completion_tokens", BOUND),
+    ("max_tokens", BOUND),
+    ("messages", ASKED),
+    ("modalities", PRICED),
+    ("model", ASKED),
+    ("n", BOUND),
+    ("service_tier", PRICED),
+    ("stop", BOUND),
+    ("stream", FORM),
+    ("stream_options", FORM),
+    ("tool_choice", ASKED),
+    ("tools", ASKED),
+    ("web_search_options", PRICED),
+];
+const ASKED: &str = "identifies the request";
+const BOUND: &str = "bounds the answer";
+const PRICED: &str = "chooses between prices";
+const FORM: &str = "is the form of the answer";
 
 /// The highest priority, weight and number of calls of a route.
 const COUNT_MAX: u64 = 1_000_000;
@@ -137,12 +162,14 @@ fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract>
         .map_or(Some(None), |field| field.count(1..=TOKENS_MAX).map(Some));
     let accepts = table.field("accepts").map_or(Some(Vec::new()), |field| field.each(member));
     let allow = table.field("allow").map_or(Some(Vec::new()), |field| field.each(restricted));
+    let ignores = table.field("ignores").map_or(Some(Vec::new()), |field| field.each(ignored));
     Some(Contract {
         prompt_tokens_per_byte_millionths: per_byte?,
         prompt_overhead_tokens: overhead?,
         image_tokens: image?,
         accepts: accepts?,
         allow: allow?.into_iter().collect(),
+        ignores: ignores?,
         ..Contract::new(model?, version?, context?, output?.0)
     })
 }
@@ -175,6 +202,26 @@ fn restricted(field: &Field<'_>) -> Option<RestrictedField> {
         field.mistake(format_args!("names no field that needs allowing: {meant}those are {known}"));
     }
     found
+}
+
+/// A field of requests that the model's providers are not sent.
+fn ignored(field: &Field<'_>) -> Option<IgnoredField> {
+    let name = field.text()?;
+    let found = IgnoredField::ALL.iter().copied().find(|ignored| ignored.label() == name);
+    if found.is_some() {
+        return found;
+    }
+    let labels: Vec<_> = IgnoredField::ALL.iter().map(|ignored| ignored.label()).collect();
+    let known = labels.join(", ");
+    match NEVER_IGNORED.iter().find(|(never, _)| *never == name) {
+        Some((never, why)) => field
+            .mistake(format_args!("names `{never}`, which {why} and is never ignored: remove it")),
+        None => {
+            let meant = did_you_mean(name, labels);
+            field.mistake(format_args!("names no field to ignore: {meant}those are {known}"));
+        }
+    }
+    None
 }
 
 fn guarantee(table: &Table<'_>) -> Option<Guarantee> {

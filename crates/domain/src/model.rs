@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::request::IgnoredField;
 use crate::secret::ServerSecretId;
 
 /// `publisher/name`, compared exactly; there are no aliases, and it never names a provider's model.
@@ -85,6 +86,8 @@ pub struct Contract {
     pub accepts: Vec<String>,
     /// Restricted fields that it takes all the same.
     pub allow: BTreeSet<RestrictedField>,
+    /// Members of a request that are not sent to the model's providers.
+    pub ignores: Vec<IgnoredField>,
 }
 
 impl Contract {
@@ -115,6 +118,7 @@ impl Contract {
             image_tokens: None,
             accepts: Vec::new(),
             allow: BTreeSet::new(),
+            ignores: Vec::new(),
         }
     }
 

@@ -39,6 +39,7 @@ mod canon;
 mod cost_factors;
 mod debug;
 mod decimal;
+mod ignored;
 mod message;
 mod opaque;
 mod option;
@@ -50,6 +51,7 @@ use std::collections::BTreeMap;
 pub use self::canon::{FINGERPRINT_VERSION, fingerprint};
 pub use self::cost_factors::CostFactors;
 pub use self::decimal::{BadDecimal, Decimal};
+pub use self::ignored::IgnoredField;
 pub use self::message::{
     AssistantMessage, BreakpointTtl, CacheBreakpoint, Content, ContentPart, FunctionCall,
     ImageDetail, Item, Message, RecordingFormat, Role, ToolCall, ToolKind,

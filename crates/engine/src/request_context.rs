@@ -125,7 +125,10 @@ impl RequestBody {
 /// A request that may be claimed.
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedClaim {
+    /// Request that its providers are sent.
     pub(crate) request: Arc<Request>,
+    /// The same request as the caller wrote it, if the model ignores some of it. Its key is bound to this one.
+    pub(crate) written: Option<Arc<Request>>,
     pub(crate) model: Arc<Model>,
     pub(crate) bound: UsageBound,
     pub(crate) claim: Claim,

@@ -115,7 +115,7 @@ impl Runner {
         body: Bytes,
     ) -> impl Fn(&FingerprintTerms) -> Option<Binding> + Send + Sync + use<> {
         let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&context.caller));
-        let request = Arc::clone(&prepared.request);
+        let request = Arc::clone(prepared.written.as_ref().unwrap_or(&prepared.request));
         move |terms| secrets.bind(*terms, &caller, &request, &body)
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A field that has no place at a provider is refused by name, before anything is bound: nothing is
-//! dropped, clamped or guessed. Whatever has no row here
+//! dropped, clamped or guessed; members that a model `ignores` are gone before. Whatever has no row here
 //! for a kind, the kind's rendering has a place for, or it means there what its absence means. So a
 //! rendering never fails, and a row that is missing loses what a caller asked for.
 //!

@@ -148,3 +148,33 @@ fn a_hold_counts_the_marks_of_folded_instructions_and_of_no_others() {
     let world = world(&plain(), |config| config);
     assert_eq!(world.hold(&said("user")), world.hold(&said("system")));
 }
+
+#[test]
+fn ignored_fields_reach_no_provider_and_stay_part_of_the_request() {
+    let ignores = "contract = 1\nignores = [\"user\", \"reasoning_effort\", \"metadata\"]";
+    let named = |user: &str| {
+        asks(json!({
+            "messages": [{"role": "user", "content": "hi"}],
+            "user": user, "reasoning_effort": "high", "metadata": {"team": "blue"},
+        }))
+    };
+    for kind in kinds().into_iter().chain([plain()]) {
+        let world = world(&kind, |config| config.replace("contract = 1", ignores));
+        let sent = world.sent(&named("ada"));
+        let ours = ["user_id", "\"user\":", "effort", "thinking", "blue", "etadata"];
+        assert!(!ours.iter().any(|member| sent.contains(member)), "{}: {sent}", kind.name);
+        let key = request_key();
+        let first = world.gateway.complete(&world.account, &key, &named("ada").to_string());
+        check_completion(&first, &key, false);
+        let other = world.gateway.complete(&world.account, &key, &named("eve").to_string());
+        error(Code::IdempotencyKeyConflict).echo(&key).replayed(false).check(&other);
+        let shown = world.site.json(&["check-config"]);
+        let fields = json!([{
+            "model": "acme/large-1", "accepts": [], "ignores": ["user", "reasoning_effort", "metadata"],
+        }]);
+        assert_eq!(shown["fields"], fields, "{}", kind.name);
+        let said = world.site.cli(&["check-config"]).ok();
+        assert!(said.contains("acme/large-1: user, reasoning_effort, metadata"), "{said}");
+        world.site.verify();
+    }
+}

@@ -1,6 +1,7 @@
-//! What a model takes beyond what every model takes.
+//! What a model takes beyond what every model takes, and what it ignores.
 
 use holdfast_domain::model::RestrictedField;
+use holdfast_domain::request::IgnoredField;
 
 use super::{LEAST, check, good};
 
@@ -26,5 +27,57 @@ fn a_model_takes_what_it_accepts_and_allows() {
         ),
     ] {
         check("contract = 1\n", &format!("contract = 1\n{more}\n"), mistake);
+    }
+}
+
+#[test]
+fn a_model_ignores_members_by_name_but_none_that_bounds_routes_or_identifies() {
+    let ignoring = |names: &str| {
+        LEAST.replace("contract = 1\n", &format!("contract = 1\nignores = [{names}]\n"))
+    };
+    let contract = |text: &str| good(text).models.swap_remove(0).contract;
+    assert_eq!(contract(LEAST).ignores, []);
+    let some = contract(&ignoring("\"user\", \"reasoning_effort\""));
+    assert_eq!(some.ignores, [IgnoredField::User, IgnoredField::ReasoningEffort]);
+    for field in IgnoredField::ALL {
+        assert_eq!(contract(&ignoring(&format!("\"{}\"", field.label()))).ignores, [*field]);
+        // Of a caller's field and not of a name that no caller sends.
+        assert!(holdfast_wire::chat::request::is_known_member(field.label()), "{}", field.label());
+    }
+    for (name, why) in [
+        ("audio", "chooses between prices"),
+        ("function_call", "identifies the request"),
+        ("functions", "identifies the request"),
+        ("max_completion_tokens", "bounds the answer"),
+        ("max_tokens", "bounds the answer"),
+        ("messages", "identifies the request"),
+        ("modalities", "chooses between prices"),
+        ("model", "identifies the request"),
+        ("n", "bounds the answer"),
+        ("service_tier", "chooses between prices"),
+        ("stop", "bounds the answer"),
+        ("stream", "is the form of the answer"),
+        ("stream_options", "is the form of the answer"),
+        ("tool_choice", "identifies the request"),
+        ("tools", "identifies the request"),
+        ("web_search_options", "chooses between prices"),
+    ] {
+        assert!(holdfast_wire::chat::request::is_known_member(name), "{name}");
+        let mistake = format!(
+            "file:6: `models.ignores` names `{name}`, which {why} and is never ignored: remove it"
+        );
+        check("contract = 1\n", &format!("contract = 1\nignores = [\"{name}\"]\n"), &mistake);
+    }
+    let known = IgnoredField::ALL.iter().map(|field| field.label()).collect::<Vec<_>>().join(", ");
+    for (name, meant) in [
+        ("usr", "did you mean `user`? "),
+        ("resoning_effort", "did you mean `reasoning_effort`? "),
+        ("top_k", "did you mean `top_p`? "),
+        ("zzzzzzzz", ""),
+        ("", ""),
+    ] {
+        let mistake =
+            format!("file:6: `models.ignores` names no field to ignore: {meant}those are {known}");
+        check("contract = 1\n", &format!("contract = 1\nignores = [\"{name}\"]\n"), &mistake);
     }
 }

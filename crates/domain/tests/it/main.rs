@@ -15,6 +15,7 @@ mod fingerprint;
 mod histories;
 mod hold;
 mod identity;
+mod ignored;
 mod limits;
 mod money;
 mod names;

@@ -38,6 +38,8 @@ pub(super) struct PricingTerms<'a> {
 pub(super) struct PricedRequest<'a> {
     pub(super) model: &'a Arc<Model>,
     pub(super) price: &'a PriceVersion,
+    /// The request without the members that the model ignores; `None` if it has none of them.
+    pub(super) reduced: Option<Arc<Request>>,
     pub(super) bound: UsageBound,
     pub(super) hold: Micros,
 }
@@ -65,6 +67,9 @@ impl Front {
         }
         let price = model.price(caller.currency, self.membership.node.now());
         let price = &price.ok_or(RequestFailure::NoPrice(caller.currency))?.version;
+        // Before the checks: a member that is not sent is not refused.
+        let reduced = request.without_ignored(&model.contract.ignores);
+        let request = reduced.as_ref().unwrap_or(request);
         holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| RequestFailure::BadRequest(Arc::new(bad)))?;
         serving
@@ -86,7 +91,7 @@ impl Front {
         if let Some(allowed) = max_charge.filter(|allowed| hold > *allowed) {
             return Err(RequestFailure::ChargeLimit { hold, allowed });
         }
-        Ok(PricedRequest { model, price, bound, hold })
+        Ok(PricedRequest { model, price, reduced, bound, hold })
     }
 
     /// Prices a request and makes its claim.
@@ -97,7 +102,8 @@ impl Front {
     ) -> Result<Box<PreparedClaim>, RequestFailure> {
         let RequestContext { serving, caller, max_charge, .. } = context;
         let terms = PricingTerms { serving, caller, max_charge };
-        let PricedRequest { model, price, bound, hold } = self.price(terms, request_body)?;
+        let PricedRequest { model, price, reduced, bound, hold } =
+            self.price(terms, request_body)?;
         let (request, binding) = (&request_body.request, self.bind(context, request_body, model)?);
         let claim = Claim {
             api_key: caller.api_key.id,
@@ -116,8 +122,12 @@ impl Front {
             },
             lease: self.membership.node.lease(),
         };
-        let (request, model) = (Arc::clone(request), Arc::clone(model));
-        Ok(Box::new(PreparedClaim { request, model, bound, claim }))
+        let (written, model) = (Arc::clone(request), Arc::clone(model));
+        let (request, written) = match reduced {
+            None => (written, None),
+            Some(reduced) => (reduced, Some(written)),
+        };
+        Ok(Box::new(PreparedClaim { request, written, model, bound, claim }))
     }
 
     /// Prices the claim, and takes a first permit for it: a request that no route can take now is

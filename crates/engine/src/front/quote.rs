@@ -61,7 +61,7 @@ impl Front {
             Err(bad) => return Err(self.refusal(&serving, &caller, &body, bad)),
         };
         let terms = PricingTerms { serving: &serving, caller: &caller, max_charge: &max_charge };
-        let PricedRequest { model, price, bound, hold } =
+        let PricedRequest { model, price, reduced: _, bound, hold } =
             self.price(terms, &RequestBody { request, body })?;
         Ok(Quote {
             model: model.contract.model.clone(),

@@ -87,6 +87,7 @@ impl Runner {
         let claimed = self.membership.conduct().claim(&claim_offer).await;
         // The run has the request: what it was read from was needed to compare it.
         drop(rebind);
+        prepared.written = None;
         let outcome = match claimed {
             Ok(ClaimOutcome::Mine(operation, readings)) => {
                 reach(Step::ClaimCommitted);

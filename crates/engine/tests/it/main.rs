@@ -17,6 +17,7 @@ mod cancel;
 mod commits;
 mod cooling;
 mod drain;
+mod ignores;
 mod leases;
 mod meters;
 mod one_charge;

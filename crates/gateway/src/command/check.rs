@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+use holdfast_domain::model::Contract;
 use holdfast_providers::{ChainProvider, HttpProvider, KeyUse, Kind};
 use serde::Serialize;
 
@@ -34,6 +35,9 @@ struct CheckView {
     /// Settings that are taken, and were probably not meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// Fields that models accept or ignore.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<FieldsView>,
     /// Micros that one actor with the role support refunds in a UTC day, by currency.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     support_refunds: BTreeMap<String, i64>,
@@ -43,6 +47,23 @@ struct CheckView {
     probes: Option<Vec<ProbeView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     routes: Option<Vec<RouteView>>,
+}
+
+/// Fields of requests that a model accepts beyond OpenAI's schema, and those that its providers are not sent.
+#[derive(Debug, Serialize)]
+struct FieldsView {
+    model: String,
+    accepts: Vec<String>,
+    ignores: Vec<&'static str>,
+}
+
+impl FieldsView {
+    fn lines(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let Self { model, accepts, ignores } = self;
+        let lists = [("accepts", accepts.join(", ")), ("ignores", ignores.join(", "))];
+        let named = lists.into_iter().filter(|(_, names)| !names.is_empty());
+        named.map(move |(list, names)| (list, format!("{model}: {names}")))
+    }
 }
 
 /// Result of one provider's probe.
@@ -86,6 +107,8 @@ pub(super) async fn run(
     ];
     let warnings: Vec<_> = config.exposure.iter().map(ToString::to_string).collect();
     fields.extend(warnings.iter().map(|warning| ("warning", warning.clone())));
+    let named = fields_of(&config);
+    fields.extend(named.iter().flat_map(FieldsView::lines));
     let refunds = &config.roles.support_refunds;
     fields.extend(
         refunds
@@ -100,22 +123,20 @@ pub(super) async fn run(
     for probe in probes.iter().flatten() {
         fields.push(("probe", format!("{}: {}", probe.provider, probe.answer)));
     }
-    for route in routes.iter().flatten() {
-        fields.push(("route", route.line()));
-    }
+    fields.extend(routes.iter().flatten().map(|route| ("route", route.line())));
     // Without `--probe` both lists are empty: a file without mistakes is a success.
     let ok = probes.iter().flatten().all(|probe| probe.ok)
         && routes.iter().flatten().all(|route| route.ok);
     let support_refunds =
         refunds.iter().map(|(currency, micros)| (currency.to_string(), micros.get())).collect();
-    let mistakes = Vec::new();
     let view = CheckView {
         ok,
         file,
         providers,
         models,
-        mistakes,
+        mistakes: Vec::new(),
         warnings,
+        fields: named,
         support_refunds,
         database,
         probes,
@@ -123,6 +144,18 @@ pub(super) async fn run(
     };
     output.object(&view, &fields)?;
     if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
+}
+
+/// The models that accept or ignore any field.
+fn fields_of(config: &Config) -> Vec<FieldsView> {
+    let contracts = config.models.iter().map(|model| &model.contract);
+    let named = contracts.filter(|it| !(it.accepts.is_empty() && it.ignores.is_empty()));
+    let view = |contract: &Contract| FieldsView {
+        model: contract.model.to_string(),
+        accepts: contract.accepts.clone(),
+        ignores: contract.ignores.iter().map(|field| field.label()).collect(),
+    };
+    named.map(view).collect()
 }
 
 /// Tells what is wrong with the configuration. A script that asked for JSON gets it on standard output for a
@@ -153,6 +186,7 @@ fn refuse(
         models: 0,
         mistakes,
         warnings: Vec::new(),
+        fields: Vec::new(),
         support_refunds: BTreeMap::new(),
         database: None,
         probes: None,
