@@ -43,10 +43,10 @@ pub(crate) fn kept_promise(
     n_calls: u32,
     has_text: bool,
 ) -> Option<FinishReason> {
-    match told {
-        FinishReason::ToolCalls if n_calls == 0 => has_text.then_some(FinishReason::Stop),
-        told => Some(told),
+    if told == FinishReason::ToolCalls && n_calls == 0 {
+        return has_text.then_some(FinishReason::Stop);
     }
+    Some(told)
 }
 
 /// Arguments of a call that came whole, as the text that callers parse: `{}` for none.

@@ -47,10 +47,9 @@ pub(super) struct MessageStream {
     n_calls: u32,
     /// Calls that ended with half of their input.
     n_half: u32,
-    /// A block has begun.
-    has_begun: bool,
+    /// Blocks that have begun.
+    n_blocks: u64,
     has_text: bool,
-    has_words: bool,
     says_something: bool,
     usage: TokenUsage,
     finish: Option<FinishReason>,
@@ -83,7 +82,7 @@ impl StreamParser for MessageStream {
             None => return Err(UnreadableReason::Content("type")),
         }
         self.says_something |= has_content(&choice);
-        self.has_words |= has_text(&choice);
+        self.has_text |= has_text(&choice);
         // With the end: a later report may still name another tier.
         let service_tier = choice.finish.and(self.usage.tier);
         Ok(EventOutcome::from(Delta { service_tier, ..Delta::from(vec![choice]) }))
@@ -116,7 +115,7 @@ impl MessageStream {
     /// Start of a message, which may come again.
     fn begin_message(&mut self, message: Option<&Node<'_>>) -> Result<(), UnreadableReason> {
         let id = message.and_then(|message| text(message, "id"));
-        let is_begun = self.has_begun || self.finish.is_some();
+        let is_begun = self.n_blocks > 0 || self.finish.is_some();
         if is_begun && (id.is_none() || id != self.id.as_deref()) {
             return Err(UnreadableReason::Content("message.id"));
         }
@@ -138,7 +137,7 @@ impl MessageStream {
     ) -> Result<(), UnreadableReason> {
         let block = event.get("content_block").ok_or(UnreadableReason::Content("content_block"))?;
         let place = place(event)?;
-        self.has_begun = true;
+        self.n_blocks = self.n_blocks.saturating_add(1);
         if let Some(Block::Call(..)) = self.open.get(&place) {
             // Of another message: a call ends before its place is taken.
             return Err(UnreadableReason::Content("index"));
@@ -146,7 +145,6 @@ impl MessageStream {
         let begun = match text(block, "type") {
             Some("text") => {
                 self.thoughts.text();
-                self.has_text = true;
                 choice.content = text(block, "text").map(str::to_owned);
                 Block::Text
             }
@@ -245,7 +243,7 @@ impl MessageStream {
         let Some(reason) = reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
         let told = finish(reason).ok_or(UnreadableReason::Finish("delta.stop_reason"))?;
         // Without text `end` judges it.
-        let kept = kept_promise(told, self.n_calls, self.has_words).unwrap_or(told);
+        let kept = kept_promise(told, self.n_calls, self.has_text).unwrap_or(told);
         self.finish = Some(kept);
         for block in self.open.values_mut() {
             if let Block::Call(number, input) = block

@@ -126,10 +126,9 @@ pub(super) struct ConverseStream {
     n_calls: u32,
     /// Calls that ended with half of their input.
     n_half: u32,
-    /// Anything of the message has come.
-    has_begun: bool,
+    /// Events of blocks.
+    n_events: u64,
     has_text: bool,
-    has_words: bool,
     says_something: bool,
     meters: Option<Meters>,
     finish: Option<FinishReason>,
@@ -141,7 +140,7 @@ impl StreamParser for ConverseStream {
         let mut choice = ChoiceDelta::default();
         match event.name {
             // Messages have no ids: another start, once anything has come, is another message's.
-            b"messageStart" if self.has_begun => {
+            b"messageStart" if self.n_events > 0 || self.finish.is_some() => {
                 return Err(UnreadableReason::Content("messageStart"));
             }
             b"contentBlockStart" => self.begin(&said, &mut choice)?,
@@ -155,9 +154,10 @@ impl StreamParser for ConverseStream {
             }
             _ => {}
         }
-        self.has_begun |= event.name.starts_with(b"contentBlock") || self.finish.is_some();
+        let is_of_block = event.name.starts_with(b"contentBlock");
+        self.n_events = self.n_events.saturating_add(u64::from(is_of_block));
         self.says_something |= has_content(&choice);
-        self.has_words |= has_text(&choice);
+        self.has_text |= has_text(&choice);
         Ok(EventOutcome::from(Delta::from(vec![choice])))
     }
 
@@ -212,7 +212,6 @@ impl ConverseStream {
     ) -> Result<(), UnreadableReason> {
         let delta = event.get("delta").ok_or(UnreadableReason::Content("delta"))?;
         if delta.get("text").is_some() {
-            self.has_text = true;
             self.thoughts.text();
             return append(&mut choice.content, text(delta, "text"), "delta.text");
         }
@@ -262,7 +261,7 @@ impl ConverseStream {
     ) -> Result<(), UnreadableReason> {
         let told = text(said, "stopReason").and_then(finish).ok_or(UNKNOWN_END)?;
         // Without text `end` judges it.
-        let kept = kept_promise(told, self.n_calls, self.has_words).unwrap_or(told);
+        let kept = kept_promise(told, self.n_calls, self.has_text).unwrap_or(told);
         self.finish = Some(kept);
         for (number, input) in self.open.values_mut() {
             if let Some(rest) = input.close() {
