@@ -12,27 +12,33 @@
 //! above the row of its bare status; without a body that can be read, the bare status counts, and
 //! proves less.
 //!
+//! Two tables of names and texts are shared by all kinds, for the statuses that a kind's own table
+//! gives them: [`overflow`], a prompt that does not fit, and [`no_model`], a model that is not there.
+//!
 //! Never: a word of an error's body outside of this module, because it may quote the prompt; or a
 //! row that rests on what a provider usually does.
 
 mod anthropic;
 mod azure;
 mod bedrock;
+mod error_body;
 mod gemini;
+mod no_model;
 mod openai;
+mod overflow;
+mod shape;
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
-use holdfast_wire::chat::upstream::{UpstreamError, read_error};
-use holdfast_wire::json::{Node, parse_answer};
 use http::StatusCode;
 
 pub(crate) use self::anthropic::of_status as anthropic;
 pub(crate) use self::azure::of_status as azure;
 pub(crate) use self::bedrock::of_status as bedrock;
+use self::error_body::UpstreamErrorBody;
 pub(crate) use self::gemini::of_status as gemini;
 pub(crate) use self::openai::of_status as openai;
-use crate::adapter::ErrorResponse;
+use self::shape::{any_fits, fits, normal};
 use crate::transport::SendError;
 
 /// A 200 whose body is no whole completion: garbage, an error object, missing choices.
@@ -57,44 +63,13 @@ enum ErrorPattern {
     Name(&'static [&'static str]),
     /// An error whose message begins with one of these texts.
     Message(&'static [&'static str]),
-}
-
-/// Names and message of an error. No word of it leaves this module: it may quote the prompt.
-#[derive(Default)]
-struct UpstreamErrorBody {
-    names: Vec<String>,
-    message: Option<String>,
+    /// An error by which a prompt does not fit in its model's context.
+    Overflow,
+    /// An error by which there is no model of the route's name.
+    NoModel,
 }
 
 impl UpstreamErrorBody {
-    /// Reads `{"error": {…}}`; its names are texts at these places in it.
-    fn read(body: &[u8], names: &[&[&str]]) -> Self {
-        // A body that cannot be read fits only rows without a condition.
-        let Ok(body) = parse_answer(body) else { return Self::default() };
-        let Some(error) = body.get("error") else { return Self::default() };
-        let text = |place: &&[&str]| {
-            let found = place.iter().try_fold(error, |node, name| node.get(name));
-            found.and_then(Node::as_str).map(str::to_owned)
-        };
-        Self { names: names.iter().filter_map(text).collect(), message: text(&&["message"][..]) }
-    }
-
-    /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which
-    /// a URL follows.
-    fn from_header(rejected: &ErrorResponse) -> Self {
-        let body = parse_answer(&rejected.body).ok();
-        let text = |name| body.as_ref().and_then(|body| body.get(name)?.as_str());
-        let message = text("message").or_else(|| text("Message")).map(str::to_owned);
-        let kind = rejected.kind.as_deref().and_then(|kind| kind.split(':').next());
-        Self { names: kind.map(str::to_owned).into_iter().collect(), message }
-    }
-
-    /// Reads an error in OpenAI's dialect, whose name is its `code` or its `type`.
-    fn of_openai(body: &[u8]) -> Self {
-        let UpstreamError { code, kind, message, .. } = read_error(body);
-        Self { names: [code, kind].into_iter().flatten().collect(), message }
-    }
-
     /// Proof of the first row of a kind's table that fits.
     fn judge(&self, table: &[ProofRow], status: StatusCode) -> CallFailure {
         let row = table.iter().find(|ProofRow(of, says, _)| status == *of && self.matches(says));
@@ -104,14 +79,25 @@ impl UpstreamErrorBody {
     fn matches(&self, says: &ErrorPattern) -> bool {
         match says {
             ErrorPattern::Anything => true,
-            ErrorPattern::Name(names) => {
-                self.names.iter().any(|name| names.contains(&name.as_str()))
-            }
+            ErrorPattern::Name(names) => self.has_name(names),
             ErrorPattern::Message(starts) => self
                 .message
                 .as_ref()
                 .is_some_and(|message| starts.iter().any(|start| message.starts_with(start))),
+            ErrorPattern::Overflow => {
+                self.has_name(overflow::NAMES)
+                    || self.texts.iter().any(|text| any_fits(overflow::TEXTS, text))
+            }
+            ErrorPattern::NoModel => {
+                let text = self.message.as_deref().map(normal).unwrap_or_default();
+                self.has_name(no_model::NAMES)
+                    || no_model::TEXTS.iter().any(|shape| fits(shape, &text))
+            }
         }
+    }
+
+    fn has_name(&self, names: &[&str]) -> bool {
+        self.names.iter().any(|name| names.contains(&name.as_str()))
     }
 }
 

@@ -15,12 +15,6 @@ const SPENT: ErrorPattern = ErrorPattern::Message(&[
     "You have reached your specified API usage limits",
 ]);
 
-/// The prompt does not fit, alone or with the answer's bound.
-const TOO_LONG: ErrorPattern = ErrorPattern::Message(&[
-    "prompt is too long",
-    "input length and `max_tokens` exceed context limit",
-]);
-
 /// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
 const TABLE: &[ProofRow] = &[
@@ -41,8 +35,11 @@ const TABLE: &[ProofRow] = &[
     ProofRow(529, ErrorPattern::Name(&["overloaded_error"]), OVERLOADED),
     // Told as an invalid request, and not one: the texts of its error.
     ProofRow(400, SPENT, ACCOUNT),
-    // Errors, `invalid_request_error`; the texts of its error.
-    ProofRow(400, TOO_LONG, CONTEXT_LENGTH),
+    // The shared table: no model of the route's name.
+    ProofRow(400, ErrorPattern::NoModel, ACCOUNT),
+    // The shared table: the prompt does not fit.
+    ProofRow(400, ErrorPattern::Overflow, CONTEXT_LENGTH),
+    ProofRow(413, ErrorPattern::Overflow, CONTEXT_LENGTH),
     // Errors, `invalid_request_error`: format or content of the request.
     ProofRow(400, ErrorPattern::Anything, REQUEST),
     // Errors, `request_too_large`: turned away before it reaches the API's servers.

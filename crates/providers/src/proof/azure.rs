@@ -21,8 +21,13 @@ const TABLE: &[ProofRow] = &[
     ProofRow(403, ErrorPattern::Anything, ACCOUNT),
     // Azure's `DeploymentNotFound`; any wrong path: the route is wrong.
     ProofRow(404, ErrorPattern::Anything, ACCOUNT),
-    // OpenAI's error guide, `context_length_exceeded`.
-    ProofRow(400, ErrorPattern::Name(&["context_length_exceeded"]), CONTEXT_LENGTH),
+    // The shared table: no model of the route's name.
+    ProofRow(400, ErrorPattern::NoModel, ACCOUNT),
+    ProofRow(422, ErrorPattern::NoModel, ACCOUNT),
+    // The shared table: the prompt does not fit.
+    ProofRow(400, ErrorPattern::Overflow, CONTEXT_LENGTH),
+    ProofRow(413, ErrorPattern::Overflow, CONTEXT_LENGTH),
+    ProofRow(422, ErrorPattern::Overflow, CONTEXT_LENGTH),
     // Azure's guide to content filters, `content_filter`: the prompt; OpenAI's error guide: the
     // rest.
     ProofRow(400, ErrorPattern::Anything, REQUEST),

@@ -18,9 +18,6 @@ const ACCOUNTS: ErrorPattern = ErrorPattern::Name(&[
     "ServiceQuotaExceededException",
 ]);
 
-/// The texts of its error: Bedrock's own, and that of Anthropic's models there.
-const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["Input is too long", "prompt is too long"]);
-
 /// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
 const TABLE: &[ProofRow] = &[
@@ -35,8 +32,11 @@ const TABLE: &[ProofRow] = &[
     ProofRow(404, ErrorPattern::Anything, ACCOUNT),
     // Troubleshooting, under these names: how the request is signed, and the account's quotas.
     ProofRow(400, ACCOUNTS, ACCOUNT),
-    // Troubleshooting, ValidationException; the texts of its error.
-    ProofRow(400, TOO_LONG, CONTEXT_LENGTH),
+    // The shared table: no model of the route's name.
+    ProofRow(400, ErrorPattern::NoModel, ACCOUNT),
+    // The shared table: the prompt does not fit.
+    ProofRow(400, ErrorPattern::Overflow, CONTEXT_LENGTH),
+    ProofRow(413, ErrorPattern::Overflow, CONTEXT_LENGTH),
     // Troubleshooting, ValidationException: the request.
     ProofRow(400, ErrorPattern::Anything, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.

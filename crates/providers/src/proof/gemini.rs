@@ -11,9 +11,6 @@ use crate::adapter::ErrorResponse;
 /// Told as an invalid argument, and a matter of the account.
 const KEY: ErrorPattern = ErrorPattern::Message(&["API key not valid", "API key expired"]);
 
-/// The text of its error.
-const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["The input token count"]);
-
 /// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
 const TABLE: &[ProofRow] = &[
@@ -29,8 +26,11 @@ const TABLE: &[ProofRow] = &[
     ProofRow(400, ErrorPattern::Name(&["FAILED_PRECONDITION"]), ACCOUNT),
     // The example of an error in its documentation, with the reason API_KEY_INVALID.
     ProofRow(400, KEY, ACCOUNT),
-    // API errors, INVALID_ARGUMENT; the text that its own command line is told.
-    ProofRow(400, TOO_LONG, CONTEXT_LENGTH),
+    // The shared table: no model of the route's name.
+    ProofRow(400, ErrorPattern::NoModel, ACCOUNT),
+    // The shared table: the prompt does not fit.
+    ProofRow(400, ErrorPattern::Overflow, CONTEXT_LENGTH),
+    ProofRow(413, ErrorPattern::Overflow, CONTEXT_LENGTH),
     // API errors, INVALID_ARGUMENT: the request.
     ProofRow(400, ErrorPattern::Anything, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.

@@ -19,11 +19,6 @@ const BILLING: ErrorPattern = ErrorPattern::Name(&[
     "billing_hard_limit_reached",
 ]);
 
-/// The prompt does not fit: OpenAI's code, and the `type` of llama.cpp's server, whose code is a
-/// number.
-const CONTEXT: ErrorPattern =
-    ErrorPattern::Name(&["context_length_exceeded", "exceed_context_size_error"]);
-
 /// Rows by status and codes; the first that fits counts.
 #[rustfmt::skip]
 const TABLE: &[ProofRow] = &[
@@ -43,10 +38,13 @@ const TABLE: &[ProofRow] = &[
     // OpenAI's error guide, "503 - server_is_overloaded": not enough capacity to process the
     // request. No other 503 says that nothing was processed.
     ProofRow(503, ErrorPattern::Name(&["server_is_overloaded"]), OVERLOADED),
-    // OpenAI's error guide, `context_length_exceeded`; llama.cpp's server tests.
-    ProofRow(400, CONTEXT, CONTEXT_LENGTH),
-    ProofRow(413, CONTEXT, CONTEXT_LENGTH),
-    ProofRow(422, CONTEXT, CONTEXT_LENGTH),
+    // The shared table: no model of the route's name.
+    ProofRow(400, ErrorPattern::NoModel, ACCOUNT),
+    ProofRow(422, ErrorPattern::NoModel, ACCOUNT),
+    // The shared table: the prompt does not fit.
+    ProofRow(400, ErrorPattern::Overflow, CONTEXT_LENGTH),
+    ProofRow(413, ErrorPattern::Overflow, CONTEXT_LENGTH),
+    ProofRow(422, ErrorPattern::Overflow, CONTEXT_LENGTH),
     // OpenAI's error guide, `invalid_request_error`: parameters, values, content policy.
     ProofRow(400, ErrorPattern::Anything, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
