@@ -46,6 +46,7 @@ use crate::images::ImagePolicy;
 use crate::kind::HttpOptions;
 use crate::proof;
 use crate::response::{SizeLimits, receive};
+use crate::retry_after::{asks_for_pause, retry_info};
 use crate::server::{BadOptions, BaseUrl, KeyHeader, UpstreamKey, tls};
 use crate::stream_decoder::StreamDecoder;
 use crate::transport::{Transport, UpstreamResponse};
@@ -54,9 +55,6 @@ use crate::transport::{Transport, UpstreamResponse};
 /// empty: the status alone proves less, never more.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
-/// Statuses that speak for the server and not of the request: a pause that comes with any other one
-/// keeps nobody away from the server.
-const ASKING: [u16; 3] = [429, 503, 529];
 
 /// Probe without an answer: the host was not resolved or not connected, or spoke no TLS or no HTTP.
 #[derive(Debug, thiserror::Error)]
@@ -240,11 +238,18 @@ impl HttpProvider {
         sink: &mut dyn Sink,
     ) -> (StatusCode, CallFailure) {
         let (status, is_relayed) = (reply.status, reply.is_relayed);
-        if let Some(time) = reply.retry_after.filter(|_| ASKING.contains(&status.as_u16())) {
+        let of_head = reply.retry_after.filter(|_| asks_for_pause(status));
+        if let Some(time) = of_head {
             // Before the body is read: a body that does not come must not keep this back.
             sink.on_retry_after(time);
         }
         let rejected = read_error(reply).await;
+        if of_head.is_none_or(|time| time.is_zero())
+            && asks_for_pause(status)
+            && let Some(time) = retry_info::pause(&rejected.body)
+        {
+            sink.on_retry_after(time);
+        }
         if let Some(field) = upstream::read_error(&rejected.body).field() {
             sink.on_rejected_field(field);
         }

@@ -1,16 +1,27 @@
-//! Pause that a provider asks for, as the headers of an answer say it.
+//! Pause that a provider asks for, as an answer's head and body say it.
 //!
-//! `retry-after-ms` (milliseconds; OpenAI's and Azure's) goes before `retry-after` (seconds, or a
-//! date of RFC 9110, 5.6.7), and fractions are cut off. A date is measured against the answer's own
-//! `date`: both come from the same clock, so a wrong one does no harm.
+//! | where | unit | who |
+//! |---|---|---|
+//! | `retry-after-ms` | milliseconds | OpenAI, Azure |
+//! | `retry-after` | seconds, or a date of RFC 9110, 5.6.7 | everybody |
+//! | `x-ratelimit-reset-*` and its like, if its `remaining` is 0 | [`rate_limits`] | OpenAI, Groq, Anthropic and others |
+//! | [`retry_info`] in the body | as there | Google, OpenRouter |
 //!
-//! Never: a guess. A header that cannot be read asks for nothing. No limit stands here: a server
-//! may ask for a day, and the routes decide if a pause is kept, and for how long at most.
+//! The first that can be read counts; fractions of seconds are cut off in the first two. A date is
+//! measured against the answer's own `date`: both come from the same clock, so a wrong one does no
+//! harm. Without one it is measured by ours, and says nothing where it has passed.
+//!
+//! Never: a guess, or a word of an error's text. What cannot be read asks for nothing. No limit
+//! stands here: a server may ask for a day, and the routes decide if a pause is kept, and for how
+//! long at most.
 
-use std::time::Duration;
+mod rate_limits;
+pub(crate) mod retry_info;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{DATE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, StatusCode};
 use time::PrimitiveDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -23,7 +34,18 @@ const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
 
-/// Pause that the headers of an answer ask for; `None` where they say nothing that can be read.
+/// True for a status that speaks for the server and not of the request: a pause that comes with any
+/// other one keeps nobody away from the server.
+pub(crate) fn asks_for_pause(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// Pause that the head of such an answer asks for; `None` where it says nothing that can be read.
+pub(crate) fn pause(headers: &HeaderMap) -> Option<Duration> {
+    retry_after(headers).or_else(|| rate_limits::reset(headers, now_of(headers)))
+}
+
+/// Pause that `retry-after-ms` or `retry-after` asks for.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(millis) = text(&RETRY_AFTER_MS).and_then(whole) {
@@ -33,9 +55,23 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Some(seconds) = whole(after) {
         return Some(Duration::from_secs(seconds));
     }
-    let (until, now) = (date(after)?, date(text(&DATE)?)?);
-    // A date that has passed asks for no pause, which is more than saying nothing.
-    Some(Duration::try_from(until - now).unwrap_or(Duration::ZERO))
+    let until = date(after)?;
+    match text(&DATE).and_then(date) {
+        // A date that has passed asks for no pause, which is more than saying nothing.
+        Some(now) => Some(until.saturating_sub(now)),
+        None => until.checked_sub(clock()).filter(|rest| !rest.is_zero()),
+    }
+}
+
+/// Time of an answer by its server's clock, else by ours; since the Unix epoch.
+fn now_of(headers: &HeaderMap) -> Duration {
+    let date = headers.get(DATE).and_then(|value| date(value.to_str().ok()?.trim()));
+    date.unwrap_or_else(clock)
+}
+
+/// Time by our clock, since the Unix epoch.
+fn clock() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A number's whole part: some write fractions.
@@ -46,8 +82,9 @@ fn whole(text: &str) -> Option<u64> {
     (digits(whole) && digits(fraction)).then(|| whole.parse().unwrap_or(u64::MAX))
 }
 
-fn date(text: &str) -> Option<PrimitiveDateTime> {
-    PrimitiveDateTime::parse(text, DATE_FORM).ok()
+fn date(text: &str) -> Option<Duration> {
+    let date = PrimitiveDateTime::parse(text, DATE_FORM).ok()?.assume_utc();
+    u64::try_from(date.unix_timestamp()).ok().map(Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -84,5 +121,35 @@ mod tests {
         for text in ["", "-1", "+1", "1,5", "1.", "soon", "Sun, 06 Nov 1994 08:50:07 GMT", "1e9"] {
             check(&[("retry-after", text)], None);
         }
+    }
+
+    #[test]
+    fn a_date_without_that_of_the_answer_is_measured_by_our_clock() {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("Thu, 31 Dec 9998 23:59:59 GMT"));
+        assert!(retry_after(&headers).unwrap() > Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn what_says_it_outright_goes_before_a_limit_that_is_reset() {
+        let limit = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "6m0s")];
+        let pause_of = |more: &[(&'static str, &'static str)]| {
+            let headers = limit.iter().chain(more).map(|(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            pause(&headers.collect()).unwrap().as_millis()
+        };
+        assert_eq!(pause_of(&[]), 360_000);
+        assert_eq!(pause_of(&[("retry-after", "2")]), 2_000);
+        assert_eq!(pause_of(&[("retry-after-ms", "40")]), 40);
+        assert_eq!(pause_of(&[("retry-after", "soon")]), 360_000);
+    }
+
+    #[test]
+    fn two_statuses_ask_for_a_pause() {
+        let asking: Vec<_> = (100..1_000)
+            .filter(|status| asks_for_pause(StatusCode::from_u16(*status).unwrap()))
+            .collect();
+        assert_eq!(asking, [429, 503]);
     }
 }

@@ -47,7 +47,7 @@ use self::connect::{Connector, ProxyRelay};
 pub(crate) use self::pool::ResponseBody;
 use self::pool::{BoxError, Pool, PooledConnection, RequestTarget};
 use crate::proxy::Proxies;
-use crate::retry_after::retry_after;
+use crate::retry_after::{asks_for_pause, pause, retry_after};
 
 /// Time limit of a probe's connection; a call brings its own.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
@@ -89,7 +89,7 @@ pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
     /// Value of the kind's `error_header`, where the answer has one.
     pub(crate) kind: Option<HeaderValue>,
-    /// Pause that the server asks for, from `retry-after-ms` or `retry-after`.
+    /// Pause that the head of an error asks for.
     pub(crate) retry_after: Option<Duration>,
     /// Came through a proxy that relays, which may have written the answer itself.
     pub(crate) is_relayed: bool,
@@ -162,7 +162,11 @@ impl Transport {
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<(HeaderMap, UpstreamResponse), SendError> {
         let (head, body, is_relayed) = self.exchange(request, connect, sending).await?;
-        let retry_after = retry_after(&head.headers);
+        let retry_after = match head.status {
+            StatusCode::OK => None,
+            status if asks_for_pause(status) => pause(&head.headers),
+            _other => retry_after(&head.headers),
+        };
         let (status, ahead, body) = (head.status, Bytes::new(), AnswerBody::new(body));
         let reply = UpstreamResponse { status, kind: None, retry_after, is_relayed, ahead, body };
         Ok((head.headers, reply))

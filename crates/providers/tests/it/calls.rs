@@ -40,6 +40,8 @@ pub(crate) struct CallResult {
     pub(crate) answer: Answer,
     /// Whether the sink was told of the sending.
     pub(crate) was_sent: bool,
+    /// Pause that the server asked for.
+    pub(crate) pause: Option<Duration>,
 }
 
 impl CallResult {
@@ -59,13 +61,14 @@ impl CallResult {
 pub(crate) async fn run(provider: &dyn Provider, call: &Call) -> CallResult {
     let mut heard = RecordingSink::default();
     let outcome = provider.run(call, &mut heard).await;
-    CallResult { outcome, answer: heard.answer, was_sent: heard.was_sent }
+    CallResult { outcome, answer: heard.answer, was_sent: heard.was_sent, pause: heard.pause }
 }
 
 #[derive(Default)]
 struct RecordingSink {
     answer: Answer,
     was_sent: bool,
+    pause: Option<Duration>,
 }
 
 impl Sink for RecordingSink {
@@ -75,5 +78,9 @@ impl Sink for RecordingSink {
 
     fn on_delta(&mut self, delta: Delta) {
         self.answer.append(delta);
+    }
+
+    fn on_retry_after(&mut self, time: Duration) {
+        self.pause = Some(time);
     }
 }

@@ -11,6 +11,7 @@
 mod authority;
 mod bedrock;
 mod calls;
+mod errors;
 mod fixtures;
 mod frames;
 mod http2;
