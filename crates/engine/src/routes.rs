@@ -36,6 +36,19 @@ pub(crate) use self::route_state::{Permit, RouteState};
 /// Races for a chosen route that one request may lose, beyond one look at each route.
 const RACES_MAX: usize = 16;
 
+/// Time until one of these routes can be tried by a request; zero where one can be now, or only
+/// its calls in flight keep it, which may end at any time. A route that cools by a guess of ours can be
+/// tried, as the last resort.
+pub(crate) fn time_to_next(routes: &[Arc<RouteState>], request: &Request) -> Duration {
+    let now = Instant::now();
+    let able = routes.iter().filter(|route_state| route_state.can(request).is_ok());
+    let times = able.map(|route_state| match route_state.unavailability(now) {
+        Some(RouteUnavailable::Cooling(until)) => until.saturating_duration_since(now),
+        Some(RouteUnavailable::Full) | None => Duration::ZERO,
+    });
+    times.min().unwrap_or(Duration::ZERO)
+}
+
 /// Plan of one request over the routes of its model; no route is taken twice.
 #[derive(Debug)]
 pub(crate) struct RoutePlan {

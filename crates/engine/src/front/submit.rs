@@ -37,6 +37,7 @@ use crate::authentication::Caller;
 use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
 use crate::request_context::{RequestBody, RequestContext, RunMode, Submission};
+use crate::routes::time_to_next;
 use crate::serving_config::ServingConfig;
 use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
 
@@ -69,7 +70,9 @@ impl Front {
             }
         };
         let model = request.model.clone();
+        let asked = Arc::clone(&request);
         let reply = self.answer(&context, RequestBody { request, body }).await;
+        let reply = after_routes(reply, &context.serving, &asked);
         let reply = for_mode(reply, context.mode).of_model(Some(model));
         self.deliver(reply, &context).await
     }
@@ -263,6 +266,15 @@ impl Front {
 const fn is_of_claim(followed: &FollowOutcome) -> bool {
     let FollowOutcome::Ended(outcome) = followed else { return false };
     matches!(outcome, Outcome::Unbound(_) | Outcome::OtherRequest | Outcome::Elsewhere)
+}
+
+/// Tells a caller whose request did not run to wait for a route: where all of them are shut until a
+/// time that their providers named, a retry before that is turned away.
+fn after_routes(mut reply: Reply, serving: &ServingConfig, request: &Request) -> Reply {
+    if let Err(RequestFailure::NotRun(_id, wait)) = &mut reply.outcome {
+        *wait = (*wait).max(time_to_next(serving.routes_of(&request.model), request));
+    }
+    reply
 }
 
 /// Reply to a request of this mode. One that may not run hears nothing of what would keep it from running, nor that

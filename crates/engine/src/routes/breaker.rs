@@ -23,6 +23,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// Longest pause that is kept because a provider asks for it: a server may name the end of a day, or
+/// nonsense, and one call in ten minutes finds out whether it meant that.
+const PAUSE_MAX: Duration = Duration::from_secs(600);
+
 /// Rules of the circuit breaker: when a route is left alone, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoolDown {
@@ -30,7 +34,8 @@ pub struct CoolDown {
     pub failures: u32,
     /// Length of the first cool-down; each one that follows without an answer between is doubled.
     pub first: Duration,
-    /// Length of the longest cool-down, also where a provider asks for more.
+    /// Length of the longest cool-down that is a guess of ours; a provider's word is kept for up to
+    /// ten minutes.
     pub longest: Duration,
 }
 
@@ -173,10 +178,10 @@ impl CircuitBreaker {
             CallOutcome::Answered if is_new => self.on_success(),
             // `Retry-After: 0` names no time: it is a failure like any other.
             CallOutcome::Asked(time) if counts && !time.is_zero() => {
-                Some(self.trip(CoolDownReason::Asked, times, now, time.min(rules.longest)))
+                Some(self.trip(CoolDownReason::Asked, times, now, time.min(PAUSE_MAX)))
             }
             CallOutcome::Asked(time) if !counts => {
-                self.extend_cool_down(now + time.min(rules.longest));
+                self.extend_cool_down(now + time.min(PAUSE_MAX));
                 None
             }
             CallOutcome::Account if counts => {
@@ -332,8 +337,12 @@ mod tests {
         asked.at(20);
         asked.check("probe");
         let mut long = world();
-        assert_eq!(long.call(CallOutcome::Asked(secs(3_600))), cooling(CoolDownReason::Asked, 60));
-        long.check("closed 60");
+        assert_eq!(long.call(CallOutcome::Asked(secs(90))), cooling(CoolDownReason::Asked, 90));
+        let mut absurd = world();
+        for asked in [secs(3_600), Duration::MAX] {
+            absurd.call(CallOutcome::Asked(asked));
+            absurd.check("closed 600");
+        }
         let mut at_once = world();
         assert_eq!(at_once.call(CallOutcome::Asked(secs(0))), None, "a failure like any other");
         at_once.check("open");

@@ -149,6 +149,39 @@ async fn a_sole_route_that_wants_to_be_left_alone_is_told_of_at_once_and_binds_n
     body(&world.ask(2, HELLO).await);
 }
 
+/// What a caller is told to wait for whose request did not run.
+#[track_caller]
+fn wait(reply: &Reply) -> Duration {
+    match &reply.outcome {
+        Err(RequestFailure::NotRun(_id, wait)) => *wait,
+        other => panic!("not proven not run: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_caller_who_is_turned_away_is_told_when_a_route_can_be_tried_again() {
+    let limited = |seconds| Script::failing(RATE_LIMITED).retry_after(secs(seconds));
+    let sole = setup().script(limited(38)).start().await;
+    assert_eq!(wait(&sole.ask(1, HELLO).await), secs(38));
+
+    // The first of two that can be.
+    let both = two_routes().script(limited(38)).script_of("two", limited(20)).start().await;
+    assert_eq!(wait(&both.ask(1, HELLO).await), secs(20));
+
+    // One that cools by a guess of ours is the last resort: it can be tried at once.
+    let account = Script::failing(ProviderFailure::NotRun(NotRunProof::Account));
+    let one = two_routes().script(limited(38)).script_of("two", account).start().await;
+    assert_eq!(wait(&one.ask(1, HELLO).await), Duration::ZERO);
+
+    // Ten minutes of it are kept, whatever a provider says and however short our own cool-downs are.
+    let long = setup().script(limited(86_400)).script(says("hi")).start().await;
+    assert_eq!(wait(&long.ask(1, HELLO).await), secs(600));
+    pass(secs(599)).await;
+    passed_over(&long.ask(1, HELLO).await);
+    pass(secs(1)).await;
+    body(&long.ask(1, HELLO).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refusal_of_a_request_and_a_cancelled_call_say_nothing_against_a_route() {
     let refused = ProviderFailure::Refused(holdfast_domain::operation::ProviderRefusal::Request);
