@@ -91,7 +91,7 @@ pub(crate) enum NoRoute {
     Host,
     /// Unknown path.
     NotFound,
-    /// Unknown path that is this one with `/v1` missing or twice, or with a slash at its end.
+    /// Unknown path that is this one with `/v1` missing or twice, or with slashes too many.
     Misspelled(&'static str),
     /// Endpoint of OpenAI's that this gateway does not serve.
     NotServed(&'static str),
@@ -118,7 +118,8 @@ enum Pattern {
     Exact,
     /// Segment between these.
     Segment(&'static str, &'static str),
-    /// All that follows, unless it is empty: a model's id has a slash, which clients escape or not.
+    /// All that follows, unless a segment of it is empty: a model's id has a slash, which clients
+    /// escape or not.
     Rest(&'static str),
 }
 
@@ -182,7 +183,9 @@ impl Row {
                 let segment = path.strip_prefix(prefix)?.strip_suffix(suffix)?;
                 (!segment.is_empty() && !segment.contains('/')).then_some(segment)?
             }
-            Pattern::Rest(prefix) => path.strip_prefix(prefix).filter(|rest| !rest.is_empty())?,
+            Pattern::Rest(prefix) => path
+                .strip_prefix(prefix)
+                .filter(|rest| rest.split('/').all(|segment| !segment.is_empty()))?,
         };
         Some((self.route)(variable))
     }
@@ -276,10 +279,12 @@ const NOT_SERVED: [&str; 15] = [
 ];
 
 fn no_route(path: &str) -> NoRoute {
+    let collapsed = collapse(path);
     // Before what is not served: `/v1/chat/completions/` has a slash too many, and is no endpoint of OpenAI's.
-    if let Some(right) = suggest(path) {
+    if let Some(right) = suggest(&collapsed).filter(|_right| !is_cancel_without_key(path)) {
         return NoRoute::Misspelled(right);
     }
+    let path = if collapsed.is_empty() { path } else { &collapsed };
     let rest = path.strip_prefix("/v1").unwrap_or(path);
     let is_in = |endpoint: &&&str| {
         let after = rest.strip_prefix(**endpoint);
@@ -291,9 +296,20 @@ fn no_route(path: &str) -> NoRoute {
     endpoint.map_or(NoRoute::NotFound, |endpoint| NoRoute::NotServed(endpoint))
 }
 
+/// The path without slashes too many: a base URL that ends with one, before a client that begins
+/// with one, makes two.
+fn collapse(path: &str) -> String {
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    segments.flat_map(|segment| ["/", segment]).collect()
+}
+
+/// True for the cancel of a key that is empty: two slashes, and none too many.
+fn is_cancel_without_key(path: &str) -> bool {
+    path.trim_end_matches('/').ends_with("/operations//cancel")
+}
+
 /// Label of the path that was probably meant: corrects the usual mistakes of a base URL.
 fn suggest(path: &str) -> Option<&'static str> {
-    let path = path.strip_suffix('/').unwrap_or(path);
     // Twice at most: a base URL that ends with `/v1`, and a client that adds it.
     let path = path.strip_prefix("/v1").unwrap_or(path);
     let rest = path.strip_prefix("/v1").unwrap_or(path);
@@ -362,6 +378,26 @@ mod tests {
             ("/models/a/b", "/v1/models/{publisher}/{name}"),
             ("/v1/wallet/", "/v1/wallet"),
             ("/v1/operations/a/cancel/", "/v1/operations/{idempotency-key}/cancel"),
+            ("/v1//chat/completions", "/v1/chat/completions"),
+            ("//v1/chat/completions", "/v1/chat/completions"),
+            ("/v1/chat//completions", "/v1/chat/completions"),
+            ("/v1/chat/completions//", "/v1/chat/completions"),
+            ("///v1///chat///completions///", "/v1/chat/completions"),
+            ("/v1//v1/chat/completions", "/v1/chat/completions"),
+            ("//chat/completions", "/v1/chat/completions"),
+            ("/v1//models", "/v1/models"),
+            ("/v1/models//", "/v1/models"),
+            ("/v1//models/a/b", "/v1/models/{publisher}/{name}"),
+            ("/v1/models//a/b", "/v1/models/{publisher}/{name}"),
+            ("/v1/models/a//b", "/v1/models/{publisher}/{name}"),
+            ("/v1/models/a/b/", "/v1/models/{publisher}/{name}"),
+            ("/v1//wallet", "/v1/wallet"),
+            ("/v1//quotes", "/v1/quotes"),
+            ("/v1//usage/", "/v1/usage"),
+            ("/v1//organization/costs", "/v1/organization/costs"),
+            ("/v1//operations/a", "/v1/operations/{idempotency-key}"),
+            ("/v1/operations//a", "/v1/operations/{idempotency-key}"),
+            ("/v1//operations/a//cancel", "/v1/operations/{idempotency-key}/cancel"),
         ] {
             for method in [Method::GET, Method::POST] {
                 assert_eq!(route(&method, mistake), Err(NoRoute::Misspelled(right)), "{mistake}");
@@ -379,6 +415,8 @@ mod tests {
             ("/v1/completions", "/completions"),
             ("/v1/images/generations", "/images"),
             ("/v1/chat/completions/chatcmpl_1", "/chat/completions/"),
+            ("/v1//embeddings", "/embeddings"),
+            ("//v1/responses/", "/responses"),
         ] {
             for method in [Method::GET, Method::POST] {
                 assert_eq!(route(&method, path), Err(NoRoute::NotServed(endpoint)), "{path}");
@@ -417,6 +455,10 @@ mod tests {
             "/v2/models",
             "/v1/v1/v1/models",
             "/v1//",
+            "//",
+            "/v1//operations//cancel/",
+            "//healthz",
+            "/v1//nothing",
         ] {
             assert_eq!(get(nothing), Err(NoRoute::NotFound), "{nothing}");
         }

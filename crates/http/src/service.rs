@@ -243,7 +243,7 @@ impl Service {
 fn misspelled(right: &str) -> Problem {
     let message = format!(
         "There is nothing at this path: send the request to {right}. The base URL of an OpenAI client \
-         ends with /v1, once, and no path here ends with a slash."
+         ends with /v1, once and without a slash after it, and no path here ends with a slash or has two in a row."
     );
     Problem { message: message.into(), ..Problem::new(Code::NotFound) }
 }
