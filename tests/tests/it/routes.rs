@@ -151,6 +151,26 @@ fn an_unknown_outcome_is_the_last_under_one_run_and_goes_on_under_one_charge() {
 }
 
 #[test]
+fn a_pause_within_a_providers_body_is_told_to_the_first_caller() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let body = r#"[{"error": {"code": 429, "message": "no", "status": "RESOURCE_EXHAUSTED", "details":
+        [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "38s"}]}}]"#;
+    upstream.next(Reply::Send(429, body.to_owned()));
+    for key in [request_key(), request_key()] {
+        let told = gateway.complete(&account, &key, &acme("Say hello"));
+        assert_eq!(
+            (told.status, told.json()["error"]["code"].as_str()),
+            (503, Some("upstream_unavailable"))
+        );
+        let wait: u64 = told.header("retry-after-ms").unwrap().parse().unwrap();
+        assert!((20_000..=39_020).contains(&wait), "{wait} ms of 38 s, and up to a second");
+    }
+    assert_eq!(upstream.runs(), 1);
+}
+
+#[test]
 fn a_provider_that_asks_to_be_left_alone_is_and_callers_are_told_until_when() {
     let upstream = Upstream::start(Reply::saying("Good day"));
     let config = Config::upstream(&upstream);
@@ -162,6 +182,8 @@ fn a_provider_that_asks_to_be_left_alone_is_and_callers_are_told_until_when() {
     let key = request_key();
     let told = gateway.complete(&account, &key, &acme("Say hello"));
     error(Code::UpstreamUnavailable).echo(&key).replayed(false).bound().check(&told);
+    let wait: u64 = told.header("retry-after-ms").unwrap().parse().unwrap();
+    assert!((10_000..=60_000).contains(&wait), "{wait} ms for the first, too");
 
     let other = request_key();
     for prompt in ["Say hello", "Say something else"] {
