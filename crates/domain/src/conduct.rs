@@ -38,6 +38,7 @@ use crate::operation::{
     Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, decide,
 };
 use crate::ports::{CommitError, Journal, Pause, Unavailable};
+use crate::secret::BodyDigest;
 use crate::{ClaimId, OperationId, Timestamp};
 
 /// Races that one claim may lose before it gives the caller back the choice. Each lost race means
@@ -69,9 +70,21 @@ pub struct ClaimOffer<'a> {
     /// Latest moment that the database's clock can say: only this process's own lease is judged by
     /// it.
     pub now: Timestamp,
-    /// The same request bound under the terms of an operation that was made with other ones. `None`
-    /// where that cannot be computed any more.
-    pub rebind: &'a (dyn Fn(&FingerprintTerms) -> Option<Binding> + Send + Sync),
+    /// Binds the same request under the terms of an operation that was made with other ones.
+    pub rebind: &'a (dyn Fn(&FingerprintTerms) -> Rebinding + Send + Sync),
+}
+
+/// A request that is to be compared with an operation of other terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rebinding {
+    /// Its binding under these terms.
+    Bound(Binding),
+    /// These terms cannot be met any more. Only equal bytes under the same server secret are still the
+    /// same request.
+    Lost,
+    /// These terms have a fingerprint version of a later release: this process cannot compare. With the
+    /// digest of the body, if the server secret is known.
+    UnknownVersion(Option<BodyDigest>),
 }
 
 impl std::fmt::Debug for ClaimOffer<'_> {
@@ -117,6 +130,10 @@ pub enum ClaimError {
     /// Others kept moving the operation.
     #[error("the operation kept changing hands")]
     Contended,
+    /// The operation was bound by a later release, under a version that is not known here. Neither a
+    /// conflict nor a run may follow: a process of that release can tell.
+    #[error("the operation has a fingerprint version of a later release")]
+    UnknownVersion,
 }
 
 /// A runtime's own timer is one: `|attempt| tokio::time::sleep(STEP * attempt)`.
@@ -144,7 +161,7 @@ impl Conduct<'_> {
         // Judged over an empty snapshot first: a key is new as a rule, and the commit's
         // compare-and-set is the read.
         for _race in 0..RACES_MAX {
-            let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)));
+            let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)?));
             // What is large is in boxes here, also what few claims come to: all of them are moved about
             // with room for it.
             match judged.map(|transition| Arc::new(Change::Operation(transition))) {
@@ -303,16 +320,25 @@ enum OfferOutcome {
 
 impl ClaimOffer<'_> {
     /// The claim as it is compared with this row: bound under the row's terms where they differ.
-    fn claim_for(&self, snapshot: &Snapshot) -> Box<Claim> {
+    fn claim_for(&self, snapshot: &Snapshot) -> Result<Box<Claim>, ClaimError> {
         let mut claim = Box::new(self.claim.clone());
-        if let Some(operation) = &snapshot.operation
-            && operation.binding.terms != claim.binding.terms
-            // Without it only equal bytes under the same server secret are still the same request.
-            && let Some(binding) = (self.rebind)(&operation.binding.terms)
-        {
-            claim.binding = binding;
+        let Some(operation) = &snapshot.operation else { return Ok(claim) };
+        if operation.binding.terms == claim.binding.terms {
+            return Ok(claim);
         }
-        claim
+        match (self.rebind)(&operation.binding.terms) {
+            Rebinding::Bound(binding) => claim.binding = binding,
+            Rebinding::Lost => {}
+            // Equal bytes are one request under any version, and get its answer. A new run is left to
+            // a process that knows the version.
+            Rebinding::UnknownVersion(Some(digest))
+                if digest == operation.binding.body_digest && operation.phase != Phase::Open =>
+            {
+                claim.binding = operation.binding;
+            }
+            Rebinding::UnknownVersion(_) => return Err(ClaimError::UnknownVersion),
+        }
+        Ok(claim)
     }
 
     fn operation(&self) -> OperationId {

@@ -82,7 +82,9 @@ pub struct Contract {
     pub prompt_overhead_tokens: Option<u64>,
     /// Tokens that a picture may cost at most; `None` makes a prompt with one as long as the context.
     pub image_tokens: Option<u64>,
-    /// Members of a request that the model takes although nobody here knows them, by name.
+    /// Members of a request that the model takes although they are not known here, by name: of the
+    /// body, a turn, a part and a tool. Also words of members that have words of their own, as
+    /// `member=word`.
     pub accepts: Vec<String>,
     /// Restricted fields that it takes all the same.
     pub allow: BTreeSet<RestrictedField>,
@@ -120,6 +122,18 @@ impl Contract {
             allow: BTreeSet::new(),
             ignores: Vec::new(),
         }
+    }
+
+    /// True where the model takes this word of a member that has words of its own.
+    #[must_use]
+    pub fn accepts_word(&self, member: &str, word: &str) -> bool {
+        self.accepted_words(member).any(|accepted| accepted == word)
+    }
+
+    /// Words of a member that the model takes in addition to those that are known.
+    pub fn accepted_words<'a>(&'a self, member: &'a str) -> impl Iterator<Item = &'a str> {
+        let words = self.accepts.iter().filter_map(|accepted| accepted.split_once('='));
+        words.filter(move |(name, _word)| *name == member).map(|(_name, word)| word)
     }
 
     /// Tokens that the provider may add to a prompt.

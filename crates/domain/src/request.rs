@@ -3,9 +3,10 @@
 //! all of it goes up ([`Request::make_outgoing`]), never anything else.
 //!
 //! Normal form: absent and default are one value where no provider can tell them apart, and two
-//! where one can. Numbers are exact decimals, maps are sorted, JSON that passes through is text in
-//! one spelling. A field that is added here has to be fed to [`fingerprint`], whose strings
-//! [`CostFactors`] counts: else it is free of charge, and invisible to a retry.
+//! where one can; the last step to it is [`Request::fold`]. Numbers are exact decimals, maps are
+//! sorted, JSON that passes through is text in one spelling. A field that is added here has to be
+//! fed to [`fingerprint`], whose strings [`CostFactors`] counts: else it is free of charge, and
+//! invisible to a retry.
 //!
 //! Not here: how it is spelled (that is the wire's), how the answer travels (`stream` is no part of
 //! what is asked for), and the model's contract, which joins it in [`crate::hold`] and in
@@ -41,6 +42,7 @@ mod debug;
 mod decimal;
 mod ignored;
 mod message;
+mod normal_form;
 mod opaque;
 mod option;
 mod outgoing;
@@ -48,7 +50,7 @@ mod tool;
 
 use std::collections::BTreeMap;
 
-pub use self::canon::{FINGERPRINT_VERSION, fingerprint};
+pub use self::canon::{FINGERPRINT_VERSION, UNFOLDED_VERSION, fingerprint, is_known_version};
 pub use self::cost_factors::CostFactors;
 pub use self::decimal::{BadDecimal, Decimal};
 pub use self::ignored::IgnoredField;
@@ -136,11 +138,16 @@ pub struct Request {
     pub web_search_options: Option<Opaque>,
     /// Moderation of prompt and answer by the provider.
     pub moderation: Option<Opaque>,
-    /// Members that are not known here, by name. Only a model that accepts them gets them.
+    /// Members that are not known here, by name, and members of [`Self::WORDS`] with a word that is
+    /// not known. Only a model that accepts them gets them.
     pub extras: BTreeMap<String, Opaque>,
 }
 
 impl Request {
+    /// Members whose values are words, of which a model may accept more than are known here.
+    pub const WORDS: [&str; 4] =
+        ["reasoning_effort", "verbosity", "service_tier", "prompt_cache_retention"];
+
     /// Request to a model to go on with a conversation, and for nothing else.
     #[must_use]
     pub const fn new(model: PublicModelId, messages: Vec<Message>) -> Self {

@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use holdfast_domain::conduct::Rebinding;
 use holdfast_domain::model::FingerprintTerms;
-use holdfast_domain::operation::Binding;
 use holdfast_domain::ports::{Journal, Wallets};
 use tokio_util::task::TaskTracker;
 
@@ -113,9 +113,9 @@ impl Runner {
         context: &RequestContext,
         prepared: &PreparedClaim,
         body: Bytes,
-    ) -> impl Fn(&FingerprintTerms) -> Option<Binding> + Send + Sync + use<> {
+    ) -> impl Fn(&FingerprintTerms) -> Rebinding + Send + Sync + use<> {
         let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&context.caller));
         let request = Arc::clone(prepared.written.as_ref().unwrap_or(&prepared.request));
-        move |terms| secrets.bind(*terms, &caller, &request, &body)
+        move |terms| secrets.rebind(*terms, &caller, Some(&request), &body)
     }
 }

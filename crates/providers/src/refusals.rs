@@ -18,13 +18,13 @@
 //! [`images`](crate::images)'s, for every kind. OpenAI and Azure have no column: they take all.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
-    AssistantMessage, CacheMode, Content, ContentPart, Decimal, Item, JsonSchema, Message,
-    Modalities, ReasoningEffort, Request, ResponseFormat, Role, ServiceTier, Tool, ToolCall,
-    ToolChoice, ToolKind, ToolMode, Verbosity,
+    AssistantMessage, CacheMode, Content, ContentPart, CustomTool, Decimal, Function, Item,
+    JsonSchema, Message, Modalities, Opaque, ReasoningEffort, Request, ResponseFormat, Role,
+    ServiceTier, Tool, ToolCall, ToolChoice, ToolKind, ToolMode, Verbosity,
 };
 
 use self::Column::{Anthropic, Bedrock, Gemini, SamplingAnthropic};
@@ -63,6 +63,13 @@ const NOT_ANTHROPIC: &[Column] = &[Gemini, Bedrock];
 
 /// The rule for a field that has no place there.
 const LEFT_OUT: &str = "left out for this model";
+
+/// Members of a tool that Anthropic's spelling writes.
+const WRITTEN_OF_TOOLS: &[&str] = &["name", "description", "input_schema", "strict", "type"];
+/// Members of a part that Anthropic's spelling writes.
+const WRITTEN_OF_PARTS: &[&str] = &["type", "text", "source", "title"];
+/// The same of a part with a `prompt_cache_breakpoint`.
+const WRITTEN_OF_MARKED_PARTS: &[&str] = &["type", "text", "source", "title", "cache_control"];
 
 /// Candidates that Gemini may be asked for.
 const CANDIDATES_MAX: u32 = 8;
@@ -139,7 +146,7 @@ const MESSAGES: &[MessageRow] = &[
     Row(ANTHROPICS, "tool_call_id", |at| at.result_of().is_some_and(|id| !is_id(id, b"_-", usize::MAX)), "an id of letters, digits, underscores and hyphens for this model"),
     Row(&[Gemini], "tool_call_id", |at| at.result_of().is_some_and(|id| !at.earlier.called.contains_key(id)), "the id of an earlier call for this model"),
     Row(&[Bedrock], "tool_call_id", |at| at.result_of().is_some_and(|id| !is_id(id, b"_-.:", 64)), "an id of 1 to 64 letters, digits, `_`, `-`, `.` and `:` for this model"),
-    Row(NOT_ANTHROPIC, "content", |at| at.result_of().is_some() && !at.message.parts().iter().all(is_bare_text), "text without marks for this model"),
+    Row(NOT_ANTHROPIC, "content", |at| at.result_of().is_some() && !at.message.parts().iter().all(ContentPart::is_bare_text), "text without marks for this model"),
     Row(EVERY, "audio", |at| at.reply().is_some_and(|reply| reply.audio_id.is_some()), LEFT_OUT),
     Row(EVERY, "function_call", |at| at.reply().is_some_and(|reply| reply.function_call.is_some()), "sent as `tool_calls` for this model"),
     Row(NOT_BEDROCK, "content", |at| at.is_empty(), "a text that is not empty for this model"),
@@ -253,7 +260,11 @@ pub(crate) fn check(
     } = request;
     refuse(FIELDS, by, |asks| asks(request), str::to_owned)?;
     for (at, tool) in tools.iter().enumerate() {
-        refuse(TOOLS, by, |asks| asks(tool), |member| format!("tools[{at}].{member}"))?;
+        let path = |member: &str| format!("tools[{at}].{member}");
+        refuse(TOOLS, by, |asks| asks(tool), path)?;
+        let (Tool::Function(Function { extras, .. }) | Tool::Custom(CustomTool { extras, .. })) =
+            tool;
+        refuse_extras(extras, by, WRITTEN_OF_TOOLS, path)?;
     }
     let mut earlier = Earlier::default();
     for (at, message) in messages.iter().enumerate() {
@@ -264,8 +275,25 @@ pub(crate) fn check(
         }
         check_message(message, by, &mut earlier, path)?;
     }
-    match extras.keys().find(|name| written.contains(&name.as_str())) {
+    // A word that the model accepts is OpenAI's spelling of a member that is translated.
+    let has_place = |name: &str| !written.contains(&name) && !Request::WORDS.contains(&name);
+    match extras.keys().find(|name| !has_place(name)) {
         Some(name) => Err(unsupported(name.clone(), LEFT_OUT)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses extra members of a tool or a part, but for those that Anthropic has for both: `cache_control`
+/// and the like go to it as they come, next to the members that are `written`.
+fn refuse_extras(
+    extras: &BTreeMap<String, Opaque>,
+    by: Column,
+    written: &[&str],
+    path: impl Fn(&str) -> String,
+) -> Result<(), UnsupportedParam> {
+    let has_place = |name: &str| ANTHROPICS.contains(&by) && !written.contains(&name);
+    match extras.keys().find(|name| !has_place(name)) {
+        Some(name) => Err(unsupported(path(name), LEFT_OUT)),
         None => Ok(()),
     }
 }
@@ -284,20 +312,24 @@ fn check_message<'r>(
         let at = PartInPlace { part, marks: if is_marked { earlier.marks } else { 0 } };
         let part_path = |member: &str| path(&format!("content[{part_at}].{member}"));
         refuse(PARTS, by, |asks| asks(&at), part_path)?;
+        let written = if is_marked { WRITTEN_OF_MARKED_PARTS } else { WRITTEN_OF_PARTS };
+        refuse_extras(&part.extras, by, written, part_path)?;
     }
     earlier.has_turn |= !is_instruction(message);
-    let Message { role, name: _, content: _ } = message;
+    let Message { role, name: _, content: _, extras } = message;
+    // Among the metadata is what the caller was told that the model thought. The model wants its
+    // thoughts as it said them: what is kept of them stands for it.
+    let is_metadata = |name: &&String| {
+        matches!(role, Role::Assistant(_)) && AssistantMessage::METADATA.contains(&name.as_str())
+    };
+    if let Some(name) = extras.keys().find(|name| !is_metadata(name)) {
+        return Err(unsupported(path(name), LEFT_OUT));
+    }
     let Role::Assistant(reply) = role else {
         return Ok(());
     };
     // Each member is named, here and above: a new one must not be dropped because nobody thought of it.
-    let AssistantMessage { refusal: _, audio_id: _, tool_calls, function_call: _, extras } = reply;
-    // Among the metadata is what the caller was told that the model thought. The model wants its
-    // thoughts as it said them: what is kept of them stands for it.
-    let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
-    if let Some(name) = extras.keys().find(|name| !is_metadata(name)) {
-        return Err(unsupported(path(name), LEFT_OUT));
-    }
+    let AssistantMessage { refusal: _, audio_id: _, tool_calls, function_call: _ } = reply;
     for (call_at, call) in tool_calls.iter().enumerate() {
         let call_path = |member: &str| path(&format!("tool_calls[{call_at}].{member}"));
         refuse(CALLS, by, |asks| asks(call), call_path)?;
@@ -397,10 +429,6 @@ impl<'a> PartInPlace<'a> {
 
 fn is_empty_text(part: &ContentPart) -> bool {
     matches!(&part.item, Item::Text(text) | Item::Refusal(text) if text.is_empty())
-}
-
-const fn is_bare_text(part: &ContentPart) -> bool {
-    matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none()
 }
 
 /// Says if an id is of letters, digits and these others, and not longer.

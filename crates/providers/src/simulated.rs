@@ -60,7 +60,7 @@ impl Simulator {
     /// remembers it.
     fn is_new(&self, request: &Request) -> bool {
         let mut hasher = DefaultHasher::new();
-        for Message { role, name, content } in &request.messages {
+        for Message { role, name, content, .. } in &request.messages {
             (role.label(), name).hash(&mut hasher);
             content.iter().flat_map(Content::texts).for_each(|text| text.hash(&mut hasher));
         }

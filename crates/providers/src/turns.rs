@@ -72,9 +72,9 @@ pub(crate) fn translate<'a, S: TurnEncoder<'a>>(
     let mut system = Vec::new();
     let mut turns: Vec<Turn<'a>> = Vec::new();
     let mut is_late = false;
-    // Any name but that of a result's call is refused before.
+    // Any name but that of a result's call is refused before, and so are extras.
     for message in messages {
-        let Message { role, name: _, content } = message;
+        let Message { role, name: _, content, extras: _ } = message;
         is_late |= !is_instruction(message);
         let content = content.as_ref();
         let (speaker, blocks) = match role {

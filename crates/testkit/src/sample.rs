@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::conduct::{ClaimOffer, Ending};
+use holdfast_domain::conduct::{ClaimOffer, Ending, Rebinding};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
@@ -175,7 +175,7 @@ impl ClaimBuilder {
 pub fn order(claim: &Claim) -> ClaimOffer<'_> {
     // The last microsecond in which the lease is live.
     let now = Timestamp::from_micros(claim.lease.ends_at.as_micros().saturating_sub(1));
-    ClaimOffer { claim, now, rebind: &|_terms| None }
+    ClaimOffer { claim, now, rebind: &|_terms| Rebinding::Lost }
 }
 
 /// T1 of this claim, judged over no row.
@@ -252,7 +252,7 @@ pub fn binding(text: &str, terms: FingerprintTerms) -> Binding {
 #[must_use]
 pub fn request(text: &str) -> Request {
     let content = Some(Content::Text(text.to_owned()));
-    Request::new(model(), vec![Message { role: Role::User, name: None, content }])
+    Request::new(model(), vec![Message::new(Role::User, content)])
 }
 
 /// A call to a provider, for a request of one turn.

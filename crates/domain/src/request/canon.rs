@@ -10,8 +10,9 @@
 //! Prefix-free: every item begins with a tag, everything of variable length carries its length, and
 //! every field is fed under its own tag in a fixed order, so no two requests feed the same bytes.
 //! A member that a request does not ask for is not fed at all: a field that is added later changes no
-//! fingerprint. Old versions of the feed are kept: operations have no end, and a retry is compared
-//! under the version it was made with.
+//! fingerprint. Old versions are kept: operations have no end, and a retry is compared under the
+//! version it was made with. Version 2 differs from version 1 in the request that is fed, which is
+//! [folded](Request::fold), and in its number; the tags are the same.
 //!
 //! The same feed counts the bytes that bound the hold ([`super::CostFactors`]): what is hashed is
 //! what is counted, so no string can reach a prompt unpaid. Never: a tag with a second meaning, a
@@ -30,10 +31,20 @@ use super::{
 };
 use crate::secret::{Fingerprint, FingerprintKey};
 
-/// The version of the feed below.
-pub const FINGERPRINT_VERSION: u16 = 1;
+/// The version that new fingerprints have: of requests that are [folded](Request::fold).
+pub const FINGERPRINT_VERSION: u16 = 2;
+/// The version before: of requests as they are read, without the fold. Only older rows have it.
+pub const UNFOLDED_VERSION: u16 = 1;
 
-/// Hashes a request under a model contract and a version of the feed; `None` for an unknown version.
+/// True for a version that [`fingerprint`] can compute. A row of another one was written by a later
+/// release, and nothing can be compared with it here.
+#[must_use]
+pub const fn is_known_version(version: u16) -> bool {
+    matches!(version, UNFOLDED_VERSION | FINGERPRINT_VERSION)
+}
+
+/// Hashes a request under a model contract and a version; `None` for an unknown version. The request
+/// is in the normal form of that version.
 ///
 /// `contract` is the contract's version number alone: a retry is compared under the number that its
 /// operation was made with, whatever that contract's limits are today.
@@ -45,7 +56,7 @@ pub fn fingerprint(
     request: &Request,
 ) -> Option<Fingerprint> {
     // Under an unknown version two requests cannot be compared: no answer, never a guess.
-    if version != FINGERPRINT_VERSION {
+    if !is_known_version(version) {
         return None;
     }
     let mut hasher = Hasher::new_keyed(key.expose());
@@ -146,7 +157,7 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
         self.offers(request);
         self.output(request);
         self.service(request);
-        self.extras(&request.extras);
+        self.extras(tag::EXTRAS, &request.extras);
         self.mark(tag::END, &[]);
     }
 
@@ -224,11 +235,11 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
         self.flag(tag::STRICT, *strict);
     }
 
-    fn extras(&mut self, extras: &BTreeMap<String, Opaque>) {
+    fn extras(&mut self, tag: u8, extras: &BTreeMap<String, Opaque>) {
         if extras.is_empty() {
             return;
         }
-        self.count(tag::EXTRAS, extras.len());
+        self.count(tag, extras.len());
         for (name, value) in extras {
             self.text(tag::NAME, name);
             self.opaque(tag::OPAQUE, value);

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use super::{
-    AssistantMessage, Content, CostFactors, CustomTool, Function, FunctionCall, FunctionChoice,
-    Item, JsonSchema, Message, Request, Role, ToolCall, ToolChoice, Voice,
+    AssistantMessage, Content, ContentPart, CostFactors, CustomTool, Function, FunctionCall,
+    FunctionChoice, Item, JsonSchema, Message, Request, Role, ToolCall, ToolChoice, Voice,
 };
 
 impl fmt::Debug for Request {
@@ -62,6 +62,15 @@ impl fmt::Debug for Content {
             Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
             Self::Parts(parts) => write!(f, "Parts({parts:?})"),
         }
+    }
+}
+
+impl fmt::Debug for ContentPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the extras: their names are the caller's words.
+        let Self { item, cache_breakpoint, extras: _ } = self;
+        let mut shown = f.debug_struct("ContentPart");
+        shown.field("item", item).field("cache_breakpoint", cache_breakpoint).finish()
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Message {
     pub name: Option<String>,
     /// Text or parts. Only an assistant's or a function's turn may have none.
     pub content: Option<Content>,
+    /// Members that are not known here, by name. Only a model that accepts them gets them.
+    pub extras: BTreeMap<String, Opaque>,
 }
 
 /// Speaker of a turn, with what only such a speaker's turn has. Developer and system are two roles:
@@ -54,13 +56,6 @@ impl AssistantMessage {
         "reasoning_details",
         "thinking_blocks",
     ];
-
-    /// Leaves out the metadata that a model does not accept by name.
-    pub fn strip_metadata(&mut self, accepts: &[String]) {
-        self.extras.retain(|name, _value| {
-            !Self::METADATA.contains(&name.as_str()) || accepts.contains(name)
-        });
-    }
 }
 
 impl Role {
@@ -89,8 +84,6 @@ pub struct AssistantMessage {
     pub tool_calls: Vec<ToolCall>,
     /// The function that it called: the older form.
     pub function_call: Option<FunctionCall>,
-    /// Members that are not known here, by name.
-    pub extras: BTreeMap<String, Opaque>,
 }
 
 /// Sort of a tool.
@@ -145,12 +138,14 @@ pub enum Content {
 }
 
 /// Part of a turn's content.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ContentPart {
     /// The part itself.
     pub item: Item,
     /// Mark that asks the provider to cache the prompt up to the part's end.
     pub cache_breakpoint: Option<CacheBreakpoint>,
+    /// Members that are not known here, by name. Only a model that accepts them gets them.
+    pub extras: BTreeMap<String, Opaque>,
 }
 
 /// Text, picture, recording or document of a part.
@@ -225,6 +220,21 @@ named! {
 }
 
 impl Message {
+    /// Turn that consists of its content.
+    #[must_use]
+    pub const fn new(role: Role, content: Option<Content>) -> Self {
+        Self { role, name: None, content, extras: BTreeMap::new() }
+    }
+
+    /// Leaves out the metadata of an earlier answer that a model does not accept by name.
+    pub fn strip_metadata(&mut self, accepts: &[String]) {
+        if matches!(self.role, Role::Assistant(_)) {
+            self.extras.retain(|name, _value| {
+                !AssistantMessage::METADATA.contains(&name.as_str()) || accepts.contains(name)
+            });
+        }
+    }
+
     /// Parts of the content; none where that is a string.
     #[must_use]
     pub fn parts(&self) -> &[ContentPart] {
@@ -236,6 +246,13 @@ impl Message {
 }
 
 impl ContentPart {
+    /// True for a text and nothing else: a string is another spelling of it.
+    #[must_use]
+    pub fn is_bare_text(&self) -> bool {
+        let Self { item, cache_breakpoint, extras } = self;
+        matches!(item, Item::Text(_)) && cache_breakpoint.is_none() && extras.is_empty()
+    }
+
     fn text(&self) -> Option<&str> {
         match &self.item {
             Item::Text(text) | Item::Refusal(text) => Some(text),
@@ -244,9 +261,15 @@ impl ContentPart {
     }
 }
 
+impl From<Item> for ContentPart {
+    fn from(item: Item) -> Self {
+        Self { item, cache_breakpoint: None, extras: BTreeMap::new() }
+    }
+}
+
 impl From<String> for ContentPart {
     fn from(text: String) -> Self {
-        Self { item: Item::Text(text), cache_breakpoint: None }
+        Self::from(Item::Text(text))
     }
 }
 

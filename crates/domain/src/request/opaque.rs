@@ -15,6 +15,12 @@ impl Opaque {
         Self(Private(json.into()))
     }
 
+    /// True for `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.as_str() == "null"
+    }
+
     /// The JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{AssistantMessage, Message, Request, Role};
+use super::{Message, Request, Role};
 use crate::secret::PseudonymKey;
 
 impl Request {
@@ -17,12 +17,8 @@ impl Request {
             return;
         }
         let request = Arc::make_mut(request);
-        for message in &mut request.messages {
-            if let Message { role: Role::Assistant(reply), .. } = message {
-                // After the fingerprint: what is stripped here still tells one request from another.
-                reply.strip_metadata(accepts);
-            }
-        }
+        // After the fingerprint: what is stripped here still tells one request from another.
+        request.messages.iter_mut().for_each(|message| message.strip_metadata(accepts));
         let Self { user, safety_identifier, prompt_cache_key, .. } = request;
         for name in [user, safety_identifier, prompt_cache_key].into_iter().flatten() {
             *name = key.pseudonym(name);
@@ -31,7 +27,7 @@ impl Request {
 
     fn is_outgoing(&self) -> bool {
         let is_plain = |message: &Message| match &message.role {
-            Role::Assistant(AssistantMessage { extras, .. }) => extras.is_empty(),
+            Role::Assistant(_) => message.extras.is_empty(),
             Role::Developer | Role::System | Role::User | Role::Tool { .. } | Role::Function => {
                 true
             }

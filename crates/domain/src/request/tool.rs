@@ -1,5 +1,7 @@
 //! The tools that a model is offered, and which of them it should call.
 
+use std::collections::BTreeMap;
+
 use super::{Opaque, ToolKind};
 
 /// A tool on offer.
@@ -22,6 +24,9 @@ pub struct Function {
     pub parameters: Option<Opaque>,
     /// True where the model must keep to the schema.
     pub strict: Option<bool>,
+    /// Members of the tool, next to the function, that are not known here, by name. Only a model that
+    /// accepts them gets them; a function in the older form has none.
+    pub extras: BTreeMap<String, Opaque>,
 }
 
 /// A tool that takes text.
@@ -33,6 +38,8 @@ pub struct CustomTool {
     pub description: Option<String>,
     /// Form of the text that it takes: any, or by a grammar.
     pub format: Option<Opaque>,
+    /// Members of the tool that are not known here, by name. Only a model that accepts them gets them.
+    pub extras: BTreeMap<String, Opaque>,
 }
 
 named! {

@@ -7,7 +7,8 @@ use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{
     AssistantMessage, CacheBreakpoint, CacheOptions, Content, ContentPart, CustomTool,
     FINGERPRINT_VERSION, Function, FunctionChoice, Item, JsonSchema, Message, Modalities, Opaque,
-    RecordingFormat, Request, ResponseFormat, Role, Tool, ToolChoice, ToolMode, fingerprint,
+    RecordingFormat, Request, ResponseFormat, Role, Tool, ToolChoice, ToolMode, UNFOLDED_VERSION,
+    fingerprint,
 };
 use holdfast_domain::secret::{Fingerprint, FingerprintKey, ServerSecret};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
@@ -21,7 +22,7 @@ fn of(request: &Request) -> Fingerprint {
 }
 
 fn turn(role: Role, text: &str) -> Message {
-    Message { role, name: None, content: Some(Content::Text(text.to_owned())) }
+    Message::new(role, Some(Content::Text(text.to_owned())))
 }
 
 fn request() -> Request {
@@ -85,8 +86,7 @@ fn variants() -> Vec<(&'static str, Request)> {
 }
 
 fn parts(items: Vec<Item>) -> Content {
-    let part = |item| ContentPart { item, cache_breakpoint: None };
-    Content::Parts(items.into_iter().map(part).collect())
+    Content::Parts(items.into_iter().map(ContentPart::from).collect())
 }
 
 fn extras() -> BTreeMap<String, Opaque> {
@@ -107,6 +107,7 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
         description: None,
         parameters: None,
         strict: None,
+        extras: BTreeMap::new(),
     };
     let image = |url: &str| Item::Image { url: url.to_owned(), detail: None };
     let file = |id: Option<&str>, name: Option<&str>, data: Option<&str>| {
@@ -122,7 +123,8 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
     vary("marked text", &|r| {
         let item = Item::Text("hello".to_owned());
         let cache_breakpoint = Some(CacheBreakpoint { ttl: None });
-        r.messages[1].content = Some(Content::Parts(vec![ContentPart { item, cache_breakpoint }]));
+        let part = ContentPart { cache_breakpoint, ..ContentPart::from(item) };
+        r.messages[1].content = Some(Content::Parts(vec![part]));
     });
     vary("tool result", &|r| r.messages[1].role = Role::Tool { call_id: String::new() });
     vary("function result", &|r| r.messages[1].role = Role::Function);
@@ -135,7 +137,10 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
     };
     vary("refusal", &reply(|said| said.refusal = Some("a".to_owned())));
     vary("audio id", &reply(|said| said.audio_id = Some("a".to_owned())));
-    vary("extra of a turn", &reply(|said| said.extras = extras()));
+    vary("extra of a turn", &|r| {
+        r.messages[1].role = Role::Assistant(AssistantMessage::default());
+        r.messages[1].extras = extras();
+    });
     vary("extra", &|r| r.extras = extras());
     vary("logprobs", &|r| r.logprobs = true);
     vary("top logprobs", &|r| (r.logprobs, r.top_logprobs) = (true, Some(0)));
@@ -146,7 +151,9 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
     vary("functions", &|r| r.functions = vec![function("f")]);
     vary("custom tool", &|r| {
         let (description, format) = (None, None);
-        r.tools = vec![Tool::Custom(CustomTool { name: "f".to_owned(), description, format })];
+        let name = "f".to_owned();
+        r.tools =
+            vec![Tool::Custom(CustomTool { name, description, format, extras: BTreeMap::new() })];
     });
     vary("no tool", &|r| r.tool_choice = Some(ToolChoice::Mode(ToolMode::None)));
     vary("no function", &|r| r.function_call = Some(FunctionChoice::None));
@@ -223,6 +230,7 @@ fn the_facts_count_every_string_and_what_has_no_length() {
             description: Some("dd".to_owned()),
             parameters: Some(Opaque::from_json("{}".to_owned())),
             strict: None,
+            extras: BTreeMap::new(),
         }];
     });
     assert_eq!((offered.tools, offered.prompt_bytes), (1, 9 + 5 + 6 + 5));
@@ -262,16 +270,9 @@ fn the_same_request_under_other_terms_is_another_fingerprint() {
 fn the_first_version_of_the_feed_never_changes() {
     let mut whole = request();
     whole.messages[0].name = Some("ops".to_owned());
-    whole.messages.push(Message {
-        role: Role::Developer,
-        name: None,
-        content: Some(Content::Parts(vec!["ä".to_owned().into(), String::new().into()])),
-    });
-    whole.messages.push(Message {
-        role: Role::Assistant(AssistantMessage::default()),
-        name: None,
-        content: None,
-    });
+    let content = Content::Parts(vec!["ä".to_owned().into(), String::new().into()]);
+    whole.messages.push(Message::new(Role::Developer, Some(content)));
+    whole.messages.push(Message::new(Role::Assistant(AssistantMessage::default()), None));
     whole.max_output_tokens = Some(77);
     whole.n = 3;
     whole.temperature = Some("0.7".parse().unwrap());
@@ -282,7 +283,10 @@ fn the_first_version_of_the_feed_never_changes() {
     whole.seed = Some(i64::MIN);
     whole.user = Some("u".to_owned());
     whole.metadata = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
-    let hex = |request: &Request| blake3::Hash::from_bytes(of(request).to_bytes()).to_string();
+    let hex = |request: &Request| {
+        let first = fingerprint(&key(1), UNFOLDED_VERSION, 1, request).unwrap();
+        blake3::Hash::from_bytes(first.to_bytes()).to_string()
+    };
     let golden = [
         "fc1357dbe28a4a5a4685e9fde00db896c0269ca5a0afbfff6f200089c004ba5e",
         "ccae45b79700a062cc3d7c968a1abcf88180c6a0068010836acba3444138bd3a",
@@ -294,7 +298,8 @@ fn the_first_version_of_the_feed_never_changes() {
 fn nor_do_the_fields_that_joined_it() {
     let mut all = blake3::Hasher::new();
     for (_, request) in newer_variants() {
-        all.update(&of(&request).to_bytes());
+        let first = fingerprint(&key(1), UNFOLDED_VERSION, 1, &request).unwrap();
+        all.update(&first.to_bytes());
     }
     assert_eq!(
         all.finalize().to_string(),
@@ -321,8 +326,11 @@ fn any_request() -> impl Strategy<Value = Request> {
             };
             is_some.then_some(content)
         });
-    let message = (role, proptest::option::of(text()), content)
-        .prop_map(|(role, name, content)| Message { role, name: name.map(str::to_owned), content });
+    let message =
+        (role, proptest::option::of(text()), content).prop_map(|(role, name, content)| Message {
+            name: name.map(str::to_owned),
+            ..Message::new(role, content)
+        });
     let messages = proptest::collection::vec(message, 0..3);
     let number = || proptest::option::of(proptest::sample::select(vec!["0", "1", "-1", "0.1"]));
     let stop = proptest::collection::vec(text(), 0..3);

@@ -45,12 +45,16 @@ fn the_pieces_of_a_request_tell_their_length() {
         audio_id: Some(text()),
         tool_calls: vec![call],
         function_call: Some(FunctionCall { name: text(), arguments: text() }),
-        extras: [(text(), opaque())].into(),
     };
+    let extras = || [(text(), opaque())].into();
     let shown = "assistant(refusal Some(33), [ToolCall(Function, name 33, input 33)], \
                  Some(FunctionCall(name 33, arguments 33)))";
     check(&reply, shown);
-    let message = |role| Message { role, name: Some(text()), content: Some(Content::Text(text())) };
+    let message = |role| Message {
+        name: Some(text()),
+        extras: extras(),
+        ..Message::new(role, Some(Content::Text(text())))
+    };
     check(&message(Role::User), "Message(user, name Some(33), Some(Text(33 bytes)))");
     let answer = Message { content: None, name: None, ..message(Role::Assistant(reply)) };
     check(&answer, &format!("Message({shown}, name None, None)"));
@@ -64,14 +68,16 @@ fn the_pieces_of_a_request_tell_their_length() {
         (file, "File(Some(33) bytes)"),
     ] {
         check(&item, expected);
-        let part = ContentPart { item, cache_breakpoint: None };
+        let part = ContentPart { extras: extras(), ..ContentPart::from(item) };
         let shown = format!("Parts([ContentPart {{ item: {expected}, cache_breakpoint: None }}])");
         check(&Content::Parts(vec![part]), &shown);
     }
     let (name, description) = (text(), Some(text()));
-    let function = Function { name, description, parameters: Some(opaque()), strict: Some(true) };
+    let (parameters, strict) = (Some(opaque()), Some(true));
+    let function = Function { name, description, parameters, strict, extras: extras() };
     check(&Tool::Function(function), "Function(Function(name 33, Some(Opaque(39 bytes))))");
-    let custom = CustomTool { name: text(), description: Some(text()), format: None };
+    let (name, description) = (text(), Some(text()));
+    let custom = CustomTool { name, description, format: None, extras: extras() };
     check(&custom, "CustomTool(name 33, None)");
     let named = ToolChoice::Named { kind: ToolKind::Custom, name: text() };
     check(&named, "Named(Custom, name 33)");

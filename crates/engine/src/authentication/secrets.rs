@@ -7,12 +7,14 @@
 use std::borrow::Cow;
 
 use holdfast_domain::ApiKeyId;
+use holdfast_domain::conduct::Rebinding;
 use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::Binding;
-use holdfast_domain::request::{Request, fingerprint};
+use holdfast_domain::request::{FINGERPRINT_VERSION, Request, fingerprint, is_known_version};
 use holdfast_domain::secret::{
     BodyDigest, BodyDigestKey, FingerprintKey, PseudonymKey, ServerSecret, ServerSecretId,
 };
+use holdfast_wire::chat::request::parse_as;
 
 use super::Caller;
 
@@ -58,7 +60,30 @@ impl Secrets {
         Some(self.keys(secret, caller)?.digest.digest(body))
     }
 
-    /// Binds a request under these terms; `None` where they cannot be met any more.
+    /// Binds a request under the terms of an operation that is there already. `request` is the body as
+    /// it is read today, `None` if today's rules refuse it.
+    pub(crate) fn rebind(
+        &self,
+        terms: FingerprintTerms,
+        caller: &Caller,
+        request: Option<&Request>,
+        body: &[u8],
+    ) -> Rebinding {
+        let version = terms.fingerprint_version;
+        if !is_known_version(version) {
+            return Rebinding::UnknownVersion(self.digest(terms.server_secret, caller, body));
+        }
+        let bound = if version == FINGERPRINT_VERSION {
+            request.and_then(|request| self.bind(terms, caller, request, body))
+        } else {
+            // The row was bound to the body as that version read it.
+            parse_as(version, body).and_then(|request| self.bind(terms, caller, &request, body))
+        };
+        bound.map_or(Rebinding::Lost, Rebinding::Bound)
+    }
+
+    /// Binds a request, in the normal form of the terms' version, under these terms; `None` where they
+    /// cannot be met any more.
     pub(crate) fn bind(
         &self,
         terms: FingerprintTerms,

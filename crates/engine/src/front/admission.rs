@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use holdfast_domain::conduct::Rebinding;
 use holdfast_domain::hold::UsageBound;
 use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Binding, Claim, Owner};
@@ -168,23 +169,36 @@ impl Front {
 
     /// Compares a request with an operation's binding, under the operation's own terms: the same
     /// bytes, else the same fingerprint. `request` is `None` where today's rules do not parse it.
-    pub(crate) fn is_same_request(
+    pub(crate) fn compare(
         &self,
         bound: &Binding,
         caller: &Caller,
         request: Option<&Request>,
         body: &[u8],
-    ) -> bool {
+    ) -> Comparison {
         // Bytes first: a retry is nearly always byte for byte the same, and a digest is cheaper
         // than a fingerprint.
         let digest = self.secrets.digest(bound.terms.server_secret, caller, body);
-        digest == Some(bound.body_digest)
-            || request.is_some_and(|request| {
-                self.secrets
-                    .bind(bound.terms, caller, request, body)
-                    .is_some_and(|binding| binding.is_same_request(bound))
-            })
+        if digest == Some(bound.body_digest) {
+            return Comparison::Same;
+        }
+        match self.secrets.rebind(bound.terms, caller, request, body) {
+            Rebinding::Bound(binding) if binding.is_same_request(bound) => Comparison::Same,
+            Rebinding::Bound(_) | Rebinding::Lost => Comparison::Other,
+            Rebinding::UnknownVersion(_) => Comparison::Unknown,
+        }
     }
+}
+
+/// Result of a comparison of a request with the one that a key is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// The same request.
+    Same,
+    /// Another one: a conflict.
+    Other,
+    /// Not to be told here: the row's fingerprint has a version of a later release.
+    Unknown,
 }
 
 /// Refuses new runs of a suspended key or wallet. What is bound already never comes here to be

@@ -32,6 +32,7 @@ use holdfast_wire::chat::request::{BadRequest, ParsedRequest, model_id, model_na
 use holdfast_wire::error::Code;
 
 use super::Front;
+use super::admission::Comparison;
 use super::reply::Reply;
 use crate::authentication::Caller;
 use crate::failure::RequestFailure;
@@ -187,7 +188,9 @@ impl Front {
         tape: &Arc<Tape>,
     ) -> ControlFlow<Reply, RequestBody> {
         let RequestBody { request, body } = &request_body;
-        let same = self.is_same_request(&tape.binding, &context.caller, Some(request), body);
+        // Never unknown: the tape is of this process, and so is the version.
+        let compared = self.compare(&tape.binding, &context.caller, Some(request), body);
+        let same = compared == Comparison::Same;
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest));
         }
@@ -246,8 +249,10 @@ impl Front {
             Err(error) => return unreadable(&error, None),
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
-        if !self.is_same_request(&operation.binding, caller, request.as_deref(), &body) {
-            return Reply::unbound(RequestFailure::OtherRequest);
+        match self.compare(&operation.binding, caller, request.as_deref(), &body) {
+            Comparison::Same => {}
+            Comparison::Other => return Reply::unbound(RequestFailure::OtherRequest),
+            Comparison::Unknown => return Reply::unbound(RequestFailure::Storage(None)),
         }
         drop((request, body));
         match operation.phase {

@@ -84,6 +84,7 @@ fn failure_of_claim(error: &ClaimError, prepared: &PreparedClaim) -> RequestFail
         )
         | ClaimError::Load(_)
         | ClaimError::LeaseLost
+        | ClaimError::UnknownVersion
         | ClaimError::Contended => RequestFailure::Storage(None),
     };
     tracing::warn!(error = %ErrorChain(error), "a claim was not committed");

@@ -79,14 +79,16 @@ pub(super) fn render(call: &Call) -> Vec<u8> {
 }
 
 fn tool_of(function: &Function) -> Draft<'_> {
-    let Function { name, description, parameters, strict } = function;
+    let Function { name, description, parameters, strict, extras } = function;
     let schema = parameters.as_ref().map_or(Draft::Json(NO_PARAMETERS), Draft::from);
-    Draft::object([
+    let members = [
         Some(("name", name.as_str().into())),
         description.as_deref().map(|text| ("description", text.into())),
         Some(("input_schema", schema)),
         (*strict == Some(true)).then(|| ("strict", true.into())),
-    ])
+    ];
+    let extras = extras.iter().map(|(name, value)| (name.as_str(), value.into()));
+    Draft::object(members.into_iter().flatten().chain(extras))
 }
 
 /// Choice of a tool; `None` where the request makes none: the model then calls as it likes.

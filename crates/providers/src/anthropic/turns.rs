@@ -29,7 +29,7 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
     }
 
     fn part(&mut self, blocks: &mut Blocks<'a>, part: &'a ContentPart) {
-        let block = match &part.item {
+        let mut block = match &part.item {
             Item::Text(text) | Item::Refusal(text) if text.is_empty() => return,
             Item::Text(text) | Item::Refusal(text) => Vec::from(text_of(text.as_str().into())),
             Item::Image { url, .. } => {
@@ -49,6 +49,7 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
             // Refused before.
             Item::Audio { .. } => return,
         };
+        block.extend(part.extras.iter().map(|(name, value)| (name.as_str(), value.into())));
         blocks.push(Draft::Object(block));
         if part.cache_breakpoint.is_some() {
             self.mark(blocks);

@@ -83,7 +83,7 @@ fn tools(request: &Request) -> Option<Draft<'_>> {
 }
 
 fn tool_of(function: &Function) -> Draft<'_> {
-    let Function { name, description, parameters, strict } = function;
+    let Function { name, description, parameters, strict, extras: _ } = function;
     let schema = parameters.as_ref().map_or(Draft::Json(NO_PARAMETERS), Draft::from);
     let description = description.as_deref().filter(|text| !text.is_empty());
     Draft::object([

@@ -74,7 +74,7 @@ fn tools(request: &Request) -> Vec<GenerateField<'_>> {
 }
 
 fn tool_of(function: &Function) -> Draft<'_> {
-    let Function { name, description, parameters, strict: _ } = function;
+    let Function { name, description, parameters, strict: _, extras: _ } = function;
     let description = description.as_deref().map(|text| ("description", text.into()));
     let parameters = parameters.as_ref().map(|schema| ("parametersJsonSchema", schema.into()));
     Draft::object([Some(("name", name.as_str().into())), description, parameters])

@@ -11,7 +11,7 @@ use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::Meters;
 
 pub(crate) fn message(role: Role, text: &str) -> Message {
-    Message { role, name: None, content: Some(Content::Text(text.to_owned())) }
+    Message::new(role, Some(Content::Text(text.to_owned())))
 }
 
 /// A request whose only message is the user's.

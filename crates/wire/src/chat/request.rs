@@ -4,8 +4,12 @@
 //! No member is dropped in silence: a field that nobody reads would be part of the request's
 //! fingerprint and of nothing that was done. An unknown member therefore is
 //!
-//! * kept as it is at the top and in an assistant's turn, for a model that accepts it by name;
-//! * refused elsewhere, with the known name that it is spelled much alike.
+//! * kept as it is in the body, a turn, a part and a tool, for a model that accepts it by name;
+//! * refused elsewhere, with the known name that it is spelled much alike;
+//! * absent where it is null, everywhere but in what is passed through.
+//!
+//! A word that is not known, of a member that has words of its own ([`Request::WORDS`]), is kept like
+//! a member that is not known: under the member's name, for a model that accepts the word.
 //!
 //! One exception: what clients are known to keep beside an answer. It is no part of the question,
 //! so that it is accepted in the conversation and goes no further.
@@ -24,11 +28,12 @@ pub(crate) mod tool;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
-    CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
+    CacheRetention, FINGERPRINT_VERSION, Message, Modalities, ReasoningEffort, Request,
+    ServiceTier, UNFOLDED_VERSION, Verbosity,
 };
 
 pub use self::address::literal_addresses;
-pub use self::contract::check;
+pub use self::contract::{check, known_words};
 use self::field::{Field, Path};
 use self::object::Object;
 use crate::error::Code;
@@ -70,8 +75,26 @@ pub struct Delivery {
     pub include_usage: bool,
 }
 
-/// Reads a request body.
+/// Reads a request body into the normal form of [`FINGERPRINT_VERSION`].
 pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
+    let mut parsed = read(body)?;
+    parsed.request.fold();
+    Ok(parsed)
+}
+
+/// Reads the question of a body again, into the normal form of an older version, to compare it with a
+/// row of that version. `None` for a version that is not known, and for a body that [`parse`] refuses.
+#[must_use]
+pub fn parse_as(version: u16, body: &[u8]) -> Option<Request> {
+    match version {
+        FINGERPRINT_VERSION => parse(body).ok().map(|parsed| parsed.request),
+        UNFOLDED_VERSION => read(body).ok().map(|parsed| parsed.request),
+        _later => None,
+    }
+}
+
+/// Reads a request body, without the fold.
+fn read(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
     let node = json::parse(body).map_err(|bad| unreadable(bad, body))?;
     let Node::Object(_) = node else {
         return Err(BadRequest {
@@ -85,7 +108,8 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
     let delivery = delivery(&mut body)?;
     let request = request(&mut body)?;
     // Last: what nobody has taken by now is not known here, and is kept for a model that accepts it.
-    Ok(ParsedRequest { request: Request { extras: body.extras(), ..request }, delivery })
+    let request = Request { extras: body.extras_with_nulls(), ..request };
+    Ok(ParsedRequest { request, delivery })
 }
 
 /// True for a member of the body that the reader knows by this name: no model needs to accept it.
@@ -96,7 +120,8 @@ pub fn is_known_member(name: &str) -> bool {
     let body = Draft::object(others.into_iter().chain([(name, Draft::Json("null"))])).to_bytes();
     // The reader itself is asked, and no second list: a known name is taken out of the body, or
     // refused for its value.
-    parse(&body).map_or(true, |parsed| parsed.request.extras.is_empty())
+    // Without the fold, which leaves out a null that is not known.
+    read(&body).map_or(true, |parsed| parsed.request.extras.is_empty())
 }
 
 impl From<UnsupportedParam> for BadRequest {
@@ -184,13 +209,13 @@ fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
     let model = body.required("model", model)?;
     let messages = body.required("messages", messages)?;
     let stop = body.optional("stop", option::stop)?;
-    let metadata = body.optional("metadata", option::metadata)?;
+    let metadata = body.optional_or_empty("metadata", option::metadata)?;
     let logprobs = body.optional("logprobs", field::boolean)?.unwrap_or(false);
-    let bias = body.optional("logit_bias", option::logit_bias)?;
-    let tools = body.optional("tools", tool::tools)?;
-    let functions = body.optional("functions", tool::functions)?;
-    let format = body.optional("response_format", option::response_format)?;
-    let modalities = body.optional("modalities", option::modalities)?;
+    let bias = body.optional_or_empty("logit_bias", option::logit_bias)?;
+    let tools = body.optional_or_empty("tools", tool::tools)?;
+    let functions = body.optional_or_empty("functions", tool::functions)?;
+    let format = body.optional_or_empty("response_format", option::response_format)?;
+    let modalities = body.optional_or_empty("modalities", option::modalities)?;
     Ok(Request {
         max_output_tokens: output_bound(body)?,
         n: count(body, "n", 1, N_MAX)?.unwrap_or(1),
@@ -207,45 +232,52 @@ fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
         top_logprobs: top_logprobs(body, logprobs)?,
         logit_bias: bias.unwrap_or_default(),
         tools: tools.unwrap_or_default(),
-        tool_choice: body.optional("tool_choice", tool::choice)?,
+        tool_choice: body.optional_or_empty("tool_choice", tool::choice)?,
         parallel_tool_calls: body.optional("parallel_tool_calls", field::boolean)?,
         functions: functions.unwrap_or_default(),
-        function_call: body.optional("function_call", tool::function_choice)?,
+        function_call: body.optional_or_empty("function_call", tool::function_choice)?,
         response_format: format.flatten(),
         modalities: modalities.unwrap_or(Modalities::Text),
-        audio: body.optional("audio", option::audio)?,
+        audio: body.optional_or_empty("audio", option::audio)?,
         prediction: body.optional("prediction", option::prediction)?,
-        reasoning_effort: named(
+        reasoning_effort: word(
             body,
             "reasoning_effort",
             ReasoningEffort::ALL,
             ReasoningEffort::label,
         )?,
-        verbosity: named(body, "verbosity", Verbosity::ALL, Verbosity::label)?,
-        service_tier: named(body, "service_tier", ServiceTier::ALL, ServiceTier::label)?,
+        verbosity: word(body, "verbosity", Verbosity::ALL, Verbosity::label)?,
+        service_tier: word(body, "service_tier", ServiceTier::ALL, ServiceTier::label)?,
         store: body.optional("store", field::boolean)?,
         safety_identifier: body.optional("safety_identifier", option::safety_identifier)?,
         prompt_cache_key: body.optional("prompt_cache_key", field::string)?,
-        prompt_cache_retention: named(
+        prompt_cache_retention: word(
             body,
             "prompt_cache_retention",
             CacheRetention::ALL,
             CacheRetention::label,
         )?,
-        prompt_cache_options: body.optional("prompt_cache_options", option::cache_options)?,
+        prompt_cache_options: body
+            .optional_or_empty("prompt_cache_options", option::cache_options)?,
         web_search_options: body.optional("web_search_options", option::web_search)?,
         moderation: body.optional("moderation", option::moderation)?,
         ..Request::new(model, messages)
     })
 }
 
-fn named<T: Copy>(
+/// Reads a member that has words of its own. A word that is not among them stays in the body, and so
+/// among the extras: a model may accept it.
+fn word<T: Copy>(
     body: &mut Object<'_, '_>,
     name: &'static str,
     all: &[T],
     label: fn(T) -> &'static str,
 ) -> Result<Option<T>, BadRequest> {
-    body.optional(name, |field| field.one_of(all, label))
+    let is_known = |word: &str| word.is_empty() || all.iter().any(|one| label(*one) == word);
+    if body.peek(name).and_then(Node::as_str).is_some_and(|word| !is_known(word)) {
+        return Ok(None);
+    }
+    body.optional_or_empty(name, |field| field.one_of(all, label))
 }
 
 fn count<T: TryFrom<i64>>(
@@ -311,12 +343,14 @@ fn messages(field: Field<'_, '_>) -> Result<Vec<Message>, BadRequest> {
 /// Form of the answer. `include_obfuscation` is accepted, and no padding is ever sent.
 fn delivery(body: &mut Object<'_, '_>) -> Result<Delivery, BadRequest> {
     let stream = body.optional("stream", field::boolean)?.unwrap_or(false);
-    let include_usage = body.optional("stream_options", |field| {
-        if !stream {
-            return Err(field.path.invalid(format_args!("left out unless stream is true")));
-        }
+    let include_usage = body.optional_or_empty("stream_options", |field| {
+        let path = field.path;
         let mut options = Object::read(field, "an object")?;
         let include_usage = options.optional("include_usage", field::boolean)?;
+        // Other options of a stream ask for nothing that a whole answer could have.
+        if include_usage == Some(true) && !stream {
+            return Err(path.invalid(format_args!("left out unless stream is true")));
+        }
         // Read for its type, and then dropped: padding hides the lengths of pieces, and none is sent.
         options.optional("include_obfuscation", field::boolean)?;
         options.end()?;

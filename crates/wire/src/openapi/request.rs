@@ -15,8 +15,8 @@ use holdfast_domain::request::{
 use serde_json::{Value, json};
 
 use super::shape::{
-    any_of, array, boolean, closed, described, integer, labels, map, named, nullable, number,
-    string, with, word, words,
+    NOTHING, any_of, array, boolean, described, integer, labels, map, named, nothing, nullable,
+    number, optional, string, typed, with, word, words,
 };
 use crate::chat::request::option::{
     BIAS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
@@ -34,7 +34,7 @@ const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]{1,64}$";
 
 /// The shapes of a request by their names; the first one is the whole body.
 pub(crate) fn schemas() -> Vec<(&'static str, Value)> {
-    let mut all = vec![("ChatCompletionRequest", request())];
+    let mut all = vec![("ChatCompletionRequest", request()), (NOTHING, nothing())];
     all.extend(conversation::schemas());
     all.extend(tools::schemas());
     all
@@ -52,14 +52,14 @@ fn request() -> Value {
             all.extend(members.map(|(name, schema)| (name.clone(), schema.clone())));
         }
     }
-    let schema = closed(properties, &["model", "messages"]);
+    let schema = typed(properties, &["model", "messages"]);
     let schema = with(schema, "allOf", json!([logprobs_hang_together(), streams_hang_together()]));
     described(
         schema,
         "A chat completion request. A member that is not listed here is refused with \
-         `unknown_parameter`, unless the model accepts it by name; then it is passed on as it is. Where \
-         null may be sent, it says the same as leaving the member out. Member names must not repeat; \
-         nesting is at most 64 deep.",
+         `unknown_parameter`, unless it is null or the model accepts it by name; then it is passed on as \
+         it is. Where null may be sent, it says the same as leaving the member out. Member names must \
+         not repeat; nesting is at most 64 deep.",
     )
 }
 
@@ -71,10 +71,10 @@ fn logprobs_hang_together() -> Value {
     ]})
 }
 
-/// `stream_options` stands only where `stream` is true.
+/// A stream's usage is asked for only where `stream` is true.
 fn streams_hang_together() -> Value {
     json!({"anyOf": [
-        {"properties": {"stream_options": {"type": "null"}}},
+        {"properties": {"stream_options": {"properties": {"include_usage": {"enum": [false, null]}}}}},
         {"properties": {"stream": {"enum": [true]}}, "required": ["stream"]},
     ]})
 }
@@ -99,8 +99,8 @@ fn sampling() -> Value {
         "presence_penalty": nullable(number(-2, 2)),
         "frequency_penalty": nullable(number(-2, 2)),
         "seed": nullable(integer(i64::MIN, i64::MAX)),
-        "stop": nullable(any_of(&[string(), array(string(), 1, Some(STOP_MAX))])),
-        "logit_bias": nullable(biases),
+        "stop": nullable(any_of(&[string(), array(string(), 0, Some(STOP_MAX))])),
+        "logit_bias": optional(biases),
         "logprobs": nullable(boolean()),
         "top_logprobs": described(
             nullable(integer(0, TOP_LOGPROBS_MAX)), "Only where `logprobs` is true."),
@@ -109,7 +109,7 @@ fn sampling() -> Value {
 
 fn bounds() -> Value {
     let include_usage = "A chunk before the end of the stream says what the answer used up.";
-    let stream = closed(
+    let stream = typed(
         json!({
             "include_usage": described(nullable(boolean()), include_usage),
             "include_obfuscation": described(nullable(boolean()), "Nothing is padded."),
@@ -128,19 +128,19 @@ fn bounds() -> Value {
         "stream": described(
             nullable(boolean()),
             "How the answer travels, not what it is: a retry may ask for the other way."),
-        "stream_options": described(nullable(stream), "Only where `stream` is true."),
+        "stream_options": described(optional(stream), "Of a stream: `include_usage` only where `stream` is true."),
     })
 }
 
 fn offers() -> Value {
     json!({
-        "tools": nullable(array(named("Tool"), 0, Some(TOOLS_MAX))),
-        "tool_choice": nullable(named("ToolChoice")),
+        "tools": optional(array(named("Tool"), 0, Some(TOOLS_MAX))),
+        "tool_choice": optional(named("ToolChoice")),
         "parallel_tool_calls": nullable(boolean()),
         "functions": with(
-            nullable(array(named("LegacyFunction"), 1, Some(TOOLS_MAX))), "deprecated", json!(true)),
+            optional(array(named("LegacyFunction"), 1, Some(TOOLS_MAX))), "deprecated", json!(true)),
         "function_call": with(
-            nullable(any_of(&[words(&["none", "auto"]), named("NamedFunction")])),
+            optional(any_of(&[words(&["none", "auto"]), named("NamedFunction")])),
             "deprecated", json!(true)),
     })
 }
@@ -149,32 +149,31 @@ fn output() -> Value {
     let voice = any_of(&[
         string(),
         described(
-            closed(json!({"id": string()}), &["id"]),
+            typed(json!({"id": string()}), &["id"]),
             "A voice of the operator's account; refused unless the model allows `voice.id`.",
         ),
     ]);
-    let audio = closed(
+    let audio = typed(
         json!({"voice": voice, "format": labels(AudioFormat::ALL, AudioFormat::label)}),
         &["voice", "format"],
     );
     let text = named("TextContent");
-    let prediction =
-        closed(json!({"type": word("content"), "content": text}), &["type", "content"]);
+    let prediction = typed(json!({"type": word("content"), "content": text}), &["type", "content"]);
     json!({
-        "response_format": nullable(named("ResponseFormat")),
-        "modalities": nullable(array(words(&["text", "audio"]), 1, None)),
-        "audio": nullable(audio),
+        "response_format": optional(named("ResponseFormat")),
+        "modalities": optional(array(words(&["text", "audio"]), 1, None)),
+        "audio": optional(audio),
         "prediction": nullable(prediction),
-        "reasoning_effort": nullable(labels(ReasoningEffort::ALL, ReasoningEffort::label)),
-        "verbosity": nullable(labels(Verbosity::ALL, Verbosity::label)),
+        "reasoning_effort": optional(labels(ReasoningEffort::ALL, ReasoningEffort::label)),
+        "verbosity": optional(labels(Verbosity::ALL, Verbosity::label)),
     })
 }
 
 fn service() -> Value {
-    let cache = closed(
+    let cache = typed(
         json!({
-            "mode": nullable(labels(CacheMode::ALL, CacheMode::label)),
-            "ttl": nullable(labels(CacheTtl::ALL, CacheTtl::label)),
+            "mode": optional(labels(CacheMode::ALL, CacheMode::label)),
+            "ttl": optional(labels(CacheTtl::ALL, CacheTtl::label)),
         }),
         &[],
     );
@@ -185,25 +184,25 @@ fn service() -> Value {
         "additionalProperties": {"type": "string", "maxLength": METADATA_VALUE_CHARS_MAX},
     });
     let safety = json!({"type": "string", "maxLength": SAFETY_IDENTIFIER_CHARS_MAX});
-    let tier = nullable(labels(ServiceTier::ALL, ServiceTier::label));
-    let retention = nullable(labels(CacheRetention::ALL, CacheRetention::label));
+    let tier = optional(labels(ServiceTier::ALL, ServiceTier::label));
+    let retention = optional(labels(CacheRetention::ALL, CacheRetention::label));
     let allowed = "Refused with `unsupported_parameter` unless the model allows it.";
     json!({
         "user": nullable(string()),
-        "metadata": nullable(metadata),
+        "metadata": optional(metadata),
         "store": described(nullable(boolean()), "`true` is refused unless the model allows it."),
-        "service_tier": described(tier, "Only `auto` and `default`, unless the model allows others."),
+        "service_tier": described(tier, "Only `auto` and `default`, unless the model allows or accepts others."),
         "safety_identifier": nullable(safety),
         "prompt_cache_key": nullable(string()),
         "prompt_cache_retention": described(retention, allowed),
-        "prompt_cache_options": nullable(cache),
+        "prompt_cache_options": optional(cache),
         "web_search_options": described(nullable(web_search()), allowed),
         "moderation": described(nullable(moderation()), allowed),
     })
 }
 
 fn web_search() -> Value {
-    let place = closed(
+    let place = typed(
         json!({
             "country": nullable(string()),
             "region": nullable(string()),
@@ -212,11 +211,9 @@ fn web_search() -> Value {
         }),
         &[],
     );
-    let location = closed(
-        json!({"type": word("approximate"), "approximate": place}),
-        &["type", "approximate"],
-    );
-    closed(
+    let location =
+        typed(json!({"type": word("approximate"), "approximate": place}), &["type", "approximate"]);
+    typed(
         json!({
             "search_context_size": nullable(words(&["low", "medium", "high"])),
             "user_location": nullable(location),
@@ -226,7 +223,7 @@ fn web_search() -> Value {
 }
 
 fn moderation() -> Value {
-    let side = || nullable(closed(json!({"mode": words(&["score", "block"])}), &["mode"]));
-    let policy = closed(json!({"input": side(), "output": side()}), &[]);
-    closed(json!({"model": string(), "policy": nullable(policy)}), &["model"])
+    let side = || nullable(typed(json!({"mode": words(&["score", "block"])}), &["mode"]));
+    let policy = typed(json!({"input": side(), "output": side()}), &[]);
+    typed(json!({"model": string(), "policy": nullable(policy)}), &["model"])
 }

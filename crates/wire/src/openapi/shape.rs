@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-/// An object that has these members and no others.
-pub(crate) fn closed(properties: Value, required: &[&str]) -> Value {
-    with(open(properties, required), "additionalProperties", json!(false))
+/// An object that has these members; any other is null, which says nothing.
+pub(crate) fn typed(properties: Value, required: &[&str]) -> Value {
+    with(open(properties, required), "additionalProperties", json!({"type": "null"}))
 }
 
 /// An object that has these members; later versions may add more.
@@ -33,6 +33,37 @@ fn set(schema: &mut Value, keyword: &str, rule: Value) {
 /// The same with words for people.
 pub(crate) fn described(schema: Value, text: &str) -> Value {
     with(schema, "description", json!(text))
+}
+
+/// The same, or one of the values that say nothing ([`nothing`]).
+pub(crate) fn optional(schema: Value) -> Value {
+    let description = schema.get("description").cloned();
+    let mut shapes = match schema.get("anyOf").and_then(Value::as_array) {
+        Some(shapes) => shapes.clone(),
+        None => vec![schema],
+    };
+    shapes.push(named(NOTHING));
+    let either = any_of(&shapes);
+    match description {
+        Some(text) => with(either, "description", text),
+        None => either,
+    }
+}
+
+/// Name of [`nothing`].
+pub(crate) const NOTHING: &str = "Nothing";
+
+/// The values of a member that are the same as leaving it out.
+pub(crate) fn nothing() -> Value {
+    let empty = [
+        json!({"type": "null"}),
+        json!({"type": "string", "maxLength": 0}),
+        json!({"type": "array", "maxItems": 0}),
+    ];
+    described(
+        any_of(&empty),
+        "Null, an empty text or an empty array: the same as leaving the member out.",
+    )
 }
 
 /// The same, or null.

@@ -31,7 +31,9 @@ fn contract_takes(contract: &Contract, body: &str) {
 #[test]
 fn what_nobody_reads_is_refused_unless_the_model_accepts_it_by_name() {
     for name in ["top_k", "Model", "", "chat_template_kwargs"] {
-        for value in ["null", "40", r#"{"a":[1.0]}"#] {
+        // Null is absent, so that no model has to accept it.
+        contract_takes(&contract(), &body(&format!("\"{name}\":null")));
+        for value in ["40", r#"{"a":[1.0]}"#] {
             let body = body(&format!("\"{name}\":{value}"));
             contract_refuses(&contract(), &body, Code::UnknownParameter, name);
             let accepts = vec!["other".to_owned(), name.to_owned()];
@@ -55,9 +57,12 @@ fn what_clients_keep_beside_an_answer_is_taken_back() {
                 turn(&format!(r#"{{"role":"{role}","content":"x","{name}":{value}}}"#))
             };
             contract_takes(&contract(), &message("assistant", name));
-            let param = format!("messages[0].{name}");
-            let bad = parse(message("user", name).as_bytes()).unwrap_err();
-            assert_eq!((bad.code, bad.param), (Code::UnknownParameter, Some(param)));
+            let (body, param) = (message("user", name), format!("messages[0].{name}"));
+            if value == "null" {
+                contract_takes(&contract(), &body);
+            } else {
+                contract_refuses(&contract(), &body, Code::UnknownParameter, &param);
+            }
         }
     }
     let call = |beside: &str, within: &str| {
@@ -161,4 +166,109 @@ fn turns_that_clients_send_are_taken() {
     ] {
         contract_takes(&contract(), &turn(message));
     }
+}
+
+#[test]
+fn accepted_names_reach_turns_parts_and_tools() {
+    let mark = r#""cache_control":{"type":"ephemeral"}"#;
+    let part = |part: &str| turn(&format!(r#"{{"role":"user","content":[{part}]}}"#));
+    for (body, param) in [
+        (
+            turn(&format!(r#"{{"role":"system","content":"x",{mark}}}"#)),
+            "messages[0].cache_control",
+        ),
+        (turn(&format!(r#"{{"role":"user","content":"x",{mark}}}"#)), "messages[0].cache_control"),
+        (
+            turn(&format!(r#"{{"role":"assistant","content":"x",{mark}}}"#)),
+            "messages[0].cache_control",
+        ),
+        (
+            turn(&format!(r#"{{"role":"tool","tool_call_id":"c","content":"x",{mark}}}"#)),
+            "messages[0].cache_control",
+        ),
+        (
+            turn(&format!(r#"{{"role":"function","name":"f","content":"x",{mark}}}"#)),
+            "messages[0].cache_control",
+        ),
+        (
+            part(&format!(r#"{{"type":"text","text":"x",{mark}}}"#)),
+            "messages[0].content[0].cache_control",
+        ),
+        (
+            part(&format!(r#"{{"type":"image_url","image_url":{{"url":"data:x"}},{mark}}}"#)),
+            "messages[0].content[0].cache_control",
+        ),
+        (
+            body(&format!(r#""tools":[{{"type":"function","function":{{"name":"f"}},{mark}}}]"#)),
+            "tools[0].cache_control",
+        ),
+        (
+            body(&format!(r#""tools":[{{"type":"custom","custom":{{"name":"f"}},{mark}}}]"#)),
+            "tools[0].cache_control",
+        ),
+    ] {
+        contract_refuses(&contract(), &body, Code::UnknownParameter, param);
+        let accepting = Contract { accepts: vec!["cache_control".to_owned()], ..contract() };
+        contract_takes(&accepting, &body);
+        let request = parse(body.as_bytes()).unwrap().request;
+        let sent = crate::upstream_body(&request);
+        assert!(sent.contains(mark), "{sent}");
+        // It is a part of the request, and paid for: a mark is one more word of the prompt.
+        let plain = parse(body.replace(&format!(",{mark}"), "").as_bytes()).unwrap().request;
+        assert_ne!(crate::fingerprint_of(&request, 1), crate::fingerprint_of(&plain, 1), "{body}");
+        assert!(request.cost_factors().prompt_bytes > plain.cost_factors().prompt_bytes, "{body}");
+    }
+    // A part and its turn, a tool and the body: one name in two places is two requests.
+    let one = part(&format!(r#"{{"type":"text","text":"x","a":1,{mark}}}"#));
+    let other = part(r#"{"type":"text","text":"x","a":1}"#).replace("]}", &format!("],{mark}}}"));
+    let of = |body: &str| crate::fingerprint_of(&parse(body.as_bytes()).unwrap().request, 1);
+    assert_ne!(of(&one), of(&other));
+    let one = body(r#""tools":[{"type":"function","function":{"name":"f"},"a":1}]"#);
+    let other = body(r#""tools":[{"type":"function","function":{"name":"f"}}],"a":1"#);
+    assert_ne!(of(&one), of(&other));
+}
+
+#[test]
+fn unknown_words_are_refused_unless_the_model_accepts_them() {
+    for (member, word, known) in [
+        ("reasoning_effort", "default", "none, minimal, low, medium, high, xhigh or max"),
+        ("verbosity", "huge", "low, medium or high"),
+        ("service_tier", "on_demand", "auto, default, flex, scale, priority or fast"),
+        ("prompt_cache_retention", "1h", "in_memory or 24h"),
+    ] {
+        let asked = body(&format!(r#""{member}":"{word}""#));
+        contract_refuses(&contract(), &asked, Code::InvalidValue, member);
+        let request = parse(asked.as_bytes()).unwrap().request;
+        let bad = check(&request, asked.as_bytes(), &contract()).unwrap_err();
+        assert_eq!(bad.message, format!("`{member}` must be {known}."));
+        let accepting =
+            |accepted: &str| Contract { accepts: vec![accepted.to_owned()], ..contract() };
+        contract_takes(&accepting(&format!("{member}={word}")), &asked);
+        // Not the member as a whole, not another word, not another member's.
+        for other in [member.to_owned(), format!("{member}=x"), format!("user={word}")] {
+            contract_refuses(&accepting(&other), &asked, Code::InvalidValue, member);
+        }
+        let sent = crate::upstream_body(&request);
+        assert!(sent.contains(&format!(r#""{member}":"{word}""#)), "{sent}");
+        let plain = parse(body("").as_bytes()).unwrap().request;
+        assert_ne!(crate::fingerprint_of(&request, 1), crate::fingerprint_of(&plain, 1));
+        for bad in ["7", "{}", "[\"x\"]"] {
+            let bad = body(&format!(r#""{member}":{bad}"#));
+            assert_eq!(parse(bad.as_bytes()).unwrap_err().param.as_deref(), Some(member), "{bad}");
+        }
+    }
+}
+
+#[test]
+fn words_of_the_service_tier_are_opened_one_by_one() {
+    let tier = |word: &str| body(&format!(r#""service_tier":"{word}""#));
+    let one = Contract { accepts: vec!["service_tier=flex".to_owned()], ..contract() };
+    contract_takes(&one, &tier("flex"));
+    for other in ["scale", "priority", "fast"] {
+        contract_refuses(&one, &tier(other), Code::UnsupportedParameter, "service_tier");
+    }
+    contract_refuses(&one, &tier("on_demand"), Code::InvalidValue, "service_tier");
+    let all = Contract { allow: BTreeSet::from([RestrictedField::ServiceTier]), ..contract() };
+    contract_takes(&all, &tier("priority"));
+    contract_refuses(&all, &tier("on_demand"), Code::InvalidValue, "service_tier");
 }

@@ -1,5 +1,7 @@
 //! Requests of every sort, as the normal form has them.
 
+use std::collections::BTreeMap;
+
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{
     AssistantMessage, Audio, AudioFormat, BreakpointTtl, CacheBreakpoint, CacheMode, CacheOptions,
@@ -18,7 +20,8 @@ pub(crate) const EXTRA: &str = "x_";
 /// A request with any part of what there is to ask for.
 pub(crate) fn requests() -> impl Strategy<Value = Request> {
     let messages = prop::collection::vec(turns(), 1..4);
-    (messages, basics(), sampling(), offers(), output(), service(), extras()).prop_map(
+    let (offers, output) = (offers().boxed(), output().boxed());
+    (messages.boxed(), basics(), sampling(), offers, output, service(), extras()).prop_map(
         |(messages, basics, sampling, offers, output, service, extras)| {
             let model = PublicModelId::try_from("a/B:1").unwrap();
             let mut request = Request::new(model, messages);
@@ -26,6 +29,7 @@ pub(crate) fn requests() -> impl Strategy<Value = Request> {
                 set.0(&mut request);
             }
             request.extras = extras;
+            request.fold();
             request
         },
     )
@@ -74,11 +78,14 @@ fn sampling() -> impl Strategy<Value = Set> {
 
 fn offers() -> impl Strategy<Value = Set> {
     let tool = prop_oneof![
-        (functions(), any::<Option<bool>>())
-            .prop_map(|(function, strict)| Tool::Function(Function { strict, ..function })),
-        (texts(), of(texts()), of(formats())).prop_map(|(name, description, format)| {
-            Tool::Custom(CustomTool { name, description, format })
+        (functions(), any::<Option<bool>>(), extras()).prop_map(|(function, strict, extras)| {
+            Tool::Function(Function { strict, extras, ..function })
         }),
+        (texts(), of(texts()), of(formats()), extras()).prop_map(
+            |(name, description, format, extras)| {
+                Tool::Custom(CustomTool { name, description, format, extras })
+            }
+        ),
     ];
     let kinds = select(vec![ToolKind::Function, ToolKind::Custom]);
     let modes = select(vec![ToolMode::Auto, ToolMode::Required]);
@@ -161,9 +168,10 @@ fn service() -> impl Strategy<Value = Set> {
     })
 }
 
-fn extras() -> impl Strategy<Value = std::collections::BTreeMap<String, Opaque>> {
+fn extras() -> BoxedStrategy<BTreeMap<String, Opaque>> {
     let name = "[a-z\"é]{0,4}".prop_map(|name| format!("{EXTRA}{name}"));
-    prop::collection::btree_map(name, json().prop_map(Opaque::from_json), 0..3)
+    let value = json().prop_filter("a null is absent", |json| json != "null");
+    prop::collection::btree_map(name, value.prop_map(Opaque::from_json), 0..3).boxed()
 }
 
 /// Numbers from `low` (zero or `-high`) to `high`, as a caller may write them.
@@ -183,7 +191,7 @@ fn identifiers() -> impl Strategy<Value = String> {
 
 fn functions() -> impl Strategy<Value = Function> {
     (identifiers(), of(texts()), of(objects())).prop_map(|(name, description, parameters)| {
-        Function { name, description, parameters, strict: None }
+        Function { name, description, parameters, strict: None, extras: BTreeMap::new() }
     })
 }
 
@@ -251,30 +259,31 @@ fn quoted(text: &str) -> String {
 fn turns() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::Developer), Just(Role::System)];
     let instructions = (role, of(texts()), contents(text_parts().boxed()))
-        .prop_map(|(role, name, content)| Message { role, name, content: Some(content) });
-    let user = (of(texts()), contents(parts().boxed())).prop_map(|(name, content)| Message {
-        role: Role::User,
-        name,
-        content: Some(content),
-    });
+        .prop_map(|(role, name, content)| Message { name, ..Message::new(role, Some(content)) });
+    let user = (of(texts()), contents(parts().boxed()))
+        .prop_map(|(name, content)| Message { name, ..Message::new(Role::User, Some(content)) });
     let tool = (texts(), of(texts()), contents(text_parts().boxed()));
     let tool = tool.prop_map(|(call_id, name, content)| Message {
-        role: Role::Tool { call_id },
         name,
-        content: Some(content),
+        ..Message::new(Role::Tool { call_id }, Some(content))
     });
     let function = (texts(), of(texts())).prop_map(|(name, text)| Message {
-        role: Role::Function,
         name: Some(name),
-        content: text.map(Content::Text),
+        ..Message::new(Role::Function, text.map(Content::Text))
     });
-    prop_oneof![instructions, user, tool, function, assistants()]
+    // In boxes: strategies are moved whole, and these are large.
+    let turn = prop_oneof![
+        instructions.boxed(),
+        user.boxed(),
+        tool.boxed(),
+        function.boxed(),
+        assistants().boxed()
+    ];
+    (turn, extras()).prop_map(|(turn, extras)| Message { extras, ..turn })
 }
 
 fn assistants() -> impl Strategy<Value = Message> {
-    let refusal = texts().prop_map(|text| {
-        Content::Parts(vec![ContentPart { item: Item::Refusal(text), cache_breakpoint: None }])
-    });
+    let refusal = texts().prop_map(|text| Content::Parts(vec![Item::Refusal(text).into()]));
     let content = prop_oneof![contents(text_parts().boxed()), refusal];
     let kinds = select(vec![ToolKind::Function, ToolKind::Custom]);
     let call = (texts(), kinds, texts(), texts()).prop_map(|(id, kind, name, input)| ToolCall {
@@ -286,35 +295,33 @@ fn assistants() -> impl Strategy<Value = Message> {
     let old_call =
         (texts(), texts()).prop_map(|(name, arguments)| FunctionCall { name, arguments });
     let calls = (prop::collection::vec(call, 0..3), of(old_call));
-    (of(texts()), of(content), of(texts()), of(texts()), calls, extras()).prop_map(
-        |(name, content, refusal, audio_id, (tool_calls, function_call), extras)| {
-            let reply = AssistantMessage { refusal, audio_id, tool_calls, function_call, extras };
-            let silent =
-                AssistantMessage { extras: reply.extras.clone(), ..AssistantMessage::default() };
-            let text = (reply == silent).then(|| Content::Text(String::new()));
-            Message { role: Role::Assistant(reply), name, content: content.or(text) }
+    (of(texts()), of(content), of(texts()), of(texts()), calls).prop_map(
+        |(name, content, refusal, audio_id, (tool_calls, function_call))| {
+            let reply = AssistantMessage { refusal, audio_id, tool_calls, function_call };
+            let is_silent = reply == AssistantMessage::default();
+            let text = is_silent.then(|| Content::Text(String::new()));
+            Message { name, ..Message::new(Role::Assistant(reply), content.or(text)) }
         },
     )
 }
 
 /// A string, a part that is more than bare text, or several parts.
 fn contents(part: BoxedStrategy<ContentPart>) -> impl Strategy<Value = Content> {
-    let bare =
-        |part: &ContentPart| matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none();
     let several = prop::collection::vec(part.clone(), 2..4).prop_map(Content::Parts);
     let one = part.prop_map(move |part| match part {
-        ContentPart { item: Item::Text(text), cache_breakpoint: None } => Content::Text(text),
-        part => {
-            assert!(!bare(&part));
-            Content::Parts(vec![part])
+        ContentPart { item: Item::Text(text), cache_breakpoint: None, extras }
+            if extras.is_empty() =>
+        {
+            Content::Text(text)
         }
+        part => Content::Parts(vec![part]),
     });
     prop_oneof![texts().prop_map(Content::Text), several, one]
 }
 
 fn text_parts() -> impl Strategy<Value = ContentPart> {
-    (texts().prop_map(Item::Text), breakpoints())
-        .prop_map(|(item, cache_breakpoint)| ContentPart { item, cache_breakpoint })
+    (texts().prop_map(Item::Text), breakpoints(), extras())
+        .prop_map(|(item, cache_breakpoint, extras)| ContentPart { item, cache_breakpoint, extras })
 }
 
 fn breakpoints() -> impl Strategy<Value = Option<CacheBreakpoint>> {
@@ -336,6 +343,9 @@ fn parts() -> impl Strategy<Value = ContentPart> {
             Item::File { id, name, data }
         });
     let item = prop_oneof![texts().prop_map(Item::Text), image, audio, file];
-    (item, breakpoints())
-        .prop_map(|(item, cache_breakpoint)| ContentPart { item, cache_breakpoint })
+    (item, breakpoints(), extras()).prop_map(|(item, cache_breakpoint, extras)| ContentPart {
+        item,
+        cache_breakpoint,
+        extras,
+    })
 }

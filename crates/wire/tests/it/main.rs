@@ -14,6 +14,7 @@ mod generated;
 mod json;
 mod keys;
 mod mistakes;
+mod nothing;
 mod openapi;
 mod places;
 mod requests;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::request::{AssistantMessage, Role};
+use holdfast_domain::request::{AssistantMessage, CustomTool, Function, Request, Role, Tool};
 use holdfast_domain::{OperationId, Phase, Situation};
 use holdfast_wire::api::{OperationResult, OperationView};
 use holdfast_wire::chat::request::{check, parse};
@@ -135,13 +135,20 @@ fn fault(body: &Value) -> Option<String> {
         Ok(parsed) => parsed,
         Err(bad) => return Some(bad.to_string()),
     };
-    let extras = parsed.request.extras.keys().next().cloned();
-    let of_turns = parsed.request.messages.iter().find_map(|message| {
-        let Role::Assistant(reply) = &message.role else { return None };
-        let is_unknown = |name: &&String| !AssistantMessage::METADATA.contains(&name.as_str());
-        reply.extras.keys().find(is_unknown).cloned()
+    let Request { extras, messages, tools, .. } = &parsed.request;
+    let of_turns = messages.iter().flat_map(|message| {
+        let is_reply = matches!(message.role, Role::Assistant(_));
+        let is_unknown =
+            move |name: &&String| !is_reply || !AssistantMessage::METADATA.contains(&name.as_str());
+        let of_parts = message.parts().iter().flat_map(|part| part.extras.keys());
+        message.extras.keys().filter(is_unknown).chain(of_parts)
     });
-    extras.or(of_turns)
+    let of_tools = tools.iter().flat_map(|tool| {
+        let (Tool::Function(Function { extras, .. }) | Tool::Custom(CustomTool { extras, .. })) =
+            tool;
+        extras.keys()
+    });
+    extras.keys().chain(of_turns).chain(of_tools).next().cloned()
 }
 
 #[test]
@@ -167,11 +174,16 @@ proptest! {
     fn whatever_is_generated_is_described(request in requests()) {
         let mut body: Value = serde_json::from_str(&upstream_body(&request)).unwrap();
         body["model"] = json!("a/b");
-        let is_known = |name: &String| !name.starts_with(EXTRA);
-        body.as_object_mut().unwrap().retain(|name, _| is_known(name));
+        let strip = |object: &mut Value| {
+            object.as_object_mut().unwrap().retain(|name, _| !name.starts_with(EXTRA));
+        };
+        strip(&mut body);
         for turn in body["messages"].as_array_mut().unwrap() {
-            turn.as_object_mut().unwrap().retain(|name, _| is_known(name));
+            strip(turn);
+            turn["content"].as_array_mut().into_iter().flatten().for_each(strip);
         }
+        let tools = body.as_object_mut().unwrap().get_mut("tools");
+        tools.and_then(Value::as_array_mut).into_iter().flatten().for_each(strip);
         let document = openapi::document();
         let fault = schema::described_fault(&document, "ChatCompletionRequest", &body);
         prop_assert_eq!(fault, None, "{}", body);
@@ -189,7 +201,7 @@ fn names_read() -> BTreeSet<String> {
     ];
     let source: String = sources.concat().split_whitespace().collect();
     let mut names = BTreeSet::new();
-    for call in ["optional(", "required(", "count(body,", "named(body,"] {
+    for call in ["optional(", "optional_or_empty(", "required(", "count(body,", "word(body,"] {
         for rest in source.split(call).skip(1) {
             let name = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
             names.extend(name.map(|(name, _)| name.to_owned()));

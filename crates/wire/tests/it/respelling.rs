@@ -72,13 +72,17 @@ pub(crate) fn loosen(body: &mut Json, whim: &mut Whim) {
         loosen_option(name, value, whim);
         let Json::Array(elements) = value else { continue };
         match name.as_str() {
-            "messages" => elements.iter_mut().for_each(|turn| loosen_turn(turn, whim)),
+            "messages" => {
+                elements.iter_mut().for_each(|turn| loosen_turn(turn, whim));
+                add_silence(elements, whim);
+            }
             "modalities" if whim.now() => elements.reverse(),
             "stop" if elements.len() == 1 && whim.now() => *value = elements.remove(0),
             _ => {}
         }
     }
     let one = |json: Json| Json::Array(vec![json]);
+    let text = |text: &str| Json::Text(text.to_owned());
     let typed = Json::Object(vec![("type".to_owned(), Json::Text("text".to_owned()))]);
     for (name, same) in [
         ("n", Json::Number("1".to_owned())),
@@ -88,10 +92,19 @@ pub(crate) fn loosen(body: &mut Json, whim: &mut Whim) {
         ("logit_bias", Json::Object(Vec::new())),
         ("response_format", typed),
         ("modalities", one(Json::Text("text".to_owned()))),
+        ("prompt_cache_options", Json::Object(vec![("mode".to_owned(), text("implicit"))])),
     ] {
         add(members, name, same, whim);
     }
+    for name in ["user", "safety_identifier", "prompt_cache_key"] {
+        add(members, name, text(""), whim);
+    }
+    add(members, "not_known_here", Json::Word("null"), whim);
     loosen_delivery(members, whim);
+    for name in EMPTY {
+        let same = if whim.now() { Json::Array(Vec::new()) } else { text("") };
+        add(members, name, same, whim);
+    }
     for name in NULLABLE {
         add(members, name, Json::Word("null"), whim);
     }
@@ -153,6 +166,52 @@ const NULLABLE: [&str; 35] = [
     "moderation",
 ];
 
+/// Members that an empty text or an empty array leaves out, as null does.
+const EMPTY: [&str; 16] = [
+    "stop",
+    "metadata",
+    "logit_bias",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "response_format",
+    "modalities",
+    "audio",
+    "reasoning_effort",
+    "verbosity",
+    "service_tier",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+    "stream_options",
+];
+
+/// Adds instructions without a word, where somebody else says something.
+fn add_silence(turns: &mut Vec<Json>, whim: &mut Whim) {
+    let is_silent = |turn: &Json| {
+        let Json::Object(members) = turn else { return false };
+        let role = &members[0].1;
+        ["developer", "system"].iter().any(|silent| *role == Json::Text((*silent).to_owned()))
+    };
+    if whim.of(4) > 0 || turns.iter().all(is_silent) {
+        return;
+    }
+    let part = |text: &str| {
+        let member = |name: &str, text: &str| (name.to_owned(), Json::Text(text.to_owned()));
+        Json::Object(vec![member("type", "text"), member("text", text)])
+    };
+    let content = match whim.of(4) {
+        0 => Json::Text(String::new()),
+        1 => Json::Word("null"),
+        2 => Json::Array(Vec::new()),
+        _ => Json::Array(vec![part(""), part("")]),
+    };
+    let role = if whim.now() { "system" } else { "developer" };
+    let members = [("role", Json::Text(role.to_owned())), ("content", content)];
+    let at = whim.of(turns.len());
+    turns.insert(at, Json::Object(members.map(|(name, value)| (name.to_owned(), value)).to_vec()));
+}
+
 /// What is offered and how it is to be said: members that may be null there.
 fn loosen_option(name: &str, value: &mut Json, whim: &mut Whim) {
     let nullable: &[&str] = match name {
@@ -171,6 +230,10 @@ fn loosen_option(name: &str, value: &mut Json, whim: &mut Whim) {
             for (inner, value) in members.iter_mut() {
                 loosen_option(inner, value, whim);
             }
+            if name == "tools" {
+                loosen_type(members, whim);
+            }
+            add(members, "not_known_here", Json::Word("null"), whim);
             for inner in nullable.iter().filter(|inner| name != "functions" || **inner != "strict")
             {
                 add(members, inner, Json::Word("null"), whim);
@@ -187,16 +250,48 @@ fn add(members: &mut Vec<(String, Json)>, name: &str, same: Json, whim: &mut Whi
     }
 }
 
+/// A tool without its type is of the kind that it describes; so is a call.
+fn loosen_type(members: &mut Vec<(String, Json)>, whim: &mut Whim) {
+    match whim.of(4) {
+        0 => members.retain(|(name, _)| name != "type"),
+        1 => members.iter_mut().filter(|(name, _)| name == "type").for_each(|(_, kind)| {
+            *kind = Json::Word("null");
+        }),
+        _ => {}
+    }
+    for other in ["function", "custom"] {
+        add(members, other, Json::Word("null"), whim);
+    }
+}
+
 fn loosen_turn(turn: &mut Json, whim: &mut Whim) {
     let Json::Object(members) = turn else { return };
     let has_role = |role: &str| members[0].1 == Json::Text(role.to_owned());
     let (is_assistant, is_function) = (has_role("assistant"), has_role("function"));
     add(members, "name", Json::Word("null"), whim);
+    if !is_function {
+        add(members, "name", Json::Text(String::new()), whim);
+    }
+    for name in ["tool_calls", "audio", "refusal", "not_known_here"] {
+        add(members, name, Json::Word("null"), whim);
+    }
     if is_assistant {
         let content =
             |(name, value): &(String, Json)| name == "content" && *value == Json::Word("null");
-        if whim.now() {
-            members.retain(|member| !content(member));
+        match whim.of(3) {
+            0 => members.retain(|member| !content(member)),
+            1 => members.iter_mut().filter(|member| content(member)).for_each(|(_, nothing)| {
+                *nothing = Json::Array(Vec::new());
+            }),
+            _ => {}
+        }
+        for (name, calls) in members.iter_mut() {
+            let Json::Array(calls) = calls else { continue };
+            for call in calls.iter_mut().filter(|_| name == "tool_calls") {
+                if let Json::Object(members) = call {
+                    loosen_type(members, whim);
+                }
+            }
         }
         for name in ["refusal", "audio", "function_call", "tool_calls", "annotations"] {
             add(members, name, Json::Word("null"), whim);
@@ -235,6 +330,7 @@ fn loosen_part(part: &mut Json, whim: &mut Whim) {
             _ => {}
         }
     }
+    add(members, "not_known_here", Json::Word("null"), whim);
     if members[0].1 != Json::Text("refusal".to_owned()) {
         add(members, "prompt_cache_breakpoint", Json::Word("null"), whim);
     }

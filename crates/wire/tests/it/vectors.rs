@@ -57,7 +57,6 @@ fn bodies_that_must_be_refused_are_refused() {
     let fields = |name: &str| match name {
         "fractional-integer" => Some("n"),
         "both-max-differ" => Some("max_tokens"),
-        "stop-empty" => Some("stop"),
         "messages-empty" => Some("messages"),
         _ => None,
     };

@@ -3,7 +3,7 @@
 
 use std::{env, error::Error, sync::Arc, time::Duration};
 
-use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending};
+use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending, Rebinding};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::{FingerprintTerms, PublicModelId};
@@ -50,7 +50,7 @@ fn claim(wallet: WalletId, key: RequestKey, picture: &str, lease: &Lease) -> Opt
 async fn sell(store: &Store, now: Timestamp, claim: &Claim) -> Result<ClaimOutcome, ClaimError> {
     let pause = |attempt: u32| tokio::time::sleep(Duration::from_millis(50) * attempt.min(40));
     let conduct = Conduct { journal: store, pause: &pause, orphan_grace: None };
-    let order = ClaimOffer { claim, now, rebind: &|_older_terms| None };
+    let order = ClaimOffer { claim, now, rebind: &|_older_terms| Rebinding::Lost };
     let work = async |_operation| {
         // One thing, and no tokens.
         let metered =

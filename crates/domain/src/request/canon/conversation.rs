@@ -29,6 +29,8 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
             Role::Tool { call_id } => self.text(tag::TOOL_CALL_ID, call_id),
             Role::Developer | Role::System | Role::User | Role::Function => {}
         }
+        // Of an assistant's turn since version 1, of the others since version 2.
+        self.extras(tag::EXTRAS, &message.extras);
         // Closes the message, whose fields may all be absent: the next one begins with the same
         // tags.
         self.mark(tag::END, &[]);
@@ -61,10 +63,11 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
                 self.label(tag::CACHE_BREAKPOINT_TTL, ttl.label());
             }
         }
+        self.extras(tag::PART_EXTRAS, &part.extras);
     }
 
     fn reply(&mut self, reply: &AssistantMessage) {
-        let AssistantMessage { refusal, audio_id, tool_calls, function_call, extras } = reply;
+        let AssistantMessage { refusal, audio_id, tool_calls, function_call } = reply;
         self.optional_text(tag::REFUSAL, refusal.as_deref());
         self.optional_text(tag::AUDIO_ID, audio_id.as_deref());
         if !tool_calls.is_empty() {
@@ -74,7 +77,6 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
             self.text(tag::FUNCTION_CALL, &call.name);
             self.text(tag::CALL_INPUT, &call.arguments);
         }
-        self.extras(extras);
     }
 
     fn tool_call(&mut self, call: &ToolCall) {

@@ -79,3 +79,6 @@ pub(in crate::request) const CACHE_MODE: u8 = 75;
 pub(in crate::request) const CACHE_TTL: u8 = 76;
 pub(in crate::request) const WEB_SEARCH_OPTIONS: u8 = 77;
 pub(in crate::request) const MODERATION: u8 = 78;
+// Tags of their own: what follows a last part or tool may be the extras of its turn or of the body.
+pub(in crate::request) const PART_EXTRAS: u8 = 79;
+pub(in crate::request) const TOOL_EXTRAS: u8 = 80;

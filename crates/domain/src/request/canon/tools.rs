@@ -36,19 +36,21 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
     fn tool(&mut self, tool: &Tool) {
         match tool {
             Tool::Function(function) => self.function(function),
-            Tool::Custom(CustomTool { name, description, format }) => {
+            Tool::Custom(CustomTool { name, description, format, extras }) => {
                 self.text(tag::CUSTOM_TOOL, name);
                 self.optional_text(tag::DESCRIPTION, description.as_deref());
                 self.optional_opaque(tag::TOOL_FORMAT, format.as_ref());
+                self.extras(tag::TOOL_EXTRAS, extras);
             }
         }
     }
 
     fn function(&mut self, function: &Function) {
-        let Function { name, description, parameters, strict } = function;
+        let Function { name, description, parameters, strict, extras } = function;
         self.text(tag::FUNCTION_TOOL, name);
         self.optional_text(tag::DESCRIPTION, description.as_deref());
         self.optional_opaque(tag::PARAMETERS, parameters.as_ref());
         self.flag(tag::STRICT, *strict);
+        self.extras(tag::TOOL_EXTRAS, extras);
     }
 }

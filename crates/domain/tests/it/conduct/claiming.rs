@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending};
+use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending, Rebinding};
 use holdfast_domain::limits::{Counter, Limits};
 use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Change, Claim, Lease, Node, Receipt, Snapshot};
@@ -244,7 +244,7 @@ async fn a_key_that_was_bound_under_older_terms_is_compared_under_them() {
     };
     let rebound = async |text: &'static str| {
         let claim = claim(text, new);
-        let rebind = |terms: &FingerprintTerms| Some(sample::binding(text, *terms));
+        let rebind = |terms: &FingerprintTerms| Rebinding::Bound(sample::binding(text, *terms));
         let order = ClaimOffer { rebind: &rebind, ..sample::order(&claim) };
         conduct(&journal).claim(&order).await.unwrap()
     };
@@ -258,6 +258,34 @@ async fn a_key_that_was_bound_under_older_terms_is_compared_under_them() {
     let unknown = claim("hello", new);
     let found = conduct(&journal).claim(&sample::order(&unknown)).await.unwrap();
     assert!(matches!(found, ClaimOutcome::OtherRequest), "{found:?}");
+}
+
+/// A row of a later release: its answer for the same bytes, an error for anything else, never a run.
+#[tokio::test]
+async fn unknown_fingerprint_version_is_neither_a_conflict_nor_a_run() {
+    let later = FingerprintTerms { fingerprint_version: 99, ..sample::terms() };
+    let bound = sample::binding("hello", later);
+    for (ending, is_open) in [(sample::finished(20, 10), false), (Ending::NotRun, true)] {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().binding(bound).build()).await;
+        conduct(&journal).conclude(&operation, &ending, &[]).await;
+        let before = row(&journal);
+        let other = sample::binding("another", later).body_digest;
+        for digest in [None, Some(other), Some(bound.body_digest)] {
+            let claim = sample::claim().claim_id(OTHER).build();
+            let rebind = |_terms: &FingerprintTerms| Rebinding::UnknownVersion(digest);
+            let order = ClaimOffer { rebind: &rebind, ..sample::order(&claim) };
+            let found = conduct(&journal).claim(&order).await;
+            let is_same = digest == Some(bound.body_digest);
+            let is_right = match &found {
+                Ok(ClaimOutcome::Ended(_)) => is_same && !is_open,
+                Err(ClaimError::UnknownVersion) => !is_same || is_open,
+                other => panic!("{other:?}"),
+            };
+            assert!(is_right, "open {is_open}, {digest:?}: {found:?}");
+            assert_eq!(row(&journal), before);
+        }
+    }
 }
 
 #[tokio::test]

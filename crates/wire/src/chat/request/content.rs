@@ -13,6 +13,9 @@ use crate::json::Node;
 pub(super) const TEXT: &[&str] = &["text"];
 pub(super) const TEXT_OR_REFUSAL: &[&str] = &["text", "refusal"];
 pub(super) const ANY: &[&str] = &["text", "image_url", "input_audio", "file"];
+/// The members of a part: suggestions for a mistyped one.
+pub(super) const MEMBERS: [&str; 7] =
+    ["type", "text", "image_url", "input_audio", "file", "refusal", "prompt_cache_breakpoint"];
 
 /// Reads content of these kinds of parts. One bare text part is the same as a string; several are
 /// kept apart.
@@ -25,12 +28,10 @@ pub(super) fn read(
     }
     let what = "a string or an array of at least one part";
     let mut parts = field.array(1..=usize::MAX, what, |field| part(field, kinds))?;
-    let is_bare = |part: &mut ContentPart| {
-        matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none()
-    };
     // The two spellings of one text are one request. Where several parts are cut is part of the question.
     if parts.len() == 1
-        && let Some(ContentPart { item: Item::Text(text), .. }) = parts.pop_if(is_bare)
+        && let Some(ContentPart { item: Item::Text(text), .. }) =
+            parts.pop_if(|part| part.is_bare_text())
     {
         return Ok(Content::Text(text));
     }
@@ -47,14 +48,13 @@ fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<ContentP
         "refusal" => Item::Refusal(part.required("refusal", field::string)?),
         _ => Item::Text(part.required("text", field::string)?),
     };
-    // A refusal has no such member in OpenAI's schema: where it has one, `end` refuses it.
+    // A refusal has no such member in OpenAI's schema: there it is a member that is not known.
     let cache_breakpoint = if matches!(item, Item::Refusal(_)) {
         None
     } else {
-        part.optional("prompt_cache_breakpoint", cache_breakpoint)?
+        part.optional_or_empty("prompt_cache_breakpoint", cache_breakpoint)?
     };
-    part.end()?;
-    Ok(ContentPart { item, cache_breakpoint })
+    Ok(ContentPart { item, cache_breakpoint, extras: part.extras() })
 }
 
 /// A picture by its URL. Other schemes would name files of the provider's own machine, and some
@@ -79,7 +79,7 @@ fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
         }
         Ok(url)
     })?;
-    let detail = image.optional("detail", |field| {
+    let detail = image.optional_or_empty("detail", |field| {
         // `auto` is the default: a request with it and one without have to be equal.
         if field.node.as_str() == Some("auto") {
             return Ok(None);
@@ -115,8 +115,8 @@ fn file(field: Field<'_, '_>) -> Result<Item, BadRequest> {
 fn cache_breakpoint(field: Field<'_, '_>) -> Result<CacheBreakpoint, BadRequest> {
     let mut mark = Object::read(field, "an object with `mode`")?;
     mark.required("mode", |field| field.one_of(&["explicit"], |mode| mode))?;
-    let ttl =
-        mark.optional("ttl", |field| field.one_of(BreakpointTtl::ALL, BreakpointTtl::label))?;
+    let ttl = mark
+        .optional_or_empty("ttl", |field| field.one_of(BreakpointTtl::ALL, BreakpointTtl::label))?;
     mark.end()?;
     Ok(CacheBreakpoint { ttl })
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::model::{Contract, RestrictedField};
 use holdfast_domain::request::{
-    AssistantMessage, ContentPart, Item, Message, Opaque, Request, Role, ServiceTier, Voice,
+    AssistantMessage, CacheRetention, ContentPart, CustomTool, Function, Item, Message, Opaque,
+    ReasoningEffort, Request, Role, ServiceTier, Tool, Verbosity, Voice,
 };
 
-use super::field::Path;
-use super::{BadRequest, MEMBERS, message};
+use super::field::{Path, either};
+use super::{BadRequest, MEMBERS, content, message, tool};
 use crate::json;
 use crate::nearest::nearest;
 
@@ -22,8 +23,9 @@ pub fn check(request: &Request, body: &[u8], contract: &Contract) -> Result<(), 
             .invalid(format_args!("an integer from 1 to {bound} for this model")));
     }
     let judge = ContractCheck(contract);
-    judge.extras(&Path::Body, &request.extras)?;
+    judge.members(request)?;
     judge.options(request)?;
+    judge.tools(&request.tools)?;
     let messages = Path::Member(&Path::Body, "messages");
     let mut turns = request.messages.iter().enumerate();
     turns.try_for_each(|(at, message)| judge.message(&Path::Element(&messages, at), message))
@@ -36,26 +38,73 @@ fn bound_name(body: &[u8]) -> &'static str {
     if is_newer { newer } else { "max_tokens" }
 }
 
+/// The words of a member that every model may be sent; none for a member that has no words.
+#[must_use]
+pub fn known_words(member: &str) -> Vec<&'static str> {
+    match member {
+        "reasoning_effort" => ReasoningEffort::ALL.iter().map(|word| word.label()).collect(),
+        "verbosity" => Verbosity::ALL.iter().map(|word| word.label()).collect(),
+        "service_tier" => ServiceTier::ALL.iter().map(|word| word.label()).collect(),
+        "prompt_cache_retention" => CacheRetention::ALL.iter().map(|word| word.label()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 struct ContractCheck<'a>(&'a Contract);
 
 impl ContractCheck<'_> {
-    fn extras(&self, path: &Path<'_>, extras: &BTreeMap<String, Opaque>) -> Result<(), BadRequest> {
-        match self.unknown(extras).next() {
-            None => Ok(()),
-            Some(name) => Err(Path::Member(path, name).unknown(self.suggestion(name, &MEMBERS))),
+    /// Refuses unknown members of the body, and unknown words of its members.
+    fn members(&self, request: &Request) -> Result<(), BadRequest> {
+        let is_member = |name: &&String| !Request::WORDS.contains(&name.as_str());
+        for (name, word) in request.extras.iter().filter(|(name, _)| !is_member(name)) {
+            self.word(name, word)?;
         }
+        let unknown = self.unknown(&request.extras).find(is_member);
+        self.refuse(&Path::Body, unknown, &MEMBERS)
+    }
+
+    /// Refuses a word of a member that has words, unless the model accepts it.
+    fn word(&self, name: &str, word: &Opaque) -> Result<(), BadRequest> {
+        let word = word.as_str().trim_matches('"');
+        if self.0.accepts_word(name, word) {
+            return Ok(());
+        }
+        let known = known_words(name).into_iter().chain(self.0.accepted_words(name));
+        let known: Vec<_> = known.collect();
+        Err(Path::Member(&Path::Body, name).invalid(format_args!("{}", either(&known))))
+    }
+
+    /// Refuses unknown members of a turn, a part or a tool.
+    fn extras(
+        &self,
+        path: &Path<'_>,
+        extras: &BTreeMap<String, Opaque>,
+        known: &[&str],
+    ) -> Result<(), BadRequest> {
+        self.refuse(path, self.unknown(extras).next(), known)
     }
 
     /// Refuses unknown members of an assistant's turn, but for those that clients keep beside an
     /// answer: these are left out when the turn is sent, unless the model accepts them.
-    fn reply_extras(&self, path: &Path<'_>, reply: &AssistantMessage) -> Result<(), BadRequest> {
+    fn reply_extras(
+        &self,
+        path: &Path<'_>,
+        extras: &BTreeMap<String, Opaque>,
+    ) -> Result<(), BadRequest> {
         let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
-        match self.unknown(&reply.extras).find(|name| !is_metadata(name)) {
-            None => Ok(()),
-            Some(name) => {
-                Err(Path::Member(path, name).unknown(self.suggestion(name, &message::MEMBERS)))
-            }
-        }
+        let unknown = self.unknown(extras).find(|name| !is_metadata(name));
+        self.refuse(path, unknown, &message::REPLY_MEMBERS)
+    }
+
+    fn refuse(
+        &self,
+        path: &Path<'_>,
+        unknown: Option<&String>,
+        known: &[&str],
+    ) -> Result<(), BadRequest> {
+        unknown.map_or(Ok(()), |name| {
+            Err(Path::Member(path, name).unknown(self.suggestion(name, known)))
+        })
     }
 
     fn suggestion<'n>(&'n self, name: &str, known: &[&'n str]) -> Option<&'n str> {
@@ -73,8 +122,10 @@ impl ContractCheck<'_> {
     fn options(&self, request: &Request) -> Result<(), BadRequest> {
         let tier = request.service_tier;
         // Another tier than the account's usual one has another price at the provider.
-        let is_other =
-            tier.is_some_and(|tier| !matches!(tier, ServiceTier::Auto | ServiceTier::Default));
+        let is_usual = |tier| matches!(tier, ServiceTier::Auto | ServiceTier::Default);
+        let is_other = tier.is_some_and(|tier| {
+            !is_usual(tier) && !self.0.accepts_word("service_tier", tier.label())
+        });
         let body = |name| Path::Member(&Path::Body, name);
         // `store: false` keeps nothing and needs no permission; null reads as absent.
         self.restricted(request.store == Some(true), RestrictedField::Store, &body("store"))?;
@@ -92,12 +143,26 @@ impl ContractCheck<'_> {
         self.restricted(custom, RestrictedField::VoiceId, &Path::Member(&voice, "id"))
     }
 
+    fn tools(&self, tools: &[Tool]) -> Result<(), BadRequest> {
+        let path = Path::Member(&Path::Body, "tools");
+        tools.iter().enumerate().try_for_each(|(at, tool)| {
+            let (Tool::Function(Function { extras, .. }) | Tool::Custom(CustomTool { extras, .. })) =
+                tool;
+            self.extras(&Path::Element(&path, at), extras, &tool::MEMBERS)
+        })
+    }
+
     fn message(&self, path: &Path<'_>, message: &Message) -> Result<(), BadRequest> {
-        if let Role::Assistant(reply) = &message.role {
-            self.reply_extras(path, reply)?;
-            let audio = Path::Member(path, "audio");
-            let id = Path::Member(&audio, "id");
-            self.restricted(reply.audio_id.is_some(), RestrictedField::AudioId, &id)?;
+        match &message.role {
+            Role::Assistant(reply) => {
+                self.reply_extras(path, &message.extras)?;
+                let audio = Path::Member(path, "audio");
+                let id = Path::Member(&audio, "id");
+                self.restricted(reply.audio_id.is_some(), RestrictedField::AudioId, &id)?;
+            }
+            Role::Developer | Role::System | Role::User | Role::Tool { .. } | Role::Function => {
+                self.extras(path, &message.extras, &message::MEMBERS)?;
+            }
         }
         let content = Path::Member(path, "content");
         let mut parts = message.parts().iter().enumerate();
@@ -105,6 +170,7 @@ impl ContractCheck<'_> {
     }
 
     fn part(&self, path: &Path<'_>, part: &ContentPart) -> Result<(), BadRequest> {
+        self.extras(path, &part.extras, &content::MEMBERS)?;
         let kept = matches!(&part.item, Item::File { id: Some(_), .. });
         let file = Path::Member(path, "file");
         self.restricted(kept, RestrictedField::FileId, &Path::Member(&file, "file_id"))

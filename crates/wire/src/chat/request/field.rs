@@ -31,6 +31,15 @@ pub(super) struct Field<'p, 'a> {
 }
 
 impl<'a> Field<'_, 'a> {
+    /// True for an empty text and an empty array.
+    pub(super) fn is_empty(&self) -> bool {
+        match &self.node {
+            Node::String(text) => text.is_empty(),
+            Node::Array(elements) => elements.is_empty(),
+            Node::Null | Node::Bool(_) | Node::Number(_) | Node::Object(_) => false,
+        }
+    }
+
     /// Reads a whole number however it is spelled: `1`, `1.0` and `1e0` are one.
     pub(super) fn integer(self, low: i64, high: i64) -> Result<i64, BadRequest> {
         self.exact()
@@ -135,7 +144,7 @@ pub(super) fn opaque_object(field: Field<'_, '_>) -> Result<Opaque, BadRequest> 
 }
 
 /// `a, b or c`.
-fn either(labels: &[&str]) -> String {
+pub(super) fn either(labels: &[&str]) -> String {
     match labels {
         [] => String::new(),
         [one] => (*one).to_owned(),

@@ -9,51 +9,64 @@ use super::BadRequest;
 use super::content;
 use super::field::{self, Field, Path};
 use super::object::Object;
+use super::tool;
 use crate::json::Node;
 
 const ROLES: [&str; 6] = ["developer", "system", "user", "assistant", "tool", "function"];
 
-/// The members of an assistant's turn, for whoever has mistyped one.
-pub(super) const MEMBERS: [&str; 7] =
+/// The members of an assistant's turn: suggestions for a mistyped one.
+pub(super) const REPLY_MEMBERS: [&str; 7] =
     ["role", "name", "content", "refusal", "audio", "tool_calls", "function_call"];
+/// The members of any other turn.
+pub(super) const MEMBERS: [&str; 4] = ["role", "name", "content", "tool_call_id"];
 
 pub(super) fn read(field: Field<'_, '_>) -> Result<Message, BadRequest> {
     let mut turn = Object::read(field, "an object")?;
     let role = turn.required("role", |field| field.one_of(&ROLES, |role| role))?;
     let message = match role {
-        "developer" => said(Role::Developer, &mut turn, content::TEXT)?,
-        "system" => said(Role::System, &mut turn, content::TEXT)?,
-        "user" => said(Role::User, &mut turn, content::ANY)?,
+        "developer" => said(Role::Developer, &mut turn, text)?,
+        "system" => said(Role::System, &mut turn, text)?,
+        "user" => said(Role::User, &mut turn, |field| content::read(field, content::ANY))?,
         "tool" => {
             let call_id = turn.required("tool_call_id", field::string)?;
-            said(Role::Tool { call_id }, &mut turn, content::TEXT)?
+            said(Role::Tool { call_id }, &mut turn, text)?
         }
         "function" => Message {
-            role: Role::Function,
             name: Some(turn.required("name", field::string)?),
-            content: turn.required("content", null_or_text)?,
+            ..Message::new(Role::Function, turn.required("content", null_or_text)?)
         },
         _ => return assistant(turn),
     };
-    turn.end()?;
-    Ok(message)
+    Ok(Message { extras: turn.extras(), ..message })
 }
 
-fn said(
+fn said<'a>(
     role: Role,
-    turn: &mut Object<'_, '_>,
-    kinds: &'static [&'static str],
+    turn: &mut Object<'_, 'a>,
+    read: impl FnOnce(Field<'_, 'a>) -> Result<Content, BadRequest>,
 ) -> Result<Message, BadRequest> {
     let name = turn.optional("name", field::string)?;
-    let content = turn.required("content", |field| content::read(field, kinds))?;
-    Ok(Message { role, name, content: Some(content) })
+    let content = turn.required("content", read)?;
+    Ok(Message { name, ..Message::new(role, Some(content)) })
+}
+
+/// Text of instructions, or of a result. Null and an empty array are an empty text: a result may be
+/// empty, and instructions then say nothing. Not of a user, whose turn has to say something.
+fn text(field: Field<'_, '_>) -> Result<Content, BadRequest> {
+    if field.node == Node::Null || field.is_empty() {
+        return Ok(Content::Text(String::new()));
+    }
+    content::read(field, content::TEXT)
 }
 
 fn null_or_text(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
-    if field.node == Node::Null {
-        return Ok(None);
+    match &field.node {
+        Node::Null => Ok(None),
+        Node::Array(parts) if parts.is_empty() => Ok(None),
+        Node::Array(_) | Node::String(_) | Node::Bool(_) | Node::Number(_) | Node::Object(_) => {
+            field::string(field).map(Content::Text).map(Some)
+        }
     }
-    field::string(field).map(Content::Text).map(Some)
 }
 
 /// An assistant's turn. Clients append our answer to the conversation as they hold it, with what
@@ -62,19 +75,19 @@ fn null_or_text(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
 /// ([`AssistantMessage::METADATA`]) do, because a model may accept them.
 fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
     let name = turn.optional("name", field::string)?;
-    let content = turn.optional("content", assistant_content)?;
+    let content = turn.optional("content", assistant_content)?.flatten();
     let refusal = turn.optional("refusal", field::string)?;
-    let audio_id = turn.optional("audio", |field| {
+    let audio_id = turn.optional_or_empty("audio", |field| {
         let mut audio = Object::read(field, "an object with `id`")?;
         let id = audio.required("id", field::string)?;
         audio.end()?;
         Ok(id)
     })?;
-    let tool_calls = turn.optional("tool_calls", |field| {
+    let tool_calls = turn.optional_or_empty("tool_calls", |field| {
         field.array(0..=usize::MAX, "an array of tool calls", tool_call)
     })?;
     let tool_calls = tool_calls.unwrap_or_default();
-    let function_call = turn.optional("function_call", function_call)?;
+    let function_call = turn.optional_or_empty("function_call", function_call)?;
     // Only calls may stand alone. An empty turn is refused here, before a provider refuses it.
     let says = content.is_some() || refusal.is_some() || audio_id.is_some();
     if !says && tool_calls.is_empty() && function_call.is_none() {
@@ -84,17 +97,21 @@ fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
     if turn.peek("annotations").is_some_and(says_nothing) {
         turn.optional("annotations", |_nothing| Ok(()))?;
     }
-    let extras = turn.extras();
-    let reply = AssistantMessage { refusal, audio_id, tool_calls, function_call, extras };
-    Ok(Message { role: Role::Assistant(reply), name, content })
+    let extras = turn.extras_with_nulls();
+    let reply = AssistantMessage { refusal, audio_id, tool_calls, function_call };
+    Ok(Message { role: Role::Assistant(reply), name, content, extras })
 }
 
 fn says_nothing(annotations: &Node<'_>) -> bool {
     *annotations == Node::Null || annotations.as_array().is_some_and(<[Node<'_>]>::is_empty)
 }
 
-/// Texts, or one refusal.
-fn assistant_content(field: Field<'_, '_>) -> Result<Content, BadRequest> {
+/// Texts, or one refusal; `None` for an empty array. An empty text stays one: servers that insist on a
+/// text next to calls are sent it.
+fn assistant_content(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
+    if field.node.as_array().is_some_and(<[Node<'_>]>::is_empty) {
+        return Ok(None);
+    }
     let path = field.path;
     let content = content::read(field, content::TEXT_OR_REFUSAL)?;
     if let Content::Parts(parts) = &content
@@ -103,7 +120,7 @@ fn assistant_content(field: Field<'_, '_>) -> Result<Content, BadRequest> {
     {
         return Err(path.invalid(format_args!("text parts, or exactly one refusal part")));
     }
-    Ok(content)
+    Ok(Some(content))
 }
 
 fn tool_call(field: Field<'_, '_>) -> Result<ToolCall, BadRequest> {
@@ -111,8 +128,7 @@ fn tool_call(field: Field<'_, '_>) -> Result<ToolCall, BadRequest> {
     // Clients that fold chunks keep `index`; the other member is LiteLLM's.
     call.remove(&["index", "provider_specific_fields"]);
     let id = call.required("id", field::string)?;
-    let kinds = [ToolKind::Function, ToolKind::Custom];
-    let kind = call.required("type", |field| field.one_of(&kinds, ToolKind::label))?;
+    let kind = tool::kind(&mut call)?;
     let (name, input) = call.required(kind.label(), |field| called(field, kind))?;
     call.end()?;
     Ok(ToolCall { id, kind, name, input })

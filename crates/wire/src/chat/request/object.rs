@@ -40,6 +40,11 @@ impl<'p, 'a> Object<'p, 'a> {
         self.members.iter().find(|(other, _)| other == name).map(|(_, node)| node)
     }
 
+    /// True where there is such a member, and it is not null.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.peek(name).is_some_and(|node| *node != Node::Null)
+    }
+
     /// Takes a member that there may be; null is none.
     pub(super) fn optional<T>(
         &mut self,
@@ -50,6 +55,17 @@ impl<'p, 'a> Object<'p, 'a> {
             None | Some(Node::Null) => Ok(None),
             Some(node) => read(Field { path: Path::Member(&self.path, name), node }).map(Some),
         }
+    }
+
+    /// Takes a member that an empty value leaves out as well as null does: `""` and `[]`. Not for texts,
+    /// whose empty value the normal form folds or keeps, nor for values that are passed through.
+    pub(super) fn optional_or_empty<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(Field<'_, 'a>) -> Result<T, BadRequest>,
+    ) -> Result<Option<T>, BadRequest> {
+        self.optional(name, |field| if field.is_empty() { Ok(None) } else { read(field).map(Some) })
+            .map(Option::flatten)
     }
 
     /// Takes a member that there must be; a null is read like any other value.
@@ -74,9 +90,10 @@ impl<'p, 'a> Object<'p, 'a> {
         self.members.retain(|(name, _)| !names.contains(&&**name));
     }
 
-    /// Refuses what was not taken.
+    /// Refuses what was not taken, but for nulls: a member that is null is absent, also one that has no
+    /// place here.
     pub(super) fn end(self) -> Result<(), BadRequest> {
-        match self.members.first() {
+        match self.members.iter().find(|(_, node)| *node != Node::Null) {
             None => Ok(()),
             Some((name, _)) => {
                 let known = self.asked.iter().take(self.n_asked).copied();
@@ -85,8 +102,15 @@ impl<'p, 'a> Object<'p, 'a> {
         }
     }
 
-    /// Keeps what was not taken, as it is.
+    /// Keeps what was not taken, as it is; a null is not kept.
     pub(super) fn extras(self) -> BTreeMap<String, Opaque> {
+        let members = self.members.into_iter().filter(|(_, node)| *node != Node::Null);
+        members.map(|(name, node)| (name.into_owned(), node.to_opaque())).collect()
+    }
+
+    /// The same with the nulls. Version 1 of the normal form has those of the body and of an
+    /// assistant's turn, and the fold of version 2 leaves them out.
+    pub(super) fn extras_with_nulls(self) -> BTreeMap<String, Opaque> {
         let members = self.members.into_iter();
         members.map(|(name, node)| (name.into_owned(), node.to_opaque())).collect()
     }

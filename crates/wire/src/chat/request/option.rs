@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::request::{
-    Audio, AudioFormat, CacheMode, CacheOptions, CacheTtl, JsonSchema, Modalities, Opaque,
+    Audio, AudioFormat, CacheMode, CacheOptions, CacheTtl, Content, JsonSchema, Modalities, Opaque,
     ResponseFormat, Voice,
 };
 
@@ -31,8 +31,8 @@ pub(super) fn stop(field: Field<'_, '_>) -> Result<Vec<String>, BadRequest> {
     if let Node::String(text) = field.node {
         return Ok(vec![text.into_owned()]);
     }
-    let what = format!("a string or an array of 1 to {STOP_MAX} strings");
-    field.array(1..=STOP_MAX, &what, field::string)
+    let what = format!("a string or an array of at most {STOP_MAX} strings");
+    field.array(0..=STOP_MAX, &what, field::string)
 }
 
 pub(super) fn metadata(field: Field<'_, '_>) -> Result<BTreeMap<String, String>, BadRequest> {
@@ -149,8 +149,10 @@ pub(super) fn audio(field: Field<'_, '_>) -> Result<Audio, BadRequest> {
 
 pub(super) fn cache_options(field: Field<'_, '_>) -> Result<CacheOptions, BadRequest> {
     let mut options = Object::read(field, "an object")?;
-    let mode = options.optional("mode", |field| field.one_of(CacheMode::ALL, CacheMode::label))?;
-    let ttl = options.optional("ttl", |field| field.one_of(CacheTtl::ALL, CacheTtl::label))?;
+    let mode = options
+        .optional_or_empty("mode", |field| field.one_of(CacheMode::ALL, CacheMode::label))?;
+    let ttl =
+        options.optional_or_empty("ttl", |field| field.one_of(CacheTtl::ALL, CacheTtl::label))?;
     options.end()?;
     Ok(CacheOptions { mode, ttl })
 }
@@ -161,7 +163,16 @@ pub(super) fn prediction(field: Field<'_, '_>) -> Result<Opaque, BadRequest> {
     let kept = field.node.to_opaque();
     let mut prediction = Object::read(field, "an object with `type` and `content`")?;
     prediction.expect_type("content")?;
-    prediction.required("content", |field| content::read(field, content::TEXT))?;
+    prediction.required("content", |field| {
+        let path = field.path;
+        let Content::Parts(parts) = content::read(field, content::TEXT)? else { return Ok(()) };
+        // No contract looks into a prediction: what is not known in one of its parts is refused here.
+        let unknown = parts.iter().enumerate().find_map(|(at, part)| {
+            let (name, _value) = part.extras.first_key_value()?;
+            Some(Path::Member(&Path::Element(&path, at), name).unknown(None))
+        });
+        unknown.map_or(Ok(()), Err)
+    })?;
     prediction.end()?;
     Ok(kept)
 }

@@ -1,5 +1,7 @@
 //! Reading of the tools that a model may call, and of the choice among them, in both forms.
 
+use std::collections::BTreeMap;
+
 use holdfast_domain::request::{
     CustomTool, Function, FunctionChoice, Opaque, Tool, ToolChoice, ToolKind, ToolMode,
 };
@@ -10,6 +12,8 @@ use super::object::Object;
 use crate::json::Node;
 
 pub(crate) const TOOLS_MAX: usize = 128;
+/// The members of a tool: suggestions for a mistyped one.
+pub(super) const MEMBERS: [&str; 3] = ["type", "function", "custom"];
 const KINDS: [ToolKind; 2] = [ToolKind::Function, ToolKind::Custom];
 
 /// Tools. An empty list is the same as none.
@@ -17,7 +21,7 @@ pub(super) fn tools(field: Field<'_, '_>) -> Result<Vec<Tool>, BadRequest> {
     field.array(0..=TOOLS_MAX, &format!("an array of at most {TOOLS_MAX} tools"), tool)
 }
 
-/// Functions, the older form of tools, in which an empty list is refused.
+/// Functions, the older form of tools.
 pub(super) fn functions(field: Field<'_, '_>) -> Result<Vec<Function>, BadRequest> {
     field.array(1..=TOOLS_MAX, &format!("an array of 1 to {TOOLS_MAX} functions"), |field| {
         let mut function = Object::read(field, "an object")?;
@@ -29,13 +33,24 @@ pub(super) fn functions(field: Field<'_, '_>) -> Result<Vec<Function>, BadReques
 
 fn tool(field: Field<'_, '_>) -> Result<Tool, BadRequest> {
     let mut tool = Object::read(field, "an object")?;
-    let kind = tool.required("type", |field| field.one_of(&KINDS, ToolKind::label))?;
-    let read = match kind {
-        ToolKind::Function => tool.required("function", function).map(Tool::Function)?,
-        ToolKind::Custom => tool.required("custom", custom).map(Tool::Custom)?,
-    };
-    tool.end()?;
-    Ok(read)
+    Ok(match kind(&mut tool)? {
+        ToolKind::Function => {
+            let read = tool.required("function", function)?;
+            Tool::Function(Function { extras: tool.extras(), ..read })
+        }
+        ToolKind::Custom => {
+            let read = tool.required("custom", custom)?;
+            Tool::Custom(CustomTool { extras: tool.extras(), ..read })
+        }
+    })
+}
+
+/// Takes the `type` of a tool or of a call. Without one it is the kind whose member there is, as some
+/// clients leave the type out.
+pub(super) fn kind(tool: &mut Object<'_, '_>) -> Result<ToolKind, BadRequest> {
+    let named = tool.optional_or_empty("type", |field| field.one_of(&KINDS, ToolKind::label))?;
+    let is_custom = || tool.has("custom") && !tool.has("function");
+    Ok(named.unwrap_or_else(|| if is_custom() { ToolKind::Custom } else { ToolKind::Function }))
 }
 
 fn function(field: Field<'_, '_>) -> Result<Function, BadRequest> {
@@ -52,6 +67,7 @@ fn described(function: &mut Object<'_, '_>) -> Result<Function, BadRequest> {
         description: function.optional("description", field::string)?,
         parameters: function.optional("parameters", field::opaque_object)?,
         strict: None,
+        extras: BTreeMap::new(),
     })
 }
 
@@ -61,7 +77,7 @@ fn custom(field: Field<'_, '_>) -> Result<CustomTool, BadRequest> {
     let description = custom.optional("description", field::string)?;
     let format = custom.optional("format", format)?;
     custom.end()?;
-    Ok(CustomTool { name, description, format })
+    Ok(CustomTool { name, description, format, extras: BTreeMap::new() })
 }
 
 /// Format of a custom tool's input. It is read to see that it is one, and kept as it is.

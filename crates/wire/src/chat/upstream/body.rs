@@ -11,6 +11,8 @@
 
 mod message;
 
+use std::collections::BTreeMap;
+
 use holdfast_domain::ports::ResponseMode;
 use holdfast_domain::request::{
     Audio, CacheOptions, CustomTool, Decimal, Function, FunctionChoice, JsonSchema, Modalities,
@@ -80,10 +82,7 @@ impl Serialize for UpstreamBody<'_> {
                 map.serialize_entry("stream_options", &SingleMember("include_usage", true))?;
             }
         }
-        // Sorted by name, as the fingerprint has them: the order in the caller's body changes no byte here.
-        for (name, value) in &request.extras {
-            map.serialize_entry(name, &Json(value))?;
-        }
+        put_extras(&mut map, &request.extras)?;
         map.end()
     }
 }
@@ -156,6 +155,15 @@ fn put<M: SerializeMap>(
     value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
 }
 
+/// Writes members that are not known here. Sorted by name, as the fingerprint has them: the order in the
+/// caller's body changes no byte here.
+fn put_extras<M: SerializeMap>(
+    map: &mut M,
+    extras: &BTreeMap<String, Opaque>,
+) -> Result<(), M::Error> {
+    extras.iter().try_for_each(|(name, value)| map.serialize_entry(name, &Json(value)))
+}
+
 fn all<'a, T, W>(items: &'a [T], wrap: impl Fn(&'a T) -> W) -> Vec<W> {
     items.iter().map(wrap).collect()
 }
@@ -203,14 +211,21 @@ struct ToolBody<'a>(&'a Tool);
 
 impl Serialize for ToolBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        let mut map = serializer.serialize_map(None)?;
+        let extras = match self.0 {
             Tool::Function(function) => {
-                TaggedObject("function", FunctionBody(function)).serialize(serializer)
+                map.serialize_entry("type", "function")?;
+                map.serialize_entry("function", &FunctionBody(function))?;
+                &function.extras
             }
             Tool::Custom(custom) => {
-                TaggedObject("custom", CustomToolBody(custom)).serialize(serializer)
+                map.serialize_entry("type", "custom")?;
+                map.serialize_entry("custom", &CustomToolBody(custom))?;
+                &custom.extras
             }
-        }
+        };
+        put_extras(&mut map, extras)?;
+        map.end()
     }
 }
 
@@ -218,7 +233,7 @@ struct FunctionBody<'a>(&'a Function);
 
 impl Serialize for FunctionBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Function { name, description, parameters, strict } = self.0;
+        let Function { name, description, parameters, strict, extras: _ } = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", name)?;
         put(&mut map, "description", description.as_ref())?;
@@ -232,7 +247,7 @@ struct CustomToolBody<'a>(&'a CustomTool);
 
 impl Serialize for CustomToolBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let CustomTool { name, description, format } = self.0;
+        let CustomTool { name, description, format, extras: _ } = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", name)?;
         put(&mut map, "description", description.as_ref())?;

@@ -9,15 +9,15 @@ use holdfast_domain::request::{AssistantMessage, BreakpointTtl, ImageDetail, Rec
 use serde_json::{Value, json};
 
 use super::super::shape::{
-    any_of, array, closed, described, labels, named, nullable, string, with, word, words,
+    any_of, array, described, labels, named, nullable, optional, string, typed, with, word, words,
 };
 
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let mut all = vec![
         ("Message", message()),
-        ("DeveloperMessage", said("developer", "TextContent")),
-        ("SystemMessage", said("system", "TextContent")),
-        ("UserMessage", said("user", "UserContent")),
+        ("DeveloperMessage", said("developer", optional(named("TextContent")))),
+        ("SystemMessage", said("system", optional(named("TextContent")))),
+        ("UserMessage", said("user", named("UserContent"))),
         ("AssistantMessage", assistant()),
         ("ToolMessage", tool_message()),
         ("FunctionMessage", function_message()),
@@ -46,18 +46,18 @@ fn schema_path(name: &str) -> String {
     format!("#/components/schemas/{name}")
 }
 
-fn said(role: &str, content: &str) -> Value {
-    closed(
-        json!({"role": word(role), "content": named(content), "name": nullable(string())}),
+fn said(role: &str, content: Value) -> Value {
+    typed(
+        json!({"role": word(role), "content": content, "name": nullable(string())}),
         &["role", "content"],
     )
 }
 
 fn tool_message() -> Value {
-    closed(
+    typed(
         json!({
             "role": word("tool"),
-            "content": named("TextContent"),
+            "content": optional(named("TextContent")),
             "tool_call_id": string(),
             "name": nullable(string()),
         }),
@@ -66,36 +66,36 @@ fn tool_message() -> Value {
 }
 
 fn function_message() -> Value {
-    let schema = closed(
-        json!({"role": word("function"), "content": nullable(string()), "name": string()}),
+    let schema = typed(
+        json!({"role": word("function"), "content": optional(string()), "name": string()}),
         &["role", "content", "name"],
     );
     with(schema, "deprecated", json!(true))
 }
 
 fn assistant() -> Value {
-    let audio = closed(json!({"id": string()}), &["id"]);
+    let audio = typed(json!({"id": string()}), &["id"]);
     let audio = described(audio, "Refused unless the model allows `audio.id`.");
     let members = json!({
         "role": word("assistant"),
-        "content": nullable(named("AssistantContent")),
+        "content": optional(named("AssistantContent")),
         "refusal": nullable(string()),
         "name": nullable(string()),
-        "audio": nullable(audio),
-        "tool_calls": nullable(array(named("ToolCall"), 0, None)),
-        "function_call": with(nullable(called("arguments")), "deprecated", json!(true)),
+        "audio": optional(audio),
+        "tool_calls": optional(array(named("ToolCall"), 0, None)),
+        "function_call": with(optional(called("arguments")), "deprecated", json!(true)),
     });
     let kept = || left_out("Taken, and sent on only where the model accepts it by name.");
     let members = AssistantMessage::METADATA
         .iter()
         .fold(members, |members, name| with(members, name, kept()));
-    let schema = closed(members, &["role"]);
+    let schema = typed(members, &["role"]);
     let says = |name: &str, rule: Value| json!({"properties": {name: rule}, "required": [name]});
     let schema = with(
         schema,
         "anyOf",
         json!([
-            says("content", json!({"type": ["string", "array"]})),
+            says("content", json!({"type": ["string", "array"], "minItems": 1})),
             says("refusal", string()),
             says("audio", json!({"type": "object"})),
             says("tool_calls", json!({"type": "array", "minItems": 1})),
@@ -116,7 +116,7 @@ fn left_out(what: &str) -> Value {
 
 fn called(input: &str) -> Value {
     let kept = "What clients keep: taken, and left out.";
-    closed(
+    typed(
         json!({
             "name": string(),
             input: string(),
@@ -129,15 +129,15 @@ fn called(input: &str) -> Value {
 
 fn tool_call() -> Value {
     let call = |kind: &str, input: &str| {
-        closed(
+        typed(
             json!({
                 "id": string(),
-                "type": word(kind),
+                "type": optional(word(kind)),
                 kind: called(input),
                 "index": left_out("What clients keep: taken, and left out."),
                 "provider_specific_fields": left_out("What clients keep: taken, and left out."),
             }),
-            &["id", "type", kind],
+            &["id", kind],
         )
     };
     any_of(&[call("function", "arguments"), call("custom", "input")])
@@ -164,7 +164,7 @@ fn parts() -> Vec<(&'static str, Value)> {
         ("TextPart", marked("text", "text", string())),
         (
             "RefusalPart",
-            closed(json!({"type": word("refusal"), "refusal": string()}), &["type", "refusal"]),
+            typed(json!({"type": word("refusal"), "refusal": string()}), &["type", "refusal"]),
         ),
         ("ImagePart", marked("image_url", "image_url", image())),
         ("AudioPart", marked("input_audio", "input_audio", recording())),
@@ -174,18 +174,18 @@ fn parts() -> Vec<(&'static str, Value)> {
 
 /// A part after which the provider may keep its cache.
 fn marked(kind: &str, member: &str, value: Value) -> Value {
-    let breakpoint = closed(
+    let breakpoint = typed(
         json!({
             "mode": word("explicit"),
-            "ttl": nullable(labels(BreakpointTtl::ALL, BreakpointTtl::label)),
+            "ttl": optional(labels(BreakpointTtl::ALL, BreakpointTtl::label)),
         }),
         &["mode"],
     );
-    closed(
+    typed(
         json!({
             "type": word(kind),
             member: value,
-            "prompt_cache_breakpoint": nullable(breakpoint),
+            "prompt_cache_breakpoint": optional(breakpoint),
         }),
         &["type", member],
     )
@@ -195,17 +195,17 @@ fn image() -> Value {
     let mut details = vec!["auto"];
     details.extend(ImageDetail::ALL.iter().map(|detail| detail.label()));
     let url = json!({"type": "string", "pattern": "^([hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)"});
-    closed(
+    typed(
         json!({
             "url": described(url, "An https:, http: or data: URL."),
-            "detail": nullable(words(&details)),
+            "detail": optional(words(&details)),
         }),
         &["url"],
     )
 }
 
 fn recording() -> Value {
-    closed(
+    typed(
         json!({
             "data": described(string(), "Base64."),
             "format": labels(RecordingFormat::ALL, RecordingFormat::label),
@@ -216,7 +216,7 @@ fn recording() -> Value {
 
 fn file() -> Value {
     let given = |name: &str| json!({"properties": {name: string()}, "required": [name]});
-    let schema = closed(
+    let schema = typed(
         json!({
             "file_id": described(
                 nullable(string()), "Refused unless the model allows `file_id`."),

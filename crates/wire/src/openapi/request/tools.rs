@@ -4,7 +4,8 @@ use holdfast_domain::request::ToolMode;
 use serde_json::{Value, json};
 
 use super::super::shape::{
-    any_of, array, boolean, closed, described, labels, named, nullable, string, word, words,
+    any_of, array, boolean, described, labels, named, nullable, optional, string, typed, word,
+    words,
 };
 use super::{name, opaque};
 
@@ -12,7 +13,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("Tool", tool()),
         ("ToolChoice", choice()),
-        ("NamedFunction", closed(json!({"name": string()}), &["name"])),
+        ("NamedFunction", typed(json!({"name": string()}), &["name"])),
         ("LegacyFunction", function(json!({}))),
         ("ResponseFormat", response_format()),
     ]
@@ -28,12 +29,12 @@ fn function(more: Value) -> Value {
     if let Some(all) = properties.as_object_mut() {
         all.extend(more.map(|(name, schema)| (name.clone(), schema.clone())));
     }
-    closed(properties, &["name"])
+    typed(properties, &["name"])
 }
 
 fn tool() -> Value {
     let strict = function(json!({"strict": nullable(boolean())}));
-    let custom = closed(
+    let custom = typed(
         json!({
             "name": string(),
             "description": nullable(string()),
@@ -42,28 +43,28 @@ fn tool() -> Value {
         &["name"],
     );
     any_of(&[
-        closed(json!({"type": word("function"), "function": strict}), &["type", "function"]),
-        closed(json!({"type": word("custom"), "custom": custom}), &["type", "custom"]),
+        typed(json!({"type": optional(word("function")), "function": strict}), &["function"]),
+        typed(json!({"type": optional(word("custom")), "custom": custom}), &["custom"]),
     ])
 }
 
 fn format() -> Value {
-    let grammar = closed(
+    let grammar = typed(
         json!({"definition": string(), "syntax": words(&["lark", "regex"])}),
         &["definition", "syntax"],
     );
     any_of(&[
-        closed(json!({"type": word("text")}), &["type"]),
-        closed(json!({"type": word("grammar"), "grammar": grammar}), &["type", "grammar"]),
+        typed(json!({"type": word("text")}), &["type"]),
+        typed(json!({"type": word("grammar"), "grammar": grammar}), &["type", "grammar"]),
     ])
 }
 
 fn choice() -> Value {
     let one = |kind: &str| {
-        closed(json!({"type": word(kind), kind: named("NamedFunction")}), &["type", kind])
+        typed(json!({"type": word(kind), kind: named("NamedFunction")}), &["type", kind])
     };
     let modes = labels(&[ToolMode::Auto, ToolMode::Required], ToolMode::label);
-    let allowed = closed(
+    let allowed = typed(
         json!({
             "mode": modes,
             "tools": described(array(opaque(), 0, None), "Passed on as they are."),
@@ -74,7 +75,7 @@ fn choice() -> Value {
         labels(ToolMode::ALL, ToolMode::label),
         one("function"),
         one("custom"),
-        closed(
+        typed(
             json!({"type": word("allowed_tools"), "allowed_tools": allowed}),
             &["type", "allowed_tools"],
         ),
@@ -82,7 +83,7 @@ fn choice() -> Value {
 }
 
 fn response_format() -> Value {
-    let schema = closed(
+    let schema = typed(
         json!({
             "name": name(),
             "description": nullable(string()),
@@ -92,9 +93,9 @@ fn response_format() -> Value {
         &["name"],
     );
     any_of(&[
-        closed(json!({"type": word("text")}), &["type"]),
-        closed(json!({"type": word("json_object")}), &["type"]),
-        closed(
+        typed(json!({"type": word("text")}), &["type"]),
+        typed(json!({"type": word("json_object")}), &["type"]),
+        typed(
             json!({"type": word("json_schema"), "json_schema": schema}),
             &["type", "json_schema"],
         ),

@@ -7,14 +7,14 @@ use holdfast_domain::request::{
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::{Json, SingleMember, all, put};
+use super::{SingleMember, all, put, put_extras};
 
 /// A turn. `content` is always there, null where the turn says nothing: some servers insist on it.
 pub(super) struct MessageBody<'a>(pub(super) &'a Message);
 
 impl Serialize for MessageBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Message { role, name, content } = self.0;
+        let Message { role, name, content, extras } = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", role.label())?;
         put(&mut map, "name", name.as_ref())?;
@@ -24,12 +24,13 @@ impl Serialize for MessageBody<'_> {
             Role::Tool { call_id } => map.serialize_entry("tool_call_id", call_id)?,
             Role::Developer | Role::System | Role::User | Role::Function => {}
         }
+        put_extras(&mut map, extras)?;
         map.end()
     }
 }
 
 fn put_reply<M: SerializeMap>(map: &mut M, reply: &AssistantMessage) -> Result<(), M::Error> {
-    let AssistantMessage { refusal, audio_id, tool_calls, function_call, extras } = reply;
+    let AssistantMessage { refusal, audio_id, tool_calls, function_call } = reply;
     put(map, "refusal", refusal.as_ref())?;
     put(map, "audio", audio_id.as_ref().map(|id| SingleMember("id", id)))?;
     put(map, "tool_calls", (!tool_calls.is_empty()).then(|| all(tool_calls, ToolCallBody)))?;
@@ -38,8 +39,7 @@ fn put_reply<M: SerializeMap>(map: &mut M, reply: &AssistantMessage) -> Result<(
         name,
         input: arguments,
     });
-    put(map, "function_call", function_call)?;
-    extras.iter().try_for_each(|(name, value)| map.serialize_entry(name, &Json(value)))
+    put(map, "function_call", function_call)
 }
 
 struct ToolCallBody<'a>(&'a ToolCall);
@@ -116,6 +116,7 @@ impl Serialize for PartBody<'_> {
             }
         }
         put(&mut map, "prompt_cache_breakpoint", self.0.cache_breakpoint.map(BreakpointBody))?;
+        put_extras(&mut map, &self.0.extras)?;
         map.end()
     }
 }
