@@ -127,6 +127,10 @@ fn late_blocks_of<'a>(
                 match &part.item {
                     Item::Text(text) if !text.is_empty() => {
                         blocks.push(spelling.text(marked(text).into()));
+                        if let Some(Draft::Object(block)) = blocks.last_mut() {
+                            let extras = part.extras.iter();
+                            block.extend(extras.map(|(name, value)| (name.as_str(), value.into())));
+                        }
                         if part.cache_breakpoint.is_some() {
                             spelling.mark(&mut blocks);
                         }
