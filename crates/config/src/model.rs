@@ -15,10 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::model::{Contract, PublicModelId, RestrictedField};
-use holdfast_domain::request::IgnoredField;
+use holdfast_domain::request::{IgnoredField, Request};
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Guarantee, Model, Route, Timeouts};
 use holdfast_providers::Simulator;
+use holdfast_wire::chat::request::{is_known_member, known_words};
 
 use crate::document::{Field, Table, did_you_mean};
 use crate::misplaced::refuse_misplaced;
@@ -60,6 +61,8 @@ const BOUND: &str = "bounds the answer";
 const PRICED: &str = "chooses between prices";
 const FORM: &str = "is the form of the answer";
 
+/// The longest word that `accepts` opens.
+const WORD_BYTES_MAX: usize = 64;
 /// The highest priority, weight and number of calls of a route.
 const COUNT_MAX: u64 = 1_000_000;
 
@@ -160,7 +163,7 @@ fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract>
     let image = table
         .field("image_tokens")
         .map_or(Some(None), |field| field.count(1..=TOKENS_MAX).map(Some));
-    let accepts = table.field("accepts").map_or(Some(Vec::new()), |field| field.each(member));
+    let accepts = table.field("accepts").map_or(Some(Vec::new()), |field| field.each(accepted));
     let allow = table.field("allow").map_or(Some(Vec::new()), |field| field.each(restricted));
     let ignores = table.field("ignores").map_or(Some(Vec::new()), |field| field.each(ignored));
     Some(Contract {
@@ -174,14 +177,27 @@ fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract>
     })
 }
 
-/// The name of a request's member that OpenAI's schema does not have.
-fn member(field: &Field<'_>) -> Option<String> {
+/// The name of a request's member that OpenAI's schema does not have, or a word that it does not have
+/// for one of its members.
+fn accepted(field: &Field<'_>) -> Option<String> {
     let name = field.text()?;
     if name.is_empty() {
         field.mistake("must not be empty");
         return None;
     }
-    if holdfast_wire::chat::request::is_known_member(name) {
+    // A colon, as JSON has one, is taken too; other names may have colons of their own.
+    let of_json = || name.split_once(':').filter(|(name, _)| Request::WORDS.contains(&name.trim()));
+    if let Some((member, word)) = name.split_once('=').or_else(of_json) {
+        return accepted_word(field, member.trim(), word.trim().trim_matches('"'));
+    }
+    if Request::WORDS.contains(&name) {
+        field.mistake(format_args!(
+            "names `{name}`, which every model takes without it, or which `allow` is for: leave it out, \
+             or open one more word of it, as \"{name}=WORD\""
+        ));
+        return None;
+    }
+    if is_known_member(name) {
         let name = name.escape_debug();
         field.mistake(format_args!(
             "names `{name}`, which every model takes without it, or which `allow` is for: leave it out; \
@@ -190,6 +206,35 @@ fn member(field: &Field<'_>) -> Option<String> {
         return None;
     }
     Some(name.to_owned())
+}
+
+/// A word of a member that has words, as `member=word`.
+fn accepted_word(field: &Field<'_>, member: &str, word: &str) -> Option<String> {
+    if !Request::WORDS.contains(&member) {
+        let (meant, known) = (did_you_mean(member, Request::WORDS), Request::WORDS.join(", "));
+        let member = member.escape_debug();
+        field.mistake(format_args!(
+            "opens a word of `{member}`, which has no words to open: {meant}those are words of {known}"
+        ));
+        return None;
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    if !(1..=WORD_BYTES_MAX).contains(&word.len()) || !word.bytes().all(is_plain) {
+        field.mistake(format_args!(
+            "must have 1 to {WORD_BYTES_MAX} letters, digits, `_`, `-` and `.` after `{member}=`"
+        ));
+        return None;
+    }
+    // Other tiers have other prices, so that each may be opened by itself.
+    let is_tier = member == "service_tier" && !matches!(word, "auto" | "default");
+    if known_words(member).contains(&word) && !is_tier {
+        field.mistake(format_args!(
+            "opens `{word}` of `{member}`, which every model takes without it, or which `allow` is for: \
+             leave it out"
+        ));
+        return None;
+    }
+    Some(format!("{member}={word}"))
 }
 
 /// A field of requests that every model refuses unless its `allow` names it.

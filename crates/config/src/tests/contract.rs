@@ -14,7 +14,40 @@ fn a_model_takes_what_it_accepts_and_allows() {
     assert_eq!(contract.image_tokens, Some(900));
     assert_eq!(contract.accepts, ["top_k"]);
     assert_eq!(contract.allow, [RestrictedField::AudioId, RestrictedField::ServiceTier].into());
+    let words = "accepts = [\"service_tier=on_demand\", \"service_tier = flex\", \
+                 'reasoning_effort: \"default\"', \"x:y\"]\n";
+    let config = good(&LEAST.replace("contract = 1\n", &format!("contract = 1\n{words}")));
+    assert_eq!(
+        config.models.first().unwrap().contract.accepts,
+        ["service_tier=on_demand", "service_tier=flex", "reasoning_effort=default", "x:y"]
+    );
     for (more, mistake) in [
+        (
+            "accepts = [\"service_teir=flex\"]",
+            "file:6: `models.accepts` opens a word of `service_teir`, which has no words to open: did you \
+             mean `service_tier`? those are words of reasoning_effort, verbosity, service_tier, \
+             prompt_cache_retention",
+        ),
+        (
+            "accepts = [\"reasoning_effort=\"]",
+            "file:6: `models.accepts` must have 1 to 64 letters, digits, `_`, `-` and `.` after \
+             `reasoning_effort=`",
+        ),
+        (
+            "accepts = [\"verbosity=low\"]",
+            "file:6: `models.accepts` opens `low` of `verbosity`, which every model takes without it, or \
+             which `allow` is for: leave it out",
+        ),
+        (
+            "accepts = [\"service_tier=auto\"]",
+            "file:6: `models.accepts` opens `auto` of `service_tier`, which every model takes without it, \
+             or which `allow` is for: leave it out",
+        ),
+        (
+            "accepts = [\"service_tier\"]",
+            "file:6: `models.accepts` names `service_tier`, which every model takes without it, or which \
+             `allow` is for: leave it out, or open one more word of it, as \"service_tier=WORD\"",
+        ),
         ("accepts = [\"\"]", "file:6: `models.accepts` must not be empty"),
         (
             "accepts = \"top_k\"",

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use holdfast_domain::Micros;
 use holdfast_domain::limits::{Counter, Limits, ReachedLimit};
-use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::operation::{Binding, ProviderRefusal};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
+use holdfast_domain::request::{FINGERPRINT_VERSION, UNFOLDED_VERSION, fingerprint};
 use holdfast_domain::secret::BodyDigest;
 use holdfast_engine::{RequestFailure, Secrets};
 use holdfast_testkit::{Gate, Script, join_all, sample};
-use holdfast_wire::chat::request::BadRequest;
+use holdfast_wire::chat::request::{BadRequest, parse_as};
 use holdfast_wire::error::Code;
 
 use crate::world::{
     ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, PendingReplies, assert_failed,
-    body, operation_id, says, secret, secs, setup, text, turns,
+    body, operation_id, pass, says, secret, secs, setup, text, turns,
 };
 
 /// Holds 131.
@@ -259,4 +260,85 @@ async fn a_refusal_by_the_provider_replays_although_the_model_has_vanished() {
     let again = later.ask(1, HELLO).await.outcome.unwrap();
     assert_eq!(format!("{first:?}"), format!("{again:?}"));
     assert_eq!(world.store.operation().id, operation_id(1));
+}
+
+/// A row that a release before the fold wrote is compared by the form that it had then.
+#[tokio::test(start_paused = true)]
+async fn a_row_of_the_first_fingerprint_version_is_compared_by_that_version() {
+    let world =
+        setup().options(|options| options.results = secs(60)).script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    // Content is sealed under the fingerprint, and goes: what is left is whether the request is the same.
+    pass(secs(130)).await;
+    let key = secret(7).fingerprint_key(sample::API_KEY);
+    let request = parse_as(UNFOLDED_VERSION, HELLO.as_bytes()).unwrap();
+    world.store.alter(move |snapshot| {
+        if let Some(operation) = &mut snapshot.operation {
+            let Binding { terms, fingerprint: bound, .. } = &mut operation.binding;
+            terms.fingerprint_version = UNFOLDED_VERSION;
+            *bound = fingerprint(&key, UNFOLDED_VERSION, terms.contract, &request).unwrap();
+        }
+    });
+    let with = |members: &str| HELLO.replace("{\"model\"", &format!("{{{members},\"model\""));
+    let later = setup().on(&world.store).shared("b").no_models().start().await;
+    for world in [&world, &later] {
+        let nothing = with(r#""stop":[],"tools":null,"not_known_here":null,"functions":"""#);
+        // The null of a member that is not known was told apart then.
+        let nothing_then = nothing.replace("\"not_known_here\":null,", "");
+        for same in [HELLO, HELLO_RESPELLED, &nothing_then] {
+            assert_failed!(world.ask(1, same).await, RequestFailure::ResultExpired(..));
+        }
+        let cached = with(r#""prompt_cache_options":{"mode":"implicit"}"#);
+        for other in [OTHER, &nothing, &cached] {
+            assert_failed!(world.ask(1, other).await, RequestFailure::OtherRequest);
+        }
+    }
+    assert_eq!(world.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_of_an_unknown_fingerprint_version_is_neither_a_conflict_nor_a_run() {
+    let world = setup().script(says("hi")).start().await;
+    let first = world.ask(1, HELLO).await;
+    let make_later = || {
+        world.store.alter(|snapshot| {
+            if let Some(operation) = &mut snapshot.operation {
+                operation.binding.terms.fingerprint_version = FINGERPRINT_VERSION + 1;
+            }
+        });
+    };
+    make_later();
+    let later = setup()
+        .on(&world.store)
+        .shared("b")
+        .secrets(Secrets::new(secret(8), vec![secret(7)]))
+        .start()
+        .await;
+    let unserved = setup().on(&world.store).shared("c").no_models().start().await;
+    for world in [&world, &later, &unserved] {
+        let again = world.ask(1, HELLO).await;
+        assert_eq!(body(&again), body(&first));
+        assert!(again.replayed);
+        for unknown in [HELLO_RESPELLED, OTHER] {
+            assert_failed!(world.ask(1, unknown).await, RequestFailure::Storage(None));
+        }
+    }
+    assert_eq!((world.runs(), later.runs()), (1, 0));
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_row_of_an_unknown_fingerprint_version_is_left_to_those_who_know_it() {
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Connect));
+    let world = setup().script(not_run).script(says("hi")).start().await;
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
+    world.store.alter(|snapshot| {
+        if let Some(operation) = &mut snapshot.operation {
+            operation.binding.terms.fingerprint_version = FINGERPRINT_VERSION + 1;
+        }
+    });
+    for body in [HELLO, HELLO_RESPELLED, OTHER] {
+        assert_failed!(world.ask(1, body).await, RequestFailure::Storage(None));
+    }
+    assert_eq!((world.runs(), world.store.phase()), (1, "open"));
 }
