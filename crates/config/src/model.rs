@@ -14,8 +14,8 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::model::{Contract, PublicModelId, RestrictedField};
-use holdfast_domain::request::{IgnoredField, Request};
+use holdfast_domain::model::{Contract, IgnoredField, PublicModelId, RestrictedField};
+use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Guarantee, Model, Route, Timeouts};
 use holdfast_providers::Simulator;
@@ -252,11 +252,11 @@ fn restricted(field: &Field<'_>) -> Option<RestrictedField> {
 /// A field of requests that the model's providers are not sent.
 fn ignored(field: &Field<'_>) -> Option<IgnoredField> {
     let name = field.text()?;
-    let found = IgnoredField::ALL.iter().copied().find(|ignored| ignored.label() == name);
+    let found = IgnoredField::ALL.into_iter().find(|ignored| ignored.label() == name);
     if found.is_some() {
         return found;
     }
-    let labels: Vec<_> = IgnoredField::ALL.iter().map(|ignored| ignored.label()).collect();
+    let labels = IgnoredField::ALL.map(IgnoredField::label);
     let known = labels.join(", ");
     match NEVER_IGNORED.iter().find(|(never, _)| *never == name) {
         Some((never, why)) => field

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::request::IgnoredField;
 use crate::secret::ServerSecretId;
 
 /// `publisher/name`, compared exactly; there are no aliases, and it never names a provider's model.
@@ -193,6 +192,109 @@ impl RestrictedField {
             Self::WebSearchOptions => "web_search_options",
             Self::Moderation => "moderation",
             Self::PromptCacheRetention => "prompt_cache_retention",
+        }
+    }
+}
+
+/// Member of a request that a model may be sent without. A closed list: what identifies or bounds a
+/// request, or chooses between prices, is never ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IgnoredField {
+    /// Penalty on tokens by their number.
+    FrequencyPenalty,
+    /// Bias of single tokens.
+    LogitBias,
+    /// Log-probabilities in the answer; with them goes `top_logprobs`.
+    Logprobs,
+    /// The caller's own labels.
+    Metadata,
+    /// Moderation by the provider.
+    Moderation,
+    /// Permission to call several tools at once.
+    ParallelToolCalls,
+    /// Expected text of the answer.
+    Prediction,
+    /// Penalty on tokens that occurred.
+    PresencePenalty,
+    /// Name of the cache at the provider.
+    PromptCacheKey,
+    /// Marks and time of the prompt's caching.
+    PromptCacheOptions,
+    /// Time of the prompt's caching: the older form.
+    PromptCacheRetention,
+    /// Effort of reasoning.
+    ReasoningEffort,
+    /// Shape of the answer.
+    ResponseFormat,
+    /// The caller's end user, for the provider's safety checks.
+    SafetyIdentifier,
+    /// Sampling seed.
+    Seed,
+    /// Keeping of the completion by the provider.
+    Store,
+    /// Sampling temperature.
+    Temperature,
+    /// Number of other tokens in log-probabilities.
+    TopLogprobs,
+    /// Nucleus sampling.
+    TopP,
+    /// The caller's end user.
+    User,
+    /// Length of the answer's text.
+    Verbosity,
+}
+
+impl IgnoredField {
+    /// Every one of them.
+    pub const ALL: [Self; 21] = [
+        Self::FrequencyPenalty,
+        Self::LogitBias,
+        Self::Logprobs,
+        Self::Metadata,
+        Self::Moderation,
+        Self::ParallelToolCalls,
+        Self::Prediction,
+        Self::PresencePenalty,
+        Self::PromptCacheKey,
+        Self::PromptCacheOptions,
+        Self::PromptCacheRetention,
+        Self::ReasoningEffort,
+        Self::ResponseFormat,
+        Self::SafetyIdentifier,
+        Self::Seed,
+        Self::Store,
+        Self::Temperature,
+        Self::TopLogprobs,
+        Self::TopP,
+        Self::User,
+        Self::Verbosity,
+    ];
+
+    /// The name in configuration, which is the member's.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::FrequencyPenalty => "frequency_penalty",
+            Self::LogitBias => "logit_bias",
+            Self::Logprobs => "logprobs",
+            Self::Metadata => "metadata",
+            Self::Moderation => "moderation",
+            Self::ParallelToolCalls => "parallel_tool_calls",
+            Self::Prediction => "prediction",
+            Self::PresencePenalty => "presence_penalty",
+            Self::PromptCacheKey => "prompt_cache_key",
+            Self::PromptCacheOptions => "prompt_cache_options",
+            Self::PromptCacheRetention => "prompt_cache_retention",
+            Self::ReasoningEffort => "reasoning_effort",
+            Self::ResponseFormat => "response_format",
+            Self::SafetyIdentifier => "safety_identifier",
+            Self::Seed => "seed",
+            Self::Store => "store",
+            Self::Temperature => "temperature",
+            Self::TopLogprobs => "top_logprobs",
+            Self::TopP => "top_p",
+            Self::User => "user",
+            Self::Verbosity => "verbosity",
         }
     }
 }

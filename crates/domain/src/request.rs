@@ -53,7 +53,6 @@ use std::collections::BTreeMap;
 pub use self::canon::{FINGERPRINT_VERSION, UNFOLDED_VERSION, fingerprint, is_known_version};
 pub use self::cost_factors::CostFactors;
 pub use self::decimal::{BadDecimal, Decimal};
-pub use self::ignored::IgnoredField;
 pub use self::message::{
     AssistantMessage, BreakpointTtl, CacheBreakpoint, Content, ContentPart, FunctionCall,
     ImageDetail, Item, Message, RecordingFormat, Role, ToolCall, ToolKind,

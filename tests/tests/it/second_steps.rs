@@ -44,12 +44,11 @@ impl World {
         error(Code::NotFound).check(&look);
     }
 
-    fn hold(&self, body: &Value) -> i64 {
-        let quote = {
-            let request = Request::post("/v1/quotes", body.to_string()).bearer(&self.account.key);
-            self.gateway.send(&request.header("Content-Type", "application/json"))
-        };
-        quote.json()["hold_micros"].as_i64().unwrap()
+    /// Prompt tokens that a hold of this body is made for.
+    fn held_tokens(&self, body: &Value) -> i64 {
+        let request = Request::post("/v1/quotes", body.to_string()).bearer(&self.account.key);
+        let quote = self.gateway.send(&request.header("Content-Type", "application/json"));
+        quote.json()["lines"][0]["units"].as_i64().unwrap()
     }
 }
 
@@ -141,12 +140,14 @@ fn a_hold_counts_the_marks_of_folded_instructions_and_of_no_others() {
     };
     for kind in kinds() {
         let world = world(&kind, |config| config);
-        let (user, system) = (world.hold(&said("user")), world.hold(&said("system")));
-        // 37 bytes of marks, at a token each and 2 micros.
-        assert_eq!(system - user, 37 * 2, "{}", kind.name);
+        let tokens = |role| world.held_tokens(&said(role));
+        // 37 bytes of marks, at a token each.
+        for role in ["system", "developer"] {
+            assert_eq!(tokens(role) - tokens("user"), 37, "{}", kind.name);
+        }
     }
     let world = world(&plain(), |config| config);
-    assert_eq!(world.hold(&said("user")), world.hold(&said("system")));
+    assert_eq!(world.held_tokens(&said("user")), world.held_tokens(&said("system")));
 }
 
 #[test]

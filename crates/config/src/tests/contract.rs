@@ -1,7 +1,6 @@
 //! What a model takes beyond what every model takes, and what it ignores.
 
-use holdfast_domain::model::RestrictedField;
-use holdfast_domain::request::IgnoredField;
+use holdfast_domain::model::{IgnoredField, RestrictedField};
 
 use super::{LEAST, check, good};
 
@@ -73,7 +72,7 @@ fn a_model_ignores_members_by_name_but_none_that_bounds_routes_or_identifies() {
     let some = contract(&ignoring("\"user\", \"reasoning_effort\""));
     assert_eq!(some.ignores, [IgnoredField::User, IgnoredField::ReasoningEffort]);
     for field in IgnoredField::ALL {
-        assert_eq!(contract(&ignoring(&format!("\"{}\"", field.label()))).ignores, [*field]);
+        assert_eq!(contract(&ignoring(&format!("\"{}\"", field.label()))).ignores, [field]);
         // Of a caller's field and not of a name that no caller sends.
         assert!(holdfast_wire::chat::request::is_known_member(field.label()), "{}", field.label());
     }
@@ -101,7 +100,7 @@ fn a_model_ignores_members_by_name_but_none_that_bounds_routes_or_identifies() {
         );
         check("contract = 1\n", &format!("contract = 1\nignores = [\"{name}\"]\n"), &mistake);
     }
-    let known = IgnoredField::ALL.iter().map(|field| field.label()).collect::<Vec<_>>().join(", ");
+    let known = IgnoredField::ALL.map(IgnoredField::label).join(", ");
     for (name, meant) in [
         ("usr", "did you mean `user`? "),
         ("resoning_effort", "did you mean `reasoning_effort`? "),

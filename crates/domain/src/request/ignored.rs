@@ -20,54 +20,7 @@
 use std::sync::Arc;
 
 use super::Request;
-
-named! {
-    /// Member of a request that a model may be sent without.
-    IgnoredField {
-        /// Penalty on tokens by their number.
-        FrequencyPenalty = "frequency_penalty",
-        /// Bias of single tokens.
-        LogitBias = "logit_bias",
-        /// Log-probabilities in the answer; with them goes `top_logprobs`.
-        Logprobs = "logprobs",
-        /// The caller's own labels.
-        Metadata = "metadata",
-        /// Moderation by the provider.
-        Moderation = "moderation",
-        /// Permission to call several tools at once.
-        ParallelToolCalls = "parallel_tool_calls",
-        /// Expected text of the answer.
-        Prediction = "prediction",
-        /// Penalty on tokens that occurred.
-        PresencePenalty = "presence_penalty",
-        /// Name of the cache at the provider.
-        PromptCacheKey = "prompt_cache_key",
-        /// Marks and time of the prompt's caching.
-        PromptCacheOptions = "prompt_cache_options",
-        /// Time of the prompt's caching: the older form.
-        PromptCacheRetention = "prompt_cache_retention",
-        /// Effort of reasoning.
-        ReasoningEffort = "reasoning_effort",
-        /// Shape of the answer.
-        ResponseFormat = "response_format",
-        /// The caller's end user, for the provider's safety checks.
-        SafetyIdentifier = "safety_identifier",
-        /// Sampling seed.
-        Seed = "seed",
-        /// Keeping of the completion by the provider.
-        Store = "store",
-        /// Sampling temperature.
-        Temperature = "temperature",
-        /// Number of other tokens in log-probabilities.
-        TopLogprobs = "top_logprobs",
-        /// Nucleus sampling.
-        TopP = "top_p",
-        /// The caller's end user.
-        User = "user",
-        /// Length of the answer's text.
-        Verbosity = "verbosity",
-    }
-}
+use crate::model::IgnoredField;
 
 impl Request {
     /// The request without these members; `None` if it has none of them, and nothing is copied.
