@@ -45,26 +45,27 @@ pub struct StreamedAnswer {
 }
 
 impl Waiting {
+    /// Waits for the whole answer, in whichever of the two ways it comes.
+    pub fn either(mut self) -> Result<Answer, StreamedAnswer> {
+        let (head, begun) = self.head().expect("a whole head");
+        match head.header("transfer-encoding") {
+            None => Ok(self.whole(head, begun).expect("a whole answer")),
+            Some(_) => Err(Events::of(self.0, head, begun).rest()),
+        }
+    }
+
     /// Reads the answer as a stream of events, as soon as its head is there.
     #[must_use]
-    pub fn events(self) -> Events {
-        Events::on(self.0)
+    pub fn events(mut self) -> Events {
+        let (head, begun) = self.head().expect("a whole head");
+        Events::of(self.0, head, begun)
     }
 }
 
 impl Events {
-    pub(crate) fn on(mut stream: TcpStream) -> Self {
-        let mut raw = Vec::new();
-        let head_end = loop {
-            match raw.windows(4).position(|window| window == b"\r\n\r\n") {
-                Some(at) => break at + 4,
-                None => http::read_more(&mut stream, &mut raw).expect("a whole head"),
-            }
-        };
-        let body = raw.split_off(head_end);
-        let head = Answer::of_head(str::from_utf8(&raw).expect("a head of text"));
+    pub(crate) fn of(stream: TcpStream, head: Answer, begun: Vec<u8>) -> Self {
         assert_eq!(head.header("transfer-encoding"), Some("chunked"), "{head:?}");
-        Self { stream, head, raw: body, text: Vec::new(), end: None }
+        Self { stream, head, raw: begun, text: Vec::new(), end: None }
     }
 
     /// The next event, with its empty line; `None` at the end.

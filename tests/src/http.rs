@@ -147,6 +147,12 @@ impl Waiting {
     /// Waits for the whole answer; `None` where the connection ends before it.
     #[must_use]
     pub fn try_answer(mut self) -> Option<Answer> {
+        let (head, begun) = self.head()?;
+        self.whole(head, begun)
+    }
+
+    /// Status and headers, and what has come of the body.
+    pub(crate) fn head(&mut self) -> Option<(Answer, Vec<u8>)> {
         let mut bytes = Vec::new();
         let head_end = loop {
             match bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -154,14 +160,17 @@ impl Waiting {
                 None => self.read_more(&mut bytes)?,
             }
         };
-        let head = String::from_utf8(bytes[..head_end].to_vec()).expect("a head of text");
-        let mut answer = Answer::of_head(&head);
+        let body = bytes.split_off(head_end);
+        Some((Answer::of_head(str::from_utf8(&bytes).expect("a head of text")), body))
+    }
+
+    pub(crate) fn whole(&mut self, mut answer: Answer, begun: Vec<u8>) -> Option<Answer> {
         let length: usize = answer.header("content-length")?.parse().expect("a length");
-        while bytes.len() < head_end + length {
-            self.read_more(&mut bytes)?;
+        answer.body = begun;
+        while answer.body.len() < length {
+            self.read_more(&mut answer.body)?;
         }
-        assert_eq!(bytes.len(), head_end + length, "nothing follows the answer");
-        answer.body = bytes.split_off(head_end);
+        assert_eq!(answer.body.len(), length, "nothing follows the answer");
         Some(answer)
     }
 

@@ -11,7 +11,7 @@
 //!
 //! A ledger has every state of an operation, postings of every kind, API keys, admin keys, people, webhooks and jobs.
 //! `exchanges.json` has each request under its key, with the answer that the release itself gave to a repetition.
-//! [`write`] creates a ledger through the binary of a release; [`Ledger::restore`] puts a copy of one into a folder.
+//! [`write()`] creates a ledger through the binary of a release; [`Ledger::restore`] puts a copy of one into a folder.
 //!
 //! A ledger is never written again, not even by its own release: a fixture that is replaced proves nothing about the
 //! rows of the day on which it was written.

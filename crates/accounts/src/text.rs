@@ -14,21 +14,21 @@ use uuid::Uuid;
 
 /// Reasons for which a text is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
+enum TextRefusal {
     /// Its length, or a blank at its beginning or end.
     Form,
     Character(Unprintable),
 }
 
 /// The normal form of a text of 1 to `chars_max` printable characters without blanks around them.
-fn accept(text: &str, chars_max: usize) -> Result<String, Refused> {
+fn accept(text: &str, chars_max: usize) -> Result<String, TextRefusal> {
     // What is too long is not read to its end: composing shortens a text to a fourth at most.
     let is_long = text.chars().nth(chars_max.saturating_mul(4)).is_some();
     if is_long || text.trim() != text {
-        return Err(Refused::Form);
+        return Err(TextRefusal::Form);
     }
-    let text = printable(text).map_err(Refused::Character)?;
-    if has_length(&text, chars_max) { Ok(text.into_owned()) } else { Err(Refused::Form) }
+    let text = printable(text).map_err(TextRefusal::Character)?;
+    if has_length(&text, chars_max) { Ok(text.into_owned()) } else { Err(TextRefusal::Form) }
 }
 
 /// True for what was accepted before there was a rule of printable text.
@@ -83,8 +83,8 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> Result<Self, BadName> {
         let normal = accept(text, Self::CHARS_MAX).map_err(|refused| match refused {
-            Refused::Form => BadName::Characters,
-            Refused::Character(character) => BadName::Unprintable(character),
+            TextRefusal::Form => BadName::Characters,
+            TextRefusal::Character(character) => BadName::Unprintable(character),
         })?;
         // `Reference` takes such a text for an id: a wallet of that name could never be named.
         if Uuid::try_parse(&normal).is_ok() {
@@ -195,8 +195,8 @@ macro_rules! texts {
             fn from_str(text: &str) -> Result<Self, BadText> {
                 let (what, chars_max) = ($what, Self::CHARS_MAX);
                 let normal = accept(text, chars_max).map_err(|refused| match refused {
-                    Refused::Form => BadText::Form { what, chars_max },
-                    Refused::Character(character) => BadText::Unprintable { what, character },
+                    TextRefusal::Form => BadText::Form { what, chars_max },
+                    TextRefusal::Character(character) => BadText::Unprintable { what, character },
                 })?;
                 Ok(Self { normal, typed: text.to_owned() })
             }

@@ -40,7 +40,7 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   printable: letters, marks, numbers, punctuation and symbols. A control, a character that is invisible or that turns
   the direction of writing, and one that Unicode does not assign is 400 `invalid_value`, whose message has its code
   (`U+200B`) and its place. U+200D and U+FE0F within emoji are accepted. Spaces such as U+00A0 and U+3000 are stored as
-  U+0020, and a text is stored and compared in Unicode's form NFC: two spellings of one text are one name, one reference.
+  U+0020, and a text is stored and compared in Unicode's form NFC: two spellings of one text are one name.
 - `?dry_run=true` on deposits, adjustments, refunds, bulk issues and closings answers `{\"would\": …}`, and changes
   nothing.
 - **Bodies** are JSON of at most 1 MiB. Amounts are whole micros, moments are RFC 3339, and unknown members are refused.

@@ -15,7 +15,7 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{FromRef, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_accounts::{Accounts, Principal, TABLE};
@@ -40,6 +40,12 @@ pub(crate) struct Gate {
     pub(crate) options: AdminOptions,
     in_flight: InFlight,
     reports: InFlight,
+}
+
+impl FromRef<Gate> for Accounts {
+    fn from_ref(gate: &Gate) -> Self {
+        gate.accounts.clone()
+    }
 }
 
 /// Network address of the client, behind whatever proxies are believed.

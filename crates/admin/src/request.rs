@@ -16,7 +16,7 @@ use axum::extract::{
     FromRef, FromRequest, FromRequestParts, OriginalUri, RawPathParams, Request as HttpRequest,
 };
 use bytes::Bytes;
-use holdfast_accounts::{Principal, Reason, Request};
+use holdfast_accounts::{Accounts, Principal, Reason, Request};
 use holdfast_domain::CommandKey;
 use holdfast_domain::text::{is_seen, printable};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH};
@@ -29,7 +29,6 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::error::{Code, Problem};
-use crate::gate::Gate;
 use crate::value::parse_some;
 use crate::value::schema::ReasonText;
 
@@ -145,7 +144,7 @@ impl<S, T> FromRequest<S> for ChangeRequest<T>
 where
     S: Sync,
     T: ChangeBody,
-    Gate: FromRef<S>,
+    Accounts: FromRef<S>,
 {
     type Rejection = Problem;
 
@@ -170,7 +169,7 @@ where
         let dry_run = query.dry_run.unwrap_or(false);
         let request = Request { dry_run, ..Request::new(key, &digested, None) };
         if let Some(shown) = shown(&bytes)
-            && is_repetition(&Gate::from_ref(state), &parts, &request).await?
+            && is_repetition(&Accounts::from_ref(state), &parts, &request).await?
         {
             body = from_json(&shown)?;
         }
@@ -180,9 +179,13 @@ where
 }
 
 /// True where the request key is bound to this very request.
-async fn is_repetition(gate: &Gate, parts: &Parts, request: &Request) -> Result<bool, Problem> {
+async fn is_repetition(
+    accounts: &Accounts,
+    parts: &Parts,
+    request: &Request,
+) -> Result<bool, Problem> {
     let Some(Caller(principal)) = parts.extensions.get() else { return Ok(false) };
-    let bound = gate.accounts.request_record(principal, request.key).await?;
+    let bound = accounts.request_record(principal, request.key).await?;
     Ok(bound.is_some_and(|record| record.digest == request.digest))
 }
 

@@ -54,7 +54,7 @@ use crate::limits::{CounterReadings, ReachedLimit};
 use crate::operation::{Change, Lease, Node, Operation, Receipt, SealedResult, Snapshot};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
-use crate::usage::Meters;
+use crate::usage::UsageReport;
 use crate::wallet::Wallet;
 use crate::{
     ApiKeyId, ClaimId, CredentialId, Currency, Micros, NodeAddress, OperationId, PostingId,
@@ -448,9 +448,13 @@ pub trait Provider: Send + Sync {
 
     /// Runs the call at most once: it is never sent again by whoever implements this, but under the
     /// call's key to a server that has shown that it keeps keys. Returns the
-    /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
+    /// usage as reported, unchecked; `None` without a report. Dropping the future cuts the
     /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure>;
+    async fn run(
+        &self,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<UsageReport>, CallFailure>;
 }
 
 /// Wait between two offers to a store that did not take the first.

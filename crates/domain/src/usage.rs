@@ -1,10 +1,15 @@
 //! Usage of a run, counted by disjoint kinds. Never any content.
 //!
 //! Many providers report nested counts (cached tokens within prompt tokens, reasoning within
-//! completion tokens). Adapters take them apart, so that every token is in one kind and priced once.
-//! A report that no run can have caused is not believed: the charge then rests on an own count from
-//! the text.
+//! completion tokens). A [`UsageReport`] holds them as they were sent, and its rule takes them apart,
+//! so that every token is in one kind and priced once. A report that no run can have caused is not
+//! accepted: the charge then rests on an own count from the text.
 
+mod reason;
+mod report;
+
+pub use self::reason::{UsageReason, UsageReasons};
+pub use self::report::{LatestUsage, ReportedCount, ResolvedUsage, UsageCeiling, UsageReport};
 use crate::Micros;
 
 /// Kind of metered unit. The kinds are disjoint: a cached input token is not also an input token.
@@ -165,16 +170,6 @@ impl Meters {
         self.sum(&[MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput])
     }
 
-    /// True where a run can have used this up whose model takes so many prompt tokens, and that was
-    /// asked for so many completion tokens at most. Some models think beyond what they are asked
-    /// for, within reason: [`Self::completion_max`].
-    #[must_use]
-    pub fn is_credible(&self, context_tokens: u64, completion_tokens_max: u64) -> bool {
-        // Cached ones too: what is read from a cache still has its place in the context.
-        self.prompt_tokens() <= context_tokens
-            && self.completion_tokens() <= Self::completion_max(completion_tokens_max)
-    }
-
     /// Most completion tokens that are believed of a run that was asked for so many: twice as many
     /// and 1,024.
     #[must_use]
@@ -216,6 +211,8 @@ pub struct MeterReading {
     pub meters: Meters,
     /// Source of the counts.
     pub source: MetersSource,
+    /// Differences between the meters and the provider's report.
+    pub reasons: UsageReasons,
     /// Cost of the run at the provider, in the wallet's currency; `None` where nobody has said. No
     /// charge is made of it, and it moves no money.
     pub provider_cost: Option<Micros>,

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use holdfast_domain::Currency;
 use holdfast_domain::ports::NotRunProof;
+use holdfast_domain::usage::UsageReason;
 use metrics::{Counter, counter, gauge};
 
 use self::calls::CallMetrics;
@@ -104,12 +105,14 @@ impl Metrics {
 /// classes are many, and each has a series for every bucket.
 pub(crate) fn begin_provider(provider: &str) {
     drop(calls::upstream(provider, NotRunProof::Account.label()));
-    usage_not_believed(provider).increment(0);
+    for reason in UsageReason::ALL {
+        usage_not_as_reported(provider, reason).increment(0);
+    }
 }
 
-/// Counter of usage reports above what the model can have used, by provider.
-pub(crate) fn usage_not_believed(provider: &str) -> Counter {
-    counter!(USAGE_NOT_BELIEVED, "provider" => provider.to_owned())
+/// Counter of runs whose usage is not as reported, by provider and reason.
+pub(crate) fn usage_not_as_reported(provider: &str, reason: UsageReason) -> Counter {
+    counter!(USAGE_NOT_BELIEVED, "provider" => provider.to_owned(), "reason" => reason.label())
 }
 
 pub(crate) fn registered(counter: Counter) -> Counter {

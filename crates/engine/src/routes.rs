@@ -36,9 +36,8 @@ pub(crate) use self::route_state::{Permit, RouteState};
 /// Races for a chosen route that one request may lose, beyond one look at each route.
 const RACES_MAX: usize = 16;
 
-/// Time until one of these routes can be tried by a request; zero where one can be now, or only
-/// its calls in flight keep it, which may end at any time. A route that cools by a guess of ours can be
-/// tried, as the last resort.
+/// Time until a request can try one of these routes. Zero if it can try one now, also as the last
+/// resort, or if one is only full: its calls may end at any time.
 pub(crate) fn time_to_next(routes: &[Arc<RouteState>], request: &Request) -> Duration {
     let now = Instant::now();
     let able = routes.iter().filter(|route_state| route_state.can(request).is_ok());

@@ -159,6 +159,8 @@ impl Drop for RequestLog {
         }
         let usage = self.facts.usage.as_ref();
         let meters = usage.map(|usage| usage.metered.meters);
+        let reasons =
+            usage.map(|usage| usage.metered.reasons).filter(|reasons| !reasons.is_empty());
         let streamed = self.streamed.as_ref();
         let caller = self.caller.as_deref();
         tracing::info!(
@@ -182,6 +184,7 @@ impl Drop for RequestLog {
             provider.reason = self.facts.reason.as_deref(),
             prompt_tokens = meters.map(|meters| meters.prompt_tokens()),
             completion_tokens = meters.map(|meters| meters.completion_tokens()),
+            usage.reasons = reasons.map(tracing::field::display),
             charge_micros = usage.map(|usage| usage.charge.get()),
             first_event_ms = streamed.map(|streamed| millis(streamed.first.as_millis())),
             stream_bytes = streamed.map(|streamed| streamed.bytes),

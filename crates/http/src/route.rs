@@ -296,14 +296,14 @@ fn no_route(path: &str) -> NoRoute {
     endpoint.map_or(NoRoute::NotFound, |endpoint| NoRoute::NotServed(endpoint))
 }
 
-/// The path without slashes too many: a base URL that ends with one, before a client that begins
-/// with one, makes two.
+/// Path without empty segments. A base URL that ends with a slash, before a path that begins with one,
+/// has two in a row.
 fn collapse(path: &str) -> String {
     let segments = path.split('/').filter(|segment| !segment.is_empty());
     segments.flat_map(|segment| ["/", segment]).collect()
 }
 
-/// True for the cancel of a key that is empty: two slashes, and none too many.
+/// Returns `true` for the cancel of an empty key: its two slashes are not a mistake of a base URL.
 fn is_cancel_without_key(path: &str) -> bool {
     path.trim_end_matches('/').ends_with("/operations//cancel")
 }

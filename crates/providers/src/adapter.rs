@@ -29,7 +29,7 @@ use bytes::Bytes;
 use holdfast_domain::answer::{ChoiceDelta, Delta};
 use holdfast_domain::ports::{Call, CallFailure, ResponseMode, Sink, UnsupportedParam};
 use holdfast_domain::request::Request;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::sse::Event;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -127,10 +127,10 @@ impl dyn Adapter {
         body: &[u8],
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, UnreadableReason> {
-        let Completion { delta, meters } = self.read(body, call)?;
+    ) -> Result<Option<UsageReport>, UnreadableReason> {
+        let Completion { delta, usage } = self.read(body, call)?;
         sink.on_delta(delta);
-        Ok(meters)
+        Ok(usage)
     }
 }
 
@@ -167,8 +167,8 @@ pub(crate) trait StreamParser: Send {
     /// Says if every choice has ended: at most the usage is missing then.
     fn is_whole(&self) -> bool;
 
-    /// The end of the answer: what was reported to have been used up, where that can be believed.
-    fn end(&self) -> Result<Option<Meters>, UnreadableReason>;
+    /// The end of the answer: its usage as reported, unchecked.
+    fn end(&self) -> Result<Option<UsageReport>, UnreadableReason>;
 }
 
 /// Gain of one event.

@@ -45,7 +45,7 @@ use bytes::Bytes;
 use holdfast_domain::ports::{
     Call, CallFailure, NotRunProof, Provider, Sink, UnknownReason, UnsupportedParam,
 };
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_domain::{Currency, RequestKey};
 use holdfast_wire::error::Code;
 use http::{Request, StatusCode};
@@ -168,7 +168,7 @@ impl ChainProvider {
         call: &Call,
         resumed: &Arc<ResumedAdapter>,
         sink: &mut dyn Sink,
-    ) -> (AskReport, Option<Meters>) {
+    ) -> (AskReport, Option<UsageReport>) {
         let sent = self
             .http
             .transport()
@@ -186,7 +186,7 @@ impl ChainProvider {
         }
         let adapter: Arc<dyn Adapter> = Arc::<ResumedAdapter>::clone(resumed);
         match receive(&adapter, reply, self.http.lengths(), call, sink).await {
-            Ok(meters) => (AskReport::of(AskOutcome::Completion), meters),
+            Ok(usage) => (AskReport::of(AskOutcome::Completion), usage),
             Err(_failure) if resumed.is_contradicted() => {
                 (AskReport::of(AskOutcome::Contradiction), None)
             }
@@ -234,7 +234,11 @@ impl Provider for ChainProvider {
         }
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
+    async fn run(
+        &self,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<UsageReport>, CallFailure> {
         const NOT_SENT: CallFailure = CallFailure::NotRun(NotRunProof::Account);
         // Who claims asks first, and gives a key: so none of these happens; and if it did, nothing was sent.
         self.check_supported(&call.request).map_err(|_unsupported| NOT_SENT)?;
@@ -242,13 +246,13 @@ impl Provider for ChainProvider {
             return Err(NOT_SENT);
         };
         let keyed = KeyedRequest { request: request.map(Bytes::from), key };
-        let resumed = Arc::new(ResumedAdapter::new(call.request.n));
+        let resumed = Arc::new(ResumedAdapter::new(call));
         let sink = &mut AnswerSink::new(sink);
         let (mut ask, mut pause) = (Ask::First, Pause::default());
         loop {
             // In a box: the task of every other kind of call would have room for it.
             let asked = Box::pin(self.ask(&keyed, call, &resumed, sink)).await;
-            let (AskReport { outcome, retry_after }, meters) = asked;
+            let (AskReport { outcome, retry_after }, usage) = asked;
             let verdict = self.confirmed(judge(ask, outcome), outcome).await;
             tracing::debug!(?ask, ?outcome, ?verdict, "a gateway behind this one was asked");
             match verdict {
@@ -256,7 +260,7 @@ impl Provider for ChainProvider {
                     if let Some(charge) = resumed.charge() {
                         sink.on_charge(self.currency, charge);
                     }
-                    return Ok(meters);
+                    return Ok(usage);
                 }
                 Verdict::Ended(failure) => {
                     if outcome.is_conflict() {

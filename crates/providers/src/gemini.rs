@@ -67,11 +67,11 @@ impl Adapter for Gemini {
     }
 
     fn read(&self, body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
-        answer::read(body, call.request.n)
+        answer::read(body, call.request.n, call.usage_ceiling())
     }
 
     fn follow(&self, call: &Call) -> Box<dyn StreamParser> {
-        Box::new(answer::GenerateStream::new(call.request.n))
+        Box::new(answer::GenerateStream::new(call.request.n, call.usage_ceiling()))
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {

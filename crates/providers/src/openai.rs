@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use holdfast_domain::ports::{Call, CallFailure, ResponseMode};
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::upstream::{
     AnswerContext, BoundField, ChunkReader, Completion, FinishWords, UnreadableReason,
     read_completion_in, render_request,
@@ -50,11 +50,13 @@ impl Adapter for OpenAi {
     }
 
     fn read(&self, body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
-        read_completion_in(body, &AnswerContext::new(&call.request, &self.finish_words))
+        let context = AnswerContext::new(&call.request, &self.finish_words);
+        read_completion_in(body, &context, call.usage_ceiling())
     }
 
     fn follow(&self, call: &Call) -> Box<dyn StreamParser> {
-        Box::new(ChunkReader::in_context(AnswerContext::new(&call.request, &self.finish_words)))
+        let context = AnswerContext::new(&call.request, &self.finish_words);
+        Box::new(ChunkReader::in_context(context, call.usage_ceiling()))
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
@@ -75,7 +77,7 @@ impl StreamParser for ChunkReader {
         Self::is_complete(self)
     }
 
-    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+    fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         Self::end(self)
     }
 }

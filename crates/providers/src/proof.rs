@@ -12,8 +12,8 @@
 //! above the row of its bare status; without a body that can be read, the bare status counts, and
 //! proves less.
 //!
-//! Two tables of names and texts are shared by all kinds, for the statuses that a kind's own table
-//! gives them: [`overflow`], a prompt that does not fit, and [`no_model`], a model that is not there.
+//! All kinds share two tables of names and texts, each used only for the statuses in the kind's own
+//! table: [`overflow`], a prompt that does not fit, and [`no_model`], a missing model.
 //!
 //! Never: a word of an error's body outside of this module, because it may quote the prompt; or a
 //! row that rests on what a provider usually does.
@@ -63,9 +63,9 @@ enum ErrorPattern {
     Name(&'static [&'static str]),
     /// An error whose message begins with one of these texts.
     Message(&'static [&'static str]),
-    /// An error by which a prompt does not fit in its model's context.
+    /// An error for a prompt that does not fit in its model's context.
     Overflow,
-    /// An error by which there is no model of the route's name.
+    /// An error for a model that the server does not have.
     NoModel,
 }
 

@@ -35,7 +35,7 @@ use holdfast_domain::ports::{
     Call, CallFailure, Cause, ConnectionCounts, NotRunProof, Provider, ResponseMode, Sink,
     UnknownReason, UnsupportedParam,
 };
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::upstream;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
@@ -149,7 +149,7 @@ impl HttpProvider {
     }
 
     /// Reads the body of a success that came whole, without a network, and tells the sink what it
-    /// says. Returns the meters as reported; `None` where nothing believable was.
+    /// says. Returns the usage as reported; `None` without a report.
     ///
     /// # Errors
     ///
@@ -159,12 +159,12 @@ impl HttpProvider {
         body: &[u8],
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, CallFailure> {
+    ) -> Result<Option<UsageReport>, CallFailure> {
         self.adapter.deliver(body, call, sink).map_err(proof::unreadable)
     }
 
     /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink
-    /// what it says as it says it. Returns the meters as reported.
+    /// what it says as it says it. Returns the usage as reported.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl HttpProvider {
         pieces: impl IntoIterator<Item = &'p [u8]>,
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, CallFailure> {
+    ) -> Result<Option<UsageReport>, CallFailure> {
         let mut following = StreamDecoder::new(&*self.adapter, call, self.lengths.event_max);
         for piece in pieces {
             if following.feed(piece, sink).map_err(proof::unreadable)?.is_break() {
@@ -294,7 +294,11 @@ impl Provider for HttpProvider {
         Some(self.transport.connections())
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
+    async fn run(
+        &self,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<UsageReport>, CallFailure> {
         // Who claims asks first, so neither happens; and if it did, nothing was sent.
         self.check_supported(&call.request)
             .map_err(|_unsupported| CallFailure::NotRun(NotRunProof::Account))?;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, CallFailure, ResponseMode, Sink, UnreadableReason};
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::chunk::split_delta;
 use holdfast_wire::chat::upstream::Completion;
 use tokio::sync::Semaphore;
@@ -60,7 +60,7 @@ pub(crate) async fn receive(
     lengths: SizeLimits,
     call: &Call,
     sink: &mut dyn Sink,
-) -> Result<Option<Meters>, CallFailure> {
+) -> Result<Option<UsageReport>, CallFailure> {
     // By the body: some servers know no streams, some nothing else, whatever the request or their
     // own content type says.
     let first = reply.first_byte().await.map_err(proof::of_send_error)?;
@@ -92,20 +92,20 @@ async fn receive_long(
     body: Bytes,
     call: &Call,
     sink: &mut dyn Sink,
-) -> Result<Option<Meters>, CallFailure> {
+) -> Result<Option<UsageReport>, CallFailure> {
     let (adapter, call) = (Arc::clone(adapter), call.clone());
     let read = move || {
-        let Completion { delta, meters } = adapter.read(&body, &call)?;
+        let Completion { delta, usage } = adapter.read(&body, &call)?;
         let deltas = match call.response_mode {
             // It is told to nobody before it is stored.
             ResponseMode::Whole => vec![delta],
             ResponseMode::Streamed => split_delta(delta),
         };
-        Ok((deltas, meters))
+        Ok((deltas, usage))
     };
-    let (deltas, meters) = offload(read).await.map_err(proof::unreadable)?;
+    let (deltas, usage) = offload(read).await.map_err(proof::unreadable)?;
     emit_deltas(deltas, sink).await;
-    Ok(meters)
+    Ok(usage)
 }
 
 /// Tells what a long one says.
@@ -123,7 +123,7 @@ async fn follow(
     mut following: StreamDecoder,
     mut reply: UpstreamResponse,
     sink: &mut dyn Sink,
-) -> Result<Option<Meters>, CallFailure> {
+) -> Result<Option<UsageReport>, CallFailure> {
     let heard = loop {
         let went_on = match reply.next().await {
             Ok(Some(piece)) => {
@@ -171,10 +171,10 @@ async fn feed(
             let (back, said, went_on) = Box::pin(offload(read)).await;
             following = back;
             emit_deltas(said.deltas, sink).await;
-            // After the deltas, as on a worker: meters are told of an answer whose choices have
+            // After the deltas, as on a worker: usage is told of an answer whose choices have
             // ended.
-            if let Some(meters) = said.meters {
-                sink.on_meters(meters);
+            if let Some(usage) = said.usage {
+                sink.on_usage(usage);
             }
             went_on
         };
@@ -185,11 +185,11 @@ async fn feed(
     }
 }
 
-/// Sink on another thread: the deltas and the meters of one part of a stream, for the real sink.
+/// Sink on another thread: the deltas and the usage of one part of a stream, for the real sink.
 #[derive(Default)]
 struct DeltaBuffer {
     deltas: Vec<Delta>,
-    meters: Option<Meters>,
+    usage: Option<UsageReport>,
 }
 
 impl Sink for DeltaBuffer {
@@ -199,8 +199,8 @@ impl Sink for DeltaBuffer {
         self.deltas.extend(split_delta(delta));
     }
 
-    fn on_meters(&mut self, meters: Meters) {
-        self.meters = Some(meters);
+    fn on_usage(&mut self, report: UsageReport) {
+        self.usage = Some(report);
     }
 }
 

@@ -1,19 +1,19 @@
-//! Pause that a provider asks for, as an answer's head and body say it.
+//! Pause that a provider requests in the head or body of an error.
 //!
-//! | where | unit | who |
+//! | source | unit | servers |
 //! |---|---|---|
 //! | `retry-after-ms` | milliseconds | OpenAI, Azure |
-//! | `retry-after` | seconds, or a date of RFC 9110, 5.6.7 | everybody |
+//! | `retry-after` | seconds, or a date of RFC 9110, 5.6.7 | all |
 //! | `x-ratelimit-reset-*` and its like, if its `remaining` is 0 | [`rate_limits`] | OpenAI, Groq, Anthropic and others |
 //! | [`retry_info`] in the body | as there | Google, OpenRouter |
 //!
-//! The first that can be read counts; fractions of seconds are cut off in the first two. A date is
-//! measured against the answer's own `date`: both come from the same clock, so a wrong one does no
-//! harm. Without one it is measured by ours, and says nothing where it has passed.
+//! The first readable source counts; the first two drop fractions. A date is compared with the
+//! answer's own `date`: both come from the same clock, so a wrong one does no harm. Without that
+//! header it is compared with the gateway's clock, and a past date is ignored.
 //!
-//! Never: a guess, or a word of an error's text. What cannot be read asks for nothing. No limit
-//! stands here: a server may ask for a day, and the routes decide if a pause is kept, and for how
-//! long at most.
+//! Never: a guess, or a time in the text of a message. An unreadable value is no pause. There is no
+//! maximum here: a server may request a day, and the routes decide whether a pause is kept, and its
+//! maximum.
 
 mod rate_limits;
 pub(crate) mod retry_info;
@@ -34,18 +34,18 @@ const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
 
-/// True for a status that speaks for the server and not of the request: a pause that comes with any
-/// other one keeps nobody away from the server.
+/// Returns `true` for a status that is about the server and not about the request: a pause with any
+/// other status is ignored.
 pub(crate) fn asks_for_pause(status: StatusCode) -> bool {
     matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
-/// Pause that the head of such an answer asks for; `None` where it says nothing that can be read.
+/// Pause in the head of an answer of such a status; `None` if there is no readable one.
 pub(crate) fn pause(headers: &HeaderMap) -> Option<Duration> {
     retry_after(headers).or_else(|| rate_limits::reset(headers, now_of(headers)))
 }
 
-/// Pause that `retry-after-ms` or `retry-after` asks for.
+/// Pause of `retry-after-ms` or `retry-after`.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(millis) = text(&RETRY_AFTER_MS).and_then(whole) {
@@ -57,7 +57,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let until = date(after)?;
     match text(&DATE).and_then(date) {
-        // A date that has passed asks for no pause, which is more than saying nothing.
+        // A past date is a pause of zero, which is not the same as no pause.
         Some(now) => Some(until.saturating_sub(now)),
         None => until.checked_sub(clock()).filter(|rest| !rest.is_zero()),
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_it_outright_goes_before_a_limit_that_is_reset() {
+    fn retry_after_goes_before_the_reset_of_a_limit() {
         let limit = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "6m0s")];
         let pause_of = |more: &[(&'static str, &'static str)]| {
             let headers = limit.iter().chain(more).map(|(name, value)| {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn two_statuses_ask_for_a_pause() {
+    fn only_429_and_503_have_a_pause() {
         let asking: Vec<_> = (100..1_000)
             .filter(|status| asks_for_pause(StatusCode::from_u16(*status).unwrap()))
             .collect();

@@ -26,7 +26,7 @@ use holdfast_domain::ports::{
     Call, CallFailure, NotRunProof, Provider, ResponseMode, Sink, UnknownReason, UnsupportedParam,
 };
 use holdfast_domain::request::{Content, JsonSchema, Message, Opaque, Request, ResponseFormat};
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::{Meters, UsageReport};
 
 use self::script::{Action, BadScript, Script};
 
@@ -95,7 +95,11 @@ impl Provider for Simulator {
         "simulated"
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
+    async fn run(
+        &self,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<UsageReport>, CallFailure> {
         if !Self::MODELS.contains(&&*call.model) {
             return Err(CallFailure::NotRun(NotRunProof::Account));
         }
@@ -145,7 +149,7 @@ impl Provider for Simulator {
             }
             Action::Answer => {
                 emit_choices(call, script.pace, choices, sink).await;
-                Ok(Meters::text(input, output))
+                Ok(Some(UsageReport::text(input, output)))
             }
             Action::NoUsage => {
                 emit_choices(call, script.pace, choices, sink).await;
@@ -153,12 +157,13 @@ impl Provider for Simulator {
             }
             Action::AbsurdUsage => {
                 emit_choices(call, script.pace, choices, sink).await;
-                Ok(Meters::text(u64::MAX, u64::MAX))
+                Ok(Some(UsageReport::text(u64::MAX, u64::MAX)))
             }
             Action::Overrun => {
                 emit_choices(call, script.pace, choices, sink).await;
-                let bound = call.max_output_tokens.saturating_mul(u64::from(call.request.n));
-                Ok(Meters::text(call.context_tokens, Meters::completion_max(bound)))
+                let bound = call.usage_ceiling().output_tokens;
+                let output = Meters::completion_max(bound);
+                Ok(Some(UsageReport::text(call.context_tokens, output)))
             }
         }
     }

@@ -2,13 +2,13 @@
 //! event is read by the kind's parser.
 //!
 //! ```text
-//! bytes ─▶ Deframer (SSE or AWS frames) ─▶ take ─▶ StreamParser ─▶ Sink::on_delta, Sink::on_meters
+//! bytes ─▶ Deframer (SSE or AWS frames) ─▶ take ─▶ StreamParser ─▶ Sink::on_delta, Sink::on_usage
 //! ```
 //!
 //! Pieces may be cut anywhere, also within a character: an event counts when it is whole. An event
 //! named `error` ends the stream in failure, whatever the kind.
 //!
-//! Meters are told as soon as all choices have ended, before the stream has: the connection may
+//! Usage is told as soon as all choices have ended, before the stream has: the connection may
 //! break between the last word and its end, and the bill must not depend on that.
 //!
 //! Never: a delta told twice, or a stream called whole that lacks the end of a choice.
@@ -17,7 +17,7 @@
 use std::ops::ControlFlow;
 
 use holdfast_domain::ports::{Call, Sink};
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::upstream::UnreadableReason;
 use holdfast_wire::sse::{Decoder, Event};
 
@@ -84,8 +84,8 @@ impl StreamDecoder {
         self.pieces.is_whole()
     }
 
-    /// The end of the answer: what was reported to have been used up, where that can be believed.
-    pub(crate) fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+    /// The end of the answer: its usage as reported, unchecked.
+    pub(crate) fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         self.pieces.end()
     }
 }
@@ -109,9 +109,9 @@ fn take(
     }
     // At each event from the end of the choices on: some report usage with it, some after it.
     if pieces.is_whole()
-        && let Ok(Some(meters)) = pieces.end()
+        && let Ok(Some(usage)) = pieces.end()
     {
-        sink.on_meters(meters);
+        sink.on_usage(usage);
     }
     Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
 }

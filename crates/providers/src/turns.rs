@@ -156,7 +156,7 @@ pub(crate) fn blocks_of<'a>(
     let mut blocks = Vec::new();
     match content {
         Some(Content::Text(text)) if !text.is_empty() => {
-            blocks.push(spelling.text(text.as_str().into()))
+            blocks.push(spelling.text(text.as_str().into()));
         }
         Some(Content::Parts(parts)) => {
             parts.iter().for_each(|part| spelling.part(&mut blocks, part));

@@ -28,7 +28,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Incarnation, Micros, NodeName, OperationId,
@@ -44,8 +44,8 @@ pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_
     o.created_at, o.generation, o.hold, o.reserved_counters, o.reserved_tokens, o.claim, o.node, \
     o.incarnation, o.admitted_at, o.deadline, o.phase, o.version, o.cancel_asked, o.attempts, \
     o.input, o.cached_input, o.cache_write, o.audio_input, o.output, o.reasoning, o.audio_output, \
-    o.request, o.image, o.meters_source, o.charge, o.shortfall, o.provider_cost, o.refusal, \
-    o.finished_at, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
+    o.request, o.image, o.meters_source, o.charge, o.shortfall, o.provider_cost, \
+    o.usage_reasons, o.refusal, o.finished_at, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
     p.audio_input, p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers";
 
 /// The columns that [`lease`] reads, of `nodes AS n`.
@@ -74,6 +74,11 @@ pub(crate) const WALLET: &str = "w.id, w.name, w.currency, w.available, w.held, 
 pub(crate) const WALLET_RECORD: &str = "w.created_at, w.external_id, w.low_balance, w.key_spend, \
     w.key_spend_window, w.edited, w.closed_at, w.id, w.name, w.currency, w.available, w.held, \
     w.suspended_at";
+
+/// Cell of reasons: absent if there are none.
+pub(crate) fn reasons_bits(reasons: UsageReasons) -> Option<i64> {
+    (!reasons.is_empty()).then(|| i64::from(reasons.bits()))
+}
 
 /// The count of a kind, of nine.
 fn of_kind(counts: &[u64; MeterKind::COUNT], kind: MeterKind) -> u64 {
@@ -159,13 +164,20 @@ impl EndColumns {
         let charge = cells.opt_int()?.map(Micros::new);
         let shortfall = cells.opt_int()?.map(Micros::new);
         let provider_cost = cells.opt_int()?.map(Micros::new);
+        let reasons = cells.parse(|bits: Option<i64>| match bits {
+            // Bits beyond those of this release are of a later one.
+            Some(bits) => {
+                u16::try_from(bits & i64::from(u16::MAX)).ok().map(UsageReasons::from_bits)
+            }
+            None => Some(UsageReasons::NONE),
+        })?;
         let refusal = cells.parse(|label: Option<String>| match label.as_deref() {
             Some("request") => Some(Some(ProviderRefusal::Request)),
             Some("context_length") => Some(Some(ProviderRefusal::ContextLength)),
             None => Some(None),
             Some(_) => None,
         })?;
-        let metered = |(meters, source)| MeterReading { meters, source, provider_cost };
+        let metered = |(meters, source)| MeterReading { meters, source, reasons, provider_cost };
         // The table allows all of these or none. Where a phase lacks what it needs, the row is bad.
         let metered = meters.zip(source).map(metered);
         Ok(Self { metered, charge, shortfall, refusal, finished_at: cells.opt_timestamp()? })

@@ -220,11 +220,11 @@ const ROUTES: Dashboard = Dashboard {
             )],
         },
         Panel {
-            title: "Usage that was not believed, in an hour",
+            title: "Usage that is not as reported, in an hour",
             unit: "short",
             queries: &[(
-                "sum by (provider) (increase(holdfast_usage_not_believed_total[1h]))",
-                "{{provider}}",
+                "sum by (provider, reason) (increase(holdfast_usage_not_believed_total[1h]))",
+                "{{provider}} {{reason}}",
             )],
         },
         Panel {

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use holdfast_domain::Provider;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
 use holdfast_domain::ports::{Call, CallFailure, Sink, UnknownReason};
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::{MeterKind, Meters, UsageReport};
 
 /// Provider that runs a script for each call, in their order. A call that no script was left for
 /// has an unknown outcome, and counts as a run.
@@ -61,22 +61,28 @@ struct ScriptQueue {
 pub struct Script {
     connecting: Option<Gate>,
     steps: Vec<ScriptStep>,
-    ending: Result<Option<Meters>, CallFailure>,
+    ending: Result<Option<UsageReport>, CallFailure>,
 }
 
 #[derive(Debug, Clone)]
 enum ScriptStep {
     Say(Delta),
-    Report(Meters),
+    Report(UsageReport),
     RetryAfter(Duration),
     Wait(Gate),
 }
 
 impl Script {
-    /// A call that ends well, with these meters as reported.
+    /// A call that ends well, with a report of these meters.
     #[must_use]
-    pub const fn finishing(meters: Option<Meters>) -> Self {
-        Self { connecting: None, steps: Vec::new(), ending: Ok(meters) }
+    pub fn finishing(meters: Option<Meters>) -> Self {
+        Self::reporting(meters.map(|meters| report(&meters)))
+    }
+
+    /// A call that ends well, with this report.
+    #[must_use]
+    pub const fn reporting(report: Option<UsageReport>) -> Self {
+        Self { connecting: None, steps: Vec::new(), ending: Ok(report) }
     }
 
     /// A call that fails.
@@ -107,7 +113,7 @@ impl Script {
     /// Reports what the answer used up, before the call ends.
     #[must_use]
     pub fn report(mut self, meters: Meters) -> Self {
-        self.steps.push(ScriptStep::Report(meters));
+        self.steps.push(ScriptStep::Report(report(&meters)));
         self
     }
 
@@ -129,6 +135,19 @@ impl Script {
     pub fn wait(mut self, gate: &Gate) -> Self {
         self.steps.push(ScriptStep::Wait(gate.clone()));
         self
+    }
+}
+
+/// Report from which these meters are resolved.
+fn report(meters: &Meters) -> UsageReport {
+    let of = |kind| meters.count(kind).into();
+    UsageReport {
+        cached: of(MeterKind::CachedInput),
+        written: of(MeterKind::CacheWrite),
+        audio_in: of(MeterKind::AudioInput),
+        reasoning: of(MeterKind::Reasoning),
+        audio_out: of(MeterKind::AudioOutput),
+        ..UsageReport::text(meters.prompt_tokens(), meters.completion_tokens())
     }
 }
 
@@ -193,7 +212,11 @@ impl Provider for ScriptedProvider {
         self.asks_again
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
+    async fn run(
+        &self,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<UsageReport>, CallFailure> {
         let Some(script) = self.next(call) else {
             return Err(CallFailure::Unknown(UnknownReason::Broken));
         };
@@ -205,7 +228,7 @@ impl Provider for ScriptedProvider {
         for step in script.steps {
             match step {
                 ScriptStep::Say(delta) => sink.on_delta(delta),
-                ScriptStep::Report(meters) => sink.on_meters(meters),
+                ScriptStep::Report(report) => sink.on_usage(report),
                 ScriptStep::RetryAfter(time) => sink.on_retry_after(time),
                 ScriptStep::Wait(gate) => gate.pass().await,
             }

@@ -24,7 +24,7 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId, Tariff, Tier, UnitPri
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
 use holdfast_domain::state::ProviderStates;
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Event, Incarnation, Micros, NodeName, RequestKey,
     Snapshot, Timestamp, WalletId, decide,
@@ -314,7 +314,12 @@ pub fn metered(input: u64, output: u64) -> MeterReading {
     let meters = Meters::text(input, output).unwrap();
     let cost = i64::try_from((input + output) / 3).unwrap();
     let provider_cost = input.is_multiple_of(2).then_some(Micros::new(cost));
-    MeterReading { meters, source: MetersSource::Reported, provider_cost }
+    MeterReading {
+        meters,
+        source: MetersSource::Reported,
+        reasons: UsageReasons::NONE,
+        provider_cost,
+    }
 }
 
 /// A sealed result, told apart by its bytes.

@@ -7,7 +7,7 @@ use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason};
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::PriceVersionId;
-use holdfast_domain::usage::{MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::chunk::Chunks;
 use holdfast_wire::chat::completion::{CompletionView, render};
@@ -46,6 +46,7 @@ fn completion(bencher: Bencher<'_, '_>, bytes: usize) {
         metered: MeterReading {
             meters: Meters::text(1_234, 321).unwrap(),
             source: MetersSource::Reported,
+            reasons: UsageReasons::NONE,
             provider_cost: None,
         },
         charge: Micros::new(12_345),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::bodies::sim;
 
 /// The host that a listener on loopback answers.
-fn host(gateway: &Gateway) -> String {
+pub(crate) fn host(gateway: &Gateway) -> String {
     format!("localhost:{}", gateway.admin_address().port())
 }
 
@@ -27,7 +27,7 @@ fn get(gateway: &Gateway, path: &str, key: &str) -> Answer {
     request.host(&host(gateway)).send(gateway.admin_address())
 }
 
-fn change(gateway: &Gateway, path: &str, body: &Value, key: &str) -> Request {
+pub(crate) fn change(gateway: &Gateway, path: &str, body: &Value, key: &str) -> Request {
     Request::post(&format!("/admin/v1{path}"), body.to_string())
         .host(&host(gateway))
         .bearer(key)

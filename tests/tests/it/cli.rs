@@ -215,9 +215,8 @@ fn an_operation_is_shown_by_each_of_its_names() {
     operator.insert("node".to_owned(), json!("embedded"));
     operator.insert("wallet_id".to_owned(), account.wallet.as_str().into());
     operator.insert("currency".to_owned(), json!("USD"));
-    operator.insert("refunded_micros".to_owned(), json!(0));
-    operator.insert("provider_cost_micros".to_owned(), Value::Null);
-    operator.insert("cancel_asked".to_owned(), json!(false));
+    let own = json!({"refunded_micros": 0, "provider_cost_micros": null, "cancel_asked": false, "usage_reasons": []});
+    operator.extend(own.as_object().unwrap().clone());
     assert_eq!(shown["price_lines"].as_array().unwrap().len(), 3, "input, output, the request");
     operator.insert("price_lines".to_owned(), shown["price_lines"].clone());
     let attempt = &shown["attempts"][0];

@@ -35,7 +35,7 @@ impl World {
 
     /// Has a provider's answer be what cannot be read; the key that was used for that.
     fn unread(&self) -> String {
-        let message = json!({ "content": { "mark": "Good day" } });
+        let message = json!({ "content": 7, "mark": "Good day" });
         let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
         self.upstream.next(Reply::json(200, &json!({ "choices": [choice] })));
         let key = request_key();

@@ -109,6 +109,7 @@ mod taken_over;
 mod told;
 mod tools;
 mod traces;
+mod traffic;
 mod upstream;
 mod upstream_streams;
 mod usage;

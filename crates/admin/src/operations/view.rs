@@ -9,6 +9,7 @@ use holdfast_domain::account::Role;
 use holdfast_domain::listing::OperationListing;
 use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
 use holdfast_domain::price::PriceLine;
+use holdfast_domain::usage::UsageReason;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -75,6 +76,11 @@ pub(crate) struct OperationView {
     /// Token counts by kind.
     meters: Option<BTreeMap<String, u64>>,
     meters_source: Option<String>,
+    /// Ways in which the meters differ from the provider's report; empty if they are as reported.
+    /// Not for holders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    usage_reasons: Option<Vec<&'static str>>,
     /// Lines of the price of what was counted, in an operation alone, none as long as it runs. Their sum is
     /// rounded up once: it is the charge and the shortfall together.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,6 +199,9 @@ impl OperationView {
                 meters.map(|(kind, count)| (kind.label().to_owned(), count)).collect()
             }),
             meters_source: usage.map(|usage| usage.metered.source.label().to_owned()),
+            usage_reasons: usage
+                .filter(|_usage| sight != Sight::Holder)
+                .map(|usage| usage.metered.reasons.iter().map(UsageReason::label).collect()),
             price_lines: None,
             created_at: Moment(operation.created_at),
             finished_at: operation.phase.finished_at().map(Moment),

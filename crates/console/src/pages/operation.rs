@@ -74,6 +74,10 @@ fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
     ];
     if let Some(usage) = usage {
         rows.push(("Meters", Cell::text(usage.metered.source.label())));
+        let reasons = usage.metered.reasons;
+        if !reasons.is_empty() && visitor.principal.sees_routes() {
+            rows.push(("Differs from the report", Cell::text(reasons.to_string())));
+        }
     }
     if visitor.principal.sees_costs() {
         let cost = usage.and_then(|usage| usage.metered.provider_cost);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::RequestKey;
 use crate::request::Request;
 use crate::state::ProviderStates;
+use crate::usage::UsageCeiling;
 
 /// Call of a provider, sent once at most; more often only under a key that its provider keeps.
 #[derive(Debug, Clone)]
@@ -30,6 +31,17 @@ pub struct Call {
     /// States that came with calls of the request's earlier turns, from the same route, as far as
     /// they are still kept. There may be fewer than were said: whoever wants them must do without.
     pub states: ProviderStates,
+}
+
+impl Call {
+    /// Most that its run can use up.
+    #[must_use]
+    pub fn usage_ceiling(&self) -> UsageCeiling {
+        UsageCeiling {
+            context_tokens: self.context_tokens,
+            output_tokens: self.max_output_tokens.saturating_mul(u64::from(self.request.n)),
+        }
+    }
 }
 
 /// Form in which an answer is wanted from a provider, not the one in which its caller gets it.

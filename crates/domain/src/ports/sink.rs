@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::answer::Delta;
-use crate::usage::Meters;
+use crate::usage::UsageReport;
 use crate::{Currency, Micros};
 
 /// Receiver of an answer, as the model says it. Never makes the provider wait.
@@ -16,9 +16,9 @@ pub trait Sink: Send {
     /// Adds a piece.
     fn on_delta(&mut self, delta: Delta);
 
-    /// Told what an answer that is whole has used up, where its provider says so before the call ends:
-    /// one that is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
-    fn on_meters(&mut self, _meters: Meters) {}
+    /// Takes the usage report of an answer that is whole, if it comes before the call ends: a call that
+    /// is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
+    fn on_usage(&mut self, _report: UsageReport) {}
 
     /// Told of so many more bytes of the answer, before what they say: not all of them need say
     /// anything. Unless it is overridden, it is left unused.

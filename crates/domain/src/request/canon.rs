@@ -132,7 +132,8 @@ pub(super) struct CanonicalWriter<A>(pub(super) A);
 impl<A: CanonicalSink> CanonicalWriter<A> {
     pub(super) fn request(&mut self, request: &Request) {
         self.text(tag::MODEL, request.model.as_str());
-        self.each(tag::MESSAGES, &request.messages, Self::message);
+        self.count(tag::MESSAGES, request.turns().count());
+        request.turns().for_each(|message| self.message(message));
         if let Some(bound) = request.max_output_tokens {
             self.integer(tag::MAX_OUTPUT_TOKENS, bound);
         }

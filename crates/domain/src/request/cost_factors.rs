@@ -8,6 +8,8 @@ use super::{Item, Modalities, Request, Role};
 pub struct CostFactors {
     /// UTF-8 bytes of every string and opaque value that may reach the prompt, pictures apart.
     pub prompt_bytes: u64,
+    /// UTF-8 bytes of those that are text: without the documents and recordings that are sent along.
+    pub text_bytes: u64,
     /// Number of messages.
     pub messages: u64,
     /// The request's own bound on output tokens of each choice.
@@ -36,7 +38,8 @@ impl Request {
         feed.request(self);
         let mut facts = CostFactors {
             prompt_bytes: feed.0.0,
-            messages: count(self.messages.len()),
+            text_bytes: feed.0.0,
+            messages: count(self.turns().count()),
             max_output_tokens: self.max_output_tokens,
             n: self.n,
             tools: count(self.tools.len()).saturating_add(count(self.functions.len())),
@@ -47,20 +50,29 @@ impl Request {
             audio_output: self.modalities != Modalities::Text || self.audio.is_some(),
         };
         for message in &self.messages {
-            if let Role::Assistant(reply) = &message.role {
+            if let Role::Assistant(reply) = &message.role
+                && let Some(kept) = &reply.audio_id
+            {
                 // Its length is the provider's to know: a recording without a cap.
-                let kept = u64::from(reply.audio_id.is_some());
-                facts.recordings = facts.recordings.saturating_add(kept);
+                facts.recordings = facts.recordings.saturating_add(1);
+                facts.text_bytes = facts.text_bytes.saturating_sub(count(kept.len()));
             }
             for part in message.parts() {
-                let number = match part.item {
+                let (number, encoded) = match &part.item {
                     // By their bytes, which the feed has counted.
                     Item::Text(_) | Item::Refusal(_) => continue,
-                    Item::Image { .. } => &mut facts.images,
-                    Item::Audio { .. } => &mut facts.recordings,
-                    Item::File { .. } => &mut facts.files,
+                    // The feed has left out its address.
+                    Item::Image { .. } => (&mut facts.images, 0),
+                    Item::Audio { data, .. } => (&mut facts.recordings, data.len()),
+                    // Its name may be read by the model: text.
+                    Item::File { id, name: _, data } => {
+                        let lengths = [id, data].map(|it| it.as_ref().map_or(0, String::len));
+                        (&mut facts.files, lengths.into_iter().fold(0, usize::saturating_add))
+                    }
                 };
                 *number = number.saturating_add(1);
+                // Base64 is counted in the bound, which must not be too low, and is never text.
+                facts.text_bytes = facts.text_bytes.saturating_sub(count(encoded));
             }
         }
         facts

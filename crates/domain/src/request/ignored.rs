@@ -35,6 +35,11 @@ impl Request {
     }
 
     fn has(&self, field: IgnoredField) -> bool {
+        // A word that `accepts` opens is kept under its member's name.
+        self.extras.contains_key(field.label()) || self.has_typed(field)
+    }
+
+    fn has_typed(&self, field: IgnoredField) -> bool {
         match field {
             IgnoredField::FrequencyPenalty => self.frequency_penalty.is_some(),
             IgnoredField::LogitBias => !self.logit_bias.is_empty(),
@@ -61,6 +66,7 @@ impl Request {
     }
 
     fn leave_out(&mut self, field: IgnoredField) {
+        self.extras.remove(field.label());
         match field {
             IgnoredField::FrequencyPenalty => self.frequency_penalty = None,
             IgnoredField::LogitBias => self.logit_bias.clear(),

@@ -24,11 +24,16 @@ impl Request {
         self.extras.retain(|_name, value| !value.is_null());
         self.messages.iter_mut().for_each(Message::fold);
         // A conversation must have a turn: an empty one that is the only one is not the same as none.
-        if self.messages.iter().any(Message::is_empty_instruction)
-            && !self.messages.iter().all(Message::is_empty_instruction)
-        {
-            self.messages.retain(|message| !message.is_empty_instruction());
+        if !self.messages.iter().all(Message::is_empty_instruction) {
+            self.messages.iter_mut().for_each(Message::leave_out_if_empty);
         }
+    }
+
+    /// Turns that the request has, in order, without the empty instructions that [`Self::fold`] left
+    /// out. What is hashed, held for and sent is these; [`Self::messages`] are the caller's, so that a
+    /// refusal names a turn by the caller's own number.
+    pub fn turns(&self) -> impl Iterator<Item = &Message> + Clone {
+        self.messages.iter().filter(|message| !message.is_left_out())
     }
 }
 
@@ -53,6 +58,18 @@ impl Message {
         if let Some(Content::Parts(parts)) = &mut self.content {
             parts.iter_mut().for_each(ContentPart::fold);
         }
+    }
+
+    fn leave_out_if_empty(&mut self) {
+        if self.is_empty_instruction() {
+            self.content = None;
+        }
+    }
+
+    /// True for instructions that the fold has left out. No reader makes a turn of instructions without
+    /// content.
+    fn is_left_out(&self) -> bool {
+        self.content.is_none() && self.is_empty_instruction()
     }
 
     /// True for instructions without a word in them.

@@ -93,6 +93,16 @@ fn extras() -> BTreeMap<String, Opaque> {
     BTreeMap::from([("a".to_owned(), Opaque::from_json("1".to_owned()))])
 }
 
+fn function(name: &str) -> Function {
+    Function {
+        name: name.to_owned(),
+        description: None,
+        parameters: None,
+        strict: None,
+        extras: BTreeMap::new(),
+    }
+}
+
 /// Requests with the newer fields, each another, many of them easy to take for one another.
 fn newer_variants() -> Vec<(&'static str, Request)> {
     let mut variants = vec![("nothing", request())];
@@ -102,13 +112,6 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
         variants.push((name, request));
     };
     let opaque = |json: &str| Opaque::from_json(json.to_owned());
-    let function = |name: &str| Function {
-        name: name.to_owned(),
-        description: None,
-        parameters: None,
-        strict: None,
-        extras: BTreeMap::new(),
-    };
     let image = |url: &str| Item::Image { url: url.to_owned(), detail: None };
     let file = |id: Option<&str>, name: Option<&str>, data: Option<&str>| {
         let owned = |text: Option<&str>| text.map(str::to_owned);
@@ -207,22 +210,29 @@ fn the_facts_count_every_string_and_what_has_no_length() {
     };
     let plain = request().cost_factors();
     assert_eq!((plain.prompt_bytes, plain.messages, plain.n), (9 + 5, 2, 1));
+    assert_eq!(plain.text_bytes, plain.prompt_bytes);
     let image = Item::Image { url: "https://x".to_owned(), detail: None };
     let data = "AAAA".to_owned();
     let audio = Item::Audio { data, format: RecordingFormat::Wav };
-    let file = Item::File { id: None, name: Some("n".to_owned()), data: Some("dd".to_owned()) };
+    let file = Item::File {
+        id: Some("iiiii".to_owned()),
+        name: Some("n".to_owned()),
+        data: Some("dd".to_owned()),
+    };
     let mixed = of(&|r| {
         let items = vec![image.clone(), image.clone(), audio.clone(), file.clone()];
         r.messages[1].content = Some(parts(items));
     });
     let counts = (mixed.images, mixed.recordings, mixed.files);
-    assert_eq!((counts, mixed.prompt_bytes), ((2, 1, 1), 9 + 4 + 3));
+    assert_eq!((counts, mixed.prompt_bytes), ((2, 1, 1), 9 + 4 + 5 + 3));
+    // The bound has all of them; text is the first turn's and the name of the document.
+    assert_eq!(mixed.text_bytes, 9 + 1);
     let kept = of(&|r| {
         let audio_id = Some("id".to_owned());
         r.messages[1].role =
             Role::Assistant(AssistantMessage { audio_id, ..AssistantMessage::default() });
     });
-    assert_eq!((kept.recordings, kept.prompt_bytes), (1, 9 + 5 + 2));
+    assert_eq!((kept.recordings, kept.prompt_bytes, kept.text_bytes), (1, 9 + 5 + 2, 9 + 5));
     let offered = of(&|r| {
         r.extras = BTreeMap::from([("key".to_owned(), Opaque::from_json("[1]".to_owned()))]);
         r.functions = vec![Function {

@@ -16,6 +16,7 @@ fn contract() -> Contract {
 fn facts() -> CostFactors {
     CostFactors {
         prompt_bytes: 100,
+        text_bytes: 100,
         messages: 2,
         max_output_tokens: None,
         n: 1,

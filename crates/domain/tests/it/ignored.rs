@@ -63,3 +63,12 @@ fn each_member_is_left_out_alone_and_all_of_them_leave_the_question() {
     }
     assert!(full().without_ignored(&[]).is_none());
 }
+
+#[test]
+fn a_word_that_the_model_accepts_is_left_out_with_its_member() {
+    let word = Opaque::from_json("\"default\"".to_owned());
+    let extras = BTreeMap::from([("reasoning_effort".to_owned(), word)]);
+    let asked = Request { extras, ..plain() };
+    assert!(*asked.without_ignored(&[IgnoredField::ReasoningEffort]).unwrap() == plain());
+    assert!(asked.without_ignored(&[IgnoredField::User]).is_none());
+}

@@ -25,4 +25,5 @@ mod situation;
 mod tariff;
 mod tiny_journal;
 mod usage;
+mod usage_reports;
 mod webhook;

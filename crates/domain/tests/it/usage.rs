@@ -3,7 +3,7 @@
 use holdfast_domain::Micros;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::price::{PriceVersion, UnitPrices};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_testkit::sample;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
@@ -25,7 +25,7 @@ proptest! {
         let rates = UnitPrices::from_fn(by(rates)).unwrap();
         let meters = Meters::from_fn(by(counts)).unwrap();
         let price = PriceVersion { tariff: rates.into(), ..sample::price() };
-        let metered = MeterReading { meters, source: MetersSource::Estimated, provider_cost: None };
+        let metered = MeterReading { meters, source: MetersSource::Estimated, reasons: UsageReasons::NONE, provider_cost: None };
         let hold = Micros::new(hold);
         let record = UsageRecord::of(metered, &price, hold);
         let cost = rates.cost(&meters);

@@ -12,7 +12,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Event, Incarnation, Micros, NodeName, OperationId,
     RequestKey, Snapshot, Timestamp, WalletId,
@@ -270,7 +270,12 @@ fn binding(request: Request) -> Binding {
 
 fn metered(tokens: u8) -> MeterReading {
     let meters = Meters::text(0, u64::from(tokens)).unwrap();
-    MeterReading { meters, source: MetersSource::Reported, provider_cost: None }
+    MeterReading {
+        meters,
+        source: MetersSource::Reported,
+        reasons: UsageReasons::NONE,
+        provider_cost: None,
+    }
 }
 
 fn small(number: u64) -> u8 {

@@ -73,7 +73,7 @@ impl Front {
         let model = request.model.clone();
         let asked = Arc::clone(&request);
         let reply = self.answer(&context, RequestBody { request, body }).await;
-        let reply = after_routes(reply, &context.serving, &asked);
+        let reply = with_route_wait(reply, &context.serving, &asked);
         let reply = for_mode(reply, context.mode).of_model(Some(model));
         self.deliver(reply, &context).await
     }
@@ -273,9 +273,9 @@ const fn is_of_claim(followed: &FollowOutcome) -> bool {
     matches!(outcome, Outcome::Unbound(_) | Outcome::OtherRequest | Outcome::Elsewhere)
 }
 
-/// Tells a caller whose request did not run to wait for a route: where all of them are shut until a
-/// time that their providers named, a retry before that is turned away.
-fn after_routes(mut reply: Reply, serving: &ServingConfig, request: &Request) -> Reply {
+/// Adds the time to the next route to the wait of a request that did not run: while all routes are
+/// closed by their providers' pauses, an earlier retry is refused.
+fn with_route_wait(mut reply: Reply, serving: &ServingConfig, request: &Request) -> Reply {
     if let Err(RequestFailure::NotRun(_id, wait)) = &mut reply.outcome {
         *wait = (*wait).max(time_to_next(serving.routes_of(&request.model), request));
     }

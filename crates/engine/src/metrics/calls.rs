@@ -1,6 +1,6 @@
 //! Calls to providers: by provider and what came of them, and as OpenTelemetry's conventions for
 //! generative AI have them (`gen_ai.client.operation.duration`, `gen_ai.client.token.usage`). One call,
-//! one observation of each; the tokens are the provider's own report.
+//! one observation of each; the tokens are those that are charged.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -24,7 +24,7 @@ pub(crate) struct CallReport<'a> {
     pub(crate) model: &'a str,
     pub(crate) class: &'static str,
     pub(crate) took: Duration,
-    /// Usage as the provider reported it.
+    /// Usage as it is charged.
     pub(crate) meters: Option<&'a Meters>,
     pub(crate) has_failed: bool,
 }

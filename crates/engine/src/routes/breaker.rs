@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Longest pause that is kept because a provider asks for it: a server may name the end of a day, or
-/// nonsense, and one call in ten minutes finds out whether it meant that.
+/// Longest pause of a provider that is kept. A server may send the end of a day, or nonsense: one call
+/// every ten minutes finds out.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
 
 /// Rules of the circuit breaker: when a route is left alone, and for how long.
@@ -34,8 +34,7 @@ pub struct CoolDown {
     pub failures: u32,
     /// Length of the first cool-down; each one that follows without an answer between is doubled.
     pub first: Duration,
-    /// Length of the longest cool-down that is a guess of ours; a provider's word is kept for up to
-    /// ten minutes.
+    /// Length of the longest cool-down. A provider's pause has a maximum of its own, ten minutes.
     pub longest: Duration,
 }
 

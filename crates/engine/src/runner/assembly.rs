@@ -12,7 +12,7 @@ use holdfast_domain::answer::{Answer, Delta};
 use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::Sink;
 use holdfast_domain::request::Request;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_domain::{Currency, Micros};
 use holdfast_wire::chat::chunk::Chunks;
 use tokio::sync::Notify;
@@ -35,7 +35,7 @@ pub(crate) struct Assembly<'a> {
     received: usize,
     pub(crate) answer: Answer,
     /// Usage report of the provider, which comes with the last piece or never.
-    pub(crate) meters: Option<Meters>,
+    pub(crate) usage: Option<UsageReport>,
     /// Send mark: a byte of this call may have left. Without it an end is proven *not run*.
     pub(crate) is_sent: bool,
     /// Moments at which a byte may first have left, and at which the first piece was there.
@@ -98,7 +98,7 @@ impl<'a> Assembly<'a> {
             share,
             received: 0,
             answer: Answer::default(),
-            meters: None,
+            usage: None,
             is_sent: false,
             moments: CallMoments::default(),
             is_cut: false,
@@ -190,8 +190,8 @@ impl Sink for Assembly<'_> {
         }
     }
 
-    fn on_meters(&mut self, meters: Meters) {
-        self.meters = Some(meters);
+    fn on_usage(&mut self, report: UsageReport) {
+        self.usage = Some(report);
     }
 
     fn on_retry_after(&mut self, time: Duration) {

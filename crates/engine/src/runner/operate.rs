@@ -36,12 +36,10 @@ use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
 };
-use holdfast_domain::price::ProviderCost;
 use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
 use holdfast_domain::state::CallStates;
-use holdfast_domain::usage::Meters;
-use holdfast_domain::{Currency, Micros};
+use holdfast_domain::usage::MeterReading;
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
 use tokio::time::{Instant, timeout};
@@ -50,7 +48,6 @@ use super::Runner;
 use super::answer_bytes::AnswerShare;
 use super::assembly::{Assembly, SilenceTimer};
 use super::fallback::{NextStep, UnknownTerms, after_failure};
-use super::metering::final_meters;
 use super::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
 use super::run_trace::RunMoments;
 use crate::failure::RequestFailure;
@@ -157,13 +154,9 @@ enum CallVerdict {
     Unknown,
 }
 
-/// Report of the call that answered: usage, cost, and states for later turns.
+/// Report of the call that answered: its meters, and states for later turns.
 struct RunReport {
-    reported: Option<Meters>,
-    /// Charge of the provider, where it says it itself.
-    charge: Option<(Currency, Micros)>,
-    /// Prices that the operator pays on the route, where they are configured.
-    cost: Option<Arc<ProviderCost>>,
+    metered: MeterReading,
     /// Provider states to seal with the result, for a later turn.
     kept: Option<Box<CallStates>>,
 }
@@ -314,23 +307,24 @@ impl Run<'_> {
             reach(Step::Sending);
             let called = self.call(states, &mut answer, &silence).await;
             reach(Step::Answered);
-            let attempt = self.attempt(&permit.route_state, &called, &answer, started.elapsed());
+            let latency = started.elapsed();
+            let called = called.map(|reported| {
+                let (route, run) = (&permit.route_state.route, (self.prepared, self.operation));
+                self.runner.metered(route, reported, &answer, run)
+            });
+            let attempt = self.attempt(&permit.route_state, &called, &answer, latency);
             if let Some(traced) = &self.traced {
                 traced.add_call(&permit.route_state, &attempt, started, (&called, &answer));
             }
             attempts.push(attempt);
             // Before the answer is rendered, which may take long: the next request chooses by this.
             permit.report(self.call_outcome(&called, answer.retry_after));
-            let (is_told, charge) = (answer.is_streamed(), answer.charge);
+            let is_told = answer.is_streamed();
             let heard = answer.into_received();
             let failure = match called {
-                Ok(reported) => {
-                    let (route, operation) = (&permit.route_state.route, self.operation);
-                    let reported =
-                        self.runner.credible_meters(route, self.prepared, reported, operation);
+                Ok(metered) => {
                     let kept = origin.and_then(|origin| heard.answer.call_states(origin));
-                    let (kept, cost) = (kept.map(Box::new), permit.route_state.route.cost.clone());
-                    let report = RunReport { reported, charge, cost, kept };
+                    let report = RunReport { metered, kept: kept.map(Box::new) };
                     return CallVerdict::Answered(heard, report);
                 }
                 Err(failure) => failure,
@@ -373,9 +367,7 @@ impl Run<'_> {
     async fn ending(&self, verdict: CallVerdict) -> (Ending, Option<Bytes>) {
         let operation = self.operation;
         match verdict {
-            CallVerdict::Answered(heard, RunReport { reported, charge, cost, kept }) => {
-                let paid = (charge, cost.as_deref());
-                let metered = final_meters(reported, paid, self.prepared, &heard.answer);
+            CallVerdict::Answered(heard, RunReport { metered, kept }) => {
                 let usage = &UsageRecord::of(metered, &operation.price, operation.hold);
                 let (request, caller) = (&self.prepared.request, &self.context.caller);
                 let terms = RenderContext { request, operation, caller, usage };

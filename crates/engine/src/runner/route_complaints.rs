@@ -1,4 +1,4 @@
-//! Complaints about routes that turned requests away lately, or reported usage that is not believed:
+//! Complaints about routes that turned requests away lately, or whose usage is not as they reported it:
 //! the operator is told of each once in a while, not with every request. Nothing is decided by it: the
 //! next request tries the route again.
 
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use holdfast_domain::Operation;
 use holdfast_domain::ports::{NotRunProof, UnreadableReason};
+use holdfast_domain::usage::UsageReasons;
 use tokio::time::Instant;
 
 use crate::catalogue::Route;
@@ -20,7 +21,7 @@ const TELL_EVERY: Duration = Duration::from_secs(30);
 enum ComplaintKind {
     NotRun(NotRunProof),
     Unreadable(UnreadableReason),
-    NotBelieved,
+    Usage(UsageReasons),
 }
 
 /// Log limiter: the time of the last line, by route and kind of complaint.
@@ -76,15 +77,16 @@ impl RouteComplaints {
         }
     }
 
-    /// Logs a usage report above what the model can have used.
-    pub(crate) fn report_implausible_usage(&self, route: &Route, operation: &Operation) {
-        if self.is_news(route, ComplaintKind::NotBelieved, Instant::now()) {
+    /// Logs usage that is not as its provider reported it.
+    pub(crate) fn report_usage(&self, route: &Route, reasons: UsageReasons, operation: &Operation) {
+        if self.is_news(route, ComplaintKind::Usage(reasons), Instant::now()) {
             tracing::warn!(
                 operation.id = %operation.id,
                 model = %operation.model,
                 provider.name = %route.provider,
                 provider.model = %route.model,
-                "a provider reports more tokens than its model can have used: an own count is charged"
+                reasons = %reasons,
+                "the usage of a run is not as its provider reported it"
             );
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use holdfast_domain::conduct::Conclusion;
 use holdfast_domain::operation::{Attempt, Operation, Phase, situation};
 use holdfast_domain::ports::CallFailure as ProviderFailure;
-use holdfast_domain::usage::{MeterKind, Meters};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters};
 use holdfast_telemetry::traces::{
     CallRecord, OperationRecord, RequestTrace, RunRecord, TokenCounts,
 };
@@ -39,7 +39,7 @@ impl<'a> RunMoments<'a> {
         route_state: &RouteState,
         attempt: &Attempt,
         began: Instant,
-        (called, answer): (&Result<Option<Meters>, ProviderFailure>, &Assembly<'_>),
+        (called, answer): (&Result<MeterReading, ProviderFailure>, &Assembly<'_>),
     ) {
         let choices = answer.answer.choices();
         let provider = route_state.provider.as_ref();
@@ -53,7 +53,7 @@ impl<'a> RunMoments<'a> {
             finish_reasons: choices
                 .filter_map(|(_index, choice)| choice.finish.map(finish_label))
                 .collect(),
-            tokens: called.as_ref().ok().and_then(Option::as_ref).map(counts),
+            tokens: called.as_ref().ok().map(|metered| counts(&metered.meters)),
             began: began.into_std(),
             dispatched: answer.moments.dispatched.map(Instant::into_std),
             first_chunk: answer.moments.first_chunk.map(Instant::into_std),

@@ -149,7 +149,7 @@ async fn a_sole_route_that_wants_to_be_left_alone_is_told_of_at_once_and_binds_n
     body(&world.ask(2, HELLO).await);
 }
 
-/// What a caller is told to wait for whose request did not run.
+/// Wait of a caller whose request did not run.
 #[track_caller]
 fn wait(reply: &Reply) -> Duration {
     match &reply.outcome {
@@ -159,7 +159,7 @@ fn wait(reply: &Reply) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_caller_who_is_turned_away_is_told_when_a_route_can_be_tried_again() {
+async fn the_first_not_run_reply_has_the_time_to_the_next_route() {
     let limited = |seconds| Script::failing(RATE_LIMITED).retry_after(secs(seconds));
     let sole = setup().script(limited(38)).start().await;
     assert_eq!(wait(&sole.ask(1, HELLO).await), secs(38));
@@ -173,7 +173,7 @@ async fn the_first_caller_who_is_turned_away_is_told_when_a_route_can_be_tried_a
     let one = two_routes().script(limited(38)).script_of("two", account).start().await;
     assert_eq!(wait(&one.ask(1, HELLO).await), Duration::ZERO);
 
-    // Ten minutes of it are kept, whatever a provider says and however short our own cool-downs are.
+    // At most ten minutes of a provider's pause are kept, also with shorter cool-downs.
     let long = setup().script(limited(86_400)).script(says("hi")).start().await;
     assert_eq!(wait(&long.ask(1, HELLO).await), secs(600));
     pass(secs(599)).await;

@@ -11,7 +11,7 @@ use holdfast_domain::model::IgnoredField;
 use holdfast_domain::ports::{Call, CallFailure, Sink, UnsupportedParam};
 use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_engine::{Catalogue, QuoteRequest, RequestFailure, ServingConfig};
 use holdfast_testkit::{Script, ScriptedProvider};
 
@@ -39,7 +39,11 @@ impl Provider for Narrow {
         37
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
+    async fn run(
+        &self,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<UsageReport>, CallFailure> {
         self.0.run(call, sink).await
     }
 }

@@ -6,7 +6,7 @@ use holdfast_domain::limits::{Counter, Limits, ReachedLimit, SpendLimit, SpendWi
 use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
 use holdfast_domain::price::UnitPrices;
-use holdfast_domain::usage::{MeterKind, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, Meters, MetersSource, UsageReason, UsageReport};
 use holdfast_domain::{Journal, Micros, OperationId, Timestamp, Wallets};
 use holdfast_engine::{Price, RequestFailure};
 use holdfast_testkit::{Fault, Gate, Script, sample};
@@ -42,11 +42,11 @@ async fn pictures_are_metered_as_the_request_has_them_whoever_counts_the_rest() 
         {"type":"text","text":"hello"},
         {"type":"image_url","image_url":{"url":"https://pictures.example/1.png"}},
         {"type":"image_url","image_url":{"url":"https://pictures.example/2.png"}}]}]}"#;
-    // Two tokens of an own prompt and three of an own answer; two pictures at five micros.
+    // Two tokens of an own prompt, 20 of each picture, and three of an own answer; two pictures at five micros.
     let own = Script::finishing(None).say("twelve bytes").stop();
     for (script, source, cost) in [
         (says("hi"), MetersSource::Reported, ANSWER_COSTS + 10),
-        (own, MetersSource::Estimated, 2 + 3 + 10),
+        (own, MetersSource::Estimated, 2 + 40 + 3 + 10),
     ] {
         let priced = setup().script(script).model(|model| {
             model.contract.image_tokens = Some(20);
@@ -61,6 +61,93 @@ async fn pictures_are_metered_as_the_request_has_them_whoever_counts_the_rest() 
         assert_eq!(usage.metered.meters.count(MeterKind::Image), 2);
         assert_eq!((usage.charge.get(), usage.shortfall.get()), (cost, 0));
         assert_eq!(world.store.operation().hold.get(), HELLO_HOLDS + 2 * 20 + 2 * 5);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_count_takes_no_base64_for_text() {
+    let encoded = "A".repeat(4_000);
+    let audio =
+        format!(r#"{{"type":"input_audio","input_audio":{{"data":"{encoded}","format":"mp3"}}}}"#);
+    let file = format!(
+        r#"{{"type":"file","file":{{"filename":"a.pdf","file_data":"data:application/pdf;base64,{encoded}"}}}}"#
+    );
+    let image = format!(
+        r#"{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{encoded}"}}}}"#
+    );
+    let base64_text = format!(r#"{{"type":"text","text":"{}"}}"#, &encoded[..400]);
+    // "hello" is two tokens, with the name of the document three.
+    for (part, image_tokens, prompt, has_uncounted) in [
+        (&audio, Some(20), 2, true),
+        (&file, Some(20), 3, true),
+        (&image, Some(20), 22, false),
+        (&image, None, 2, true),
+        (&base64_text, None, 102, false),
+    ] {
+        let message = format!(
+            r#"{{"model":"holdfast/sample","messages":[{{"role":"user","content":[
+            {{"type":"text","text":"hello"}},{part}]}}]}}"#
+        );
+        let own = Script::finishing(None).say("twelve bytes").stop();
+        let world = setup()
+            .funds(1_000_000)
+            .script(own)
+            .model(move |model| model.contract.image_tokens = image_tokens)
+            .start()
+            .await;
+        body(&world.ask(1, &message).await);
+        let metered = usage(&world.store).metered;
+        assert_eq!(metered.meters.prompt_tokens(), prompt, "{part:.40}");
+        assert_eq!(metered.source, MetersSource::Estimated);
+        let reasons: Vec<_> = metered.reasons.iter().collect();
+        let uncounted = has_uncounted.then_some(UsageReason::MediaNotCounted);
+        let expected: Vec<_> =
+            [Some(UsageReason::NotReported), uncounted].into_iter().flatten().collect();
+        assert_eq!(reasons, expected, "{part:.40}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_contradicts_itself_is_cut_charged_and_explained() {
+    let report = |prompt: u64, completion: u64, total: u64| UsageReport {
+        total: total.into(),
+        has_content: true,
+        ..UsageReport::text(prompt, completion)
+    };
+    let cached = UsageReport { cached: 387.into(), ..report(298, 14, 312) };
+    let beside = UsageReport { reasoning: 40.into(), ..report(10, 30, 80) };
+    for (reported, tokens, reason) in [
+        (cached, (298, 14), UsageReason::PartCut),
+        // Above the 50 that were asked for, and within what is accepted.
+        (beside, (10, 70), UsageReason::BesideWhole),
+        (report(10, 30, 60), (10, 50), UsageReason::RestIsOutput),
+        (report(10, 30, 61), (10, 30), UsageReason::TotalNotBelieved),
+        (report(1_001, 30, 0), (2, 3), UsageReason::AboveContext),
+        (report(1, 1_125, 0), (2, 3), UsageReason::AboveOutput),
+        (report(10, 0, 10), (2, 3), UsageReason::TextWithoutTokens),
+        (UsageReport::default(), (2, 3), UsageReason::CountMissing),
+    ] {
+        let script = Script::reporting(Some(reported)).say("twelve bytes").stop();
+        let world = setup().script(script).start().await;
+        let reply = world.ask(1, HELLO).await;
+        let usage = usage(&world.store);
+        let meters = usage.metered.meters;
+        assert_eq!((meters.prompt_tokens(), meters.completion_tokens()), tokens, "{reason:?}");
+        assert_eq!(usage.metered.reasons, [reason].into_iter().collect());
+        // A micro a token, whatever it is.
+        let cost = i64::try_from(tokens.0 + tokens.1).unwrap();
+        assert_eq!(
+            (usage.charge.get(), usage.shortfall.get()),
+            (cost.min(HELLO_HOLDS), (cost - HELLO_HOLDS).max(0))
+        );
+        let told = [
+            format!(r#""prompt_tokens":{}"#, tokens.0),
+            format!(r#""completion_tokens":{}"#, tokens.1),
+            format!(r#""customer_charge_micros":{}"#, usage.charge.get()),
+        ];
+        for member in told {
+            assert!(text(&reply).contains(&member), "{member} {}", text(&reply));
+        }
     }
 }
 

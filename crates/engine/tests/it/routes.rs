@@ -8,7 +8,7 @@ use holdfast_domain::ports::{
     Call, CallFailure as ProviderFailure, NotRunProof, Provider, Sink, UnknownReason,
     UnreadableReason,
 };
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::{Meters, UsageReport};
 use holdfast_engine::{ReplyBody, RequestFailure};
 use holdfast_testkit::{Gate, Script, sample};
 use tokio::time::Instant;
@@ -189,7 +189,11 @@ struct PanickingProvider;
 
 #[async_trait]
 impl Provider for PanickingProvider {
-    async fn run(&self, _: &Call, _: &mut dyn Sink) -> Result<Option<Meters>, ProviderFailure> {
+    async fn run(
+        &self,
+        _: &Call,
+        _: &mut dyn Sink,
+    ) -> Result<Option<UsageReport>, ProviderFailure> {
         panic!("a bug in a provider");
     }
 }

@@ -14,7 +14,7 @@ use holdfast_domain::ports::{
 };
 use holdfast_domain::private::Private;
 use holdfast_domain::request::Content;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_engine::{Reply, ReplyBody, RequestFailure};
 use holdfast_testkit::{Fault, sample};
 use tokio::time::sleep;
@@ -67,7 +67,7 @@ impl Provider for FickleProvider {
         &self,
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, ProviderFailure> {
+    ) -> Result<Option<UsageReport>, ProviderFailure> {
         sink.on_send();
         let fate = self.dice.below(10);
         if fate < 3 {
@@ -88,7 +88,7 @@ impl Provider for FickleProvider {
             ..ChoiceDelta::default()
         };
         sink.on_delta(Delta::from(vec![said]));
-        Ok(Meters::text(7, self.dice.below(40)))
+        Ok(Some(UsageReport::text(7, self.dice.below(40))))
     }
 }
 

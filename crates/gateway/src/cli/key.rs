@@ -73,7 +73,7 @@ pub(crate) enum AdminKey {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {
     /// Issue an API key and print it, once
-    Issue(Issue),
+    Issue(Box<Issue>),
     /// List all API keys, oldest first; never their secrets
     List(KeyFilter),
     /// Show an API key with the readings of its counters

@@ -231,6 +231,8 @@ fn fields(operation: &Value) -> Vec<(&str, String)> {
     let meters = member(operation, "meters").as_object().into_iter().flatten();
     let counted = meters.filter(|(_, count)| count.as_u64() != Some(0));
     fields.extend(counted.map(|(kind, count)| (kind.as_str(), count.to_string())));
+    let reasons = member(operation, "usage_reasons").as_array().into_iter().flatten();
+    fields.extend(reasons.filter_map(Value::as_str).map(|it| ("usage_reason", it.to_owned())));
     let lines = member(operation, "price_lines").as_array().into_iter().flatten();
     fields.extend(lines.map(|line| ("price", price_line(line, &currency))));
     let attempts = member(operation, "attempts").as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Anthropic's whole answer into a delta and meters, read leniently but never guessed.
+//! Anthropic's whole answer into a delta and usage, read leniently but never guessed.
 //!
 //! A block of a kind that is not known makes the answer unreadable: it may be what the caller paid
 //! for. Never: Anthropic's ids, its model's name or its own words of errors in what is told.
@@ -43,11 +43,9 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     if let Some(told) = answer.get("usage") {
         usage.take(told);
     }
-    // Text that cost no token is not believed.
-    let is_silent = !has_content(&choice);
-    let meters = usage.meters().filter(|meters| is_silent || meters.completion_tokens() > 0);
+    let report = usage.report(has_content(&choice));
     let delta = Delta { service_tier: usage.tier, ..Delta::from(vec![choice]) };
-    Ok(Completion { delta, meters })
+    Ok(Completion { delta, usage: report })
 }
 
 fn add(

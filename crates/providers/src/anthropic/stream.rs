@@ -1,4 +1,4 @@
-//! Anthropic's answer as events, into deltas and meters.
+//! Anthropic's answer as events, into deltas and usage.
 //!
 //! ```text
 //! message_start          usage: the input's side
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::upstream::UnreadableReason;
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
@@ -92,7 +92,7 @@ impl StreamParser for MessageStream {
         self.finish.is_some()
     }
 
-    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+    fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         let finish = self.finish.ok_or(UnreadableReason::Finish("delta.stop_reason"))?;
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
             return Err(UnreadableReason::ToolCalls("content_block.type"));
@@ -105,9 +105,7 @@ impl StreamParser for MessageStream {
         if !may_have_half_calls(finish, self.n_half.saturating_add(n_open)) {
             return Err(UnreadableReason::ToolCalls("delta.partial_json"));
         }
-        // Text that cost no token is not believed.
-        let meters = self.usage.meters();
-        Ok(meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
+        Ok(self.usage.report(self.says_something))
     }
 }
 

@@ -1,62 +1,65 @@
-//! Anthropic's report of usage, into meters.
+//! Anthropic's report of usage.
 //!
-//! Its input tokens leave out those that were written to the cache and read from it; its output
-//! tokens include those of thoughts. Meters are disjoint, so thoughts are subtracted.
+//! Its input tokens leave out those that were written to the cache and read from it, so that the
+//! prompt is the sum of all three; its output tokens include those of thoughts. There is no total.
 
 use holdfast_domain::request::ServiceTier;
-use holdfast_domain::usage::{MeterKind, Meters};
+use holdfast_domain::usage::{ReportedCount, UsageReport};
+use holdfast_wire::chat::upstream::reported_count;
 use holdfast_wire::json::Node;
 
-use crate::reading::{count, text};
+use crate::reading::text;
 
-/// The newest of each count: within a stream each is told in full, and not every time.
+/// The latest of each count: within a stream each is reported in full, and not every time.
 #[derive(Default)]
 pub(super) struct TokenUsage {
-    input: Option<u64>,
-    output: Option<u64>,
-    cached: Option<u64>,
-    written: Option<u64>,
-    thought: Option<u64>,
-    /// Something was told that is no count.
-    is_wrong: bool,
+    is_reported: bool,
+    input: ReportedCount,
+    cached: ReportedCount,
+    written: ReportedCount,
+    /// The last output, and the largest: the first one of a stream is a guess.
+    output: ReportedCount,
+    output_max: ReportedCount,
+    thought: ReportedCount,
     pub(super) tier: Option<ServiceTier>,
 }
 
 impl TokenUsage {
-    /// Takes note of a report.
+    /// Takes a report. Relays repeat a side of it as zeros, or begin with them: zeros replace nothing,
+    /// and the output of an answer with content never gets smaller.
     pub(super) fn take(&mut self, usage: &Node<'_>) {
-        let details = usage.get("output_tokens_details");
-        let known = [
-            (&mut self.input, Some(usage), "input_tokens"),
-            (&mut self.output, Some(usage), "output_tokens"),
-            (&mut self.cached, Some(usage), "cache_read_input_tokens"),
-            (&mut self.written, Some(usage), "cache_creation_input_tokens"),
-            (&mut self.thought, details, "thinking_tokens"),
+        self.is_reported = true;
+        let of = |name| reported_count(usage.get(name));
+        let prompt = [
+            (&mut self.input, of("input_tokens")),
+            (&mut self.cached, of("cache_read_input_tokens")),
+            (&mut self.written, of("cache_creation_input_tokens")),
         ];
-        for (known, place, name) in known {
-            match place.map(|place| count(place, name)) {
-                Some(Some(Some(told))) => *known = Some(told),
-                Some(Some(None)) | None => {}
-                Some(None) => self.is_wrong = true,
-            }
+        let is_zero = prompt.iter().all(|(_known, later)| later.or_zero() == 0);
+        for (known, later) in prompt {
+            *known = if is_zero { known.or(later) } else { later.or(*known) };
+        }
+        let output = of("output_tokens");
+        self.output = output.or(self.output);
+        if output.or_zero() >= self.output_max.or_zero() {
+            let details = usage.get("output_tokens_details");
+            let thought = reported_count(details.and_then(|it| it.get("thinking_tokens")));
+            self.output_max = output.or(self.output_max);
+            self.thought = thought.or(self.thought);
         }
         self.tier = text(usage, "service_tier").and_then(tier).or(self.tier);
     }
 
-    /// Disjoint; `None` where it cannot be believed.
-    pub(super) fn meters(&self) -> Option<Meters> {
-        let (input, output) = (self.input?, self.output?);
-        let thought = self.thought.unwrap_or(0);
-        // More thoughts than output, or a count that is none: the whole report is not believed.
-        let said = output.checked_sub(thought).filter(|_said| !self.is_wrong)?;
-        Meters::from_fn(|kind| match kind {
-            MeterKind::Input => input,
-            MeterKind::CachedInput => self.cached.unwrap_or(0),
-            MeterKind::CacheWrite => self.written.unwrap_or(0),
-            MeterKind::Output => said,
-            MeterKind::Reasoning => thought,
-            MeterKind::Request => 1,
-            MeterKind::AudioInput | MeterKind::AudioOutput | MeterKind::Image => 0,
+    /// The report, for an answer that has content or none; `None` if there was none.
+    pub(super) fn report(&self, has_content: bool) -> Option<UsageReport> {
+        self.is_reported.then(|| UsageReport {
+            prompt: self.input.plus(self.cached).plus(self.written),
+            completion: if has_content { self.output_max } else { self.output },
+            cached: self.cached,
+            written: self.written,
+            reasoning: self.thought,
+            has_content,
+            ..UsageReport::default()
         })
     }
 }
@@ -66,5 +69,58 @@ fn tier(name: &str) -> Option<ServiceTier> {
         "standard" => Some(ServiceTier::Default),
         "priority" => Some(ServiceTier::Priority),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::usage::ReportedCount::{Count, Missing};
+    use holdfast_wire::json::parse_answer;
+
+    use super::*;
+
+    /// Prompt, completion, cached, written and reasoning after these reports.
+    fn counts(reports: &[&str], has_content: bool) -> Option<[ReportedCount; 5]> {
+        let mut usage = TokenUsage::default();
+        for report in reports {
+            usage.take(&parse_answer(report.as_bytes()).unwrap());
+        }
+        let report = usage.report(has_content)?;
+        assert_eq!((report.total, report.has_content), (Missing, has_content));
+        let UsageReport { prompt, completion, cached, written, reasoning, .. } = report;
+        Some([prompt, completion, cached, written, reasoning])
+    }
+
+    #[test]
+    fn the_latest_of_each_count_is_reported_and_zeros_replace_nothing() {
+        let start = r#"{"input_tokens":9,"cache_read_input_tokens":4,"cache_creation_input_tokens":2,"output_tokens":1}"#;
+        let end = r#"{"output_tokens":7,"output_tokens_details":{"thinking_tokens":3}}"#;
+        let whole = [Count(15), Count(7), Count(4), Count(2), Count(3)];
+        let zeros = r#"{"input_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":0}"#;
+        let odd = r#"{"input_tokens":-1,"output_tokens":"x"}"#;
+        for reports in [
+            &[start, end][..],
+            &[start, end, "{}"],
+            &[start, end, zeros],
+            &[zeros, start, end],
+            &[start, odd, end],
+            &[odd, start, end, odd],
+            &[end, start],
+            &[r#"{"input_tokens":0}"#, start, r#"{"input_tokens":0}"#, end],
+        ] {
+            assert_eq!(counts(reports, true), Some(whole), "{reports:?}");
+        }
+        let corrected = r#"{"input_tokens":20,"cache_read_input_tokens":0,"output_tokens":"8.0"}"#;
+        let counted = counts(&[start, end, corrected], true);
+        assert_eq!(counted, Some([Count(22), Count(8), Count(0), Count(2), Count(3)]));
+    }
+
+    #[test]
+    fn an_answer_without_content_ends_with_its_last_output() {
+        let reports = [r#"{"input_tokens":9,"output_tokens":1}"#, r#"{"output_tokens":0}"#];
+        let of = |output| Some([Count(9), Count(output), Missing, Missing, Missing]);
+        assert_eq!(counts(&reports, false), of(0));
+        assert_eq!(counts(&reports, true), of(1));
+        assert_eq!(counts(&[], true), None);
     }
 }

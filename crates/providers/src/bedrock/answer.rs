@@ -1,4 +1,4 @@
-//! Bedrock's answer, whole or as frames, into deltas and meters.
+//! Bedrock's answer, whole or as frames, into deltas and usage.
 //!
 //! ```text
 //! messageStart
@@ -14,7 +14,7 @@
 //!
 //! Lenient where nothing is lost (unknown events are passed over), strict where money or meaning
 //! is: an unknown reason of the end, a call without its name or a text block that is none make the
-//! answer unreadable. Usage that cannot be true is no usage.
+//! answer unreadable. Usage is passed on as reported, unchecked.
 //!
 //! Never: Bedrock's ids or its own words of errors in what is told.
 
@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
-use holdfast_domain::usage::{MeterKind, Meters};
-use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
+use holdfast_domain::usage::UsageReport;
+use holdfast_wire::chat::upstream::{Completion, UnreadableReason, reported_count};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 use holdfast_wire::sse::Event;
 
@@ -57,11 +57,9 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     let field = "output.message.content[].toolUse";
     let kept = kept_promise(told, n_calls, has_text(&choice));
     choice.finish = Some(kept.ok_or(UnreadableReason::ToolCalls(field))?);
-    // Text that cost no token is not believed.
-    let is_silent = !has_content(&choice);
-    let meters = answer.get("usage").and_then(meters);
-    let meters = meters.filter(|meters| is_silent || meters.completion_tokens() > 0);
-    Ok(Completion { delta: Delta::from(vec![choice]), meters })
+    let has_content = has_content(&choice);
+    let usage = answer.get("usage").map(|usage| UsageReport { has_content, ..report(usage) });
+    Ok(Completion { delta: Delta::from(vec![choice]), usage })
 }
 
 fn add(
@@ -130,7 +128,7 @@ pub(super) struct ConverseStream {
     n_events: u64,
     has_text: bool,
     says_something: bool,
-    meters: Option<Meters>,
+    usage: Option<UsageReport>,
     finish: Option<FinishReason>,
 }
 
@@ -149,7 +147,7 @@ impl StreamParser for ConverseStream {
             b"messageStop" => self.conclude(&said, &mut choice)?,
             // The usage comes after the end, and nothing after the usage.
             b"metadata" => {
-                self.meters = said.get("usage").and_then(meters);
+                self.usage = said.get("usage").map(report);
                 return Ok(EventOutcome::Last);
             }
             _ => {}
@@ -165,7 +163,7 @@ impl StreamParser for ConverseStream {
         self.finish.is_some()
     }
 
-    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+    fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         let finish = self.finish.ok_or(UNKNOWN_END)?;
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
             return Err(UnreadableReason::ToolCalls("start.toolUse"));
@@ -175,8 +173,8 @@ impl StreamParser for ConverseStream {
         if !may_have_half_calls(finish, self.n_half.saturating_add(n_open)) {
             return Err(UnreadableReason::ToolCalls("delta.toolUse.input"));
         }
-        // Text that cost no token is not believed.
-        Ok(self.meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
+        let has_content = self.says_something;
+        Ok(self.usage.map(|report| UsageReport { has_content, ..report }))
     }
 }
 
@@ -292,22 +290,39 @@ fn finish(reason: &str) -> Option<FinishReason> {
     }
 }
 
-/// Meters of a report, each token in one of them: Bedrock's input tokens leave out those that were
-/// written to the cache and read from it.
-fn meters(usage: &Node<'_>) -> Option<Meters> {
-    let of = |name| Some(count(usage, name)?.unwrap_or(0));
-    let input = count(usage, "inputTokens")??;
-    let output = count(usage, "outputTokens")??;
-    let (cached, written) = (of("cacheReadInputTokens")?, of("cacheWriteInputTokens")?);
-    Meters::from_fn(|kind| match kind {
-        MeterKind::Input => input,
-        MeterKind::CachedInput => cached,
-        MeterKind::CacheWrite => written,
-        MeterKind::Output => output,
-        MeterKind::Request => 1,
-        MeterKind::Reasoning
-        | MeterKind::AudioInput
-        | MeterKind::AudioOutput
-        | MeterKind::Image => 0,
-    })
+/// Report of usage. Bedrock's input tokens leave out those that were written to the cache and read from
+/// it, so that the prompt is the sum of all three.
+fn report(usage: &Node<'_>) -> UsageReport {
+    let of = |name| reported_count(usage.get(name));
+    let (cached, written) = (of("cacheReadInputTokens"), of("cacheWriteInputTokens"));
+    UsageReport {
+        prompt: of("inputTokens").plus(cached).plus(written),
+        completion: of("outputTokens"),
+        total: of("totalTokens"),
+        cached,
+        written,
+        ..UsageReport::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::usage::ReportedCount::{Count, Missing};
+
+    use super::*;
+
+    #[test]
+    fn the_prompt_is_what_was_read_anew_cached_and_written() {
+        let usage = br#"{"inputTokens":9,"outputTokens":3,"totalTokens":18,
+            "cacheReadInputTokens":4,"cacheWriteInputTokens":2}"#;
+        let report = report(&parse_answer(usage).unwrap());
+        assert_eq!(
+            (report.prompt, report.completion, report.total),
+            (Count(15), Count(3), Count(18))
+        );
+        assert_eq!(
+            (report.cached, report.written, report.reasoning),
+            (Count(4), Count(2), Missing)
+        );
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::Sink;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_domain::{Currency, Micros};
 
 /// Sink that passes everything on, but the bytes that come again.
@@ -39,8 +39,8 @@ impl Sink for AnswerSink<'_> {
         self.sink.on_delta(delta);
     }
 
-    fn on_meters(&mut self, meters: Meters) {
-        self.sink.on_meters(meters);
+    fn on_usage(&mut self, report: UsageReport) {
+        self.sink.on_usage(report);
     }
 
     fn on_bytes(&mut self, bytes: usize) {

@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use holdfast_domain::Micros;
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, CallFailure, ResponseMode, UnknownReason};
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::resume::Resumption;
-use holdfast_wire::chat::upstream::{ChunkReader, Completion, UnreadableReason, read_charge};
+use holdfast_wire::chat::upstream::{
+    AnswerContext, ChunkReader, Completion, UnreadableReason, read_charge,
+};
 use holdfast_wire::sse::{self, Event};
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, EventOutcome, StreamParser};
@@ -56,9 +58,12 @@ fn join(mut delta: Delta, more: Delta) -> Delta {
 }
 
 impl ResumedAdapter {
-    pub(super) fn new(n: u32) -> Self {
+    pub(super) fn new(call: &Call) -> Self {
         Self(Arc::new(Mutex::new(Progress {
-            reader: ChunkReader::new(n),
+            reader: ChunkReader::in_context(
+                AnswerContext::of_choices(call.request.n),
+                call.usage_ceiling(),
+            ),
             resumption: Resumption::new(),
             is_begun: false,
             is_contradicted: false,
@@ -79,9 +84,9 @@ impl ResumedAdapter {
         lock(&self.0).is_contradicted
     }
 
-    /// Meters of a stream whose choices have all ended, whatever is missing of it otherwise; `None`
+    /// Usage of a stream whose choices have all ended, whatever is missing of it otherwise; `None`
     /// for any other.
-    pub(super) fn end(&self) -> Option<Option<Meters>> {
+    pub(super) fn end(&self) -> Option<Option<UsageReport>> {
         lock(&self.0).reader.end().ok()
     }
 
@@ -163,7 +168,7 @@ impl StreamParser for ResumedParser {
         progress.reader.is_complete() && progress.charge.is_some()
     }
 
-    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+    fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         lock(&self.0).reader.end()
     }
 }

@@ -1,7 +1,7 @@
-//! Gemini's answer, whole or in pieces of one shape, into deltas and meters.
+//! Gemini's answer, whole or in pieces of one shape, into deltas and usage.
 //!
 //! Each event of a stream is an answer of its own: `candidates` go on where the last event left
-//! them, and `usageMetadata` is repeated in full, so the newest report counts. There is no closing
+//! them, and `usageMetadata` is repeated in full, so the latest report counts. There is no closing
 //! event: the end of the body is the end of the stream, and only then is an answer known to be
 //! whole.
 //!
@@ -19,17 +19,21 @@ use std::collections::BTreeMap;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::state::ProviderState;
-use holdfast_domain::usage::{MeterKind, Meters};
-use holdfast_wire::chat::upstream::{CHOICES_MAX, Completion, UnreadableReason};
+use holdfast_domain::usage::{LatestUsage, ReportedCount, UsageCeiling, UsageReport};
+use holdfast_wire::chat::upstream::{CHOICES_MAX, Completion, UnreadableReason, reported_count};
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
 use crate::adapter::{EventOutcome, StreamParser};
-use crate::reading::{append, arguments, count, next_call, text};
+use crate::reading::{append, arguments, next_call, text};
 
 /// Reads the body of a 200.
-pub(super) fn read(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> {
-    let mut stream = Box::new(GenerateStream::new(n));
+pub(super) fn read(
+    body: &[u8],
+    n: u32,
+    ceiling: UsageCeiling,
+) -> Result<Completion, UnreadableReason> {
+    let mut stream = Box::new(GenerateStream::new(n, ceiling));
     let mut delta = stream.piece(body)?;
     // The body was read to its last byte: an answer without a named end is not a cut one.
     for choice in &mut delta.choices {
@@ -40,15 +44,15 @@ pub(super) fn read(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> 
             said.conclude(choice, FinishReason::Stop);
         }
     }
-    Ok(Completion { delta, meters: stream.end()? })
+    Ok(Completion { delta, usage: stream.end()? })
 }
 
 /// State of an answer: its candidates by their index, and the newest usage.
 pub(super) struct GenerateStream {
     n: u32,
     candidates: BTreeMap<u32, CandidateState>,
-    /// Newest report of usage; each is in full, so none are added up.
-    meters: Option<Meters>,
+    /// Report that counts, of those so far; each is in full, so none are added up.
+    usage: LatestUsage,
 }
 
 /// State of one candidate, which becomes one choice.
@@ -71,16 +75,14 @@ impl StreamParser for GenerateStream {
         false
     }
 
-    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+    fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         if !(0..self.n).eq(self.candidates.keys().copied()) {
             return Err(UnreadableReason::Choices("candidates"));
         }
         if !self.candidates.values().all(|said| said.finish.is_some()) {
             return Err(UnreadableReason::Finish("candidates[].finishReason"));
         }
-        // Text that cost no token is not believed.
-        let says_something = self.candidates.values().any(|said| said.says_something);
-        Ok(self.meters.filter(|meters| !says_something || meters.completion_tokens() > 0))
+        Ok(self.usage.end(self.candidates.values().any(|said| said.says_something)))
     }
 }
 
@@ -89,8 +91,8 @@ const PART_TEXT: &str = "candidates[].content.parts[].text";
 
 impl GenerateStream {
     /// At the start of an answer with so many choices.
-    pub(super) const fn new(n: u32) -> Self {
-        Self { n, candidates: BTreeMap::new(), meters: None }
+    pub(super) const fn new(n: u32, ceiling: UsageCeiling) -> Self {
+        Self { n, candidates: BTreeMap::new(), usage: LatestUsage::new(ceiling) }
     }
 
     fn piece(&mut self, data: &[u8]) -> Result<Delta, UnreadableReason> {
@@ -99,7 +101,7 @@ impl GenerateStream {
             return Err(UnreadableReason::Error);
         }
         if let Some(usage) = answer.get("usageMetadata") {
-            self.meters = meters(usage);
+            self.usage.take(report(usage));
         }
         let listed = answer.get("candidates").and_then(Node::as_array).unwrap_or_default();
         if listed.len() > CHOICES_MAX {
@@ -214,36 +216,90 @@ fn finish(reason: &str) -> Option<FinishReason> {
     }
 }
 
-/// Meters of a report, each token in one of them. Gemini's prompt tokens include cached ones and
-/// those of audio; its candidates' tokens leave out thoughts, but for servers whose total says
-/// otherwise.
-fn meters(usage: &Node<'_>) -> Option<Meters> {
-    let of = |name| Some(count(usage, name)?.unwrap_or(0));
-    let prompt = count(usage, "promptTokenCount")??.checked_add(of("toolUsePromptTokenCount")?)?;
-    let (candidates, thought) = (of("candidatesTokenCount")?, of("thoughtsTokenCount")?);
-    let cached = of("cachedContentTokenCount")?;
-    let total = count(usage, "totalTokenCount")?;
+/// Report of usage. Gemini's prompt tokens include cached ones and those of audio, and leave out those
+/// of tools; its candidates' tokens leave out thoughts, but for servers whose total says otherwise.
+fn report(usage: &Node<'_>) -> UsageReport {
+    let of = |name| reported_count(usage.get(name));
+    let prompt = of("promptTokenCount").plus(of("toolUsePromptTokenCount"));
+    // Its JSON leaves out zeros, so that a report which has a prompt has an output.
+    let absent = match prompt {
+        ReportedCount::Count(_) => ReportedCount::Count(0),
+        ReportedCount::Missing | ReportedCount::Unreadable => ReportedCount::Missing,
+    };
+    let candidates = match of("candidatesTokenCount") {
+        ReportedCount::Missing => absent,
+        told @ (ReportedCount::Count(_) | ReportedCount::Unreadable) => told,
+    };
+    let (thought, total) = (of("thoughtsTokenCount"), of("totalTokenCount"));
     // Servers that count thoughts among the candidates' tokens report no more than this total.
-    let is_included = total.is_some() && total == prompt.checked_add(candidates);
-    let said = if is_included { candidates.checked_sub(thought)? } else { candidates };
-    let read_anew = prompt.checked_sub(cached)?;
-    // Cached tokens may be of audio, too: no more count as audio than were read anew.
-    let heard = audio_prompt_tokens(usage)?.min(read_anew);
-    Meters::from_fn(|kind| match kind {
-        MeterKind::Input => read_anew.saturating_sub(heard),
-        MeterKind::CachedInput => cached,
-        MeterKind::AudioInput => heard,
-        MeterKind::Output => said,
-        MeterKind::Reasoning => thought,
-        MeterKind::Request => 1,
-        MeterKind::CacheWrite | MeterKind::AudioOutput | MeterKind::Image => 0,
-    })
+    let is_included = total.count().is_some() && total == prompt.plus(candidates);
+    UsageReport {
+        prompt,
+        completion: if is_included { candidates } else { candidates.plus(thought) },
+        total,
+        cached: of("cachedContentTokenCount"),
+        audio_in: audio_prompt_tokens(usage),
+        reasoning: thought,
+        ..UsageReport::default()
+    }
 }
 
 /// Prompt tokens of audio.
-fn audio_prompt_tokens(usage: &Node<'_>) -> Option<u64> {
-    let Some(details) = usage.get("promptTokensDetails") else { return Some(0) };
-    let details = details.as_array()?.iter();
-    let of_audio = details.filter(|detail| text(detail, "modality") == Some("AUDIO"));
-    of_audio.map(|detail| count(detail, "tokenCount").map(Option::unwrap_or_default)).sum()
+fn audio_prompt_tokens(usage: &Node<'_>) -> ReportedCount {
+    let details = usage.get("promptTokensDetails").and_then(Node::as_array).unwrap_or_default();
+    let of_audio = details.iter().filter(|detail| text(detail, "modality") == Some("AUDIO"));
+    let counts = of_audio.map(|detail| reported_count(detail.get("tokenCount")));
+    counts.fold(ReportedCount::Missing, |sum, count| match sum {
+        ReportedCount::Missing => count,
+        sum @ (ReportedCount::Count(_) | ReportedCount::Unreadable) => sum.plus(count),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::usage::ReportedCount::{Count, Missing, Unreadable};
+
+    use super::*;
+
+    #[test]
+    fn thoughts_stand_beside_candidates_unless_the_total_counts_them_there() {
+        for (usage, completion, reasoning) in [
+            (
+                r#""candidatesTokenCount":5,"thoughtsTokenCount":3,"totalTokenCount":18"#,
+                Count(8),
+                Count(3),
+            ),
+            (
+                r#""candidatesTokenCount":5,"thoughtsTokenCount":3,"totalTokenCount":15"#,
+                Count(5),
+                Count(3),
+            ),
+            (r#""candidatesTokenCount":5,"thoughtsTokenCount":3"#, Count(8), Count(3)),
+            (
+                r#""candidatesTokenCount":5,"thoughtsTokenCount":3,"totalTokenCount":1"#,
+                Count(8),
+                Count(3),
+            ),
+            (r#""thoughtsTokenCount":3,"totalTokenCount":13"#, Count(3), Count(3)),
+            (r#""totalTokenCount":10"#, Count(0), Missing),
+            (r#""candidatesTokenCount":-5,"thoughtsTokenCount":3"#, Unreadable, Count(3)),
+            (r#""candidatesTokenCount":5,"thoughtsTokenCount":-3"#, Count(5), Unreadable),
+        ] {
+            let usage = format!(r#"{{"promptTokenCount":10,{usage}}}"#);
+            let report = report(&parse_answer(usage.as_bytes()).unwrap());
+            let counts = (report.prompt, report.completion, report.reasoning);
+            assert_eq!(counts, (Count(10), completion, reasoning), "{usage}");
+        }
+        let empty = report(&parse_answer(b"{}").unwrap());
+        assert_eq!((empty.prompt, empty.completion), (Missing, Missing));
+    }
+
+    #[test]
+    fn prompts_have_those_of_tools_and_audio_of_every_detail() {
+        let usage = br#"{"promptTokenCount":10,"toolUsePromptTokenCount":4,"promptTokensDetails":[
+            {"modality":"AUDIO","tokenCount":2},{"modality":"TEXT","tokenCount":5},
+            {"modality":"AUDIO","tokenCount":1}]}"#;
+        let report = report(&parse_answer(usage).unwrap());
+        assert_eq!((report.prompt, report.audio_in), (Count(14), Count(3)));
+    }
 }

@@ -1,7 +1,7 @@
-//! Body of an error, as far as a row of a table may look at it: names, the error's own message, and
-//! the texts of all errors that it passes on.
+//! Error body, as far as the tables of proofs may use it: names, the error's own message, and the
+//! texts of all errors that it contains.
 //!
-//! | form | seen with |
+//! | form | servers |
 //! |---|---|
 //! | `{"error": {"message", "code", "type", …}}` | OpenAI, Azure, Anthropic, Google and most others |
 //! | `[{"error": {…}}]` | Google's endpoint for OpenAI's clients |
@@ -9,21 +9,21 @@
 //! | `{"error": "…"}` | Ollama, text-generation-inference, xAI |
 //! | `{"detail": "…"}`, `{"detail": [{"msg": …}]}` | FastAPI's servers, Mistral |
 //! | `{"error": {"metadata": {"raw": "…"}}}` | OpenRouter: another server's body |
-//! | no JSON at all | proxies |
+//! | plain text | proxies |
 //!
-//! Never: a member that may have something of the request in it, such as `input`, `failed_generation`
-//! or `param`.
+//! Never: a member that may contain parts of the request, such as `input`, `failed_generation` or
+//! `param`.
 
 use holdfast_wire::json::{Node, parse_answer};
 
 use super::shape::normal;
 use crate::adapter::ErrorResponse;
 
-/// Members of an error that have its text, or another error.
+/// Members of an error that contain its text or another error.
 const PLACES: [&str; 9] =
     ["message", "Message", "msg", "detail", "error", "errors", "metadata", "raw", "error_message"];
 
-/// Texts of one body that are kept, and levels down to which they are looked for.
+/// Maximum number of texts per body, and maximum depth of a text.
 const TEXTS_MAX: usize = 8;
 const LEVELS_MAX: usize = 5;
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_found_in_every_form_and_nothing_of_a_request_is_one() {
+    fn texts_are_found_in_every_form_but_not_in_parts_of_the_request() {
         for (body, texts) in [
             (r#"{"error":{"message":"A","code":1}}"#, &["a"][..]),
             (r#"[{"error":{"message":"A","status":"B"}}]"#, &["a"]),

@@ -1,10 +1,10 @@
-//! How servers say that they have no such model, where they do not say it with a 404: the operator
-//! named a model that is not there, nothing ran, and the next route may. One table for all kinds,
-//! for the status 400 and, where the kind has it, 422.
+//! Missing model by server: names and texts of errors of status 400 or 422 for a model that the
+//! server does not have. The route is wrong, the call did not run, and the next route may be tried.
+//! One table for all kinds.
 //!
-//! A row of this table is a proof: a wrong one makes somebody pay for two runs. So a row is an exact
-//! name that says nothing else, or a text from its beginning, at the place of the error's own
-//! message. What a relay passes on of another server's error is not read here.
+//! A row of this table is a proof of not-run: a wrong row costs a second run. So a row is an exact
+//! name with no other meaning, or a whole text, in the error's own message. The error of another
+//! server that a relay passes on is no proof.
 
 /// Names of the error: its `code` or its `type`.
 pub(super) const NAMES: &[&str] = &[
@@ -30,12 +30,13 @@ pub(super) const NAMES: &[&str] = &[
 pub(super) const TEXTS: &[&str] = &[
     // OpenRouter (OpenRouterTeam/openrouter-examples#74).
     "~ is not a valid model id$",
-    // DeepSeek (langbot#1643).
+    // DeepSeek, old (langbot#1643) and since its V4.
     "model not exist$",
+    "the supported api model names are *, but you passed ~$",
     // Mistral, Perplexity, with and without their names.
     "invalid model: ~$",
     "invalid model *. permitted models can be found in the documentation at ~$",
-    // OpenAI and vLLM, where a relay makes a 400 of it.
+    // OpenAI and vLLM, by relays that answer 400 instead of 404.
     "the model ~ does not exist$",
     "the model ~ does not exist or you do not have access to it$",
     "the requested model ~ does not exist$",
@@ -75,6 +76,7 @@ mod tests {
     const SEEN: &[&str] = &[
         "google/gemini-2.0-pro-exp-02-05:free is not a valid model ID",
         "Model Not Exist",
+        "The supported API model names are deepseek-v4-pro or deepseek-v4-flash, but you passed deepseek-chat.",
         "Invalid model: mistral-huge",
         "Invalid model 'sonar-pro '. Permitted models can be found in the documentation at https://docs.perplexity.ai/guides/model-cards.",
         "The model `acme-1` does not exist.",
@@ -104,23 +106,23 @@ mod tests {
     }
 
     #[test]
-    fn every_row_was_seen() {
+    fn every_row_has_an_example() {
         for shape in TEXTS {
             let is_seen = SEEN.iter().any(|text| fits(shape, &normal(text)));
-            assert!(is_seen, "nobody was seen to write: {shape}");
+            assert!(is_seen, "no example of {shape}");
             assert_eq!(*shape, normal(shape), "quotes, capitals or blanks");
         }
     }
 
     #[test]
-    fn every_text_that_was_seen_is_recognised_but_of_a_model_with_blanks() {
+    fn every_example_is_recognised_except_a_model_name_with_blanks() {
         let unseen: Vec<_> = SEEN.iter().filter(|text| !is_no_model(text)).collect();
         assert_eq!(unseen.len(), 1, "{unseen:?}");
         assert!(unseen[0].contains("acme one"));
     }
 
     #[test]
-    fn a_text_that_a_model_may_have_caused_proves_nothing() {
+    fn other_texts_are_not_a_proof() {
         for text in [
             "This tool is not a valid model ID",
             "Invalid value: 'x is not a valid model ID'",

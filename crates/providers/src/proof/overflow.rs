@@ -1,9 +1,10 @@
-//! How servers say that a prompt, alone or with the answer's bound, does not fit in the context of
-//! its model. One table for all kinds: whichever server it is that says so, it means the same.
+//! Context overflow by server: names and texts of errors for a prompt that does not fit in its
+//! model's context, by itself or together with the answer's bound. One table for all kinds, because
+//! a server of any kind may relay another one's error.
 //!
-//! A row is looked at only for a status that the kind's own table has as the definitive refusal of
-//! a request, so that a wrong row changes an error's code and never who pays. No number is read: a
-//! caller is told those of the model's contract.
+//! The table is used only for statuses that the kind's own table has as a definitive refusal, so a
+//! wrong row changes the code of an error and never who pays. No number is read from a text: the
+//! caller's error has the numbers of the model's contract.
 //!
 //! Not here: limits of bytes (Anthropic's `request_too_large`), of one field's length (OpenAI's
 //! `string_above_max_length`), of the answer alone, and of tokens a minute (Groq's 413). Their
@@ -123,7 +124,7 @@ pub(super) const TEXTS: &[&str] = &[
     "prompt token count of # exceeds the limit of #",
     // watsonx.
     "the number of input tokens # cannot exceed the total tokens limit #",
-    // Servers that only write the name.
+    // Servers whose only text is the name of the error.
     "context length exceeded$",
     "context_length_exceeded$",
     "maximum context length exceeded$",
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
     use crate::proof::shape::{any_fits, fits, normal};
 
-    /// A text of each row, with the numbers that it was seen with.
+    /// Servers and texts of their errors, recorded or reported: at least one per row.
     const SEEN: &[(&str, &str)] = &[
         (
             "OpenAI",
@@ -367,19 +368,19 @@ mod tests {
     ];
 
     #[test]
-    fn every_text_that_was_seen_is_recognised_and_every_row_was_seen() {
+    fn every_example_is_recognised_and_every_row_has_an_example() {
         for (server, text) in SEEN {
             assert!(any_fits(TEXTS, &normal(text)), "{server}: {text}");
         }
         for shape in TEXTS {
             let mut seen = SEEN.iter().map(|(_server, text)| normal(text));
             let is_seen = seen.any(|text| any_fits(&[shape], &text));
-            assert!(is_seen, "nobody was seen to write: {shape}");
+            assert!(is_seen, "no example of {shape}");
         }
     }
 
     #[test]
-    fn other_refusals_are_no_overflows_whatever_words_they_have() {
+    fn other_refusals_with_similar_words_are_not_overflows() {
         for text in [
             "max_tokens is too large: 50000. This model supports at most 16384 completion tokens, whereas you provided 50000.",
             "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for claude-3-opus",

@@ -1,28 +1,27 @@
-//! Shapes of an error's text: what a row of a table says that a server writes, with marks in the
-//! place of what varies.
+//! Shapes of error texts: a server's fixed wording, with marks for its variable parts.
 //!
-//! | in a shape | stands for |
+//! | mark | matches |
 //! |---|---|
 //! | `#` | a number, also with commas between its digits |
 //! | `~` | a word: anything but white space, at least one character |
-//! | `*` | anything, also nothing |
+//! | `*` | any characters, or none |
 //! | `$` | the end, perhaps after a full stop |
 //!
-//! A shape begins where the text begins and ends where it ends: an error may quote the prompt, so a
-//! text that has the words somewhere in the middle says nothing. [`core_of`] alone moves that
-//! beginning, past what relays and SDKs are known to write before the text of another server.
+//! A shape matches from the beginning of a text and never from its middle, because an error may quote
+//! the prompt. Only [`core_of`] moves the beginning, past the known prefixes of relays and SDKs
+//! before the text of another server.
 //!
-//! Texts and shapes are compared in one form: lower case, one blank for any white space, without
-//! quotes and backslashes, because servers disagree about all of these. Shapes are written in it.
+//! Texts and shapes are compared in one normal form: lower case, one blank for any white space,
+//! without quotes and backslashes, because servers differ in all of these.
 
-/// Characters of a text that are looked at: no shape is half as long, and what an error quotes may
-/// be a whole prompt.
+/// Length of the part of a text that is compared, in characters. No shape is half as long, and a text
+/// may quote a whole prompt.
 const SCANNED_MAX: usize = 1_024;
 
-/// Envelopes around one text that are opened.
+/// Maximum number of nested prefixes that are removed from one text.
 const ENVELOPES_MAX: usize = 8;
 
-/// Phrases before the text of another server.
+/// Prefixes of relays, as shapes, before the text of another server.
 const PHRASES: &[&str] = &[
     // Bedrock: an error of the model's own server.
     "the model returned the following errors:",
@@ -48,7 +47,7 @@ const PHRASES: &[&str] = &[
     "api error:",
 ];
 
-/// Beginnings of an error object that stands in a text, without blanks.
+/// Beginnings of an error object within a text, without blanks.
 const OBJECTS: &[&str] = &[
     "{error:{",
     "[{error:{",
@@ -59,10 +58,11 @@ const OBJECTS: &[&str] = &[
     "errorevent{error:apierror{",
 ];
 
-/// Text in the form in which shapes are compared.
+/// Normal form of the beginning of a text.
 pub(super) fn normal(text: &str) -> String {
     let mut normal = String::new();
-    for read in text.chars().take(SCANNED_MAX) {
+    let mut read_on = text.chars();
+    for read in read_on.by_ref().take(SCANNED_MAX) {
         match read {
             '\'' | '"' | '`' | '\\' | '\u{2018}'..='\u{201d}' => {}
             blank if blank.is_whitespace() => {
@@ -73,15 +73,19 @@ pub(super) fn normal(text: &str) -> String {
             other => normal.extend(other.to_lowercase()),
         }
     }
+    // What was cut off has no end, so that no shape with `$` fits it.
+    if read_on.next().is_some() {
+        normal.push_str(" \0");
+    }
     normal
 }
 
-/// True where the text has this shape from its beginning.
+/// Returns `true` if the normalized text matches the shape from its beginning.
 pub(super) fn fits(shape: &str, text: &str) -> bool {
     end_of(shape, text).is_some()
 }
 
-/// True where the text, or what it has in envelopes, has one of these shapes.
+/// Returns `true` if the normalized text, with or without known prefixes, matches one of the shapes.
 pub(super) fn any_fits(shapes: &[&str], text: &str) -> bool {
     let mut core = Some(text);
     for _envelope in 0..=ENVELOPES_MAX {
@@ -94,14 +98,14 @@ pub(super) fn any_fits(shapes: &[&str], text: &str) -> bool {
     false
 }
 
-/// What follows the outermost envelope of a text; `None` where it has none.
+/// Rest of a text after its outermost known prefix; `None` if it has no known prefix.
 fn core_of(text: &str) -> Option<&str> {
     let phrase = PHRASES.iter().find_map(|phrase| end_of(phrase, text));
     let core = phrase.or_else(|| after_exception(text)).or_else(|| message_of_object(text))?;
     Some(core.trim_start())
 }
 
-/// What follows the name of an exception: `litellm.BadRequestError: …`, `OpenAIException - …`.
+/// Rest of a text after the name of an exception: `litellm.BadRequestError: …`, `OpenAIException - …`.
 fn after_exception(text: &str) -> Option<&str> {
     let is_name = |read: char| read.is_ascii_alphanumeric() || read == '.' || read == '_';
     let rest = text.trim_start_matches(is_name);
@@ -111,7 +115,7 @@ fn after_exception(text: &str) -> Option<&str> {
     rest.filter(|_rest| is_exception)
 }
 
-/// Message of an error object that the text is.
+/// Message of an error object, if the text is one.
 fn message_of_object(text: &str) -> Option<&str> {
     // The longest of the beginnings, and some.
     let start: String = text.chars().filter(|read| *read != ' ').take(32).collect();
@@ -120,7 +124,7 @@ fn message_of_object(text: &str) -> Option<&str> {
     Some(message)
 }
 
-/// Rest of a text behind a shape that it begins with.
+/// Rest of a text after a match of the shape at its beginning.
 fn end_of<'t>(shape: &str, text: &'t str) -> Option<&'t str> {
     let mut rest = shape.chars();
     let Some(mark) = rest.next() else { return Some(text) };
@@ -138,7 +142,7 @@ fn end_of<'t>(shape: &str, text: &'t str) -> Option<&'t str> {
     }
 }
 
-/// The text, the text without its first character, and so on to its end.
+/// All suffixes of a text, the longest first.
 fn tails(text: &str) -> impl Iterator<Item = &str> {
     let ends = text.char_indices().map(|(at, _read)| at).chain([text.len()]);
     ends.filter_map(|at| text.get(at..))
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_only_has_the_words_somewhere_has_not_the_shape() {
+    fn a_shape_never_matches_in_the_middle_of_a_text() {
         let shape = "prompt is too long: #";
         check(shape, "Prompt is too long: 9 tokens > 8 maximum", true);
         for quoting in [
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_of_relays_are_opened() {
+    fn known_prefixes_of_relays_are_removed() {
         let shape = "prompt is too long: #";
         for around in [
             "The model returned the following errors: prompt is too long: 9",
@@ -217,9 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_beginning_of_a_long_text_is_looked_at() {
+    fn only_the_beginning_of_a_long_text_is_compared() {
         let text = format!("it{}", " ".repeat(2) + &"x".repeat(100_000));
-        assert_eq!(normal(&text).len(), SCANNED_MAX - 1);
+        assert_eq!(normal(&text).len(), SCANNED_MAX + 1);
+        let word = "x".repeat(SCANNED_MAX - 4);
+        check("it ~$", &format!("it {word}"), true);
+        check("it ~$", &format!("it {word}x is not all"), false);
         check("it *end", &format!("it {} end", "x ".repeat(50_000)), false);
     }
 }

@@ -1,7 +1,7 @@
-//! Time until a limit is reset that an answer's head says to be used up.
+//! Time until an exhausted rate limit is reset, by an answer's headers.
 //!
-//! A limit is two headers with one name: how much remains of it, and when it is reset. Only one of
-//! which nothing remains keeps a caller away; of several the one that is reset last.
+//! A limit is a pair of headers: its remaining amount and its reset. Only a limit with a remaining
+//! amount of zero is a pause; of several, the latest reset counts.
 //!
 //! | headers | `reset` | documented by |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | `ratelimit-*` | seconds | IETF's draft of RateLimit headers |
 //! | `anthropic-ratelimit-requests-*`, `-tokens-*`, `-input-tokens-*`, `-output-tokens-*` | a date of RFC 3339 | Anthropic's guide to rate limits |
 //!
-//! Which server it is nobody says, so a bare number is told by its size: below 10⁹ it is a time to
-//! wait (the least time since the epoch that may be meant is 2001), below 10¹¹ seconds since the
-//! epoch, else milliseconds.
+//! The headers do not name the server, so the size of a bare number decides its unit: below 10⁹
+//! seconds to wait (as seconds since the epoch that would be before 2001), below 10¹¹ seconds since
+//! the epoch, else milliseconds.
 
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ const UNITS: [(&str, u64); 8] = [
     ("s", 1_000_000),
 ];
 
-/// Time until the last limit is reset of which nothing remains; `None` where there is none, or it
-/// cannot be read or has passed. `now` is a time since the Unix epoch.
+/// Time until the last exhausted limit is reset; `None` if there is none, or its reset is unreadable
+/// or past. `now` is a time since the Unix epoch.
 pub(super) fn reset(headers: &HeaderMap, now: Duration) -> Option<Duration> {
     let times = headers.iter().filter_map(|(name, value)| {
         let remaining = headers.get(remaining_of(name.as_str())?)?.to_str().ok()?;
@@ -49,7 +49,7 @@ pub(super) fn reset(headers: &HeaderMap, now: Duration) -> Option<Duration> {
     times.max()
 }
 
-/// Name of the header that says how much remains of the limit that this one says the reset of.
+/// Name of the header with the remaining amount, by the name of the header with the reset.
 fn remaining_of(name: &str) -> Option<String> {
     let is_limit =
         ["x-ratelimit-", "ratelimit-", "anthropic-"].iter().any(|start| name.starts_with(start));
@@ -61,7 +61,7 @@ fn is_zero(text: &str) -> bool {
     decimal(text.trim()) == Some((0, 0))
 }
 
-/// Time from now to what a header or a member says, in any of the units above.
+/// Time from now to the reset in a header or a member, in any of the units above.
 pub(super) fn time_until(text: &str, now: Duration) -> Option<Duration> {
     let text = text.trim();
     let time = if let Some((whole, micros)) = decimal(text) {
@@ -92,7 +92,7 @@ fn duration(text: &str) -> Option<Duration> {
         let (behind, micros) = unit?;
         let part = u128::from(whole) * u128::from(*micros)
             + u128::from(millionths) * u128::from(*micros) / 1_000_000;
-        // Beyond 64 bits it is a wish for a long pause all the same.
+        // More than 64 bits are still a long pause.
         let part = Duration::from_micros(u64::try_from(part).unwrap_or(u64::MAX));
         (rest, sum) = (behind, sum.saturating_add(part));
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_used_up_is_read_in_its_servers_unit() {
+    fn the_reset_of_an_exhausted_limit_is_read_in_its_servers_unit() {
         for (reset, millis) in [
             ("1s", 1_000),
             ("6m0s", 360_000),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_which_something_remains_keeps_nobody_away() {
+    fn a_limit_with_a_remaining_amount_is_no_pause() {
         let (reset, remaining) = ("x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens");
         check(&[(reset, "38s")], None);
         for some in ["1", "0.5", "-1", "", "none", "149984"] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_limits_the_one_that_is_reset_last_counts() {
+    fn the_latest_reset_of_several_exhausted_limits_counts() {
         let requests = ("x-ratelimit-remaining-requests", "0");
         let tokens = ("x-ratelimit-remaining-tokens", "0");
         let resets = [("x-ratelimit-reset-requests", "1s"), ("x-ratelimit-reset-tokens", "6m30s")];
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_has_passed_asks_for_nothing() {
+    fn an_unreadable_or_past_reset_is_no_pause() {
         for text in [
             "",
             "0",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_times_are_long_ones() {
+    fn an_absurd_reset_is_a_long_pause() {
         for text in [
             "999999999",
             "99999999999999999999999999",

@@ -1,12 +1,12 @@
-//! Pause that an error's body asks for.
+//! Pause in the body of an error.
 //!
-//! | in the body | who |
+//! | member | servers |
 //! |---|---|
 //! | `error.details[]` of `@type` `type.googleapis.com/google.rpc.RetryInfo`, `retryDelay`: `"38s"` | Google's error model; the body of its endpoint for OpenAI's clients may be a list |
-//! | `error.metadata.headers`: `X-RateLimit-Reset` in milliseconds since the Unix epoch, where its `Remaining` is 0 | OpenRouter's guide to limits |
+//! | `error.metadata.headers`: `X-RateLimit-Reset` in milliseconds since the Unix epoch, if its `Remaining` is 0 | OpenRouter's guide to limits |
 //! | either of them in a text of JSON at `error.metadata.raw` or `error.message` | OpenRouter, and relays of Google |
 //!
-//! Never: a time within the text of a message, which may be of anybody.
+//! Never: a time within the text of a message, which may quote the prompt.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use super::rate_limits::time_until;
 
 const RETRY_INFO: &str = "google.rpc.RetryInfo";
 
-/// Bodies within bodies that are opened.
+/// Maximum depth of bodies within bodies.
 const LEVELS_MAX: usize = 3;
 
-/// Pause that a body asks for; `None` where it asks for none that can be read.
+/// Pause in a body; `None` if there is no readable one.
 pub(crate) fn pause(body: &[u8]) -> Option<Duration> {
     pause_within(body, LEVELS_MAX, clock())
 }
@@ -48,7 +48,7 @@ fn retry_info(error: &Node<'_>, now: Duration) -> Option<Duration> {
     let of_detail = |detail: &Node<'_>| {
         let kind = detail.get("@type")?.as_str()?;
         let delay = detail.get("retryDelay").filter(|_delay| kind.ends_with(RETRY_INFO))?;
-        // A text, as protobuf has it in JSON; some relays make it its fields again.
+        // Protobuf's JSON has a text; some relays have the fields of the duration instead.
         match delay.as_str() {
             Some(text) => time_until(text, now),
             None => time_until(delay.get("seconds").and_then(spelling)?, now),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn googles_retry_info_is_read_wherever_its_body_stands() {
+    fn retry_info_is_read_in_every_form_of_googles_body() {
         let body = google("\"38s\"");
         check(&body, Some(38_000));
         check(&format!("[{body}]"), Some(38_000));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn openrouters_limit_is_read_where_it_is_used_up() {
+    fn openrouters_exhausted_limit_is_read() {
         let body = |remaining: &str, reset: &str| {
             format!(
                 r#"{{"error":{{"message":"Rate limit exceeded: free-models-per-min","code":429,"metadata":{{"headers":{{
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_asks_for_nothing() {
+    fn an_unreadable_delay_is_no_pause() {
         for delay in ["\"\"", "\"-38s\"", "\"soon\"", "null", "\"0s\"", "{}", "[]", "true"] {
             check(&google(delay), None);
         }

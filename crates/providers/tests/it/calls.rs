@@ -6,9 +6,10 @@ use std::time::Duration;
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::{Call, CallFailure, Provider, ResponseMode, Sink};
+use holdfast_domain::price::UnitPrices;
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::state::ProviderStates;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::{UsageCeiling, UsageReport};
 
 pub(crate) fn message(role: Role, text: &str) -> Message {
     Message::new(role, Some(Content::Text(text.to_owned())))
@@ -36,7 +37,7 @@ pub(crate) fn call(request: Request) -> Call {
 
 /// What became of a call.
 pub(crate) struct CallResult {
-    pub(crate) outcome: Result<Option<Meters>, CallFailure>,
+    pub(crate) outcome: Result<Option<UsageReport>, CallFailure>,
     pub(crate) answer: Answer,
     /// Whether the sink was told of the sending.
     pub(crate) was_sent: bool,
@@ -51,10 +52,13 @@ impl CallResult {
         said.map(|(_, choice)| (choice.content.as_deref().unwrap_or(""), choice.finish)).collect()
     }
 
-    /// Prompt and completion tokens.
+    /// Prompt and completion tokens of an accepted report.
     pub(crate) fn usage(&self) -> Option<(u64, u64)> {
-        let meters = self.outcome.unwrap();
-        meters.map(|meters| (meters.prompt_tokens(), meters.completion_tokens()))
+        let ceiling = UsageCeiling { context_tokens: 8_000, output_tokens: 2_000 };
+        let prices: holdfast_domain::price::Tariff = UnitPrices::from_fn(|_kind| 1).unwrap().into();
+        let meters =
+            self.outcome.unwrap()?.resolve(&ceiling, |meters| prices.cost(meters)).ok()?.meters;
+        Some((meters.prompt_tokens(), meters.completion_tokens()))
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason};
 use holdfast_providers::{
-    Anthropic, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, OpenAi, Region,
+    Anthropic, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi,
+    Region,
 };
 use holdfast_wire::chat::upstream::BoundField;
 
@@ -21,14 +22,17 @@ const CONTEXT_LENGTH: CallFailure = CallFailure::Refused(ProviderRefusal::Contex
 const STATUS: CallFailure = CallFailure::Unknown(UnknownReason::Status);
 
 fn kinds() -> [(&'static str, Kind); 5] {
-    let dialect = || OpenAi { bound_field: BoundField::MaxCompletionTokens };
+    let dialect = || OpenAi::new(BoundField::MaxCompletionTokens);
     let region = Region::try_from("eu-central-1").unwrap();
     [
         ("openai", Kind::OpenAi(dialect())),
         ("azure-openai", Kind::AzureOpenAi(AzureOpenAi { dialect: dialect(), api_version: None })),
-        ("anthropic", Kind::Anthropic(Anthropic { sampling: false })),
-        ("gemini", Kind::Gemini(Gemini { skip_signatures: false })),
-        ("bedrock", Kind::Bedrock(Bedrock { region, keys: None })),
+        (
+            "anthropic",
+            Kind::Anthropic(Anthropic { sampling: false, late_system: LateSystem::Fold }),
+        ),
+        ("gemini", Kind::Gemini(Gemini { skip_signatures: false, late_system: LateSystem::Fold })),
+        ("bedrock", Kind::Bedrock(Bedrock { region, keys: None, late_system: LateSystem::Fold })),
     ]
 }
 

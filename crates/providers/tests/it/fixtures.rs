@@ -15,11 +15,14 @@ use std::path::{Path, PathBuf};
 
 use holdfast_domain::answer::Answer;
 use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Call, CallFailure, Provider, ResponseMode};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{
+    MeterKind, MeterReading, Meters, MetersSource, UsageCeiling, UsageReasons,
+};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
     Anthropic, ApiVersion, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind,
@@ -217,8 +220,8 @@ fn read(case: &Path, file: &str) -> Option<Value> {
 
 /// What the caller gets, as the gateway makes it.
 fn reply(call: &Call, ran: CallResult) -> Value {
-    let meters = match ran.outcome {
-        Ok(meters) => meters,
+    let reported = match ran.outcome {
+        Ok(reported) => reported,
         Err(failure) => {
             let is_whole = call.response_mode == ResponseMode::Whole;
             assert!(!is_whole || ran.answer.is_empty(), "a failure that says something");
@@ -228,8 +231,13 @@ fn reply(call: &Call, ran: CallResult) -> Value {
     let mut answer = ran.answer;
     assert!(answer.is_complete(call.request.n));
     answer.retain_requested(&call.request);
-    let mut body = completion(call, &answer, meters.unwrap_or_default());
-    if meters.is_none() {
+    let price = price(&call.request.model);
+    let ceiling = UsageCeiling { context_tokens: 1_000_000, output_tokens: 1_000_000 };
+    let usage = reported
+        .and_then(|report| report.resolve(&ceiling, |meters| price.tariff.cost(meters)).ok());
+    let meters = usage.map(|usage| usage.meters).unwrap_or_default();
+    let mut body = completion(call, &answer, meters, &price);
+    if usage.is_none() {
         body["usage"] = Value::Null;
     }
     body
@@ -244,9 +252,8 @@ fn label(failure: CallFailure) -> &'static str {
 }
 
 /// Each kind has a price of its own, so that a count in the wrong place shows in the charge.
-fn completion(call: &Call, answer: &Answer, meters: Meters) -> Value {
+fn price(model: &PublicModelId) -> PriceVersion {
     let usd = "USD".parse().unwrap();
-    let model = &call.request.model;
     let rates = UnitPrices::from_fn(|kind| match kind {
         MeterKind::Input => 2_000_000,
         MeterKind::CachedInput => 1_000_000,
@@ -258,10 +265,14 @@ fn completion(call: &Call, answer: &Answer, meters: Meters) -> Value {
         MeterKind::Request | MeterKind::Image => 0,
     });
     let id = PriceVersionId::new(model, usd, "2026-01-01T00:00:00Z");
-    let price = PriceVersion { id, currency: usd, tariff: rates.unwrap().into() };
+    PriceVersion { id, currency: usd, tariff: rates.unwrap().into() }
+}
+
+fn completion(call: &Call, answer: &Answer, meters: Meters, price: &PriceVersion) -> Value {
+    let model = &call.request.model;
     let source = MetersSource::Reported;
-    let metered = MeterReading { meters, source, provider_cost: None };
-    let usage = UsageRecord::of(metered, &price, Micros::MAX);
+    let metered = MeterReading { meters, source, reasons: UsageReasons::NONE, provider_cost: None };
+    let usage = UsageRecord::of(metered, price, Micros::MAX);
     let created = Timestamp::from_micros(1_767_225_600_000_000);
     let body = render(&CompletionView { id: operation(), created, model, answer, usage: &usage });
     serde_json::from_slice(&body).unwrap()

@@ -49,6 +49,7 @@ pub struct Model {
     pub charge: Option<i64>,
     pub shortfall: Option<i64>,
     pub provider_cost: Option<i64>,
+    pub usage_reasons: Option<i64>,
     pub refusal: Option<String>,
     pub finished_at: Option<i64>,
 }

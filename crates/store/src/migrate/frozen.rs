@@ -50,6 +50,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "b04e0256466453e7def8f2470c7d2d5df2f436d2eb27134ebccb5cf8c50d9b4b",
         "b3f668cbbaf1ebecb0ed436a5362ca081c5b226f2a8154887612dedc0ccd90e0",
     ),
+    (
+        "0009_usage_reasons",
+        "0cbdd046b86c3847348feb6592e28f728177c92141e00b513f8ad027023d0997",
+        "8cdae6090613100bec0a69728b97019aa31bb9cfac6cd9dba78a03a36b55dd73",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -22,7 +22,7 @@ pub(super) struct Migration {
 }
 
 pub(super) const MIGRATIONS: &[Migration] =
-    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS, PEOPLE];
+    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS, PEOPLE, USAGE_REASONS];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -153,6 +153,21 @@ const PEOPLE: Migration = Migration {
     ],
     // All that belongs to them goes with them.
     loss: &[LostTable { table: "people", nouns: ["person", "people"] }],
+};
+
+const USAGE_REASONS: Migration = Migration {
+    version: 9,
+    name: "usage_reasons",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0009_usage_reasons.up.sql"),
+        include_str!("../../migrations/sqlite/0009_usage_reasons.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0009_usage_reasons.up.sql"),
+        include_str!("../../migrations/postgres/0009_usage_reasons.down.sql"),
+    ],
+    // Explanations of usage records, which stay, and which the log has as well.
+    loss: &[],
 };
 
 impl Migration {

@@ -170,6 +170,7 @@ impl WritePacker {
                 }
                 rows.int(usage.charge.get()).int(usage.shortfall.get());
                 rows.opt_int(usage.metered.provider_cost.map(Micros::get));
+                rows.opt_int(rows::reasons_bits(usage.metered.reasons));
                 Some(match usage.metered.source {
                     MetersSource::Reported => "reported",
                     MetersSource::Estimated => "estimated",
@@ -180,7 +181,7 @@ impl WritePacker {
                 for _ in MeterKind::ALL {
                     rows.opt_int(None);
                 }
-                rows.opt_int(None).opt_int(None).opt_int(None);
+                rows.opt_int(None).opt_int(None).opt_int(None).opt_int(None);
                 None
             }
         };

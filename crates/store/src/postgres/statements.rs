@@ -163,6 +163,7 @@ const WRITES: [WritePart; PARTS] = [
                 "charge",
                 "shortfall",
                 "provider_cost",
+                "usage_reasons",
             ],
             fixed: &[("judged", 16)],
             names: &["phase", "meters_source", "refusal"],
@@ -175,7 +176,8 @@ const WRITES: [WritePart; PARTS] = [
               audio_input = v.audio_input, output = v.output, reasoning = v.reasoning,
               audio_output = v.audio_output, request = v.request, image = v.image,
               meters_source = v.meters_source, charge = v.charge, shortfall = v.shortfall,
-              provider_cost = v.provider_cost, refusal = v.refusal
+              provider_cost = v.provider_cost, usage_reasons = v.usage_reasons,
+              refusal = v.refusal
               FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'leased'",
         hits: RowCheck::Counted,

@@ -46,7 +46,7 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
 const END_METERED: &str = "UPDATE operations SET phase = ?3, version = version + 1, attempts = ?4,
     input = ?5, cached_input = ?6, cache_write = ?7, audio_input = ?8, output = ?9,
     reasoning = ?10, audio_output = ?11, request = ?12, image = ?13, meters_source = ?14,
-    charge = ?15, shortfall = ?16, finished_at = ?17, provider_cost = ?18
+    charge = ?15, shortfall = ?16, finished_at = ?17, provider_cost = ?18, usage_reasons = ?20
     WHERE seq = ?1 AND claim = ?19 AND version = ?2 AND phase = 'leased'";
 const END_UNMETERED: &str = "UPDATE operations SET phase = ?3, version = version + 1,
     attempts = ?4, refusal = ?5, finished_at = ?6
@@ -413,6 +413,7 @@ impl<'c> Statements<'c> {
             finished_at,
             usage.metered.provider_cost.map(Micros::get),
             judged.claim,
+            rows::reasons_bits(usage.metered.reasons),
         ];
         one(&mut self.end_metered, &mut self.done, params)
     }

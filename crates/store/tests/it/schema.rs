@@ -113,7 +113,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "events",
             "webhooks",
             "refusals",
-            "people"
+            "people",
+            "usage_reasons"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -100,10 +100,10 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             name: "holdfast_usage_not_believed_total",
             kind: MetricKind::Counter,
             unit: "runs",
-            labels: &["provider"],
-            help: "Runs whose provider reported more than their model can have used, which are charged by an \
-                   own count",
-            alarm: "it grows: the provider is wrong, or `context_tokens` is",
+            labels: &["provider", "reason"],
+            help: "Runs whose usage is not as their provider reported it, by each reason",
+            alarm: "it grows with a reason `count_…`, `above_…` or `text_without_tokens`, which are charged by an \
+                    own count: the provider is wrong, or `context_tokens` is",
         },
         Metric {
             name: "holdfast_verification_finished_timestamp_seconds",

@@ -96,7 +96,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
                 "gen_ai_request_model",
                 "gen_ai_token_type",
             ],
-            help: "Tokens of one answered call as its provider reported them, by OpenTelemetry's conventions",
+            help: "Tokens of one answered call as they are charged, by OpenTelemetry's conventions",
             alarm: "",
         },
     ],

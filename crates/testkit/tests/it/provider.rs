@@ -3,7 +3,7 @@
 use holdfast_domain::Provider;
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
 use holdfast_domain::ports::{CallFailure, NotRunProof, Sink, UnknownReason};
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_testkit::{Gate, Script, ScriptedProvider, join_all, sample};
 
 #[derive(Default)]
@@ -20,15 +20,15 @@ impl Sink for AnswerSink {
 #[tokio::test]
 async fn a_script_is_followed_and_then_the_next_one() {
     let not_run = CallFailure::NotRun(NotRunProof::RateLimited);
-    let meters = Meters::text(3, 2);
+    let report = Some(UsageReport::text(3, 2));
     let provider = ScriptedProvider::new([
         Script::failing(not_run),
-        Script::finishing(meters).say("hel").say("lo").stop(),
+        Script::reporting(report).say("hel").say("lo").stop(),
     ]);
     let mut heard = AnswerSink::default();
     assert_eq!(provider.run(&sample::call("one"), &mut heard).await, Err(not_run));
     assert_eq!(heard.0, Answer::default());
-    assert_eq!(provider.run(&sample::call("two"), &mut heard).await, Ok(meters));
+    assert_eq!(provider.run(&sample::call("two"), &mut heard).await, Ok(report));
     let (_, choice) = heard.0.choices().next().unwrap();
     assert_eq!(
         (choice.content.as_deref(), choice.finish),

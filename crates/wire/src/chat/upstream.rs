@@ -29,3 +29,4 @@ pub use self::context::AnswerContext;
 pub use self::failure::{UpstreamError, read_error};
 pub use self::finish::{BadFinishWord, FinishWords, WORDS as FINISH_WORDS};
 pub(super) use self::passthrough::logprobs;
+pub use self::usage::reported_count;

@@ -8,7 +8,7 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::completion::{CompletionView, render};
 use serde_json::{Value, json};
@@ -52,6 +52,7 @@ fn shown(answer: &Answer) -> Value {
             metered: MeterReading {
                 meters: meters.unwrap(),
                 source: MetersSource::Reported,
+                reasons: UsageReasons::NONE,
                 provider_cost: None,
             },
             charge: Micros::new(123),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use holdfast_domain::answer::{Answer, Choice};
 use holdfast_domain::request::Request;
+use holdfast_domain::usage::UsageCeiling;
 use holdfast_wire::chat::completion::finish_label;
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::{
@@ -32,12 +33,13 @@ fn context() -> AnswerContext {
 
 fn whole(body: &str) -> Result<Answer, UnreadableReason> {
     let mut answer = Answer::default();
-    answer.append(read_completion_in(body.as_bytes(), &context())?.delta);
+    answer.append(read_completion_in(body.as_bytes(), &context(), UsageCeiling::NONE)?.delta);
     Ok(answer)
 }
 
 fn streamed(events: &[String]) -> Result<Answer, UnreadableReason> {
-    let (mut reader, mut answer) = (ChunkReader::in_context(context()), Answer::default());
+    let (mut reader, mut answer) =
+        (ChunkReader::in_context(context(), UsageCeiling::NONE), Answer::default());
     for event in events {
         answer.append(reader.read(event.as_bytes())?.unwrap_or_default());
     }

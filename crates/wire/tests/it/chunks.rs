@@ -15,7 +15,7 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
-use holdfast_domain::usage::{MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::chunk::{Chunks, DONE, Frame, NotStored, error, replay};
 use holdfast_wire::chat::completion::{CompletionView, render};
@@ -39,6 +39,7 @@ fn usage() -> UsageRecord {
         metered: MeterReading {
             meters: Meters::text(7, 11).unwrap(),
             source: MetersSource::Reported,
+            reasons: UsageReasons::NONE,
             provider_cost: None,
         },
         charge: Micros::new(123),

@@ -30,9 +30,15 @@ pub(crate) fn requests() -> impl Strategy<Value = Request> {
             }
             request.extras = extras;
             request.fold();
-            request
+            without_empty_turns(request)
         },
     )
+}
+
+/// The request with the turns that are hashed and sent, and no others.
+pub(crate) fn without_empty_turns(mut request: Request) -> Request {
+    request.messages = request.turns().cloned().collect();
+    request
 }
 
 pub(crate) fn texts() -> impl Strategy<Value = String> {

@@ -14,13 +14,12 @@ use crate::requests::{body, turn};
 use crate::{fingerprint_of, upstream_body};
 
 fn read(body: &str) -> Request {
-    parse(body.as_bytes()).unwrap_or_else(|bad| panic!("{bad}: {body}")).request
+    parse(body.as_bytes()).map_err(|bad| format!("{bad}: {body}")).unwrap().request
 }
 
 #[track_caller]
 fn check(one: &str, other: &str, is_same: bool) {
     let (first, second) = (read(one), read(other));
-    assert_eq!(first == second, is_same, "{one} {other}");
     assert_eq!(fingerprint_of(&first, 1) == fingerprint_of(&second, 1), is_same, "{one} {other}");
     assert_eq!(upstream_body(&first) == upstream_body(&second), is_same, "{one} {other}");
 }

@@ -7,7 +7,7 @@ use holdfast_wire::json::{self, Node};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::generated::{EXTRA, requests};
+use crate::generated::{EXTRA, requests, without_empty_turns};
 use crate::places::{self, Expectation};
 use crate::spelling::{Json, Style, Whim, written};
 use crate::{fingerprint_of, schema, upstream_body};
@@ -370,9 +370,9 @@ proptest! {
         let mut tree = tree(&request);
         loosen(&mut tree, whim);
         let body = written(&tree, Style::Free, whim);
-        let read = parse(body.as_bytes());
-        prop_assert_eq!(read.as_ref().map(|read| &read.request), Ok(&request), "{}", body);
-        let read = read.unwrap().request;
+        let read = parse(body.as_bytes()).map(|read| without_empty_turns(read.request));
+        prop_assert_eq!(read.as_ref(), Ok(&request), "{}", body);
+        let read = read.unwrap();
         prop_assert_eq!(fingerprint_of(&read, 1), fingerprint_of(&request, 1));
         prop_assert_eq!(upstream_body(&read), upstream_body(&request));
     }
@@ -441,8 +441,8 @@ proptest! {
         }
         loosen(&mut body, whim);
         let body = written(&body, Style::Free, whim);
-        let Ok(near) = parse(body.as_bytes()).map(|parsed| parsed.request) else { return Ok(()) };
-        for other in [near, other] {
+        let Ok(near) = parse(body.as_bytes()) else { return Ok(()) };
+        for other in [without_empty_turns(near.request), other] {
             let same = fingerprint_of(&one, 1) == fingerprint_of(&other, 1);
             prop_assert_eq!(same, one == other, "{}", body);
             prop_assert_eq!(same, upstream_body(&one) == upstream_body(&other), "{}", body);

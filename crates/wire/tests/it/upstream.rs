@@ -11,6 +11,8 @@ use holdfast_wire::chat::upstream::{
     BoundField, UnreadableReason, UpstreamError, read_completion, read_error, render_request,
 };
 
+use crate::upstream_meters::resolved;
+
 #[test]
 fn everything_that_was_asked_for_is_sent() {
     let request = parse(
@@ -275,7 +277,7 @@ fn what_goes_with_an_answer_is_read() {
             choice("\"x\"", "\"stop\""),
         );
         let completion = read_completion(body.as_bytes(), 1).unwrap();
-        assert_eq!(completion.meters, Meters::text(10, 5), "nobody pays by it");
+        assert_eq!(resolved(completion.usage), Meters::text(10, 5), "nobody pays by it");
         completion.delta
     };
     let plain = told("");

@@ -2,8 +2,12 @@
 
 use holdfast_domain::answer::{Answer, Choice, ChoiceDelta, Delta, FinishReason, PredictionTokens};
 use holdfast_domain::request::{ServiceTier, ToolKind};
-use holdfast_domain::usage::{MeterKind, Meters};
-use holdfast_wire::chat::upstream::{ChunkReader, UnreadableReason, read_completion};
+use holdfast_domain::usage::{MeterKind, Meters, UsageCeiling};
+use holdfast_wire::chat::upstream::{
+    AnswerContext, ChunkReader, UnreadableReason, read_completion,
+};
+
+use crate::upstream_meters::resolved;
 
 const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
 const USAGE: &str = r#"{"prompt_tokens":10,"completion_tokens":5}"#;
@@ -23,7 +27,8 @@ impl StreamOutcome {
 }
 
 fn hear_n(n: u32, chunks: &[&str]) -> Result<StreamOutcome, UnreadableReason> {
-    let mut reader = ChunkReader::new(n);
+    let ceiling = UsageCeiling { context_tokens: 1_000_000, output_tokens: 1_000 };
+    let mut reader = ChunkReader::in_context(AnswerContext::of_choices(n), ceiling);
     let (mut answer, mut n_silent) = (Answer::default(), 0);
     for chunk in chunks {
         match reader.read(chunk.as_bytes())? {
@@ -32,7 +37,7 @@ fn hear_n(n: u32, chunks: &[&str]) -> Result<StreamOutcome, UnreadableReason> {
         }
     }
     assert_eq!(reader.is_complete(), answer.is_complete(n));
-    Ok(StreamOutcome { answer, meters: reader.end()?, n_silent })
+    Ok(StreamOutcome { answer, meters: resolved(reader.end()?), n_silent })
 }
 
 fn hear(chunks: &[&str]) -> Result<StreamOutcome, UnreadableReason> {
@@ -134,6 +139,18 @@ fn usage_is_found_where_vendors_put_it() {
     let first = r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":1}}"#;
     let none = r#"{"choices":[],"usage":null}"#;
     assert_eq!(count(&[&said, first, STOP, &grown, none]), Some(5));
+    for odd in [
+        r#"{"choices":[],"usage":{}}"#,
+        r#"{"choices":[],"usage":[]}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":-1}}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":10}}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":99999999}}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":4}}"#,
+    ] {
+        assert_eq!(count(&[&said, &grown, STOP, odd]), Some(5), "{odd}");
+        assert_eq!(count(&[&said, STOP, odd, &grown]), Some(5), "{odd}");
+    }
 }
 
 #[test]
@@ -411,5 +428,8 @@ fn chunks_are_read_as_the_completion_that_they_are() {
     let heard = hear(&[&chunk]).unwrap();
     let mut answer = Answer::default();
     answer.append(completion.delta);
-    assert_eq!((heard.answer, heard.meters, heard.n_silent), (answer, completion.meters, 0));
+    assert_eq!(
+        (heard.answer, heard.meters, heard.n_silent),
+        (answer, resolved(completion.usage), 0)
+    );
 }

@@ -12,7 +12,7 @@ use holdfast_domain::operation::{
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::price::{PriceLine, PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{Fingerprint, ServerSecret, ServerSecretId};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Incarnation, Micros, NodeName, OperationId, Phase, PostingId, RequestKey,
     Situation, Timestamp, WalletId,
@@ -145,6 +145,7 @@ pub(crate) fn usage() -> UsageRecord {
     let metered = MeterReading {
         meters,
         source: MetersSource::Estimated,
+        reasons: UsageReasons::NONE,
         provider_cost: Some(Micros::new(3)),
     };
     UsageRecord {

@@ -11,7 +11,9 @@ use holdfast_domain::operation::{Binding, Change, Claim, Lease, Node, Owner, Sea
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource::Estimated as Own};
+use holdfast_domain::usage::{
+    MeterKind, MeterReading, Meters, MetersSource::Estimated as Own, UsageReasons,
+};
 use holdfast_domain::{
     ApiKeyId, CredentialId, Currency, Journal, Micros, Nodes, RequestKey, Timestamp, WalletId,
     Wallets,
@@ -53,8 +55,12 @@ async fn sell(store: &Store, now: Timestamp, claim: &Claim) -> Result<ClaimOutco
     let order = ClaimOffer { claim, now, rebind: &|_older_terms| Rebinding::Lost };
     let work = async |_operation| {
         // One thing, and no tokens.
-        let metered =
-            MeterReading { meters: Meters::estimated(0, 0), source: Own, provider_cost: None };
+        let metered = MeterReading {
+            meters: Meters::estimated(0, 0),
+            source: Own,
+            reasons: UsageReasons::NONE,
+            provider_cost: None,
+        };
         // What nobody else may read is sealed here, under `CredentialSecret::result_key`.
         let (credential, sealed) = (CredentialId::from_u128(0), Arc::from(*b"a small picture"));
         let result = SealedResult { credential, format: 0, nonce: [0; 12], sealed, withheld: 0 };

@@ -24,7 +24,7 @@ use holdfast_domain::ports::{
     UnreadableReason, rejected_text,
 };
 use holdfast_domain::state::ProviderStates;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::{MeterReading, UsageReport};
 
 use super::Run;
 use crate::catalogue::Timeouts;
@@ -38,7 +38,7 @@ impl Run<'_> {
     /// nothing; a `Retry-After` outranks the class of the failure.
     pub(super) fn call_outcome(
         &self,
-        called: &Result<Option<Meters>, ProviderFailure>,
+        called: &Result<MeterReading, ProviderFailure>,
         retry_after: Option<Duration>,
     ) -> CallOutcome {
         match (called, retry_after) {
@@ -61,7 +61,7 @@ impl Run<'_> {
     pub(super) fn attempt(
         &self,
         route_state: &RouteState,
-        called: &Result<Option<Meters>, ProviderFailure>,
+        called: &Result<MeterReading, ProviderFailure>,
         answer: &Assembly<'_>,
         latency: Duration,
     ) -> Attempt {
@@ -77,7 +77,7 @@ impl Run<'_> {
             model: &route_state.route.model,
             class,
             took: latency,
-            meters: called.as_ref().ok().and_then(Option::as_ref),
+            meters: called.as_ref().ok().map(|metered| &metered.meters),
             has_failed: called.is_err(),
         });
         let unreadable = called.as_ref().err().and_then(ProviderFailure::reason);
@@ -105,7 +105,7 @@ impl Run<'_> {
         states: ProviderStates,
         answer: &mut Assembly<'_>,
         silence: &SilenceTimer<'_>,
-    ) -> Result<Option<Meters>, ProviderFailure> {
+    ) -> Result<Option<UsageReport>, ProviderFailure> {
         let route_state = &silence.pass().route_state;
         // No provider of that name is configured: nothing is sent, and the next route may try.
         let Some(provider) = &route_state.provider else {
@@ -137,7 +137,7 @@ impl Run<'_> {
             return Err(ProviderFailure::NotRun(NotRunProof::Connect));
         }
         // Nothing is missing of an answer that is whole and reported, but the word that it ends.
-        let reported = answer.meters.filter(|_| answer.answer.is_complete(n));
+        let reported = answer.usage.filter(|_| answer.answer.is_complete(n));
         if reported.is_none() && (!keeps || answer.answer.is_empty()) {
             return Err(ProviderFailure::Unknown(why));
         }
@@ -173,17 +173,17 @@ impl Run<'_> {
 /// Judges a call that ended by itself: a broken set of choices is unreadable, a full answer is
 /// cut, and a *not run* after a choice was opened is not believed.
 fn outcome(
-    called: Result<Option<Meters>, ProviderFailure>,
+    called: Result<Option<UsageReport>, ProviderFailure>,
     answer: &mut Assembly<'_>,
     n: u32,
-) -> Result<Option<Meters>, ProviderFailure> {
+) -> Result<Option<UsageReport>, ProviderFailure> {
     if answer.is_full() && !answer.answer.is_empty() {
         // A report would be of more than was kept.
         answer.cut(n);
         return Ok(None);
     }
     match called {
-        Ok(meters) if answer.answer.is_complete(n) => Ok(meters),
+        Ok(reported) if answer.answer.is_complete(n) => Ok(reported),
         Ok(_broken) => Err(ProviderFailure::Unknown(UnknownReason::Unreadable(
             UnreadableReason::Choices("choices"),
         ))),

@@ -10,7 +10,7 @@ use holdfast_domain::ports::{
     Call, CallFailure, NotRunProof, ResponseMode, Sink, UnknownReason, rejected_text,
 };
 use holdfast_domain::state::ProviderStates;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::UsageReport;
 use holdfast_domain::{Provider, RequestKey};
 use holdfast_engine::{Model, Route};
 use serde::Serialize;
@@ -91,7 +91,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
 }
 
 /// Label of an outcome, and a sentence on what to check.
-fn read(outcome: &Result<Option<Meters>, CallFailure>) -> (&'static str, &'static str) {
+fn read(outcome: &Result<Option<UsageReport>, CallFailure>) -> (&'static str, &'static str) {
     let failure = match outcome {
         Ok(Some(_)) => return ("finished", "answers"),
         Ok(None) => {

@@ -4,7 +4,7 @@
 use holdfast_domain::answer::{ChoiceDelta, Delta};
 use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ServiceTier;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::{LatestUsage, UsageCeiling, UsageReport};
 
 use super::choice::{self, ChoiceState, DELTA, MESSAGE};
 use super::context::AnswerContext;
@@ -12,13 +12,13 @@ use super::members::{has_error, index, list, object};
 use super::{moderation, usage};
 use crate::json::{self, Node};
 
-/// A provider's whole answer: one delta with everything, and its meters.
+/// A provider's whole answer: one delta with everything, and its usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// Everything that was said, each choice with its end. None of the provider's ids.
     pub delta: Delta,
-    /// Tokens that the provider reports; `None` when the report is missing or cannot be believed.
-    pub meters: Option<Meters>,
+    /// Usage as the provider reports it, unchecked; `None` without a report.
+    pub usage: Option<UsageReport>,
 }
 
 /// Reads the body of a 200 for a request of `n` choices and without tools.
@@ -27,7 +27,7 @@ pub struct Completion {
 ///
 /// An [`UnreadableReason`]: the answer is not whole, and the model may have run.
 pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> {
-    read_completion_in(body, &AnswerContext::of_choices(n))
+    read_completion_in(body, &AnswerContext::of_choices(n), UsageCeiling::NONE)
 }
 
 /// Reads the body of a 200.
@@ -38,11 +38,12 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
 pub fn read_completion_in(
     body: &[u8],
     context: &AnswerContext,
+    ceiling: UsageCeiling,
 ) -> Result<Completion, UnreadableReason> {
     let n = context.n;
     let answer = json::parse_answer(body)?;
     // Some servers send an error under status 200.
-    if has_error(&answer) {
+    if has_error(&answer) || answer.get("x_groq").is_some_and(has_error) {
         return Err(UnreadableReason::Error);
     }
     let listed = list(answer.get("choices"));
@@ -58,18 +59,16 @@ pub fn read_completion_in(
     if !choices.iter().map(|choice| choice.index).eq(0..n) {
         return Err(UnreadableReason::Choices("choices"));
     }
-    let silent = !choices.iter().any(has_content);
-    let meters = answer.get("usage").and_then(usage::read).filter(|meters| {
-        // Text that cost no token is not believed.
-        silent || meters.completion_tokens() > 0
-    });
+    let mut latest = LatestUsage::new(ceiling);
+    usage::reports(&answer, n).for_each(|report| latest.take(usage::read(report)));
+    let usage = latest.end(choices.iter().any(has_content));
     let delta = Delta {
         choices,
         service_tier: answer.get("service_tier").and_then(service_tier),
-        predicted: answer.get("usage").and_then(usage::predicted),
+        predicted: usage::reports(&answer, n).find_map(usage::predicted),
         moderation: answer.get("moderation").and_then(moderation::read),
     };
-    Ok(Completion { delta, meters })
+    Ok(Completion { delta, usage })
 }
 
 /// A choice of a whole answer, as a delta that holds all of it; `None` for one that says nothing.

@@ -60,7 +60,7 @@ impl Serialize for UpstreamBody<'_> {
         let request = self.request;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
-        map.serialize_entry("messages", &all(&request.messages, MessageBody))?;
+        map.serialize_entry("messages", &request.turns().map(MessageBody).collect::<Vec<_>>())?;
         let bound = match self.bound_field {
             BoundField::MaxTokens => "max_tokens",
             BoundField::MaxCompletionTokens => "max_completion_tokens",

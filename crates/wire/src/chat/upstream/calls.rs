@@ -61,30 +61,38 @@ struct PartialCall {
 
 /// Progress of a function's arguments. A custom tool's input is any text, and has none.
 #[derive(Default)]
-pub(super) struct Arguments(JsonProgress);
+pub(super) struct Arguments {
+    progress: JsonProgress,
+    /// Object without members that has come first, as it was spelled.
+    placeholder: String,
+}
 
 impl Arguments {
     /// Takes a piece, and returns what of it goes to the caller now.
     pub(super) fn take(&mut self, piece: String) -> Option<String> {
-        if self.0.is_blank() && is_nothing_yet(&piece) {
+        if self.progress.is_blank() && is_nothing_yet(&piece) {
+            if piece.contains('{') {
+                self.placeholder = piece;
+            }
             return None;
         }
-        self.0.feed(&piece);
+        self.progress.feed(&piece);
         Some(piece).filter(|piece| !piece.is_empty())
     }
 
     /// Returns what goes to the caller with the end of the choice: callers parse what they get.
     pub(super) fn close(&mut self) -> Option<String> {
         const NO_ARGUMENTS: &str = "{}";
-        let is_missing = self.0.is_blank();
+        let is_missing = self.progress.is_blank();
         is_missing.then(|| {
-            self.0.feed(NO_ARGUMENTS);
-            NO_ARGUMENTS.to_owned()
+            self.progress.feed(NO_ARGUMENTS);
+            let spelled = std::mem::take(&mut self.placeholder);
+            if spelled.is_empty() { NO_ARGUMENTS.to_owned() } else { spelled }
         })
     }
 
     pub(super) const fn is_whole(&self) -> bool {
-        self.0.is_whole()
+        self.progress.is_whole()
     }
 }
 
@@ -132,7 +140,7 @@ impl PartialCall {
             || contradicts(self.number.map(u64::from), number.map(u64::from))
             || kind.is_some_and(|kind| kind != self.kind);
         // Whole arguments have no more pieces.
-        if is_other || label.has_input && self.input.0.is_whole_object() {
+        if is_other || label.has_input && self.input.progress.is_whole_object() {
             return None;
         }
         let fit = match () {
@@ -149,7 +157,7 @@ impl PartialCall {
             return false;
         }
         // A name in pieces comes under one mark and before the arguments.
-        if fit == Fit::Unmarked || !self.input.0.is_blank() {
+        if fit == Fit::Unmarked || !self.input.progress.is_blank() {
             return true;
         }
         // `get` may be a tool, and the start of `get_weather`.
@@ -236,7 +244,7 @@ impl Calls {
         call.number = call.number.or(part.number);
         let is_repeated = !name.is_empty() && call.name == name;
         let is_by_id = id.is_some() && call.id == id;
-        call.is_named_again |= is_repeated && !is_by_id && call.input.0.is_whole_object();
+        call.is_named_again |= is_repeated && !is_by_id && call.input.progress.is_whole_object();
         call.id = call.id.or(id);
         // The whole name once more is a repetition; anything else continues the name, as texts do.
         let name = Some(name).filter(|name| !name.is_empty() && !is_repeated);

@@ -59,6 +59,8 @@ pub(super) struct ChoiceState {
     has_content: bool,
     has_text: bool,
     finish: Option<FinishReason>,
+    /// End as the provider named it: of calls that did not come, callers have read another one.
+    named: Option<FinishReason>,
 }
 
 /// A call in the older form, as far as its pieces have come.
@@ -113,6 +115,7 @@ impl ChoiceState {
     /// Ends the choice. The first reason holds: a later one, whatever it says, repeats it.
     pub(super) fn end(&mut self, told: FinishReason, gained: &mut ChoiceDelta) {
         let finish = self.finish.unwrap_or_else(|| self.kept_promise(told));
+        self.named.get_or_insert(told);
         self.finish = Some(finish);
         gained.finish = Some(finish);
         self.calls.end(&mut gained.tool_calls);
@@ -120,6 +123,18 @@ impl ChoiceState {
             let call = gained.function_call.get_or_insert_default();
             call.arguments = Some(arguments);
         }
+    }
+
+    const fn has_calls(&self) -> bool {
+        !self.calls.is_empty() || self.function.is_some()
+    }
+
+    /// True if a message has calls, and the answer has none so far.
+    pub(super) fn lacks_calls_of(&self, message: &Node<'_>) -> bool {
+        let is_call = |call: &Node<'_>| matches!(object(Some(call)), Some(Some(_)));
+        let is_in_list =
+            || list(message.get("tool_calls")).is_some_and(|all| all.iter().any(is_call));
+        !self.has_calls() && (is_in_list() || message.get("function_call").is_some_and(is_call))
     }
 
     /// End of an answer that was read to its last byte and names none.
@@ -155,6 +170,11 @@ impl ChoiceState {
         promised: &'static str,
         fields: &Fields,
     ) -> Result<(), UnreadableReason> {
+        // The end that callers have read does not promise the calls that came after it.
+        let is_dropped = self.finish == Some(FinishReason::Stop) && self.named != self.finish;
+        if is_dropped && self.has_calls() {
+            return Err(UnreadableReason::ToolCalls(promised));
+        }
         let finish = self.finish.unwrap_or(FinishReason::Stop);
         let is_kept = match finish {
             FinishReason::ToolCalls => !self.calls.is_empty(),

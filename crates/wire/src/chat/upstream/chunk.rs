@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, PredictionTokens};
 use holdfast_domain::ports::UnreadableReason;
-use holdfast_domain::usage::Meters;
+use holdfast_domain::usage::{LatestUsage, UsageCeiling, UsageReport};
 
 use super::answer::service_tier;
 use super::choice::{self, ChoiceState, DELTA, MESSAGE};
@@ -39,9 +39,8 @@ pub struct ChunkReader {
     choices: BTreeMap<u32, ChoiceState>,
     /// Choices that have ended.
     n_ended: u32,
-    /// Meters of the newest usage report, which replaces those before it.
-    /// `None` before the first one, and where the newest cannot be believed.
-    meters: Option<Meters>,
+    /// Usage report that counts, of those so far.
+    usage: LatestUsage,
 }
 
 impl std::fmt::Debug for ChunkReader {
@@ -54,13 +53,15 @@ impl ChunkReader {
     /// Reader of an answer with `n` choices to a request without tools, before its first chunk.
     #[must_use]
     pub const fn new(n: u32) -> Self {
-        Self::in_context(AnswerContext::of_choices(n))
+        Self::in_context(AnswerContext::of_choices(n), UsageCeiling::NONE)
     }
 
-    /// Reader of an answer before its first chunk.
+    /// Reader of an answer before its first chunk. The run cannot have used up more than `ceiling`: a
+    /// later report above it never replaces one below it.
     #[must_use]
-    pub const fn in_context(context: AnswerContext) -> Self {
-        Self { context, choices: BTreeMap::new(), n_ended: 0, meters: None }
+    pub const fn in_context(context: AnswerContext, ceiling: UsageCeiling) -> Self {
+        let usage = LatestUsage::new(ceiling);
+        Self { context, choices: BTreeMap::new(), n_ended: 0, usage }
     }
 
     /// Reads the `data` of one event, and returns what it adds; `None` where that is nothing.
@@ -81,20 +82,17 @@ impl ChunkReader {
         if choices.len() > CHOICES_MAX {
             return Err(UnreadableReason::Choices("choices"));
         }
-        // Moonshot tells it with the only choice.
-        let with_choice = || choices.first().filter(|_| self.context.n == 1)?.get("usage");
-        let report = chunk.get("usage").or_else(|| own?.get("usage")).or_else(with_choice);
-        if let Some(report) = report {
-            self.meters = usage::read(report);
+        let mut predicted = None;
+        for report in usage::reports(&chunk, self.context.n) {
+            self.usage.take(usage::read(report));
+            predicted = predicted.or_else(|| usage::predicted(report));
         }
         let gained = choices.iter().filter_map(|choice| self.choice(choice).transpose());
         let delta = Delta {
             choices: gained.collect::<Result<_, _>>()?,
             service_tier: chunk.get("service_tier").and_then(service_tier),
-            predicted: report
-                .and_then(usage::predicted)
-                // Zeros are what most report who were given no prediction: no news, and no event for callers.
-                .filter(|it| *it != PredictionTokens::default()),
+            // Zeros are what most report who were given no prediction: no news, and no event for callers.
+            predicted: predicted.filter(|it| *it != PredictionTokens::default()),
             moderation: chunk.get("moderation").and_then(moderation::read),
         };
         // Events that only repeat the role, or say nothing, are common: nobody has to be told of them.
@@ -107,12 +105,12 @@ impl ChunkReader {
         self.n_ended == self.context.n
     }
 
-    /// The end of the stream: what was reported to have been used up, where that can be believed.
+    /// The end of the stream: its usage as reported, unchecked.
     ///
     /// # Errors
     ///
     /// An [`UnreadableReason`] where the answer is not whole.
-    pub fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+    pub fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         // The keys are sorted: this compares which choices there are with those that were asked for.
         if !(0..self.context.n).eq(self.choices.keys().copied()) {
             return Err(UnreadableReason::Choices("choices"));
@@ -124,9 +122,7 @@ impl ChunkReader {
         for choice in said.clone() {
             choice.check("choices[].delta.tool_calls", &DELTA)?;
         }
-        // Text that cost no token is not believed.
-        let is_silent = !said.clone().any(|choice| choice.has_content());
-        Ok(self.meters.filter(|meters| is_silent || meters.completion_tokens() > 0))
+        Ok(self.usage.end(said.clone().any(|choice| choice.has_content())))
     }
 
     /// Gain of one choice; `None` where the chunk repeats or says nothing.
@@ -151,6 +147,10 @@ impl ChunkReader {
                 None => return Err(UnreadableReason::Choices("choices[].message")),
             },
         };
+        // A message that repeats the answer may be the only place of its calls: they are never left out.
+        if choice.get("message").is_some_and(|message| known.lacks_calls_of(message)) {
+            return Err(UnreadableReason::ToolCalls("choices[].message.tool_calls"));
+        }
         gained.index = index;
         gained.logprobs = choice::logprobs(choice.get("logprobs"));
         if let Some(finish) = words.read(choice.get("finish_reason"))? {

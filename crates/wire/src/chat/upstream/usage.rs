@@ -1,78 +1,61 @@
-//! A provider's usage block, reduced to disjoint meters or not believed at all. Its counts contain
-//! one another: cached and written tokens are prompt tokens, reasoning is completion.
+//! A provider's usage block in OpenAI's dialect, read into a report. What its counts mean together is
+//! not decided here: [`UsageReport::resolve`] has the rule.
 
 use holdfast_domain::answer::PredictionTokens;
-use holdfast_domain::usage::{MeterKind, Meters};
+use holdfast_domain::usage::{ReportedCount, UsageReport};
 
 use crate::json::Node;
 
-/// Reads a usage block; `None` when a count is missing, negative, fractional or absurd, or a part
-/// is larger than its whole.
-pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
-    let prompt = count(usage.get("prompt_tokens"))??;
-    let completion = count(usage.get("completion_tokens"))??;
-    // Absurd wholes first: their disjoint parts might each still look sane.
-    if prompt.max(completion) > Meters::COUNT_MAX {
-        return None;
-    }
-    let cached = match part(usage, "prompt_tokens_details", "cached_tokens")? {
-        Some(cached) => cached,
-        // DeepSeek tells it at the top, under a name of its own.
-        None => count(usage.get("prompt_cache_hit_tokens"))?.unwrap_or(0),
-    };
-    let written = part(usage, "prompt_tokens_details", "cache_write_tokens")?.unwrap_or(0);
-    let heard = part(usage, "prompt_tokens_details", "audio_tokens")?.unwrap_or(0);
-    let reasoning = part(usage, "completion_tokens_details", "reasoning_tokens")?.unwrap_or(0);
-    let spoken = part(usage, "completion_tokens_details", "audio_tokens")?.unwrap_or(0);
-    // Each part is held against its own whole; those of one whole together, by `checked_sub` below.
-    if heard > prompt || spoken > completion {
-        return None;
-    }
-    // Audio tokens may be cached or reasoning tokens too. Such a token is metered once, as cached
-    // or as reasoning: the audio meters take what is left.
-    let read_anew = prompt.checked_sub(cached)?.checked_sub(written)?;
-    let (heard, said) = (heard.min(read_anew), completion.checked_sub(reasoning)?);
-    let spoken = spoken.min(said);
-    Meters::from_fn(|kind| match kind {
-        MeterKind::Input => read_anew.saturating_sub(heard),
-        MeterKind::CachedInput => cached,
-        MeterKind::CacheWrite => written,
-        MeterKind::AudioInput => heard,
-        MeterKind::Output => said.saturating_sub(spoken),
-        MeterKind::Reasoning => reasoning,
-        MeterKind::AudioOutput => spoken,
-        MeterKind::Request => 1,
-        // Providers do not count pictures: the request's own count is added where a run is metered.
-        MeterKind::Image => 0,
-    })
+/// Usage blocks of a chunk or a whole answer, in every place where servers put one.
+pub(super) fn reports<'n, 'a>(
+    answer: &'n Node<'a>,
+    n: u32,
+) -> impl Iterator<Item = &'n Node<'a>> + use<'n, 'a> {
+    // Groq's own member, and Moonshot's in the only choice.
+    let of_groq = || answer.get("x_groq")?.get("usage");
+    let of_choice = || answer.get("choices")?.as_array()?.first().filter(|_| n == 1)?.get("usage");
+    [answer.get("usage"), of_groq(), of_choice()].into_iter().flatten()
 }
 
-/// Tokens of a predicted text, accepted and rejected. Nobody pays by them: an unreadable count is
-/// 0.
+/// Reads a usage block. Nothing of it is checked.
+pub(super) fn read(usage: &Node<'_>) -> UsageReport {
+    let prompt_details = usage.get("prompt_tokens_details");
+    let completion_details = usage.get("completion_tokens_details");
+    let detail =
+        |details: Option<&Node<'_>>, name| reported_count(details.and_then(|it| it.get(name)));
+    UsageReport {
+        prompt: reported_count(usage.get("prompt_tokens")),
+        completion: reported_count(usage.get("completion_tokens")),
+        total: reported_count(usage.get("total_tokens")),
+        // DeepSeek's is at the top, under a name of its own.
+        cached: detail(prompt_details, "cached_tokens")
+            .or(reported_count(usage.get("prompt_cache_hit_tokens"))),
+        written: detail(prompt_details, "cache_write_tokens"),
+        audio_in: detail(prompt_details, "audio_tokens"),
+        reasoning: detail(completion_details, "reasoning_tokens"),
+        audio_out: detail(completion_details, "audio_tokens"),
+        has_content: false,
+    }
+}
+
+/// Tokens of a predicted text, accepted and rejected. No charge depends on them: an unreadable count
+/// is 0.
 pub(super) fn predicted(usage: &Node<'_>) -> Option<PredictionTokens> {
     let details = usage.get("completion_tokens_details")?;
-    let tokens = |name| count(details.get(name)).flatten().unwrap_or(0);
+    let tokens = |name| reported_count(details.get(name)).or_zero();
     Some(PredictionTokens {
         accepted: tokens("accepted_prediction_tokens"),
         rejected: tokens("rejected_prediction_tokens"),
     })
 }
 
-/// A count in a block of details: `Some(None)` where there is none, `None` where it is not a count.
-fn part(usage: &Node<'_>, details: &str, name: &str) -> Option<Option<u64>> {
-    match usage.get(details) {
-        None => Some(None),
-        Some(details @ Node::Object(_)) => count(details.get(name)),
-        Some(Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_)) => {
-            None
-        }
-    }
-}
-
-fn count(value: Option<&Node<'_>>) -> Option<Option<u64>> {
+/// Reads a count of a provider's answer: a number, or its digits as a text.
+#[must_use]
+pub fn reported_count(value: Option<&Node<'_>>) -> ReportedCount {
     match value {
-        None => Some(None),
-        // As spelled: `7.0`, `-1` and `1e3` are no counts, and a report that has one is not believed.
-        Some(value) => value.as_number()?.parse().ok().map(Some),
+        None | Some(Node::Null) => ReportedCount::Missing,
+        Some(Node::Number(spelling)) => ReportedCount::parse(spelling),
+        Some(Node::String(text)) => ReportedCount::parse(text),
+        Some(Node::Bool(_) | Node::Array(_) | Node::Object(_)) => ReportedCount::Unreadable,
     }
 }

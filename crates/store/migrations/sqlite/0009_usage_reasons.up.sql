@@ -1,0 +1,4 @@
+-- Ways in which the usage of a run is not as its provider reported it: a bit for each reason, null for none. A program
+-- of the schema before writes no such number.
+
+ALTER TABLE operations ADD COLUMN usage_reasons INTEGER CHECK (usage_reasons > 0);
