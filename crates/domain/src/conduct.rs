@@ -77,7 +77,7 @@ pub struct ClaimOffer<'a> {
 /// A request that is to be compared with an operation of other terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rebinding {
-    /// Its binding under these terms.
+    /// Binding under these terms.
     Bound(Binding),
     /// These terms cannot be met any more. Only equal bytes under the same server secret are still the
     /// same request.

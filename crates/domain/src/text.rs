@@ -53,7 +53,7 @@ const BLANK: [char; 3] = ['\u{2800}', '\u{fffc}', '\u{1d159}'];
 pub struct Unprintable {
     /// The character.
     pub character: char,
-    /// Its place in the text; the first character has place 1.
+    /// Place in the text; the first character has place 1.
     pub place: usize,
 }
 

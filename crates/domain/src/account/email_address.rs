@@ -30,7 +30,7 @@ pub struct EmailAddress {
 /// A text that is no e-mail address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadEmailAddress {
-    /// Its length, its @ or a blank.
+    /// Wrong length, number of `@`, or a blank.
     #[error("an e-mail address has 3 to 254 characters, one @ and no blanks")]
     Form,
     /// A character that cannot be shown.
