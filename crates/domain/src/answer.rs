@@ -33,6 +33,17 @@ pub enum FinishReason {
     FunctionCall,
 }
 
+impl FinishReason {
+    /// True if a bound or a filter ended the choice: its last call may lack arguments.
+    #[must_use]
+    pub const fn is_cut(self) -> bool {
+        match self {
+            Self::Length | Self::ContentFilter => true,
+            Self::Stop | Self::ToolCalls | Self::FunctionCall => false,
+        }
+    }
+}
+
 /// Piece of an answer. An answer that arrives whole is one delta.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delta {

@@ -75,8 +75,8 @@ impl Adapter for Anthropic {
         answer::read(body)
     }
 
-    fn follow(&self, _call: &Call) -> Box<dyn StreamParser> {
-        Box::new(stream::MessageStream::default())
+    fn follow(&self, call: &Call) -> Box<dyn StreamParser> {
+        Box::new(stream::MessageStream::new(call.usage_ceiling()))
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {

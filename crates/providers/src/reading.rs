@@ -81,10 +81,16 @@ impl CallInput {
         self.progress.feed(piece);
     }
 
+    /// True before the first argument: there are none, or the answer was cut before them. Its end
+    /// decides.
+    pub(crate) const fn is_blank(&self) -> bool {
+        self.first.is_none() && self.progress.is_blank()
+    }
+
     /// Ends the arguments, and returns what was not sent to the caller before: callers parse what
-    /// they get.
-    pub(crate) fn close(&mut self) -> Option<String> {
-        if !self.progress.is_blank() {
+    /// they get. A call that a bound cut before its arguments must not look whole, and gets none.
+    pub(crate) fn close(&mut self, is_cut: bool) -> Option<String> {
+        if !self.progress.is_blank() || is_cut && self.first.is_none() {
             return None;
         }
         let all = self.first.take().unwrap_or_else(|| NO_ARGUMENTS.to_owned());
@@ -100,9 +106,16 @@ impl CallInput {
 /// True for calls that an answer with this end may have: one with half of its arguments only where a
 /// bound or a filter has cut the answer.
 pub(crate) const fn may_have_half_calls(finish: FinishReason, n_half: u32) -> bool {
-    match finish {
-        FinishReason::Length | FinishReason::ContentFilter => n_half <= 1,
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::FunctionCall => n_half == 0,
+    n_half == 0 || n_half == 1 && finish.is_cut()
+}
+
+/// Takes the arguments `{}` from the last call of a whole answer that a bound or a filter has cut: its
+/// arguments may not have come, and callers run calls that look whole.
+pub(crate) fn cut_last_call(choice: &mut ChoiceDelta) {
+    if choice.finish.is_some_and(FinishReason::is_cut)
+        && let Some(last) = choice.tool_calls.last_mut()
+    {
+        last.input = last.input.take().filter(|input| input != NO_ARGUMENTS);
     }
 }
 

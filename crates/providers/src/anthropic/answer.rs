@@ -5,12 +5,14 @@
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
+use holdfast_domain::usage::UsageCeiling;
 use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 
 use super::usage::TokenUsage;
 use crate::reading::{
-    append, arguments, has_content, has_text, kept_promise, next_call, text, unnamed_finish,
+    append, arguments, cut_last_call, has_content, has_text, kept_promise, next_call, text,
+    unnamed_finish,
 };
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
@@ -39,7 +41,8 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     let n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
     let kept = kept_promise(told, n_calls, has_text(&choice));
     choice.finish = Some(kept.ok_or(UnreadableReason::ToolCalls("content[].type"))?);
-    let mut usage = TokenUsage::default();
+    cut_last_call(&mut choice);
+    let mut usage = TokenUsage::new(UsageCeiling::NONE);
     if let Some(told) = answer.get("usage") {
         usage.take(told);
     }

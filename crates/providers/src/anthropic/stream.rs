@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
-use holdfast_domain::usage::UsageReport;
+use holdfast_domain::usage::{UsageCeiling, UsageReport};
 use holdfast_wire::chat::upstream::UnreadableReason;
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
@@ -37,7 +37,6 @@ use crate::reading::{
 use crate::reasoning::PendingReasoning;
 
 /// State of a stream: open blocks, thoughts that wait for their call, and usage as last reported.
-#[derive(Default)]
 pub(super) struct MessageStream {
     /// Blocks that have not ended, by their place.
     open: BTreeMap<u64, Block>,
@@ -63,6 +62,15 @@ enum Block {
     Thinking,
     /// A call, by its number, with its input as far as it has come.
     Call(u32, CallInput),
+}
+
+impl Block {
+    const fn is_blank(&self) -> bool {
+        match self {
+            Self::Call(_, input) => input.is_blank(),
+            Self::Text | Self::Thinking => false,
+        }
+    }
 }
 
 impl StreamParser for MessageStream {
@@ -110,6 +118,22 @@ impl StreamParser for MessageStream {
 }
 
 impl MessageStream {
+    /// Before the first event of a run that cannot use up more than `ceiling`.
+    pub(super) fn new(ceiling: UsageCeiling) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            id: None,
+            thoughts: PendingReasoning::default(),
+            n_calls: 0,
+            n_half: 0,
+            n_blocks: 0,
+            has_text: false,
+            says_something: false,
+            usage: TokenUsage::new(ceiling),
+            finish: None,
+        }
+    }
+
     /// Start of a message, which may come again.
     fn begin_message(&mut self, message: Option<&Node<'_>>) -> Result<(), UnreadableReason> {
         let id = message.and_then(|message| text(message, "id"));
@@ -219,8 +243,11 @@ impl MessageStream {
     ) -> Result<(), UnreadableReason> {
         let place = place(event)?;
         match self.open.remove(&place) {
+            Some(call @ Block::Call(..)) if call.is_blank() => {
+                self.open.insert(place, call);
+            }
             Some(Block::Call(number, mut input)) => {
-                if let Some(rest) = input.close() {
+                if let Some(rest) = input.close(false) {
                     choice.tool_calls.push(input_delta(number, &rest));
                 }
                 self.n_half = self.n_half.saturating_add(u32::from(!input.is_whole()));
@@ -243,9 +270,10 @@ impl MessageStream {
         // Without text `end` judges it.
         let kept = kept_promise(told, self.n_calls, self.has_text).unwrap_or(told);
         self.finish = Some(kept);
+        let is_last = |number: u32| number.checked_add(1) == Some(self.n_calls);
         for block in self.open.values_mut() {
             if let Block::Call(number, input) = block
-                && let Some(rest) = input.close()
+                && let Some(rest) = input.close(kept.is_cut() && is_last(*number))
             {
                 choice.tool_calls.push(input_delta(*number, &rest));
             }

@@ -4,15 +4,21 @@
 //! prompt is the sum of all three; its output tokens include those of thoughts. There is no total.
 
 use holdfast_domain::request::ServiceTier;
-use holdfast_domain::usage::{ReportedCount, UsageReport};
+use holdfast_domain::usage::{ReportedCount, UsageCeiling, UsageReport};
 use holdfast_wire::chat::upstream::reported_count;
 use holdfast_wire::json::Node;
 
 use crate::reading::text;
 
 /// The latest of each count: within a stream each is reported in full, and not every time.
-#[derive(Default)]
 pub(super) struct TokenUsage {
+    ceiling: UsageCeiling,
+    counts: Counts,
+    pub(super) tier: Option<ServiceTier>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
     is_reported: bool,
     input: ReportedCount,
     cached: ReportedCount,
@@ -21,13 +27,39 @@ pub(super) struct TokenUsage {
     output: ReportedCount,
     output_max: ReportedCount,
     thought: ReportedCount,
-    pub(super) tier: Option<ServiceTier>,
 }
 
 impl TokenUsage {
+    /// Before the first report of a run that cannot use up more than `ceiling`.
+    pub(super) fn new(ceiling: UsageCeiling) -> Self {
+        Self { ceiling, counts: Counts::default(), tier: None }
+    }
+
+    /// Takes a report. One above the ceiling never replaces one below it.
+    pub(super) fn take(&mut self, usage: &Node<'_>) {
+        self.tier = text(usage, "service_tier").and_then(tier).or(self.tier);
+        let with = |mut counts: Counts| {
+            counts.take(usage);
+            counts
+        };
+        let (merged, alone) = (with(self.counts), with(Counts::default()));
+        let is_accepted = |counts: &Counts| {
+            counts.report(true).is_some_and(|report| report.is_accepted(&self.ceiling))
+        };
+        let accepted = [merged, self.counts, alone].into_iter().find(is_accepted);
+        self.counts = accepted.unwrap_or(merged);
+    }
+
+    /// The report, for an answer that has content or none; `None` if there was none.
+    pub(super) fn report(&self, has_content: bool) -> Option<UsageReport> {
+        self.counts.report(has_content)
+    }
+}
+
+impl Counts {
     /// Takes a report. Relays repeat a side of it as zeros, or begin with them: zeros replace nothing,
     /// and the output of an answer with content never gets smaller.
-    pub(super) fn take(&mut self, usage: &Node<'_>) {
+    fn take(&mut self, usage: &Node<'_>) {
         self.is_reported = true;
         let of = |name| reported_count(usage.get(name));
         let prompt = [
@@ -47,11 +79,9 @@ impl TokenUsage {
             self.output_max = output.or(self.output_max);
             self.thought = thought.or(self.thought);
         }
-        self.tier = text(usage, "service_tier").and_then(tier).or(self.tier);
     }
 
-    /// The report, for an answer that has content or none; `None` if there was none.
-    pub(super) fn report(&self, has_content: bool) -> Option<UsageReport> {
+    fn report(&self, has_content: bool) -> Option<UsageReport> {
         self.is_reported.then(|| UsageReport {
             prompt: self.input.plus(self.cached).plus(self.written),
             completion: if has_content { self.output_max } else { self.output },
@@ -79,9 +109,11 @@ mod tests {
 
     use super::*;
 
+    const CEILING: UsageCeiling = UsageCeiling { context_tokens: 1_000, output_tokens: 100 };
+
     /// Prompt, completion, cached, written and reasoning after these reports.
     fn counts(reports: &[&str], has_content: bool) -> Option<[ReportedCount; 5]> {
-        let mut usage = TokenUsage::default();
+        let mut usage = TokenUsage::new(CEILING);
         for report in reports {
             usage.take(&parse_answer(report.as_bytes()).unwrap());
         }
@@ -106,6 +138,9 @@ mod tests {
             &[start, odd, end],
             &[odd, start, end, odd],
             &[end, start],
+            &[start, end, r#"{"output_tokens":1000000}"#],
+            &[start, end, r#"{"input_tokens":1000000,"output_tokens":8}"#],
+            &[r#"{"output_tokens":1000000}"#, start, end],
             &[r#"{"input_tokens":0}"#, start, r#"{"input_tokens":0}"#, end],
         ] {
             assert_eq!(counts(reports, true), Some(whole), "{reports:?}");

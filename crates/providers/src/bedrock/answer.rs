@@ -29,8 +29,8 @@ use holdfast_wire::sse::Event;
 
 use crate::adapter::{EventOutcome, StreamParser};
 use crate::reading::{
-    CallInput, append, arguments, count, has_content, has_text, input_delta, kept_promise,
-    may_have_half_calls, next_call, text, unnamed_finish,
+    CallInput, append, arguments, count, cut_last_call, has_content, has_text, input_delta,
+    kept_promise, may_have_half_calls, next_call, text, unnamed_finish,
 };
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
@@ -57,6 +57,7 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     let field = "output.message.content[].toolUse";
     let kept = kept_promise(told, n_calls, has_text(&choice));
     choice.finish = Some(kept.ok_or(UnreadableReason::ToolCalls(field))?);
+    cut_last_call(&mut choice);
     let has_content = has_content(&choice);
     let usage = answer.get("usage").map(|usage| UsageReport { has_content, ..report(usage) });
     Ok(Completion { delta: Delta::from(vec![choice]), usage })
@@ -242,11 +243,17 @@ impl ConverseStream {
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
         let place = place(said)?;
-        if let Some((number, mut input)) = self.open.remove(&place) {
-            if let Some(rest) = input.close() {
-                choice.tool_calls.push(input_delta(number, &rest));
+        match self.open.remove(&place) {
+            Some((number, input)) if input.is_blank() => {
+                self.open.insert(place, (number, input));
             }
-            self.n_half = self.n_half.saturating_add(u32::from(!input.is_whole()));
+            Some((number, mut input)) => {
+                if let Some(rest) = input.close(false) {
+                    choice.tool_calls.push(input_delta(number, &rest));
+                }
+                self.n_half = self.n_half.saturating_add(u32::from(!input.is_whole()));
+            }
+            None => {}
         }
         self.thoughts.end(place);
         Ok(())
@@ -261,8 +268,9 @@ impl ConverseStream {
         // Without text `end` judges it.
         let kept = kept_promise(told, self.n_calls, self.has_text).unwrap_or(told);
         self.finish = Some(kept);
+        let is_last = |number: u32| number.checked_add(1) == Some(self.n_calls);
         for (number, input) in self.open.values_mut() {
-            if let Some(rest) = input.close() {
+            if let Some(rest) = input.close(kept.is_cut() && is_last(*number)) {
                 choice.tool_calls.push(input_delta(*number, &rest));
             }
         }

@@ -341,6 +341,8 @@ fn choices_are_those_that_were_asked_for() {
 fn what_is_no_whole_answer_is_not_read() {
     unreadable(r#"{"error":{"message":"x","code":502}}"#, UnreadableReason::Error);
     unreadable(&answer(&choice("\"x\"", "\"stop\""), r#"{},"error":{}"#), UnreadableReason::Error);
+    let own = r#"{},"x_groq":{"id":"req","error":"over capacity"}"#;
+    unreadable(&answer(&choice("\"x\"", "\"stop\""), own), UnreadableReason::Error);
     for body in ["", "{", "<html>", "{} {}"] {
         unreadable(body, UnreadableReason::Json);
     }

@@ -350,6 +350,50 @@ fn a_message_at_the_end_is_news_only_where_nothing_was_said() {
 }
 
 #[test]
+fn no_part_of_a_message_at_the_end_is_left_out() {
+    let call = |name: &str| {
+        format!(r#"{{"type":"function","function":{{"name":"{name}","arguments":"{{}}"}}}}"#)
+    };
+    let (one, both) = (call("f"), [call("f"), call("g")].join(","));
+    let first = |index: u32| format!(r#"{{"tool_calls":[{{"index":{index},{}]}}"#, &one[1..]);
+    let repeated = |message: &str, finish: &str| {
+        format!(
+            r#"{{"choices":[{{"index":0,"message":{{{message}}},"finish_reason":"{finish}"}}]}}"#
+        )
+    };
+    let old = r#""function_call":{"name":"f","arguments":"{}"}"#;
+    for (said, message, is_whole) in [
+        (r#"{"content":"a"}"#, r#""content":"a""#, true),
+        (r#"{"content":"a"}"#, &format!(r#""tool_calls":[{one}]"#), false),
+        (r#"{"content":"a"}"#, r#""tool_calls":[null,{}]"#, true),
+        (r#"{"content":"a"}"#, old, false),
+        (r#"{"reasoning_content":"a"}"#, r#""content":"b""#, false),
+        (r#"{"reasoning_content":"a"}"#, r#""content":"""#, true),
+        (&first(0), &format!(r#""tool_calls":[{one}]"#), true),
+        (&first(0), &format!(r#""tool_calls":[{both}]"#), false),
+        (&first(0), r#""content":"b""#, false),
+    ] {
+        let finish = if said.contains("tool_calls") { "tool_calls" } else { "stop" };
+        let heard = hear(&[&delta(said), &repeated(message, finish)]);
+        assert_eq!(heard.is_ok(), is_whole, "{said}, then {message}");
+    }
+}
+
+#[test]
+fn a_call_after_an_end_that_promises_none_breaks_the_stream() {
+    let promised = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
+    let text = delta(r#"{"content":"a"}"#);
+    let call = delta(r#"{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}"#);
+    // Callers have read that the answer with a text stopped.
+    let finish = hear(&[&text, promised]).unwrap().choice().finish;
+    assert_eq!(finish, Some(FinishReason::Stop));
+    let late = UnreadableReason::ToolCalls("choices[].delta.tool_calls");
+    assert_eq!(hear(&[&text, promised, &call]).unwrap_err(), late);
+    let finish = hear(&[&call, promised]).unwrap().choice().finish;
+    assert_eq!(finish, Some(FinishReason::ToolCalls));
+}
+
+#[test]
 fn a_stream_that_is_not_whole_is_broken() {
     let said = delta(r#"{"content":"x"}"#);
     let check = |n, chunks: &[&str], why| assert_eq!(hear_n(n, chunks).unwrap_err(), why);

@@ -1,8 +1,8 @@
 //! Usage of a provider's whole answer, read into disjoint meters.
 
 use holdfast_domain::price::UnitPrices;
-use holdfast_domain::usage::{MeterKind, Meters, UsageCeiling, UsageReport};
-use holdfast_wire::chat::upstream::read_completion;
+use holdfast_domain::usage::{MeterKind, Meters, ReportedCount, UsageCeiling, UsageReport};
+use holdfast_wire::chat::upstream::{AnswerContext, read_completion, read_completion_in};
 
 use crate::upstream::{USAGE, answer, choice};
 
@@ -175,6 +175,24 @@ fn usage_of_a_whole_answer_is_found_where_streams_have_it() {
     ] {
         assert_eq!(meters_of(&body(members, choice)), Meters::text(10, 5), "{members}{choice}");
     }
+}
+
+#[test]
+fn a_report_above_the_ceiling_of_its_run_replaces_none_below_it() {
+    let ceiling = UsageCeiling { context_tokens: 1_000, output_tokens: 100 };
+    let context = AnswerContext::of_choices(1);
+    let completion = |first: &str, second: &str| {
+        let body = answer(&choice("\"x\"", "\"stop\""), first);
+        let body = body.strip_suffix('}').unwrap();
+        let body = format!(r#"{body},"x_groq":{{"usage":{second}}}}}"#);
+        let read = read_completion_in(body.as_bytes(), &context, ceiling);
+        read.unwrap().usage.unwrap().completion
+    };
+    let absurd = r#"{"prompt_tokens":10,"completion_tokens":1000000}"#;
+    let later = r#"{"prompt_tokens":10,"completion_tokens":6}"#;
+    assert_eq!(completion(USAGE, absurd), ReportedCount::Count(5));
+    assert_eq!(completion(absurd, USAGE), ReportedCount::Count(5));
+    assert_eq!(completion(USAGE, later), ReportedCount::Count(6));
 }
 
 #[test]

@@ -11,12 +11,12 @@
 //! arguments of a function      sent to the caller
 //! {} at first                  nothing yet: all of them, or a placeholder
 //! {} and then {"city":"Oslo"}  {"city":"Oslo"}
-//! {} or none until the end     {}, with the end of the choice
+//! {} or none until the end     {}, with the end of the choice; nothing in the last call of a cut answer
 //! ```
 
 use std::hash::{BuildHasher, RandomState};
 
-use holdfast_domain::answer::ToolCallDelta;
+use holdfast_domain::answer::{FinishReason, ToolCallDelta};
 use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ToolKind;
 
@@ -36,8 +36,8 @@ pub(super) struct Calls {
     all: Vec<PartialCall>,
     /// Calls whose name has not arrived yet: an answer that ends with one is broken.
     n_nameless: usize,
-    /// The choice has ended: no arguments are held back any more.
-    is_ended: bool,
+    /// End of the choice: no arguments are held back any more.
+    finish: Option<FinishReason>,
     ids: RandomState,
 }
 
@@ -80,10 +80,11 @@ impl Arguments {
         Some(piece).filter(|piece| !piece.is_empty())
     }
 
-    /// Returns what goes to the caller with the end of the choice: callers parse what they get.
-    pub(super) fn close(&mut self) -> Option<String> {
+    /// Returns what goes to the caller with the end of the choice: callers parse what they get. A call
+    /// that a bound cut before its arguments must not look whole, and gets none.
+    pub(super) fn close(&mut self, is_cut: bool) -> Option<String> {
         const NO_ARGUMENTS: &str = "{}";
-        let is_missing = self.progress.is_blank();
+        let is_missing = self.progress.is_blank() && !is_cut;
         is_missing.then(|| {
             self.progress.feed(NO_ARGUMENTS);
             let spelled = std::mem::take(&mut self.placeholder);
@@ -125,6 +126,8 @@ enum Target {
     New,
     /// Another call of the tool of this one.
     Again(usize),
+    /// The name of this call once more, or of another one that it does not tell apart.
+    Name(usize),
     /// The piece says nothing of any call.
     Nothing,
 }
@@ -170,6 +173,10 @@ impl Calls {
         self.all.is_empty()
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// Gains of all calls by one delta or message, each call at most once, ordered by our index.
     pub(super) fn read(
         &mut self,
@@ -190,17 +197,17 @@ impl Calls {
                 add(&mut gained, more);
             }
         }
-        if self.is_ended {
-            self.close(&mut gained);
+        if let Some(finish) = self.finish {
+            self.close(finish, &mut gained);
         }
         gained.sort_by_key(|call| call.index);
         Ok(gained)
     }
 
     /// The choice has ended: calls whose arguments have not come have none.
-    pub(super) fn end(&mut self, gained: &mut Vec<ToolCallDelta>) {
-        self.is_ended = true;
-        self.close(gained);
+    pub(super) fn end(&mut self, finish: FinishReason, gained: &mut Vec<ToolCallDelta>) {
+        self.finish = Some(finish);
+        self.close(finish, gained);
         gained.sort_by_key(|call| call.index);
     }
 
@@ -237,6 +244,12 @@ impl Calls {
                     call.kind
                 });
                 (self.begin(kind)?, true)
+            }
+            Target::Name(at) => {
+                if let Some(call) = self.all.get_mut(at) {
+                    call.is_named_again |= call.input.progress.is_whole_object();
+                }
+                return Ok(None);
             }
             Target::Nothing => return Ok(None),
         };
@@ -289,13 +302,14 @@ impl Calls {
         }
         let CallPart { number, name, .. } = *label.part;
         if let Some((_, at)) = best {
-            // Without news it does not matter which of them a piece repeats.
-            let is_idle = !label.has_input
-                && (name.is_empty() || self.all.get(at).is_some_and(|call| call.name == name));
-            let is_clear = is_only || is_idle;
-            return is_clear
-                .then_some(Target::Known(at))
-                .ok_or(UnreadableReason::ToolCalls(fields.function_name));
+            let is_repeated = || self.all.get(at).is_some_and(|call| call.name == name);
+            return match () {
+                () if is_only => Ok(Target::Known(at)),
+                // Without news it does not matter which of them a piece repeats: none gets its marks.
+                () if !label.has_input && name.is_empty() => Ok(Target::Nothing),
+                () if !label.has_input && is_repeated() => Ok(Target::Name(at)),
+                () => Err(UnreadableReason::ToolCalls(fields.function_name)),
+            };
         }
         if !name.is_empty() {
             return Ok(Target::New);
@@ -338,10 +352,11 @@ impl Calls {
         Ok(at)
     }
 
-    fn close(&mut self, gained: &mut Vec<ToolCallDelta>) {
-        for (index, call) in (0..).zip(&mut self.all) {
+    fn close(&mut self, finish: FinishReason, gained: &mut Vec<ToolCallDelta>) {
+        let n = self.all.len();
+        for (index, (place, call)) in (0..).zip((1..).zip(&mut self.all)) {
             if call.kind == ToolKind::Function
-                && let Some(input) = call.input.close()
+                && let Some(input) = call.input.close(finish.is_cut() && place == n)
             {
                 let input = Some(input);
                 add(gained, ToolCallDelta { index, input, ..ToolCallDelta::default() });

@@ -118,8 +118,10 @@ impl ChoiceState {
         self.named.get_or_insert(told);
         self.finish = Some(finish);
         gained.finish = Some(finish);
-        self.calls.end(&mut gained.tool_calls);
-        if let Some(arguments) = self.function.as_mut().and_then(|call| call.arguments.close()) {
+        self.calls.end(finish, &mut gained.tool_calls);
+        let is_cut = finish.is_cut() && self.calls.is_empty();
+        let rest = self.function.as_mut().and_then(|call| call.arguments.close(is_cut));
+        if let Some(arguments) = rest {
             let call = gained.function_call.get_or_insert_default();
             call.arguments = Some(arguments);
         }
@@ -129,12 +131,20 @@ impl ChoiceState {
         !self.calls.is_empty() || self.function.is_some()
     }
 
-    /// True if a message has calls, and the answer has none so far.
-    pub(super) fn lacks_calls_of(&self, message: &Node<'_>) -> bool {
-        let is_call = |call: &Node<'_>| matches!(object(Some(call)), Some(Some(_)));
-        let is_in_list =
-            || list(message.get("tool_calls")).is_some_and(|all| all.iter().any(is_call));
-        !self.has_calls() && (is_in_list() || message.get("function_call").is_some_and(is_call))
+    /// True if a message that repeats the answer has a text or calls that the answer lacks.
+    pub(super) fn lacks_part_of(&self, message: &Node<'_>) -> bool {
+        let is_call = |call: &&Node<'_>| matches!(object(Some(call)), Some(Some(_)));
+        let n_calls = || {
+            let all = list(message.get("tool_calls")).unwrap_or_default();
+            all.iter().filter(is_call).count()
+        };
+        let has_text = || {
+            let content = text(message.get("content"), "");
+            content.is_ok_and(|text| text.is_some_and(|text| !text.is_empty()))
+        };
+        self.calls.len() < n_calls()
+            || self.function.is_none() && message.get("function_call").as_ref().is_some_and(is_call)
+            || !self.has_text && has_text()
     }
 
     /// End of an answer that was read to its last byte and names none.
@@ -185,7 +195,7 @@ impl ChoiceState {
         if !is_kept || !is_named || self.calls.has_nameless() {
             return Err(UnreadableReason::ToolCalls(promised));
         }
-        let is_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
+        let is_cut = finish.is_cut();
         let is_whole = self.function.as_ref().is_none_or(|call| call.arguments.is_whole());
         if !is_whole && !is_cut {
             return Err(UnreadableReason::ToolCalls(fields.function_arguments));
@@ -226,8 +236,8 @@ impl ChoiceState {
         let name = name.map(str::to_owned);
         known.name.push_str(name.as_deref().unwrap_or_default());
         let arguments = known.arguments.take(arguments);
-        let arguments =
-            arguments.or_else(|| self.finish.and_then(|_ended| known.arguments.close()));
+        let rest = || self.finish.and_then(|finish| known.arguments.close(finish.is_cut()));
+        let arguments = arguments.or_else(rest);
         let is_news = !is_known || name.is_some() || arguments.is_some();
         Ok(is_news.then_some(FunctionCallDelta { name, arguments }))
     }

@@ -147,9 +147,9 @@ impl ChunkReader {
                 None => return Err(UnreadableReason::Choices("choices[].message")),
             },
         };
-        // A message that repeats the answer may be the only place of its calls: they are never left out.
-        if choice.get("message").is_some_and(|message| known.lacks_calls_of(message)) {
-            return Err(UnreadableReason::ToolCalls("choices[].message.tool_calls"));
+        // A message that repeats the answer may be the only place of a text or a call: none is left out.
+        if choice.get("message").is_some_and(|message| known.lacks_part_of(message)) {
+            return Err(UnreadableReason::Choices("choices[].message"));
         }
         gained.index = index;
         gained.logprobs = choice::logprobs(choice.get("logprobs"));
