@@ -24,6 +24,7 @@ const MICRO: &[(&str, &str)] = &[
     ("judge", "holdfast-store"),
     ("seal", "holdfast-engine"),
     ("sse", "holdfast-wire"),
+    ("answer", "holdfast-wire"),
     ("render", "holdfast-wire"),
     ("translation", "holdfast-providers"),
 ];

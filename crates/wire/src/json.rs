@@ -168,6 +168,15 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The members as they came, if this is an object: of a repeated name the last one counts, and null is
+    /// no value.
+    pub fn members(&self) -> &[(Cow<'a, str>, Self)] {
+        match self {
+            Self::Object(members) => members,
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => &[],
+        }
+    }
+
     /// The text, if this is a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
@@ -370,10 +379,11 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self, depth: usize) -> Result<Node<'a>, BadJson> {
         let inside = self.enter(depth)?;
-        let mut members: Vec<(Cow<'a, str>, Node<'a>)> = Vec::new();
         if self.take(b'}') {
-            return Ok(Node::Object(members));
+            return Ok(Node::Object(Vec::new()));
         }
+        // Answers and messages have seldom more: growing costs more than the room.
+        let mut members: Vec<(Cow<'a, str>, Node<'a>)> = Vec::with_capacity(8);
         loop {
             let name = self.string()?;
             // Names are compared unescaped: `"a"` and `"\u0061"` are one name, and twice it is an error.

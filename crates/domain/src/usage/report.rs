@@ -47,12 +47,19 @@ impl ReportedCount {
     #[must_use]
     pub fn parse(spelling: &str) -> Self {
         let digits = spelling.strip_suffix(".0").unwrap_or(spelling);
-        // Before the parser, which takes a plus sign.
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if digits.is_empty() {
             return Self::Unreadable;
         }
-        // More digits than fit are a number all the same, and too large for any limit.
-        Self::Count(digits.parse().unwrap_or(u64::MAX))
+        let mut count = 0_u64;
+        for byte in digits.bytes() {
+            if !byte.is_ascii_digit() {
+                return Self::Unreadable;
+            }
+            // More digits than fit are a number all the same, and too large for any limit.
+            let digit = u64::from(byte.saturating_sub(b'0'));
+            count = count.saturating_mul(10).saturating_add(digit);
+        }
+        Self::Count(count)
     }
 
     /// The number, if there is one.

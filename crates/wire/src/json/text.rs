@@ -11,7 +11,8 @@ impl<'a> Reader<'a> {
         if self.take(b'"') {
             return Ok(Cow::Borrowed(first));
         }
-        let mut text = String::with_capacity(first.len().saturating_mul(2));
+        // Arguments of a call begin with an escape: room for short ones spares their growing.
+        let mut text = String::with_capacity(first.len().saturating_mul(2).max(64));
         text.push_str(first);
         while self.take(b'\\') {
             text.push(self.escape()?);

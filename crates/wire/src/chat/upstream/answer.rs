@@ -9,7 +9,8 @@ use holdfast_domain::usage::{LatestUsage, UsageCeiling, UsageReport};
 use super::choice::{self, ChoiceState, DELTA, MESSAGE};
 use super::context::AnswerContext;
 use super::members::{has_error, index, list, object};
-use super::{moderation, usage};
+use super::moderation;
+use super::usage::{self, UsageBlock};
 use crate::json::{self, Node};
 
 /// A provider's whole answer: one delta with everything, and its usage.
@@ -60,12 +61,16 @@ pub fn read_completion_in(
         return Err(UnreadableReason::Choices("choices"));
     }
     let mut latest = LatestUsage::new(ceiling);
-    usage::reports(&answer, n).for_each(|report| latest.take(usage::read(report)));
+    let mut predicted = None;
+    for block in usage::reports(&answer, listed, n).map(UsageBlock::read) {
+        latest.take(block.report);
+        predicted = predicted.or(block.predicted);
+    }
     let usage = latest.end(choices.iter().any(has_content));
     let delta = Delta {
         choices,
         service_tier: answer.get("service_tier").and_then(service_tier),
-        predicted: usage::reports(&answer, n).find_map(usage::predicted),
+        predicted,
         moderation: answer.get("moderation").and_then(moderation::read),
     };
     Ok(Completion { delta, usage })

@@ -230,7 +230,8 @@ impl Calls {
         tools: &ToolNames,
         fields: &CallFields,
     ) -> Result<Option<ToolCallDelta>, UnreadableReason> {
-        let id = part.id.map(|id| self.ids.hash_one(id));
+        // A whole call has no further pieces that its marks could tell from others'.
+        let id = part.id.filter(|_| !fields.is_whole).map(|id| self.ids.hash_one(id));
         let label = Label { part: &part, id, has_input: part.has_input() };
         let target = if fields.is_whole { Target::New } else { self.find(&label, tools, fields)? };
         let mut name = part.name.to_owned();
@@ -263,7 +264,9 @@ impl Calls {
         let name = Some(name).filter(|name| !name.is_empty() && !is_repeated);
         if let Some(name) = &name {
             self.n_nameless = self.n_nameless.saturating_sub(usize::from(call.name.is_empty()));
-            call.name.push_str(name);
+            if !fields.is_whole {
+                call.name.push_str(name);
+            }
         }
         let input = match call.kind {
             ToolKind::Function => call.input.take(part.input),

@@ -26,7 +26,8 @@ use super::answer::service_tier;
 use super::choice::{self, ChoiceState, DELTA, MESSAGE};
 use super::context::AnswerContext;
 use super::members::{has_error, index, list, object};
-use super::{moderation, usage};
+use super::moderation;
+use super::usage::{self, UsageBlock};
 use crate::json::{self, Node};
 
 /// Choices in one chunk, at most: each is rendered by itself, so that they bound what a chunk
@@ -83,9 +84,9 @@ impl ChunkReader {
             return Err(UnreadableReason::Choices("choices"));
         }
         let mut predicted = None;
-        for report in usage::reports(&chunk, self.context.n) {
-            self.usage.take(usage::read(report));
-            predicted = predicted.or_else(|| usage::predicted(report));
+        for block in usage::reports(&chunk, choices, self.context.n).map(UsageBlock::read) {
+            self.usage.take(block.report);
+            predicted = predicted.or(block.predicted);
         }
         let gained = choices.iter().filter_map(|choice| self.choice(choice).transpose());
         let delta = Delta {

@@ -9,50 +9,74 @@ use crate::json::Node;
 /// Usage blocks of a chunk or a whole answer, in every place where servers put one.
 pub(super) fn reports<'n, 'a>(
     answer: &'n Node<'a>,
+    choices: &'n [Node<'a>],
     n: u32,
-) -> impl Iterator<Item = &'n Node<'a>> + use<'n, 'a> {
+) -> impl Iterator<Item = &'n Node<'a>> {
     // Groq's own member, and Moonshot's in the only choice.
-    let of_groq = || answer.get("x_groq")?.get("usage");
-    let of_choice = || answer.get("choices")?.as_array()?.first().filter(|_| n == 1)?.get("usage");
-    [answer.get("usage"), of_groq(), of_choice()].into_iter().flatten()
+    let of_groq = answer.get("x_groq").and_then(|own| own.get("usage"));
+    let of_choice = choices.first().filter(|_| n == 1).and_then(|choice| choice.get("usage"));
+    [answer.get("usage"), of_groq, of_choice].into_iter().flatten()
 }
 
-/// Reads a usage block. Nothing of it is checked.
-pub(super) fn read(usage: &Node<'_>) -> UsageReport {
-    let prompt_details = usage.get("prompt_tokens_details");
-    let completion_details = usage.get("completion_tokens_details");
-    let detail =
-        |details: Option<&Node<'_>>, name| reported_count(details.and_then(|it| it.get(name)));
-    UsageReport {
-        prompt: reported_count(usage.get("prompt_tokens")),
-        completion: reported_count(usage.get("completion_tokens")),
-        total: reported_count(usage.get("total_tokens")),
+/// Usage block as it was reported. Nothing of it is checked.
+#[derive(Default)]
+pub(super) struct UsageBlock {
+    pub(super) report: UsageReport,
+    /// Tokens of a predicted text. No charge depends on them: an unreadable count is 0.
+    pub(super) predicted: Option<PredictionTokens>,
+}
+
+impl UsageBlock {
+    pub(super) fn read(usage: &Node<'_>) -> Self {
+        let mut block = Self::default();
         // DeepSeek's is at the top, under a name of its own.
-        cached: detail(prompt_details, "cached_tokens")
-            .or(reported_count(usage.get("prompt_cache_hit_tokens"))),
-        written: detail(prompt_details, "cache_write_tokens"),
-        audio_in: detail(prompt_details, "audio_tokens"),
-        reasoning: detail(completion_details, "reasoning_tokens"),
-        audio_out: detail(completion_details, "audio_tokens"),
-        has_content: false,
+        let mut hit = ReportedCount::Missing;
+        for (name, value) in usage.members() {
+            match name.as_ref() {
+                "prompt_tokens" => block.report.prompt = reported_count(value),
+                "completion_tokens" => block.report.completion = reported_count(value),
+                "total_tokens" => block.report.total = reported_count(value),
+                "prompt_cache_hit_tokens" => hit = reported_count(value),
+                "prompt_tokens_details" => block.prompt_details(value),
+                "completion_tokens_details" => block.completion_details(value),
+                _ => {}
+            }
+        }
+        block.report.cached = block.report.cached.or(hit);
+        block
     }
-}
 
-/// Tokens of a predicted text, accepted and rejected. No charge depends on them: an unreadable count
-/// is 0.
-pub(super) fn predicted(usage: &Node<'_>) -> Option<PredictionTokens> {
-    let details = usage.get("completion_tokens_details")?;
-    let tokens = |name| reported_count(details.get(name)).or_zero();
-    Some(PredictionTokens {
-        accepted: tokens("accepted_prediction_tokens"),
-        rejected: tokens("rejected_prediction_tokens"),
-    })
+    fn prompt_details(&mut self, details: &Node<'_>) {
+        for (name, value) in details.members() {
+            match name.as_ref() {
+                "cached_tokens" => self.report.cached = reported_count(value),
+                "cache_write_tokens" => self.report.written = reported_count(value),
+                "audio_tokens" => self.report.audio_in = reported_count(value),
+                _ => {}
+            }
+        }
+    }
+
+    fn completion_details(&mut self, details: &Node<'_>) {
+        let mut predicted = PredictionTokens::default();
+        for (name, value) in details.members() {
+            let count = reported_count(value);
+            match name.as_ref() {
+                "reasoning_tokens" => self.report.reasoning = count,
+                "audio_tokens" => self.report.audio_out = count,
+                "accepted_prediction_tokens" => predicted.accepted = count.or_zero(),
+                "rejected_prediction_tokens" => predicted.rejected = count.or_zero(),
+                _ => {}
+            }
+        }
+        self.predicted = Some(predicted).filter(|_| *details != Node::Null);
+    }
 }
 
 /// Reads a count of a provider's answer: a number, or its digits as a text.
 #[must_use]
-pub fn reported_count(value: Option<&Node<'_>>) -> ReportedCount {
-    match value {
+pub fn reported_count<'n, 'a: 'n>(value: impl Into<Option<&'n Node<'a>>>) -> ReportedCount {
+    match value.into() {
         None | Some(Node::Null) => ReportedCount::Missing,
         Some(Node::Number(spelling)) => ReportedCount::parse(spelling),
         Some(Node::String(text)) => ReportedCount::parse(text),
