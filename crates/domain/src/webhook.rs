@@ -23,15 +23,17 @@ mod delivery;
 mod endpoint;
 mod origin;
 mod outcome;
+mod room;
 mod rotation;
 mod schedule;
 
 pub use self::address::is_global;
 pub use self::delivery::{
-    DeliveryNumber, DeliveryRecord, DeliveryRoom, DeliveryState, FinishedTry, WEBHOOK_DISABLED,
+    DeliveryNumber, DeliveryRecord, DeliveryState, FinishedTry, WEBHOOK_DISABLED,
 };
 pub use self::endpoint::{BadEndpoint, Endpoint};
 pub use self::origin::{BadOrigin, Host, Origin, Scheme};
 pub use self::outcome::{DeliveryHistory, DisableReason, FollowUp, TryResult, follow_up};
+pub use self::room::{DeliveryRoom, TakenPlaces, WebhookTenant};
 pub use self::rotation::SecretGenerations;
 pub use self::schedule::{TRIES_MAX, pause_after};

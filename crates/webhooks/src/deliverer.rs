@@ -125,7 +125,7 @@ impl Deliverer {
             return Ok(());
         }
         for due in self.deliveries.lease_deliveries(&self.owner, LEASE, &room).await? {
-            match self.sender.permit(due.webhook.id) {
+            match self.sender.permit(due.webhook.wallet, due.webhook.id) {
                 Some(permit) => {
                     tries.spawn(self.clone().deliver(due, permit));
                 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::WebhookKey;
-use holdfast_domain::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult};
+use holdfast_domain::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult, WebhookTenant};
 use holdfast_domain::{ErrorChain, EventId, Timestamp, WebhookId};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, StatusCode};
@@ -83,16 +83,16 @@ impl Sender {
         Ok(Self { try_time_max, resolver, tls, permits: Permits::default() })
     }
 
-    /// Permit for one try; `None` where the webhook or the process has none left.
+    /// Permit for one try; `None` if the webhook, its wallet or the process has none left.
     #[must_use]
-    pub fn permit(&self, webhook: WebhookId) -> Option<Permit> {
-        self.permits.take(webhook)
+    pub fn permit(&self, tenant: WebhookTenant, webhook: WebhookId) -> Option<Permit> {
+        self.permits.take(tenant, webhook)
     }
 
     /// Permits that the process has left: so many deliveries can be sent at once.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.permits.free()
+        self.permits.room().free
     }
 
     /// Room that is left for deliveries: places of the process, and of each webhook.
@@ -124,6 +124,7 @@ impl Sender {
                 error.result()
             }
         };
+        permit.note(result);
         drop(permit);
         result
     }

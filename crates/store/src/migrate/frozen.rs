@@ -55,6 +55,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "0cbdd046b86c3847348feb6592e28f728177c92141e00b513f8ad027023d0997",
         "8cdae6090613100bec0a69728b97019aa31bb9cfac6cd9dba78a03a36b55dd73",
     ),
+    (
+        "0010_deliveries_due_of_webhook",
+        "68beef4fd96880ba4a992526bd467b84ff12546b0c2aa96df1b14b3eab03a690",
+        "68beef4fd96880ba4a992526bd467b84ff12546b0c2aa96df1b14b3eab03a690",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

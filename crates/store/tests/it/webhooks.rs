@@ -19,7 +19,8 @@ use holdfast_domain::ports::{CommandError, DueDelivery};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::webhook::{
-    DeliveryRecord, DeliveryRoom, DeliveryState, DisableReason, FinishedTry, FollowUp, TryResult,
+    DeliveryRecord, DeliveryRoom, DeliveryState, DisableReason, FinishedTry, FollowUp, TakenPlaces,
+    TryResult,
 };
 use holdfast_domain::{
     Administration as _, Deliveries as _, EventId, NodeName, Timestamp, WalletId, Wallets as _,
@@ -43,7 +44,8 @@ fn node(name: &str) -> Node {
 }
 
 fn roomy() -> DeliveryRoom {
-    DeliveryRoom { free: 64, per_webhook: 64, taken: Vec::new() }
+    let (taken, slow) = (Vec::new(), BTreeSet::new());
+    DeliveryRoom { free: 64, per_webhook: 64, per_wallet: 64, taken, slow }
 }
 
 pub(crate) fn new_webhook(wallet: Option<WalletId>, kinds: Option<&[EventKind]>) -> WebhookRecord {
@@ -198,13 +200,40 @@ async fn a_lease_takes_what_there_is_room_for(home: &impl Home) {
     }
     home.store().fan_out(9).await.unwrap();
     let owner = node("one");
-    let room = DeliveryRoom { free: 9, per_webhook: 4, taken: vec![(busy, 4), (free, 1)] };
+    let taken = [(busy, 4), (free, 1)];
+    let taken = taken.map(|(webhook, count)| TakenPlaces { webhook, tenant: None, count });
+    let room = DeliveryRoom { free: 9, per_webhook: 4, taken: taken.to_vec(), ..roomy() };
     let leased = home.store().lease_deliveries(&owner, LEASE, &room).await.unwrap();
     assert_eq!(leased.iter().map(|due| due.webhook.id).collect::<Vec<_>>(), [free; 3]);
     let none = DeliveryRoom { free: 0, ..roomy() };
     assert_eq!(home.store().lease_deliveries(&owner, LEASE, &none).await.unwrap(), []);
     assert_eq!(lease(home, &owner).await.len(), 7, "what is not leased yet");
     assert_eq!(lease(home, &owner).await.len(), 0);
+}
+
+async fn a_backlog_of_one_wallet_hides_nothing_of_the_others(home: &impl Home) {
+    let (busy, quiet) = (wallet(home, "busy").await, wallet(home, "quiet").await);
+    for _ in 0..4 {
+        create(home, Some(busy), None).await;
+    }
+    let webhook = create(home, Some(quiet), None).await;
+    let mut raw = Raw::open(home).await;
+    for _ in 0..300 {
+        happen(&mut raw, EventKind::WalletLow, Some("busy")).await;
+    }
+    happen(&mut raw, EventKind::WalletLow, Some("quiet")).await;
+    while home.store().fan_out(100).await.unwrap() > 0 {}
+    let room = DeliveryRoom { free: 8, per_webhook: 4, per_wallet: 6, ..roomy() };
+    let leased = home.store().lease_deliveries(&node("one"), LEASE, &room).await.unwrap();
+    let of = |wallet| leased.iter().filter(|due| due.webhook.wallet == Some(wallet)).count();
+    assert_eq!((of(busy), of(quiet)), (6, 1));
+    // With no place left for the busy wallet, only the other one is looked at.
+    let taken = vec![TakenPlaces { webhook: sample::fresh(), tenant: Some(busy), count: 6 }];
+    let room = DeliveryRoom { taken, ..room };
+    happen(&mut raw, EventKind::WalletLow, Some("quiet")).await;
+    home.store().fan_out(9).await.unwrap();
+    let leased = home.store().lease_deliveries(&node("one"), LEASE, &room).await.unwrap();
+    assert_eq!(leased.iter().map(|due| due.webhook.id).collect::<Vec<_>>(), [webhook]);
 }
 
 async fn a_delivery_goes_on_with_another_owner_when_the_lease_has_ended(home: &impl Home) {
@@ -454,6 +483,7 @@ on_every_store! {
     a_webhook_is_told_what_it_wants_and_may_know,
     of_several_that_fan_out_at_once_each_event_has_one,
     a_lease_takes_what_there_is_room_for,
+    a_backlog_of_one_wallet_hides_nothing_of_the_others,
     a_delivery_goes_on_with_another_owner_when_the_lease_has_ended,
     what_is_given_back_is_due_at_once,
     ten_dead_deliveries_in_a_row_disable_a_webhook,

@@ -23,7 +23,7 @@ async fn a_delivery_is_one_signed_post() {
     let endpoint = allowed(&receiver.url("localhost", "/in?from=holdfast"));
     let mut signed_twice = delivery(endpoint);
     signed_twice.keys = vec![key(2), key(1)];
-    let result = sender.send(sender.permit(WEBHOOK).unwrap(), signed_twice).await;
+    let result = sender.send(sender.permit(None, WEBHOOK).unwrap(), signed_twice).await;
     assert_eq!(result, TryResult::Answered(204));
     let requests = receiver.requests();
     let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
@@ -142,11 +142,11 @@ async fn a_try_keeps_its_permit_until_it_ends() {
     let whole = sender.free();
     let attempt = |receiver: &Receiver| {
         let endpoint = allowed(&receiver.url("localhost", "/in"));
-        Box::pin(sender.send(sender.permit(WEBHOOK).unwrap(), delivery(endpoint)))
+        Box::pin(sender.send(sender.permit(None, WEBHOOK).unwrap(), delivery(endpoint)))
     };
     let (answered, begun) = (attempt(&quick), attempt(&silent));
     let unbegun = [attempt(&silent), attempt(&silent)];
-    assert!(sender.permit(WEBHOOK).is_none());
+    assert!(sender.permit(None, WEBHOOK).is_none());
     assert_eq!((sender.free(), full(&sender)), (whole - 4, vec![WEBHOOK]));
     assert_eq!(answered.await, TryResult::Answered(200));
     assert_eq!((sender.free(), full(&sender)), (whole - 3, Vec::new()));

@@ -105,7 +105,7 @@ impl Deliveries for Rows {
         let (mut state, mut room) = (self.state.lock().unwrap(), room.clone());
         let all = std::mem::take(&mut state.due);
         let (taken, left) =
-            all.into_iter().partition(|number| room.take(self.due(*number).webhook.id));
+            all.into_iter().partition(|number| room.take(None, self.due(*number).webhook.id));
         state.due = left;
         let taken: Vec<i64> = taken;
         state.leased.extend(&taken);

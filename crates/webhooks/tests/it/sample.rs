@@ -60,5 +60,5 @@ pub(crate) fn delivery(endpoint: Endpoint) -> Delivery {
 
 /// Result of one try to send a delivery to this endpoint.
 pub(crate) async fn send(sender: &Sender, endpoint: Endpoint) -> TryResult {
-    sender.send(sender.permit(WEBHOOK).unwrap(), delivery(endpoint)).await
+    sender.send(sender.permit(None, WEBHOOK).unwrap(), delivery(endpoint)).await
 }
