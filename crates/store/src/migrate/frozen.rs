@@ -55,6 +55,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "0cbdd046b86c3847348feb6592e28f728177c92141e00b513f8ad027023d0997",
         "8cdae6090613100bec0a69728b97019aa31bb9cfac6cd9dba78a03a36b55dd73",
     ),
+    (
+        "0010_sums",
+        "26713e614533508b7de32d8dbfc75c7037f66af6dce8f96dd73644bc0387fa9e",
+        "d52d568302926e58c27cd1b2d065aa06f2843efb3f7290b392d053dd8e2e09d8",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -21,8 +21,18 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] =
-    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS, PEOPLE, USAGE_REASONS];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    LEDGER,
+    ADMINISTRATION,
+    JOBS,
+    USAGE_HOURS,
+    EVENTS,
+    WEBHOOKS,
+    REFUSALS,
+    PEOPLE,
+    USAGE_REASONS,
+    SUMS,
+];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -167,6 +177,21 @@ const USAGE_REASONS: Migration = Migration {
         include_str!("../../migrations/postgres/0009_usage_reasons.down.sql"),
     ],
     // Explanations of usage records, which stay, and which the log has as well.
+    loss: &[],
+};
+
+const SUMS: Migration = Migration {
+    version: 10,
+    name: "sums",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0010_sums.up.sql"),
+        include_str!("../../migrations/sqlite/0010_sums.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0010_sums.up.sql"),
+        include_str!("../../migrations/postgres/0010_sums.down.sql"),
+    ],
+    // The audit log says which costs were excluded.
     loss: &[],
 };
 

@@ -7,6 +7,7 @@ mod altered;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use holdfast_domain::billing::COST_MAX;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::listing::Period;
 use holdfast_domain::report::{
@@ -118,6 +119,8 @@ impl Row {
 
     fn totals(&self) -> Totals {
         let refunded: i64 = self.refunds.iter().sum();
+        let cost = self.cost.filter(|cost| *cost <= COST_MAX.get());
+        let is_excluded = self.cost != cost;
         match self.phase {
             "completed" => Totals {
                 completed: 1,
@@ -126,9 +129,11 @@ impl Row {
                 charge: Micros::new(self.charge),
                 shortfall: Micros::new(self.shortfall()),
                 refunded: Micros::new(refunded),
-                costed: u64::from(self.cost.is_some()),
-                provider_cost: Micros::new(self.cost.unwrap_or(0)),
-                margin: Micros::new(self.cost.map_or(0, |cost| self.charge - refunded - cost)),
+                exposure: Micros::new(if is_excluded { self.hold } else { 0 }),
+                costs_excluded: u64::from(is_excluded),
+                costed: u64::from(cost.is_some()),
+                provider_cost: Micros::new(cost.unwrap_or(0)),
+                margin: Micros::new(cost.map_or(0, |cost| self.charge - refunded - cost)),
                 ..NOTHING
             },
             "refused" => Totals { refused: 1, exposure: Micros::new(self.hold), ..NOTHING },
@@ -194,13 +199,23 @@ impl Book {
                 finished: created + self.amount(u64::try_from(20 * HOUR).unwrap()),
                 hold,
                 charge: (self.amount(2_200)).min(hold),
-                cost: (self.roll(3) > 0).then_some(self.amount(2_000)),
+                cost: self.cost(),
                 source: ["reported", "estimated"][self.roll(2)],
                 meters: std::array::from_fn(|_meter| self.dice.roll(1_000).try_into().unwrap()),
                 refunds: Vec::new(),
             };
             self.insert(&row).await;
             self.rows.push(row);
+        }
+    }
+
+    /// Cost of a run: some have none, and some one that no run can have caused.
+    fn cost(&mut self) -> Option<i64> {
+        match self.roll(12) {
+            0..4 => None,
+            4 => Some(i64::MAX),
+            5 => Some(COST_MAX.get() + 1),
+            _usual => Some(self.amount(2_000)),
         }
     }
 
