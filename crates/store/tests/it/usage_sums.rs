@@ -3,6 +3,7 @@
 //! the test itself has written.
 
 mod altered;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,6 +24,8 @@ use holdfast_testkit::{Dice, sample};
 use crate::raw::Raw;
 use crate::scratch::Home;
 use crate::usage::{NOTHING, plus};
+
+pub(crate) use self::steps::sum_all;
 
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
@@ -206,16 +209,6 @@ impl Book {
             };
             self.insert(&row).await;
             self.rows.push(row);
-        }
-    }
-
-    /// Cost of a run: some have none, and some one that no run can have caused.
-    fn cost(&mut self) -> Option<i64> {
-        match self.roll(12) {
-            0..4 => None,
-            4 => Some(i64::MAX),
-            5 => Some(COST_MAX.get() + 1),
-            _usual => Some(self.amount(2_000)),
         }
     }
 
@@ -412,16 +405,6 @@ impl Book {
 /// An id for each number.
 fn id_of(seq: i64) -> [u8; 16] {
     i128::from(seq).to_be_bytes()
-}
-
-/// Sums everything that is there.
-pub(crate) async fn sum_all(store: &Store) -> u32 {
-    let mut steps = 0;
-    while store.sum_usage_older_than(Duration::ZERO).await.unwrap() == SummingProgress::Step {
-        steps += 1;
-        assert!(steps < 1_000, "the summing has an end");
-    }
-    steps
 }
 
 async fn a_report_is_the_sum_of_the_rows_at_every_stage_of_the_summing(home: &impl Home) {
