@@ -113,6 +113,10 @@ pub(crate) struct UsageRowView {
     #[serde(flatten)]
     #[schema(required = false)]
     costs: Option<UsageCosts>,
+    /// True if a sum is more than a number can be, or a cost is left out; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    incomplete: bool,
 }
 
 /// Costs of the operations of a group. Not for support and holders.
@@ -126,6 +130,11 @@ struct UsageCosts {
     margin_micros: Option<i64>,
     /// Holds of the refused and the abandoned: at most so much may they have cost the operator.
     exposure_micros: i64,
+    /// The completed whose cost no run can have caused: it is left out, and their holds are exposure. Absent
+    /// if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    costs_excluded: Option<u64>,
 }
 
 impl UsageRowView {
@@ -140,6 +149,7 @@ impl UsageRowView {
                 provider_cost_micros: micros(|known| known.provider_cost),
                 margin_micros: micros(|known| known.margin),
                 exposure_micros: totals.exposure.get(),
+                costs_excluded: Some(totals.costs_excluded).filter(|count| *count > 0),
             }
         };
         let meters = MeterKind::ALL.into_iter().map(MeterKind::label).zip(totals.meters);
@@ -163,6 +173,7 @@ impl UsageRowView {
             shortfall_micros: totals.shortfall.get(),
             refunded_micros: totals.refunded.get(),
             costs: shows_costs.then(costs),
+            incomplete: totals.is_saturated || (shows_costs && totals.is_incomplete()),
         };
         std::iter::once(group).chain(second).for_each(|group| view.name(group));
         view

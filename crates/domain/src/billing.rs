@@ -19,6 +19,34 @@ pub struct UsageRecord {
     pub price_version: PriceVersionId,
 }
 
+/// Largest provider cost of one operation that sums take: a million units of the currency.
+pub const COST_MAX: Micros = Micros::new(1_000_000_000_000);
+
+/// Holds that a reported charge may come to.
+const HOLDS_MAX: i64 = 1_000;
+
+/// Largest charge of the gateway behind that is accepted for a generation with this hold.
+///
+/// ```
+/// use holdfast_domain::Micros;
+/// use holdfast_domain::billing::{COST_MAX, charge_max};
+///
+/// assert_eq!(charge_max(Micros::new(25)), Micros::new(25_000));
+/// assert_eq!(charge_max(Micros::MAX), COST_MAX);
+/// ```
+#[must_use]
+pub fn charge_max(hold: Micros) -> Micros {
+    Micros::new(hold.get().saturating_mul(HOLDS_MAX)).min(COST_MAX)
+}
+
+/// Charge of the gateway behind as the cost of a generation with this hold; `None` if it is negative or
+/// above [`charge_max`]: the cost is not known then.
+// One absurd number would be in every sum for good: operations never change.
+#[must_use]
+pub fn accepted_charge(reported: Micros, hold: Micros) -> Option<Micros> {
+    (Micros::ZERO..=charge_max(hold)).contains(&reported).then_some(reported)
+}
+
 impl UsageRecord {
     /// Prices the meters; the charge ends at the hold and the rest is shortfall.
     #[must_use]

@@ -76,6 +76,8 @@ pub struct ModelUsage {
     pub charge: Micros,
     /// Refunds of these charges, whenever they were made.
     pub refunded: Micros,
+    /// True if a sum is more than a number can be: it is the largest then.
+    pub is_incomplete: bool,
 }
 
 /// Failure of a report of usage.
@@ -98,7 +100,7 @@ pub const REPORTS_AT_ONCE: u16 = 2;
 #[async_trait]
 pub trait Reports: Send + Sync {
     /// Usage that finished in a period, summed for each group and currency, sorted by both. A sum that
-    /// does not fit into 64 bits is `Unavailable`. No more rows are read than the report may have and
+    /// does not fit into 64 bits is the largest number, and marked. No more rows are read than the report may have and
     /// one.
     async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, UsageError>;
 

@@ -77,5 +77,7 @@ fn model_usage(UsageRow { group, second, currency, totals }: UsageRow) -> Option
         meters: totals.meters,
         charge: totals.charge,
         refunded: totals.refunded,
+        // A cost that is left out is the operator's, and in no sum of a holder.
+        is_incomplete: totals.is_saturated,
     })
 }

@@ -106,7 +106,7 @@ async fn costs(reports: &dyn HolderReports, ask: UsageAsk<'_>) -> Result<HttpRes
         // What is left of the charges; a refund is never larger than its charge.
         let amount = usage.charge.minus(usage.refunded).unwrap_or(Micros::ZERO);
         let model = has_model.then_some(usage.model.as_str());
-        CostView::of((amount, usage.currency), api_key, model)
+        CostView::of((amount, usage.currency), api_key, model, usage.is_incomplete)
     });
     Ok(json(StatusCode::OK, render(&page)))
 }
@@ -161,16 +161,25 @@ fn add(sums: &mut BTreeMap<SumKey, ModelUsage>, key: SumKey, more: ModelUsage) {
         sums.insert(key, more);
         return;
     };
-    // Each part fits into 64 bits, and so does their sum, or the database had refused to make it.
-    let plus = |count: &mut u64, more: u64| *count = count.saturating_add(more);
+    let mut is_saturated = sum.is_incomplete || more.is_incomplete;
+    let mut plus = |count: &mut u64, more: u64| {
+        let added = count.checked_add(more);
+        is_saturated |= added.is_none();
+        *count = added.unwrap_or(u64::MAX);
+    };
     plus(&mut sum.completed, more.completed);
     plus(&mut sum.refused, more.refused);
     plus(&mut sum.abandoned, more.abandoned);
     plus(&mut sum.estimated, more.estimated);
     sum.meters.iter_mut().zip(more.meters).for_each(|(count, more)| plus(count, more));
-    let total = |amount: Micros, more: Micros| amount.plus(more).unwrap_or(Micros::new(i64::MAX));
+    let mut total = |amount: Micros, more: Micros| {
+        let added = amount.plus(more);
+        is_saturated |= added.is_none();
+        added.unwrap_or(Micros::MAX)
+    };
     sum.charge = total(sum.charge, more.charge);
     sum.refunded = total(sum.refunded, more.refunded);
+    sum.is_incomplete = is_saturated;
 }
 
 fn seconds(unix: i64) -> Timestamp {

@@ -13,6 +13,7 @@ const BATCH_SECONDS: &str = "holdfast_commit_batch_seconds";
 const WAIT_SECONDS: &str = "holdfast_commit_wait_seconds";
 const STATEMENTS: &str = "holdfast_commit_statements_total";
 const ROWS: &str = "holdfast_commit_rows_total";
+const COSTS_EXCLUDED: &str = "holdfast_usage_costs_excluded_total";
 const COMMITS: &str = "holdfast_commits_total";
 
 /// Labels of the verdict of a change that was offered.
@@ -31,9 +32,15 @@ const VERDICTS: [&str; 9] = [
 /// Shows every verdict from the start, once the recorder is installed: one that begins with its first
 /// event shows no growth to who watches it.
 pub(crate) fn begin() {
+    counter!(COSTS_EXCLUDED).increment(0);
     for verdict in VERDICTS {
         counter!(COMMITS, "verdict" => verdict).increment(0);
     }
+}
+
+/// Costs were left out of the sums of usage.
+pub(crate) fn costs_excluded(operations: usize) {
+    counter!(COSTS_EXCLUDED).increment(u64::try_from(operations).unwrap_or(u64::MAX));
 }
 
 /// Metrics that every commit moves, looked up once.

@@ -43,7 +43,6 @@ use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
 use crate::postgres::session::READ_STATEMENT;
 use crate::rows::{BadRow, Cells};
-use crate::usage::SumOverflow;
 use crate::{Readers, Store, unavailable};
 
 /// A read that was not finished.
@@ -55,8 +54,6 @@ enum ReadError {
     Row(#[source] BadRow),
     #[error("a wallet's transfers do not add up")]
     Transfers(#[source] AmountOverflow),
-    #[error("what was used does not add up")]
-    Usage(#[source] SumOverflow),
     #[error("the read stopped")]
     Stopped(#[source] JoinError),
 }

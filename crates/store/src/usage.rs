@@ -4,7 +4,7 @@
 pub(crate) mod hour;
 mod sums;
 
-pub(crate) use self::sums::{GroupKey, Names, SumOverflow, Sums};
+pub(crate) use self::sums::{GroupKey, Names, Sums};
 
 /// Progress of summing what has finished, which makes reports fast and changes none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -237,6 +237,8 @@ pub(crate) struct Refunds {
 pub(crate) struct RetentionBound {
     /// The oldest that is there.
     pub(crate) oldest: Option<Timestamp>,
+    /// The youngest that a purge has deleted.
+    pub(crate) purged: Option<Timestamp>,
     /// None that is younger is due.
     pub(crate) due: Timestamp,
 }

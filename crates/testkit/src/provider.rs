@@ -15,10 +15,10 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::Provider;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
 use holdfast_domain::ports::{Call, CallFailure, Sink, UnknownReason};
 use holdfast_domain::usage::{MeterKind, Meters, UsageReport};
+use holdfast_domain::{Currency, Micros, Provider};
 
 /// Provider that runs a script for each call, in their order. A call that no script was left for
 /// has an unknown outcome, and counts as a run.
@@ -69,6 +69,7 @@ enum ScriptStep {
     Say(Delta),
     Report(UsageReport),
     RetryAfter(Duration),
+    Charge(Currency, Micros),
     Wait(Gate),
 }
 
@@ -121,6 +122,13 @@ impl Script {
     #[must_use]
     pub fn retry_after(mut self, time: Duration) -> Self {
         self.steps.push(ScriptStep::RetryAfter(time));
+        self
+    }
+
+    /// Reports the charge of the gateway behind.
+    #[must_use]
+    pub fn charge(mut self, currency: Currency, charge: Micros) -> Self {
+        self.steps.push(ScriptStep::Charge(currency, charge));
         self
     }
 
@@ -230,6 +238,7 @@ impl Provider for ScriptedProvider {
                 ScriptStep::Say(delta) => sink.on_delta(delta),
                 ScriptStep::Report(report) => sink.on_usage(report),
                 ScriptStep::RetryAfter(time) => sink.on_retry_after(time),
+                ScriptStep::Charge(currency, charge) => sink.on_charge(currency, charge),
                 ScriptStep::Wait(gate) => gate.pass().await,
             }
         }

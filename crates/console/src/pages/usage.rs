@@ -80,7 +80,7 @@ fn shown(
     let next = i64::try_from(end).ok().filter(|_| end < rows.len()).map(PageCursor);
     if !rows.is_empty() {
         sections.extend(charts(rows).into_iter().map(Section::from));
-        sections.push(sums(rows, *shows_costs)?.into());
+        sections.push(sums(rows, *shows_costs).into());
     }
     let title = if rows.len() > ROWS {
         format!("Rows {} to {end} of {}", passed + 1, rows.len())

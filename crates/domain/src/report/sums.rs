@@ -161,12 +161,17 @@ pub struct Totals {
     /// The holds of those that were refused or abandoned: at most so much may they have cost the
     /// operator, and nobody was charged.
     pub exposure: Micros,
+    /// Completed operations whose provider cost is left out of the sums, because no run can have cost
+    /// so much. Their holds are exposure.
+    pub costs_excluded: u64,
     /// Completed operations with a known provider cost: their route has one in the currency.
     pub costed: u64,
     /// Provider cost of those.
     pub provider_cost: Micros,
     /// Margin of those: charges less refunds less provider cost.
     pub margin: Micros,
+    /// True if a sum is more than an amount or a count can be: it is the largest then.
+    pub is_saturated: bool,
 }
 
 /// Cost and margin of the operations whose cost is known.
@@ -197,31 +202,60 @@ impl Totals {
         shortfall: Micros::ZERO,
         refunded: Micros::ZERO,
         exposure: Micros::ZERO,
+        costs_excluded: 0,
         costed: 0,
         provider_cost: Micros::ZERO,
         margin: Micros::ZERO,
+        is_saturated: false,
     };
 
-    /// Both sums; `None` where a part does not fit into 64 bits.
+    /// True if the sums lack a part: a cost that is left out, or what no number can be.
     #[must_use]
-    pub fn plus(&self, more: &Self) -> Option<Self> {
+    pub const fn is_incomplete(&self) -> bool {
+        self.costs_excluded > 0 || self.is_saturated
+    }
+
+    /// Both sums. One that does not fit is the largest, and marked.
+    #[must_use]
+    pub fn plus(&self, more: &Self) -> Self {
+        let mut is_saturated = self.is_saturated || more.is_saturated;
+        let mut count = |one: u64, other: u64| {
+            let sum = one.checked_add(other);
+            is_saturated |= sum.is_none();
+            sum.unwrap_or(u64::MAX)
+        };
         let mut meters = self.meters;
-        for (count, more) in meters.iter_mut().zip(more.meters) {
-            *count = count.checked_add(more)?;
+        for (sum, more) in meters.iter_mut().zip(more.meters) {
+            *sum = count(*sum, more);
         }
-        Some(Self {
-            completed: self.completed.checked_add(more.completed)?,
-            refused: self.refused.checked_add(more.refused)?,
-            abandoned: self.abandoned.checked_add(more.abandoned)?,
-            estimated: self.estimated.checked_add(more.estimated)?,
+        let completed = count(self.completed, more.completed);
+        let refused = count(self.refused, more.refused);
+        let abandoned = count(self.abandoned, more.abandoned);
+        let estimated = count(self.estimated, more.estimated);
+        let costs_excluded = count(self.costs_excluded, more.costs_excluded);
+        let costed = count(self.costed, more.costed);
+        let mut micros = |of: fn(&Self) -> Micros| {
+            let (one, other) = (of(self), of(more));
+            let sum = one.plus(other);
+            is_saturated |= sum.is_none();
+            let largest = if one < Micros::ZERO { Micros::MAX.negated() } else { Micros::MAX };
+            sum.unwrap_or(largest)
+        };
+        Self {
+            completed,
+            refused,
+            abandoned,
+            estimated,
             meters,
-            charge: self.charge.plus(more.charge)?,
-            shortfall: self.shortfall.plus(more.shortfall)?,
-            refunded: self.refunded.plus(more.refunded)?,
-            exposure: self.exposure.plus(more.exposure)?,
-            costed: self.costed.checked_add(more.costed)?,
-            provider_cost: self.provider_cost.plus(more.provider_cost)?,
-            margin: self.margin.plus(more.margin)?,
-        })
+            charge: micros(|it| it.charge),
+            shortfall: micros(|it| it.shortfall),
+            refunded: micros(|it| it.refunded),
+            exposure: micros(|it| it.exposure),
+            costs_excluded,
+            costed,
+            provider_cost: micros(|it| it.provider_cost),
+            margin: micros(|it| it.margin),
+            is_saturated,
+        }
     }
 }

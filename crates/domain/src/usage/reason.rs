@@ -30,11 +30,14 @@ pub enum UsageReason {
     TotalNotBelieved,
     /// An estimate leaves out images, files or audio for which the model has no figure.
     MediaNotCounted,
+    /// The gateway behind reports a charge above [`charge_max`](crate::billing::charge_max), and the cost
+    /// is not known.
+    ChargeTooLarge,
 }
 
 impl UsageReason {
     /// Number of reasons.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// Every reason, in the order of its bits.
     // Rows hold the bits: a new reason goes to the end, and none ever moves.
@@ -51,6 +54,7 @@ impl UsageReason {
         Self::RestIsOutput,
         Self::TotalNotBelieved,
         Self::MediaNotCounted,
+        Self::ChargeTooLarge,
     ];
 
     /// The name in metrics, log lines and views.
@@ -69,6 +73,7 @@ impl UsageReason {
             Self::RestIsOutput => "rest_is_output",
             Self::TotalNotBelieved => "total_not_believed",
             Self::MediaNotCounted => "media_not_counted",
+            Self::ChargeTooLarge => "charge_too_large",
         }
     }
 
@@ -86,6 +91,7 @@ impl UsageReason {
             Self::RestIsOutput => 1 << 9,
             Self::TotalNotBelieved => 1 << 10,
             Self::MediaNotCounted => 1 << 11,
+            Self::ChargeTooLarge => 1 << 12,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use holdfast_domain::Operation;
 use holdfast_domain::answer::Answer;
+use holdfast_domain::billing::accepted_charge;
 use holdfast_domain::usage::{
     MeterKind, MeterReading, Meters, MetersSource, ResolvedUsage, UsageCeiling, UsageReason,
     UsageReasons, UsageReport,
@@ -45,6 +46,9 @@ impl Runner {
                 (meters, MetersSource::Estimated, reasons.with(reason))
             }
         };
+        let charge = assembly.charge.filter(|(currency, _charge)| *currency == price.currency);
+        let accepted = charge.map(|(_currency, charge)| accepted_charge(charge, operation.hold));
+        let reasons = reasons.with_if(accepted == Some(None), UsageReason::ChargeTooLarge);
         for reason in reasons.iter() {
             usage_not_as_reported(&route.provider, reason).increment(1);
         }
@@ -54,7 +58,7 @@ impl Runner {
         // Counts of a body that was held in memory are never absurd.
         let meters = meters.with(MeterKind::Image, prepared.bound.images).unwrap_or(meters);
         let provider_cost = match assembly.charge {
-            Some((currency, charge)) => (currency == price.currency).then_some(charge),
+            Some(_charge) => accepted.flatten(),
             None => route.cost.as_ref().and_then(|cost| cost.of(&meters, price.currency)),
         };
         MeterReading { meters, source, reasons, provider_cost }

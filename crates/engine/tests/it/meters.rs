@@ -7,7 +7,7 @@ use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
 use holdfast_domain::price::UnitPrices;
 use holdfast_domain::usage::{MeterKind, Meters, MetersSource, UsageReason, UsageReport};
-use holdfast_domain::{Journal, Micros, OperationId, Timestamp, Wallets};
+use holdfast_domain::{Currency, Journal, Micros, OperationId, Timestamp, Wallets};
 use holdfast_engine::{Price, RequestFailure};
 use holdfast_testkit::{Fault, Gate, Script, sample};
 
@@ -149,6 +149,29 @@ async fn a_report_that_contradicts_itself_is_cut_charged_and_explained() {
             assert!(text(&reply).contains(&member), "{member} {}", text(&reply));
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reported_charge_above_its_bound_is_dropped_and_explained() {
+    let bound = 1_000 * HELLO_HOLDS;
+    for (charge, is_accepted) in
+        [(0, true), (bound, true), (bound + 1, false), (i64::MAX, false), (-1, false)]
+    {
+        let script = says("hi").charge(Currency::USD, Micros::new(charge));
+        let world = setup().script(script).start().await;
+        body(&world.ask(1, HELLO).await);
+        let usage = usage(&world.store);
+        assert_eq!(usage.charge.get(), ANSWER_COSTS, "{charge}");
+        let accepted = is_accepted.then(|| Micros::new(charge));
+        assert_eq!(usage.metered.provider_cost, accepted, "{charge}");
+        let reasons = (!is_accepted).then_some(UsageReason::ChargeTooLarge).into_iter().collect();
+        assert_eq!(usage.metered.reasons, reasons, "{charge}");
+    }
+    let elsewhere = says("hi").charge("EUR".parse().unwrap(), Micros::MAX);
+    let world = setup().script(elsewhere).start().await;
+    body(&world.ask(1, HELLO).await);
+    let metered = usage(&world.store).metered;
+    assert_eq!((metered.provider_cost, metered.reasons.is_empty()), (None, true));
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,7 +43,10 @@ pub(super) async fn beside(
     let usages = store.usage(UsageQuery { by, filter, period, rows_max: None }).await;
     let usages = usages.context("usage was not summed")?;
     match form {
-        ReportFormat::Csv => output::text(&csv::usage(by, &usages, CostColumns::Shown)),
+        ReportFormat::Csv => {
+            note_incomplete(usages.iter().any(|row| row.totals.is_incomplete()));
+            output::text(&csv::usage(by, &usages, CostColumns::Shown))
+        }
         ReportFormat::Output(output) => {
             let rows: Result<Vec<_>, _> =
                 usages.iter().map(view).map(serde_json::to_value).collect();
@@ -83,8 +86,18 @@ pub(super) async fn over_network(desk: &Desk<'_>, report: Report) -> Result<(), 
 }
 
 fn print(output: Output, by: Grouping, rows: &[Value]) -> Result<(), CommandFailure> {
+    note_incomplete(rows.iter().any(|row| member(row, "incomplete").as_bool() == Some(true)));
     let lines: Vec<_> = rows.iter().map(|usage| row(by, usage)).collect();
     output.list(rows, head(by), &lines)
+}
+
+/// Beside the report, which people may pipe elsewhere.
+fn note_incomplete(is_incomplete: bool) {
+    if is_incomplete {
+        output::note(
+            "the report is incomplete: rows with \"incomplete\" lack a cost that no run can have caused, or a sum that no number can be",
+        );
+    }
 }
 
 fn grouping(by: &[UsageBy]) -> Result<Grouping, CommandFailure> {
@@ -167,6 +180,8 @@ fn view(usage: &UsageRow) -> UsageView {
         costed: totals.costed,
         provider_cost_micros: known.map(|it| it.provider_cost.get()),
         margin_micros: known.map(|it| it.margin.get()),
+        costs_excluded: totals.costs_excluded,
+        incomplete: totals.is_incomplete(),
     };
     for group in std::iter::once(group).chain(second) {
         match group {

@@ -32,6 +32,7 @@ pub struct Model {
     pub shortfall: i64,
     pub refunded: i64,
     pub exposure: i64,
+    pub costs_excluded: i64,
     pub costed: i64,
     pub provider_cost: i64,
     pub margin: i64,

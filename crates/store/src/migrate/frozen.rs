@@ -60,6 +60,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "68beef4fd96880ba4a992526bd467b84ff12546b0c2aa96df1b14b3eab03a690",
         "68beef4fd96880ba4a992526bd467b84ff12546b0c2aa96df1b14b3eab03a690",
     ),
+    (
+        "0011_sums",
+        "26713e614533508b7de32d8dbfc75c7037f66af6dce8f96dd73644bc0387fa9e",
+        "d52d568302926e58c27cd1b2d065aa06f2843efb3f7290b392d053dd8e2e09d8",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

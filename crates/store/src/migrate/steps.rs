@@ -32,6 +32,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     PEOPLE,
     USAGE_REASONS,
     DELIVERIES_DUE_OF_WEBHOOK,
+    SUMS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -191,6 +192,21 @@ const DELIVERIES_DUE_OF_WEBHOOK: Migration = Migration {
         include_str!("../../migrations/postgres/0010_deliveries_due_of_webhook.up.sql"),
         include_str!("../../migrations/postgres/0010_deliveries_due_of_webhook.down.sql"),
     ],
+    loss: &[],
+};
+
+const SUMS: Migration = Migration {
+    version: 11,
+    name: "sums",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0011_sums.up.sql"),
+        include_str!("../../migrations/sqlite/0011_sums.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0011_sums.up.sql"),
+        include_str!("../../migrations/postgres/0011_sums.down.sql"),
+    ],
+    // The audit log says which costs were excluded.
     loss: &[],
 };
 

@@ -23,9 +23,13 @@ const KEPT: Duration = Duration::from_secs(2 * 86_400);
 /// Two processes that purge at once do not wait for each other.
 static PURGE: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "DELETE FROM results WHERE op_seq IN (SELECT op_seq FROM results
+        "WITH gone AS (DELETE FROM results WHERE op_seq IN (SELECT op_seq FROM results
          WHERE finished_at < (SELECT {CLOCK} - $1) ORDER BY finished_at LIMIT $2
-         FOR UPDATE SKIP LOCKED)"
+         FOR UPDATE SKIP LOCKED) RETURNING finished_at),
+         noted AS (INSERT INTO results_purged AS p (one, youngest)
+         SELECT 1, max(finished_at) FROM gone HAVING count(*) > 0
+         ON CONFLICT (one) DO UPDATE SET youngest = greatest(p.youngest, excluded.youngest))
+         SELECT finished_at FROM gone"
     )
 });
 
@@ -91,6 +95,7 @@ impl Postgres {
                 for (sql, age) in purges {
                     let purge = sqlx::query(AssertSqlSafe(sql.to_owned()));
                     let purge = purge.bind(micros(age)).bind(i64::from(limit));
+                    // Of the results the statement returns one row each, and affects as many.
                     deleted.push(purge.execute(&mut *connection).await?.rows_affected());
                 }
                 Ok(deleted.first().copied().unwrap_or(0))

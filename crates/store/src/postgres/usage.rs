@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use crate::unavailable;
-use crate::usage::hour::{HourSums, SUM_COLUMNS, SUMS, SummingStep};
+use crate::usage::hour::{HourSums, SUM_COLUMNS, SUMS, SummingStep, additions};
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = $2, postings_to = $3
     WHERE steps = $1";
@@ -19,12 +19,14 @@ const ALONE: &str = "LOCK TABLE late_ends IN SHARE ROW EXCLUSIVE MODE";
 const NOTE: &str = "INSERT INTO late_ends (op_seq) SELECT unnest($1::bigint[])
     ON CONFLICT DO NOTHING";
 const STRIKE: &str = "DELETE FROM late_ends WHERE op_seq = ANY($1)";
+const EXCLUDE: &str = "INSERT INTO excluded_costs (op_seq) SELECT unnest($1::bigint[])
+    ON CONFLICT DO NOTHING";
 
 /// Rows come as arrays, one for each column.
 static ADD: LazyLock<String> = LazyLock::new(|| {
     let columns = SUM_COLUMNS.join(", ");
     let arrays: Vec<_> = (6..6 + SUMS).map(|at| format!("${at}::bigint[]")).collect();
-    let sums = SUM_COLUMNS.map(|name| format!("{name} = h.{name} + excluded.{name}")).join(", ");
+    let sums = additions("h");
     format!(
         "INSERT INTO usage_hours AS h (wallet_id, hour, api_key_id, model, route, {columns})
          SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::text[], $5::text[], {})
@@ -44,7 +46,7 @@ impl Postgres {
 }
 
 async fn write(connection: &mut PgConnection, step: &SummingStep) -> Result<(), sqlx::Error> {
-    let SummingStep { before, operations_to, postings_to, rows, running, ended } = step;
+    let SummingStep { before, operations_to, postings_to, rows, running, ended, excluded } = step;
     // First: of two nodes with one step the second waits here, and finds it made.
     let moved = sqlx::query(MOVE)
         .bind(before.steps)
@@ -59,7 +61,7 @@ async fn write(connection: &mut PgConnection, step: &SummingStep) -> Result<(), 
     if !running.is_empty() || !ended.is_empty() {
         sqlx::query(ALONE).execute(&mut *connection).await?;
     }
-    for (sql, numbers) in [(NOTE, running), (STRIKE, ended)] {
+    for (sql, numbers) in [(NOTE, running), (STRIKE, ended), (EXCLUDE, excluded)] {
         if !numbers.is_empty() {
             sqlx::query(sql).bind(numbers).execute(&mut *connection).await?;
         }
@@ -78,7 +80,7 @@ async fn add(connection: &mut PgConnection, rows: &HourSums) -> Result<(), sqlx:
         models.push(key.model.as_str());
         routes.push(key.route.as_str());
         for (column, sum) in columns.iter_mut().zip(sums) {
-            column.push(*sum);
+            column.push(sum);
         }
     }
     let mut query = sqlx::query(AssertSqlSafe(ADD.as_str()))

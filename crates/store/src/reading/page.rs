@@ -139,13 +139,15 @@ pub(super) async fn numbers<E: EntityTrait>(
 }
 
 /// Number of a row created at this moment or later, the one before which was created before it; or
-/// the end of these numbers. `columns` are the number and the moment of creation.
+/// the end of these numbers. `columns` are the number and the moment of creation. Rows from after now,
+/// which a clock that was ahead has left, are passed over: they would lead the search astray.
 pub(super) async fn first_at<E: EntityTrait>(
     db: &ReadTransaction,
     [number, created_at]: [E::Column; 2],
     moment: i64,
     numbers: Range<i64>,
 ) -> Result<i64, ReadError> {
+    let now = db.now().await?.as_micros();
     let Range { start: mut low, end: mut high } = numbers;
     while low < high {
         let middle = low.midpoint(high);
@@ -154,6 +156,7 @@ pub(super) async fn first_at<E: EntityTrait>(
             .select_only()
             .columns([number, created_at])
             .filter(number.gte(middle))
+            .filter(created_at.lte(now))
             .order_by_asc(number)
             .limit(1);
         let next: Vec<(i64, i64)> = db.select(next.as_query()).await?;

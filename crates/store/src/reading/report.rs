@@ -45,7 +45,7 @@ impl Store {
             .column(price::Column::Currency)
             .expr(Expr::cust(self.dialect().clock()))
             .expr(Column::Seq.count())
-            .expr(Column::Hold.sum().cast_as("bigint"))
+            .exprs(wide_total(&Column::Hold.into_expr()))
             .expr(Column::AdmittedAt.min())
             .join(JoinType::InnerJoin, operation::Relation::Price.def())
             .filter(Expr::cust(self.dialect().is_running("operations")))
@@ -74,9 +74,16 @@ pub(super) fn refunds(id: impl Into<Expr>) -> Expr {
 }
 
 /// Sum of 64 bits, or an error of the database.
-pub(super) fn total(of: Expr) -> Expr {
+fn total(of: Expr) -> Expr {
     // Said, since a sum of bigint is NUMERIC on PostgreSQL, which is not read as 64 bits.
     Expr::from(Func::coalesce([of.sum(), 0.into()])).cast_as("bigint")
+}
+
+/// Sum in two halves of 64 bits, which no number of rows overflows; read by [`Cells::wide`].
+pub(super) fn wide_total(of: &Expr) -> [Expr; 2] {
+    // Of 64 bits: a number of a statement has 32 on PostgreSQL, and is not moved by as many.
+    let wide = || of.clone().cast_as("bigint");
+    [total(wide().right_shift(32)), total(wide().bit_and(4_294_967_295_i64))]
 }
 
 pub(super) fn subquery(select: SelectStatement) -> Expr {
@@ -120,7 +127,8 @@ impl FromCells for HeldRow {
             currency: rows::currency(cells)?,
             now: cells.timestamp()?,
             count: cells.small()?,
-            amount: cells.micros()?,
+            // More than an amount can be only over several wallets.
+            amount: Micros::saturating_from(u128::try_from(cells.wide()?).unwrap_or(0)),
             oldest: cells.timestamp()?,
         })
     }

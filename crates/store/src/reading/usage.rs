@@ -30,10 +30,10 @@ use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
 use crate::entity::{api_key, operation, posting, wallet};
 use crate::rows::{self, BadRow, Cells};
-use crate::usage::hour::SummingPosition;
+use crate::usage::hour::{self, SummingPosition};
 use crate::usage::{GroupKey, Names, Sums};
 use holdfast_domain::listing::Period;
-use holdfast_domain::report::{GroupBy, Totals, UsageFilter, UsageQuery, UsageRow};
+use holdfast_domain::report::{GroupBy, UsageFilter, UsageQuery, UsageRow};
 
 /// Operations that are summed at once.
 const PAGE: usize = 20_000;
@@ -51,6 +51,7 @@ struct Report<'r> {
     db: &'r ReadTransaction,
     keys: Vec<GroupBy>,
     filter: UsageFilter,
+    summed_to: i64,
     sums: Sums,
     rows_max: Option<u32>,
     /// True where there are more groups than rows may be.
@@ -65,8 +66,9 @@ pub(super) async fn report(
     let filter = with_wallet(db, filter).await?;
     let keys = by.keys().collect();
     let sums = Sums::default();
-    let mut report = Report { db, keys, filter, sums, rows_max, is_too_long: false };
     let summed = summed(db).await?;
+    let summed_to = summed.operations_to;
+    let mut report = Report { db, keys, filter, summed_to, sums, rows_max, is_too_long: false };
     let (from, to) = period.bounds();
     let all = numbers::<operation::Entity>(db, operation::Column::Seq).await?;
     let postings = numbers::<posting::Entity>(db, posting::Column::Seq).await?;
@@ -107,8 +109,9 @@ impl Report<'_> {
             return Ok(());
         }
         let groups_max = self.groups_max();
-        let Self { db, keys, filter, sums, rows_max, is_too_long } = self;
-        let mut select = statement(&Scope { dialect: db.dialect(), keys, filter });
+        let Self { db, keys, filter, sums, rows_max, is_too_long, summed_to } = self;
+        let summed_to = *summed_to;
+        let mut select = statement(&Scope { dialect: db.dialect(), keys, filter, summed_to });
         if let Some(groups_max) = groups_max {
             select.limit(groups_max.saturating_add(1));
         }
@@ -125,8 +128,8 @@ impl Report<'_> {
             let first = keys.next().map_or(Err(ReadError::Row(BadRow::Value(0))), &mut key)?;
             let second = keys.next().map(&mut key).transpose()?;
             let currency = rows::currency(&mut cells).map_err(ReadError::Row)?;
-            let totals = Totals::from_cells(&mut cells).map_err(ReadError::Row)?;
-            sums.add((first, second), currency, &totals).map_err(ReadError::Usage)?;
+            let more = hour::sums(&mut cells).map_err(ReadError::Row)?;
+            sums.add((first, second), currency, more);
         }
         let count = u32::try_from(sums.len()).unwrap_or(u32::MAX);
         *is_too_long = rows_max.is_some_and(|most| count > most);
@@ -216,31 +219,6 @@ fn month(day: Timestamp) -> Timestamp {
 impl FromCells for WalletId {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         cells.bytes().map(Self::from_bytes)
-    }
-}
-
-impl FromCells for Totals {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        let (completed, refused, abandoned) = (cells.small()?, cells.small()?, cells.small()?);
-        let estimated = cells.small()?;
-        let mut meters = Self::NOTHING.meters;
-        for count in &mut meters {
-            *count = cells.small()?;
-        }
-        Ok(Self {
-            completed,
-            refused,
-            abandoned,
-            estimated,
-            meters,
-            charge: cells.micros()?,
-            shortfall: cells.micros()?,
-            refunded: cells.micros()?,
-            exposure: cells.micros()?,
-            costed: cells.small()?,
-            provider_cost: cells.micros()?,
-            margin: cells.micros()?,
-        })
     }
 }
 

@@ -240,8 +240,7 @@ fn wide_sum(amount: &str) -> String {
 
 /// Reads a [`wide_sum`].
 fn wide(cells: &mut Cells<'_>) -> Result<i128, BadRow> {
-    let (high, low) = (cells.int()?, cells.int()?);
-    Ok((i128::from(high) << 32) + i128::from(low))
+    cells.wide()
 }
 
 /// Reads an id that a row has in any case, or nothing of this is one of ours.

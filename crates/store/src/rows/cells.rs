@@ -86,6 +86,12 @@ impl<'r> Cells<'r> {
         self.get()
     }
 
+    /// Reads a sum in two halves of 64 bits: the upper ones, then the lower 32 bits of each addend.
+    pub(crate) fn wide(&mut self) -> Result<i128, BadRow> {
+        let (high, low) = (self.int()?, self.int()?);
+        Ok((i128::from(high) << 32).saturating_add(low.into()))
+    }
+
     pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, BadRow> {
         self.get()
     }

@@ -27,7 +27,12 @@ pub(super) const PURGE: &str = "DELETE FROM results WHERE op_seq IN
             ROWS UNBOUNDED PRECEDING) - bytes AS before FROM
             (SELECT op_seq, finished_at, length(sealed) AS bytes FROM results
              WHERE finished_at < ?1 ORDER BY finished_at, op_seq LIMIT ?2))
-     WHERE before < ?3)";
+     WHERE before < ?3)
+    RETURNING finished_at";
+
+/// The youngest moment of a result that a purge has deleted: an audit finds those that went otherwise.
+const NOTE: &str = "INSERT INTO results_purged (one, youngest) VALUES (1, ?1)
+    ON CONFLICT (one) DO UPDATE SET youngest = max(youngest, excluded.youngest)";
 
 pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
     (SELECT api_key_id, counter, window_start FROM counters
@@ -64,14 +69,19 @@ impl Sqlite {
         let purged = self.write(move |transaction, now| {
             // One transaction for all of them: each would wait for a flush of its own.
             let now = now.as_micros();
-            let purged = transaction.execute(PURGE, (before(now, age), limit, BYTES))?;
+            let mut purge = transaction.prepare(PURGE)?;
+            let gone = purge.query_map((before(now, age), limit, BYTES), |row| row.get(0))?;
+            let gone: Vec<i64> = gone.collect::<Result<_, _>>()?;
+            if let Some(youngest) = gone.iter().max() {
+                transaction.execute(NOTE, [youngest])?;
+            }
             transaction.execute(SWEEP, (before(now, KEPT), limit))?;
             transaction.execute(FORGET, (before(now, KEPT), limit))?;
             transaction.execute(BLANK, (before(now, BESIDE_TRAIL), limit))?;
             transaction.execute(DROP_COUNTS, (before(now, BESIDE_TRAIL), limit))?;
             let expired = before(now, interest.kept());
             transaction.execute(&expire(interest.webhooks), (expired, limit))?;
-            Ok(u64::try_from(purged).unwrap_or(u64::MAX))
+            Ok(u64::try_from(gone.len()).unwrap_or(u64::MAX))
         });
         purged.await.map_err(unavailable)
     }

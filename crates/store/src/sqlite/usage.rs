@@ -9,17 +9,18 @@ use rusqlite::{Transaction, params_from_iter};
 use super::Sqlite;
 use super::write_task::WriteError;
 use crate::unavailable;
-use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS, SummingStep};
+use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS, SummingStep, additions};
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = ?2, postings_to = ?3
     WHERE steps = ?1";
 const NOTE: &str = "INSERT OR IGNORE INTO late_ends (op_seq) VALUES (?1)";
 const STRIKE: &str = "DELETE FROM late_ends WHERE op_seq = ?1";
+const EXCLUDE: &str = "INSERT OR IGNORE INTO excluded_costs (op_seq) VALUES (?1)";
 
 static ADD: LazyLock<String> = LazyLock::new(|| {
     let columns = SUM_COLUMNS.join(", ");
     let values: Vec<_> = (1..=5 + SUMS).map(|at| format!("?{at}")).collect();
-    let sums = SUM_COLUMNS.map(|name| format!("{name} = {name} + excluded.{name}")).join(", ");
+    let sums = additions("usage_hours");
     format!(
         "INSERT INTO usage_hours (wallet_id, hour, api_key_id, model, route, {columns})
          VALUES ({}) ON CONFLICT (wallet_id, hour, api_key_id, model, route) DO UPDATE SET {sums}",
@@ -35,7 +36,7 @@ impl Sqlite {
 }
 
 fn write(transaction: &Transaction<'_>, step: &SummingStep) -> Result<(), WriteError> {
-    let SummingStep { before, operations_to, postings_to, rows, running, ended } = step;
+    let SummingStep { before, operations_to, postings_to, rows, running, ended, excluded } = step;
     if transaction.execute(MOVE, (before.steps, operations_to, postings_to))? == 0 {
         return Ok(());
     }
@@ -50,7 +51,7 @@ fn write(transaction: &Transaction<'_>, step: &SummingStep) -> Result<(), WriteE
         ];
         add.execute(params_from_iter(key.into_iter().chain(sums.map(Value::Integer))))?;
     }
-    for (sql, numbers) in [(NOTE, running), (STRIKE, ended)] {
+    for (sql, numbers) in [(NOTE, running), (STRIKE, ended), (EXCLUDE, excluded)] {
         let mut each = transaction.prepare(sql)?;
         for number in numbers {
             each.execute([number])?;

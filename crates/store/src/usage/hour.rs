@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::SumOverflow;
 use crate::rows::{BadRow, Cells};
 
 /// Numbers in a row: the sums, in the order of [`Totals`](super::Totals).
-pub(crate) const SUMS: usize = 20;
+pub(crate) const SUMS: usize = 21;
 
 /// Columns of the sums, in their order.
 pub(crate) const SUM_COLUMNS: [&str; SUMS] = [
@@ -28,6 +27,7 @@ pub(crate) const SUM_COLUMNS: [&str; SUMS] = [
     "shortfall",
     "refunded",
     "exposure",
+    "costs_excluded",
     "costed",
     "provider_cost",
     "margin",
@@ -43,10 +43,13 @@ pub(crate) struct HourKey {
     pub(crate) route: String,
 }
 
+/// Sums of 128 bits, which no number of rows overflows.
+pub(crate) type WideSums = [i128; SUMS];
+
 /// Rows that are added. Sorted: of two processes that add at once, none waits for a row of the other
 /// that waits for one of its own.
 #[derive(Debug, Default)]
-pub(crate) struct HourSums(BTreeMap<HourKey, [i64; SUMS]>);
+pub(crate) struct HourSums(BTreeMap<HourKey, [i128; SUMS]>);
 
 /// State of the summing: the first numbers that are not summed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +72,8 @@ pub(crate) struct SummingStep {
     pub(crate) running: Vec<i64>,
     /// Operations that were passed before, and are in `rows` now.
     pub(crate) ended: Vec<i64>,
+    /// Operations in `rows` whose cost is left out.
+    pub(crate) excluded: Vec<i64>,
 }
 
 impl HourKey {
@@ -93,24 +98,47 @@ impl HourKey {
 }
 
 impl HourSums {
-    pub(crate) fn add(&mut self, key: HourKey, more: [i64; SUMS]) -> Result<(), SumOverflow> {
-        let sums = self.0.entry(key).or_insert([0; SUMS]);
-        for (sum, more) in sums.iter_mut().zip(more) {
-            *sum = sum.checked_add(more).ok_or(SumOverflow)?;
-        }
-        Ok(())
+    pub(crate) fn add(&mut self, key: HourKey, more: WideSums) {
+        add(self.0.entry(key).or_insert([0; SUMS]), more);
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&HourKey, &[i64; SUMS])> {
-        self.0.iter()
+    /// The rows. What does not fit into a column is the largest number, which a report marks.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&HourKey, [i64; SUMS])> {
+        self.0.iter().map(|(key, sums)| (key, sums.map(narrow)))
     }
 }
 
-/// Reads the sums of a row.
-pub(crate) fn sums(cells: &mut Cells<'_>) -> Result<[i64; SUMS], BadRow> {
+/// Reads the sums of a statement, each of which is two halves.
+pub(crate) fn sums(cells: &mut Cells<'_>) -> Result<WideSums, BadRow> {
     let mut sums = [0; SUMS];
     for sum in &mut sums {
-        *sum = cells.int()?;
+        *sum = cells.wide()?;
     }
     Ok(sums)
+}
+
+/// Adds up sums, column by column.
+pub(crate) fn add(sums: &mut WideSums, more: WideSums) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(more);
+    }
+}
+
+fn narrow(sum: i128) -> i64 {
+    let (least, most) = (i128::from(-i64::MAX), i128::from(i64::MAX));
+    i64::try_from(sum.clamp(least, most)).unwrap_or(i64::MAX)
+}
+
+/// Assignments that add a row to the one that exists, of which `own` is the name. A sum that does not
+/// fit stays the largest number.
+pub(crate) fn additions(own: &str) -> String {
+    let most = i64::MAX;
+    let addition = |name: &str| {
+        format!(
+            "{name} = CASE WHEN excluded.{name} > 0 AND {own}.{name} > {most} - excluded.{name} \
+             THEN {most} WHEN excluded.{name} < 0 AND {own}.{name} < -{most} - excluded.{name} \
+             THEN -{most} ELSE {own}.{name} + excluded.{name} END"
+        )
+    };
+    SUM_COLUMNS.map(addition).join(", ")
 }

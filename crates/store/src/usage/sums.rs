@@ -1,15 +1,12 @@
-//! Sums in the making: what several reads find for one group is added up here, in 64 bits or not at
-//! all. Groups are by ids until all reads are done, and by names then.
+//! Sums in the making: what several reads find for one group is added up here, in 128 bits. Groups are by ids until all reads are done, and by names then.
 
 use std::collections::BTreeMap;
 
 use holdfast_domain::report::{Group, Totals, UsageRow};
-use holdfast_domain::{ApiKeyId, Currency, Timestamp, WalletId};
+use holdfast_domain::usage::MeterKind;
+use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 
-/// A sum that does not fit into 64 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a sum is too large")]
-pub(crate) struct SumOverflow;
+use super::hour::{self, SUMS, WideSums};
 
 /// Key of a group in rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,18 +28,11 @@ pub(crate) type Names = BTreeMap<[u8; 16], String>;
 
 /// Sums in the making.
 #[derive(Debug, Default)]
-pub(crate) struct Sums(BTreeMap<(Keys, Currency), Totals>);
+pub(crate) struct Sums(BTreeMap<(Keys, Currency), WideSums>);
 
 impl Sums {
-    pub(crate) fn add(
-        &mut self,
-        keys: Keys,
-        currency: Currency,
-        more: &Totals,
-    ) -> Result<(), SumOverflow> {
-        let totals = self.0.entry((keys, currency)).or_insert(Totals::NOTHING);
-        *totals = totals.plus(more).ok_or(SumOverflow)?;
-        Ok(())
+    pub(crate) fn add(&mut self, keys: Keys, currency: Currency, more: WideSums) {
+        hour::add(self.0.entry((keys, currency)).or_insert([0; SUMS]), more);
     }
 
     /// Number of groups, each currency's its own.
@@ -76,11 +66,11 @@ impl Sums {
     /// The sums under the names of their groups, sorted by group and currency. Of an id that
     /// `names` does not know the name is empty.
     pub(crate) fn with_names(self, names: &Names) -> Vec<UsageRow> {
-        let row = |((keys, currency), totals): ((Keys, Currency), Totals)| UsageRow {
+        let row = |((keys, currency), sums): ((Keys, Currency), WideSums)| UsageRow {
             group: keys.0.named(names),
             second: keys.1.map(|key| key.named(names)),
             currency,
-            totals,
+            totals: totals(sums),
         };
         let mut rows: Vec<_> = self.0.into_iter().map(row).collect();
         rows.sort_by(|a, b| {
@@ -102,5 +92,46 @@ impl GroupKey {
             Self::Wallet(id) => Group::Wallet { name: name(id.to_bytes()), id },
             Self::Route(route) => Group::Route(route),
         }
+    }
+}
+
+/// The sums of a report. One that no amount or count can be is the largest, and marked.
+fn totals(sums: WideSums) -> Totals {
+    let mut is_saturated = false;
+    // The largest number is one that did not fit when its hour was summed.
+    let mut count = |sum: i128| {
+        is_saturated |= sum >= i128::from(i64::MAX);
+        u64::try_from(sum.clamp(0, i128::from(i64::MAX))).unwrap_or(0)
+    };
+    let [completed, refused, abandoned, estimated, meters @ .., _, _, _, _, excluded, costed, _, _] =
+        sums;
+    let [completed, refused, abandoned, estimated] =
+        [completed, refused, abandoned, estimated].map(&mut count);
+    let [excluded, costed] = [excluded, costed].map(&mut count);
+    let meters: [i128; MeterKind::COUNT] = meters;
+    let meters = meters.map(&mut count);
+    let mut micros = |sum: i128| {
+        is_saturated |= sum.unsigned_abs() >= Micros::MAX.get().unsigned_abs().into();
+        let amount = Micros::saturating_from(sum.unsigned_abs());
+        if sum < 0 { amount.negated() } else { amount }
+    };
+    let [.., charge, shortfall, refunded, exposure, _, _, provider_cost, margin] = sums;
+    let [charge, shortfall, refunded, exposure, provider_cost, margin] =
+        [charge, shortfall, refunded, exposure, provider_cost, margin].map(&mut micros);
+    Totals {
+        completed,
+        refused,
+        abandoned,
+        estimated,
+        meters,
+        charge,
+        shortfall,
+        refunded,
+        exposure,
+        costs_excluded: excluded,
+        costed,
+        provider_cost,
+        margin,
+        is_saturated,
     }
 }

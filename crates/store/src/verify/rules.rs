@@ -112,7 +112,7 @@ fn check_usage(operation: &Operation, wrong: &mut Vec<String>) {
 }
 
 /// Only what ended with an answer has a result, and what waits for its settlement has one. A result
-/// that is gone was the oldest, and due.
+/// that is gone was the oldest, and due, or a purge has deleted one as young.
 fn check_result(
     operation: &Operation,
     result: StoredResult,
@@ -150,6 +150,8 @@ fn check_result(
             let is_early = *finished_at >= kept.due;
             if is_early && kept.oldest.is_some_and(|oldest| oldest < *finished_at) {
                 wrong.push("its result is gone, and older ones are kept".to_owned());
+            } else if is_early && kept.purged.is_none_or(|youngest| youngest < *finished_at) {
+                wrong.push("its result is gone, and no purge has deleted one so young".to_owned());
             }
         }
         (Phase::Leased | Phase::Open | Phase::Abandoned { .. }, StoredResult::Nothing) => {}

@@ -142,6 +142,34 @@ async fn operations_are_filtered_by_time_though_their_numbers_are_not_quite_in_i
     }
 }
 
+async fn operations_from_a_clock_that_was_ahead_are_found_by_time_and_hide_no_others(
+    home: &impl Home,
+) {
+    const HOUR: i64 = 3_600_000_000;
+    let tenant = Tenant::new(home, 10_000).await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(tenant.admit(&tenant.claim().build()).await.id);
+    }
+    let now = tenant.load(ids[0]).await.operation.unwrap().created_at.as_micros();
+    // Rows of hours ago, and in their midst three of a month ahead.
+    let mut raw = Raw::reckless(home).await;
+    raw.run(&format!(
+        "UPDATE operations SET created_at = CASE WHEN seq BETWEEN 9 AND 11 THEN {now} + 720 * {HOUR}
+            ELSE {now} - (40 - seq) * {HOUR} END"
+    ))
+    .await;
+    let at = |hours: i64| Some(Timestamp::from_micros(now + hours * HOUR));
+    let tomorrow = Period { from: at(24), to: None };
+    let past = Period { from: at(-29), to: at(-24) };
+    for (created, rows) in [(tomorrow, 9..12), (past, 11..16)] {
+        let is_ahead = |n: &i64| created != past || *n > 11;
+        let expected = (1..).zip(&ids).filter(|(n, _)| rows.contains(n) && is_ahead(n));
+        let expected = expected.map(|(_, id)| *id).collect();
+        check(home, OperationFilter { created, ..ALL }, expected).await;
+    }
+}
+
 async fn operations_are_filtered_by_model_status_and_charge(home: &impl Home) {
     let tenant = Tenant::new(home, 10_000).await;
     let mut ids = Vec::new();
@@ -353,6 +381,7 @@ crate::scratch::on_every_store! {
     operations_are_filtered_by_wallet_and_api_key,
     operations_are_filtered_by_time_though_their_numbers_are_not_quite_in_its_order,
     operations_are_filtered_by_model_status_and_charge,
+    operations_from_a_clock_that_was_ahead_are_found_by_time_and_hide_no_others,
     a_page_reads_no_more_rows_than_it_may_and_leads_on,
     a_page_has_a_limit_and_what_is_added_moves_no_other_page,
     api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name,

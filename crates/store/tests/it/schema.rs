@@ -115,7 +115,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "refusals",
             "people",
             "usage_reasons",
-            "deliveries_due_of_webhook"
+            "deliveries_due_of_webhook",
+            "sums"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

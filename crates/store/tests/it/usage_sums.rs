@@ -3,10 +3,12 @@
 //! the test itself has written.
 
 mod altered;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use holdfast_domain::billing::COST_MAX;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::listing::Period;
 use holdfast_domain::report::{
@@ -22,6 +24,8 @@ use holdfast_testkit::{Dice, sample};
 use crate::raw::Raw;
 use crate::scratch::Home;
 use crate::usage::{NOTHING, plus};
+
+pub(crate) use self::steps::sum_all;
 
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
@@ -118,6 +122,8 @@ impl Row {
 
     fn totals(&self) -> Totals {
         let refunded: i64 = self.refunds.iter().sum();
+        let cost = self.cost.filter(|cost| *cost <= COST_MAX.get());
+        let is_excluded = self.cost != cost;
         match self.phase {
             "completed" => Totals {
                 completed: 1,
@@ -126,9 +132,11 @@ impl Row {
                 charge: Micros::new(self.charge),
                 shortfall: Micros::new(self.shortfall()),
                 refunded: Micros::new(refunded),
-                costed: u64::from(self.cost.is_some()),
-                provider_cost: Micros::new(self.cost.unwrap_or(0)),
-                margin: Micros::new(self.cost.map_or(0, |cost| self.charge - refunded - cost)),
+                exposure: Micros::new(if is_excluded { self.hold } else { 0 }),
+                costs_excluded: u64::from(is_excluded),
+                costed: u64::from(cost.is_some()),
+                provider_cost: Micros::new(cost.unwrap_or(0)),
+                margin: Micros::new(cost.map_or(0, |cost| self.charge - refunded - cost)),
                 ..NOTHING
             },
             "refused" => Totals { refused: 1, exposure: Micros::new(self.hold), ..NOTHING },
@@ -194,7 +202,7 @@ impl Book {
                 finished: created + self.amount(u64::try_from(20 * HOUR).unwrap()),
                 hold,
                 charge: (self.amount(2_200)).min(hold),
-                cost: (self.roll(3) > 0).then_some(self.amount(2_000)),
+                cost: self.cost(),
                 source: ["reported", "estimated"][self.roll(2)],
                 meters: std::array::from_fn(|_meter| self.dice.roll(1_000).try_into().unwrap()),
                 refunds: Vec::new(),
@@ -397,16 +405,6 @@ impl Book {
 /// An id for each number.
 fn id_of(seq: i64) -> [u8; 16] {
     i128::from(seq).to_be_bytes()
-}
-
-/// Sums everything that is there.
-pub(crate) async fn sum_all(store: &Store) -> u32 {
-    let mut steps = 0;
-    while store.sum_usage_older_than(Duration::ZERO).await.unwrap() == SummingProgress::Step {
-        steps += 1;
-        assert!(steps < 1_000, "the summing has an end");
-    }
-    steps
 }
 
 async fn a_report_is_the_sum_of_the_rows_at_every_stage_of_the_summing(home: &impl Home) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
-use holdfast_domain::{Event, Micros};
+use holdfast_domain::{Event, Journal as _, Micros};
 use holdfast_store::verify::{AuditOptions, Verification};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
@@ -259,12 +259,35 @@ async fn moments_are_those_of_the_transfers(home: &impl Home) {
     finds_all(home, other, "operation", &told).await;
 }
 
+/// As a purge of the results of the operations 3 and 4 notes it.
+const PURGED: &str = "INSERT INTO results_purged
+    SELECT 1, max(finished_at) FROM operations WHERE seq IN (3, 4)";
+
+async fn results_that_no_purge_deleted_are_found_also_if_none_is_left(home: &impl Home) {
+    fill(home).await;
+    Raw::reckless(home).await.run("DELETE FROM results WHERE finished_at IS NOT NULL").await;
+    let hour = AuditOptions::keeping(Duration::from_secs(3_600));
+    let told = home.store().verify_by(hour, |_progress| {}).await.unwrap().mismatches;
+    let gone = told.iter().filter(|it| it.sentence.contains("no purge has deleted one so young"));
+    assert!(gone.count() >= 3, "{told:?}");
+    // A purge notes what it deletes, so that nothing is reported after it.
+    fill(home).await;
+    while home.store().purge(Duration::ZERO, 1).await.unwrap() > 0 {}
+    let hour = AuditOptions::keeping(Duration::from_secs(3_600));
+    let told = home.store().verify_by(hour, |_progress| {}).await.unwrap().mismatches;
+    assert_eq!(told, []);
+}
+
 async fn results_go_in_the_order_of_their_age(home: &impl Home) {
     let gone = "DELETE FROM results WHERE op_seq = 4";
     finds(home, gone, "operation", "its result is gone, and older ones are kept").await;
     fill(home).await;
     Raw::reckless(home).await.run("DELETE FROM results WHERE op_seq IN (3, 4)").await;
-    assert_eq!(home.store().verify().await.unwrap().mismatches, [], "the oldest go first");
+    let told = home.store().verify().await.unwrap().mismatches;
+    assert!(told.iter().all(|it| it.sentence.contains("no purge has deleted one so young")));
+    assert_eq!(told.len(), 2, "the oldest, and by no purge: {told:?}");
+    Raw::open(home).await.run(PURGED).await;
+    assert_eq!(home.store().verify().await.unwrap().mismatches, [], "a purge takes the oldest");
     Raw::open(home).await.run("DELETE FROM results WHERE op_seq = 9").await;
     let kept_for =
         |retention| home.store().verify_by(AuditOptions::keeping(retention), |_progress| {});
@@ -406,6 +429,7 @@ crate::scratch::on_every_store! {
     what_an_operation_is_bound_to_is_compared,
     moments_are_those_of_the_transfers,
     results_go_in_the_order_of_their_age,
+    results_that_no_purge_deleted_are_found_also_if_none_is_left,
     counters_of_every_window_are_recomputed,
     a_refund_that_calls_itself_a_deposit_is_found_by_what_it_names,
     results_are_sealed_for_the_api_key_of_their_operation,

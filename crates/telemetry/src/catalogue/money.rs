@@ -31,6 +31,15 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             alarm: "",
         },
         Metric {
+            name: "holdfast_usage_costs_excluded_total",
+            kind: MetricKind::Counter,
+            unit: "operations",
+            labels: &[],
+            help: "Operations whose provider cost is left out of all sums, because it is above 1,000,000 units of the \
+                   currency; reports that lack one are marked incomplete",
+            alarm: "it grows: a provider or a route's prices are wrong",
+        },
+        Metric {
             name: "holdfast_refund_micros_total",
             kind: MetricKind::Counter,
             unit: "micros",

@@ -147,6 +147,18 @@ pub struct UsageView {
     pub provider_cost_micros: Option<i64>,
     /// Margin of those: charges less refunds less cost; null where no cost is known.
     pub margin_micros: Option<i64>,
+    /// Completed operations whose provider cost no run can have caused: it is left out, and their holds are
+    /// exposure. Absent if there is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub costs_excluded: u64,
+    /// True if a cost is left out, or a sum is more than a number can be; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// API key of a group's operations.

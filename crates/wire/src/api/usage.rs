@@ -54,6 +54,9 @@ pub struct UsageIntervalView {
     meters: CountsView,
     charge_micros: i64,
     refunded_micros: i64,
+    /// True if a sum is more than a number can be; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    incomplete: bool,
 }
 
 impl UsageIntervalView {
@@ -77,6 +80,7 @@ impl UsageIntervalView {
             meters: CountsView(usage.meters),
             charge_micros: usage.charge.get(),
             refunded_micros: usage.refunded.get(),
+            incomplete: usage.is_incomplete,
         }
     }
 }
@@ -137,6 +141,9 @@ pub struct CompletionsUsageView {
     model: Option<String>,
     batch: Option<bool>,
     service_tier: Option<String>,
+    /// True if a sum is more than a number can be; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    incomplete: bool,
 }
 
 impl CompletionsUsageView {
@@ -168,6 +175,7 @@ impl CompletionsUsageView {
             model: has_model.then(|| usage.model.clone()),
             batch: None,
             service_tier: None,
+            incomplete: usage.is_incomplete,
         }
     }
 }
@@ -180,6 +188,9 @@ pub struct CostView {
     line_item: Option<String>,
     project_id: Option<String>,
     api_key_id: Option<String>,
+    /// True if a sum is more than a number can be; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    incomplete: bool,
 }
 
 /// An amount as OpenAI spells it: a decimal, and a currency in small letters.
@@ -196,6 +207,7 @@ impl CostView {
         (amount, currency): (Micros, Currency),
         api_key: Option<ApiKeyId>,
         model: Option<&str>,
+        incomplete: bool,
     ) -> Self {
         // A decimal of two to six places is a number of JSON as it is spelled.
         let value = Raw(amount.to_string());
@@ -205,6 +217,7 @@ impl CostView {
             line_item: model.map(str::to_owned),
             project_id: None,
             api_key_id: api_key.map(|id| id.to_string()),
+            incomplete,
         }
     }
 }

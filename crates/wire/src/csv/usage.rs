@@ -29,8 +29,9 @@ pub fn usage(by: Grouping, rows: &[UsageRow], costs: CostColumns) -> String {
     let names = names.chain(has_costs.then_some("costed"));
     let names = names.chain(MeterKind::ALL.map(MeterKind::label));
     let names = names.chain(["charge_micros", "shortfall_micros", "refunded_micros"]);
-    let cost_names = ["provider_cost_micros", "margin_micros", "exposure_micros"];
-    let mut text = record(names.chain(cost_names.into_iter().filter(|_name| has_costs)));
+    let cost_names = ["provider_cost_micros", "margin_micros", "exposure_micros", "costs_excluded"];
+    let mut text =
+        record(names.chain(cost_names.into_iter().filter(|_name| has_costs)).chain(["incomplete"]));
     for row in rows {
         text.push_str(&record(cells(row, has_costs).iter().map(String::as_str)));
     }
@@ -51,8 +52,10 @@ fn cells(row: &UsageRow, has_costs: bool) -> Vec<String> {
             totals.known().map_or_else(|| DASH.to_owned(), |known| micros(amount(known)))
         };
         let (cost, margin) = (known(|it| it.provider_cost), known(|it| it.margin));
-        cells.extend([cost, margin, micros(totals.exposure)]);
+        cells.extend([cost, margin, micros(totals.exposure), totals.costs_excluded.to_string()]);
     }
+    let is_incomplete = totals.is_saturated || (has_costs && totals.is_incomplete());
+    cells.push(is_incomplete.to_string());
     cells
 }
 

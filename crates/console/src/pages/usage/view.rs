@@ -5,13 +5,11 @@ use holdfast_domain::report::{Group, Grouping, Totals, UsageRow};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::csv::group_name;
-use http::StatusCode;
 
 use super::label;
 use crate::address::with_query;
 use crate::ask::SentFields;
 use crate::cell::{Cell, money};
-use crate::failure::Failure;
 use crate::moment::{day_after, hour_after, written};
 use crate::section::{Chart, Table};
 
@@ -52,23 +50,22 @@ fn currencies(rows: &[UsageRow]) -> Vec<Currency> {
 }
 
 /// Sums over all rows, by currency.
-pub(super) fn sums(rows: &[UsageRow], shows_costs: bool) -> Result<Table, Failure> {
-    let too_large = || {
-        let message = "The sums are too large to be shown: ask for a shorter period.";
-        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, message)
-    };
+pub(super) fn sums(rows: &[UsageRow], shows_costs: bool) -> Table {
     let mut lines = Vec::new();
     for currency in currencies(rows) {
-        let mut own = rows.iter().filter(|row| row.currency == currency);
-        let sum = own.try_fold(Totals::NOTHING, |sum, row| sum.plus(&row.totals));
-        let sum = sum.ok_or_else(too_large)?;
+        let own = rows.iter().filter(|row| row.currency == currency);
+        let sum = own.fold(Totals::NOTHING, |sum, row| sum.plus(&row.totals));
         let mut line = vec![Cell::text(currency.to_string())];
         line.extend(cells(&sum, currency, shows_costs));
         lines.push(line);
     }
     let mut head = vec!["Currency"];
     head.extend(columns(shows_costs));
-    Ok(Table::new("All together", &head, lines, ""))
+    let is_incomplete = rows
+        .iter()
+        .any(|row| row.totals.is_saturated || (shows_costs && row.totals.is_incomplete()));
+    let title = if is_incomplete { "All together, incomplete" } else { "All together" };
+    Table::new(title, &head, lines, "")
 }
 
 /// Some of the rows.
@@ -118,7 +115,9 @@ fn cells(totals: &Totals, currency: Currency, shows_costs: bool) -> Vec<Cell> {
     if shows_costs {
         let known = totals.known();
         let told = |amount: Option<Micros>| match amount {
-            Some(amount) if totals.costed == totals.completed => Cell::money(amount, currency),
+            Some(amount) if totals.costed == totals.completed && !totals.is_saturated => {
+                Cell::money(amount, currency)
+            }
             // A part is said to be one: the rest is not zero.
             Some(amount) => {
                 Cell::Number(format!("{} of {} known", money(amount, currency), totals.costed))

@@ -27,8 +27,8 @@ const PAGE: usize = 4_000;
 
 const HOURS: &str = "SELECT wallet_id, hour, api_key_id, model, route, completed, refused,
     abandoned, estimated, input, cached_input, cache_write, audio_input, output, reasoning,
-    audio_output, request, image, charge, shortfall, refunded, exposure, costed, provider_cost,
-    margin FROM usage_hours
+    audio_output, request, image, charge, shortfall, refunded, exposure, costs_excluded, costed,
+    provider_cost, margin FROM usage_hours
     WHERE (wallet_id, hour, api_key_id, model, route) > ($1, $2, $3, $4, $5)
     ORDER BY wallet_id, hour, api_key_id, model, route LIMIT $6";
 
@@ -50,8 +50,9 @@ struct Differences(BTreeMap<i64, Difference>);
 /// Sentences about the book, one for each hour whose sums are not those of its operations.
 pub(in crate::reading) async fn mismatches(db: &ReadTransaction) -> Result<Vec<String>, ReadError> {
     let filter = UsageFilter::default();
-    let scope = Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter };
     let summed = summed(db).await?;
+    let summed_to = summed.operations_to;
+    let scope = Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter, summed_to };
     let mut found = Differences::default();
     let mut unreadable: u64 = 0;
     for page in pages(0..summed.operations_to, PAGE) {
@@ -95,7 +96,7 @@ fn operation(cells: &mut Cells<'_>) -> Result<Wide, BadRow> {
     for sum in sums.iter_mut().take(SUMS - 1) {
         *sum = i128::from(cells.int()?);
     }
-    let [.., charge, _shortfall, _refunded, _exposure, costed, cost, margin] = &mut sums;
+    let [.., charge, _shortfall, _refunded, _exposure, _excluded, costed, cost, margin] = &mut sums;
     *margin = if *costed == 0 { 0 } else { *charge - *cost };
     Ok(sums)
 }
@@ -104,7 +105,7 @@ fn operation(cells: &mut Cells<'_>) -> Result<Wide, BadRow> {
 fn refund(cells: &mut Cells<'_>) -> Result<Wide, BadRow> {
     let mut sums = [0; SUMS];
     let (amount, costed) = (i128::from(cells.int()?), i128::from(cells.int()?));
-    let [.., refunded, _exposure, _costed, _cost, margin] = &mut sums;
+    let [.., refunded, _exposure, _excluded, _costed, _cost, margin] = &mut sums;
     *refunded = amount;
     *margin = -amount * costed;
     Ok(sums)

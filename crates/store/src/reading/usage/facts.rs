@@ -14,13 +14,15 @@ use std::ops::Range;
 
 use holdfast_domain::usage::MeterKind;
 use sea_orm::ColumnTrait;
-use sea_orm::sea_query::{Expr, ExprTrait as _, Func, Query, SelectStatement};
+use sea_orm::JoinType;
+use sea_orm::sea_query::{Alias, Expr, ExprTrait as _, Func, Query, SelectStatement};
 
 use crate::dialect::Dialect;
 use crate::entity::operation::{self, Column};
 use crate::entity::{posting, usage_hour, wallet};
-use crate::reading::report::total;
+use crate::reading::report::wide_total;
 use crate::usage::hour::{SUM_COLUMNS, SUMS};
+use holdfast_domain::billing::COST_MAX;
 use holdfast_domain::report::{GroupBy, UsageFilter};
 
 /// Microseconds of an hour.
@@ -31,6 +33,9 @@ const DAY: i64 = 86_400_000_000;
 /// Condition: an operation is not among those that are summed when they have ended.
 const IS_NOT_LATE: &str =
     "NOT EXISTS (SELECT 1 FROM late_ends WHERE late_ends.op_seq = operations.seq)";
+/// Condition: the charge of the gateway behind was not accepted.
+const HAS_REFUSED_CHARGE: &str =
+    "(operations.phase = 'completed' AND (coalesce(operations.usage_reasons, 0) & 4096) <> 0)";
 const IS_LATE: &str = "operations.seq IN (SELECT op_seq FROM late_ends)";
 
 /// The meters, in the order of [`MeterKind::ALL`].
@@ -59,6 +64,8 @@ pub(crate) struct Scope<'s> {
     pub(crate) dialect: Dialect,
     pub(crate) keys: &'s [GroupBy],
     pub(crate) filter: &'s UsageFilter,
+    /// First number that is not summed yet: operations from here on are judged by their cost.
+    pub(crate) summed_to: i64,
 }
 
 /// Operations that are read.
@@ -116,8 +123,8 @@ impl Source {
 impl Scope<'_> {
     /// Sums over the operations that are summed already, of these hours; `None`: of all.
     pub(crate) fn hours(&self, hours: &Range<i64>) -> SelectStatement {
-        let sums = SUM_COLUMNS.map(|name| total(Source::Hours.column(name)));
-        let mut all = self.grouped(Source::Hours, sums);
+        let sums = SUM_COLUMNS.map(|name| wide_total(&Source::Hours.column(name)));
+        let mut all = self.grouped(Source::Hours, sums.into_iter().flatten());
         all.from(usage_hour::Entity);
         self.join_wallets(&mut all, Source::Hours);
         let hour = || usage_hour::Column::Hour.into_expr();
@@ -137,12 +144,26 @@ impl Scope<'_> {
         selection: &Selection,
         finished: &Range<i64>,
     ) -> SelectStatement {
-        let sums = values().map(total);
-        let mut page = self.grouped(Source::Operations, sums);
+        let sums = self.values().map(|value| wide_total(&value));
+        let mut page = self.grouped(Source::Operations, sums.into_iter().flatten());
         page.from(operation::Entity);
         self.join_wallets(&mut page, Source::Operations);
+        join_excluded(&mut page);
         select(&mut page, selection);
         finished_in(&mut page, finished);
+        page
+    }
+
+    /// Numbers of the finished operations whose cost is left out, in their order.
+    pub(crate) fn excluded(&self, selection: &Selection) -> SelectStatement {
+        let mut page = Query::select();
+        page.column((Alias::new("operations"), Column::Seq))
+            .from(operation::Entity)
+            .and_where(Column::FinishedAt.is_not_null())
+            .and_where(self.is_excluded())
+            .order_by(Column::Seq, sea_orm::Order::Asc);
+        join_excluded(&mut page);
+        select(&mut page, selection);
         page
     }
 
@@ -150,15 +171,17 @@ impl Scope<'_> {
     pub(crate) fn refunds(&self, postings: &Range<i64>, finished: &Range<i64>) -> SelectStatement {
         let amount = posting::Column::Amount.into_expr();
         // A margin is of what has a cost.
-        let lost = Expr::case(Column::ProviderCost.is_not_null(), Expr::val(0).sub(amount.clone()));
+        let lost: Expr = Expr::case(self.is_costed(), Expr::val(0).sub(amount.clone())).into();
         let sum = |name: &str| match name {
-            "refunded" => total(amount.clone()),
-            "margin" => total(lost.clone().into()),
-            _nothing_else => zero(),
+            "refunded" => wide_total(&amount),
+            "margin" => wide_total(&lost),
+            _nothing_else => [zero(), zero()],
         };
-        let mut page = self.grouped(Source::Operations, SUM_COLUMNS.map(sum));
+        let sums = SUM_COLUMNS.map(sum).into_iter().flatten();
+        let mut page = self.grouped(Source::Operations, sums);
         page.from(posting::Entity).cross_join(operation::Entity);
         self.join_wallets(&mut page, Source::Operations);
+        join_excluded(&mut page);
         refunds_of(&mut page, postings);
         finished_in(&mut page, finished);
         page
@@ -172,9 +195,10 @@ impl Scope<'_> {
         };
         let mut page = Query::select();
         page.exprs(self.keys.iter().map(|by| Source::Operations.key(self.dialect, *by)))
-            .exprs(values().into_iter().take(SUMS - 1).map(own))
+            .exprs(self.values().into_iter().take(SUMS - 1).map(own))
             .from(operation::Entity)
             .and_where(Column::FinishedAt.is_not_null());
+        join_excluded(&mut page);
         select(&mut page, &Selection::Numbers(numbers));
         page
     }
@@ -182,15 +206,90 @@ impl Scope<'_> {
     /// Refunds with these numbers, one by one: the keys of the operation, the amount, and 1 where that
     /// has a cost.
     pub(crate) fn each_refund(&self, numbers: Range<i64>) -> SelectStatement {
-        let has_cost: Expr = Expr::case(Column::ProviderCost.is_not_null(), 1).finally(0).into();
+        let has_cost: Expr = Expr::case(self.is_costed(), 1).finally(0).into();
         let mut page = Query::select();
         page.exprs(self.keys.iter().map(|by| Source::Operations.key(self.dialect, *by)))
             .expr(posting::Column::Amount.into_expr())
             .expr(has_cost.cast_as("bigint"))
             .from(posting::Entity)
             .cross_join(operation::Entity);
+        join_excluded(&mut page);
         refunds_of(&mut page, &numbers);
         page
+    }
+
+    /// Condition: the cost of an operation is in no sum. What is summed is judged once, when it is
+    /// summed, and by command; what is not summed yet, by its cost.
+    fn is_excluded(&self) -> Expr {
+        let (most, summed_to) = (COST_MAX.get(), self.summed_to);
+        Expr::cust(format!(
+            "(operations.provider_cost IS NOT NULL AND (excluded_costs.op_seq IS NOT NULL \
+             OR (operations.provider_cost > {most} \
+                 AND (operations.seq >= {summed_to} OR {IS_LATE}))))"
+        ))
+    }
+
+    /// Condition: an operation has a cost, and sums have it.
+    fn is_costed(&self) -> Expr {
+        Column::ProviderCost.is_not_null().and(self.is_excluded().not())
+    }
+
+    /// Addend of an operation for each sum, in the order of [`SUM_COLUMNS`]; nothing, or null, where it
+    /// adds nothing.
+    fn values(&self) -> [Expr; SUMS] {
+        let only = |those: Expr, then: Expr| -> Expr { Expr::case(those, then).into() };
+        let one = |those: Expr| only(those, 1.into());
+        let [completed, refused, abandoned] =
+            ["completed", "refused", "abandoned"].map(|phase| one(Column::Phase.eq(phase)));
+        let estimated = one(Column::MetersSource.eq("estimated"));
+        let [
+            input,
+            cached_input,
+            cache_write,
+            audio_input,
+            output,
+            reasoning,
+            audio_output,
+            request,
+            image,
+        ] = METERS.map(|meter| meter.into_expr());
+        let charge = Column::Charge.into_expr();
+        let cost = only(self.is_costed(), Column::ProviderCost.into_expr());
+        let is_excluded = self.is_excluded();
+        // A run that may have cost something, and that nobody was charged for; or one whose charge at
+        // the gateway behind was not accepted.
+        let is_exposed = Column::Phase
+            .is_in(["refused", "abandoned"])
+            .or(Expr::cust(HAS_REFUSED_CHARGE))
+            .or(Column::Phase.eq("completed").and(is_excluded.clone()));
+        let exposure = only(is_exposed, Column::Hold.into_expr());
+        let excluded = one(is_excluded);
+        let costed = one(self.is_costed());
+        // Nothing of what has no cost: it is absent there, and so is the difference.
+        let margin = charge.clone().sub(cost.clone());
+        [
+            completed,
+            refused,
+            abandoned,
+            estimated,
+            input,
+            cached_input,
+            cache_write,
+            audio_input,
+            output,
+            reasoning,
+            audio_output,
+            request,
+            image,
+            charge,
+            Column::Shortfall.into_expr(),
+            zero(),
+            exposure,
+            excluded,
+            costed,
+            cost,
+            margin,
+        ]
     }
 
     fn grouped(&self, source: Source, sums: impl IntoIterator<Item = Expr>) -> SelectStatement {
@@ -228,56 +327,6 @@ impl Scope<'_> {
     }
 }
 
-/// Addend of an operation for each sum, in the order of [`SUM_COLUMNS`]; nothing, or null, where it
-/// adds nothing.
-fn values() -> [Expr; SUMS] {
-    let only = |those: Expr, then: Expr| -> Expr { Expr::case(those, then).into() };
-    let one = |those: Expr| only(those, 1.into());
-    let [completed, refused, abandoned] =
-        ["completed", "refused", "abandoned"].map(|phase| one(Column::Phase.eq(phase)));
-    let estimated = one(Column::MetersSource.eq("estimated"));
-    let [
-        input,
-        cached_input,
-        cache_write,
-        audio_input,
-        output,
-        reasoning,
-        audio_output,
-        request,
-        image,
-    ] = METERS.map(|meter| meter.into_expr());
-    let [charge, cost] = [Column::Charge, Column::ProviderCost].map(|it| it.into_expr());
-    // A run that may have cost something, and that nobody was charged for.
-    let is_exposed = Column::Phase.is_in(["refused", "abandoned"]);
-    let exposure = only(is_exposed, Column::Hold.into_expr());
-    let costed = one(Column::ProviderCost.is_not_null());
-    // Nothing of what has no cost: it is absent there, and so is the difference.
-    let margin = charge.clone().sub(cost.clone());
-    [
-        completed,
-        refused,
-        abandoned,
-        estimated,
-        input,
-        cached_input,
-        cache_write,
-        audio_input,
-        output,
-        reasoning,
-        audio_output,
-        request,
-        image,
-        charge,
-        Column::Shortfall.into_expr(),
-        zero(),
-        exposure,
-        costed,
-        cost,
-        margin,
-    ]
-}
-
 fn select(page: &mut SelectStatement, selection: &Selection) {
     match selection {
         Selection::Numbers(numbers) => {
@@ -292,6 +341,12 @@ fn select(page: &mut SelectStatement, selection: &Selection) {
             page.and_where(Column::Seq.is_in(numbers.iter().copied()));
         }
     }
+}
+
+/// An outer join: few operations have such a row.
+fn join_excluded(page: &mut SelectStatement) {
+    let of = Expr::cust("excluded_costs.op_seq = operations.seq");
+    page.join(JoinType::LeftJoin, Alias::new("excluded_costs"), of);
 }
 
 fn refunds_of(page: &mut SelectStatement, postings: &Range<i64>) {

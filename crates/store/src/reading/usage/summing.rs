@@ -38,7 +38,7 @@ use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
 use crate::usage::SummingProgress;
 use crate::usage::hour::{self, HourKey, HourSums, SummingPosition, SummingStep};
-use crate::{Store, WriteBackend};
+use crate::{Store, WriteBackend, metrics};
 use holdfast_domain::report::{GroupBy, UsageFilter};
 
 /// Age at which an operation is summed: nobody is still committing one that is older.
@@ -79,8 +79,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read or written, or a sum does not fit into 64 bits. Then
-    /// nothing was summed.
+    /// Where the database cannot be read or written. Then nothing was summed.
     pub async fn sum_usage(&self) -> Result<SummingProgress, Unavailable> {
         self.sum_usage_older_than(SETTLED).await
     }
@@ -102,9 +101,17 @@ impl Store {
         }
         let step = self.summing_transaction(move |db| Box::pin(step(db, age))).await?;
         let Some(step) = step else { return Ok(SummingProgress::Done) };
+        let excluded = step.excluded.len();
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.sum_usage(step).await?,
             WriteBackend::Postgres(postgres) => postgres.sum_usage(step).await?,
+        }
+        if excluded > 0 {
+            metrics::costs_excluded(excluded);
+            tracing::error!(
+                operations = excluded,
+                "the provider cost of operations is more than a run can cost, and is left out of all sums"
+            );
         }
         Ok(SummingProgress::Step)
     }
@@ -134,22 +141,25 @@ async fn step(db: &ReadTransaction, age: Duration) -> Result<Option<SummingStep>
     let mut rows = HourSums::default();
     let ever = i64::MIN..i64::MAX;
     let filter = UsageFilter::default();
-    let scope = Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter };
-    let mut running = Vec::new();
+    let summed_to = before.operations_to;
+    let scope = Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter, summed_to };
+    let (mut running, mut excluded) = (Vec::new(), Vec::new());
     if !page.is_empty() {
         let numbers = Selection::Numbers(page.clone());
         add(db, &mut rows, &scope.operations(&numbers, &ever)).await?;
+        excluded = excluded_of(db, &scope, &numbers).await?;
         running = column(db, RUNNING, [page.start.into(), page.end.into()]).await?;
     }
     if !ended.is_empty() {
         let noted = Selection::Ended(ended.clone());
         add(db, &mut rows, &scope.operations(&noted, &ever)).await?;
+        excluded.extend(excluded_of(db, &scope, &noted).await?);
     }
     if !postings.is_empty() {
         add(db, &mut rows, &scope.refunds(&postings, &ever)).await?;
     }
     let (operations_to, postings_to) = (page.end, postings.end);
-    Ok(Some(SummingStep { before, operations_to, postings_to, rows, running, ended }))
+    Ok(Some(SummingStep { before, operations_to, postings_to, rows, running, ended, excluded }))
 }
 
 async fn settled(
@@ -188,9 +198,19 @@ async fn add(
         // The currency is the wallet's, for ever.
         cells.skip(1);
         let more = hour::sums(&mut cells).map_err(ReadError::Row)?;
-        sums.add(key, more).map_err(ReadError::Usage)?;
+        sums.add(key, more);
     }
     Ok(())
+}
+
+/// Numbers of the operations whose cost is left out of the sums.
+async fn excluded_of(
+    db: &ReadTransaction,
+    scope: &Scope<'_>,
+    selection: &Selection,
+) -> Result<Vec<i64>, ReadError> {
+    let rows = db.query_all(&scope.excluded(selection)).await.map_err(read)?;
+    rows.iter().map(|row| Cells::new(row).int().map_err(ReadError::Row)).collect()
 }
 
 async fn column<const N: usize>(

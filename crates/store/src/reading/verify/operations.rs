@@ -103,9 +103,12 @@ async fn retention(
     let rows = db.query("SELECT min(finished_at) FROM results", []).await?;
     let oldest = rows.first().map_or(Ok(None), |row| Cells::new(row).opt_timestamp());
     let oldest = oldest.map_err(ReadError::Row)?;
+    let rows = db.query("SELECT max(youngest) FROM results_purged", []).await?;
+    let purged = rows.first().map_or(Ok(None), |row| Cells::new(row).opt_timestamp());
+    let purged = purged.map_err(ReadError::Row)?;
     let age = i64::try_from(options.retention.as_micros()).unwrap_or(i64::MAX);
     let due = Timestamp::from_micros(now.as_micros().saturating_sub(age));
-    Ok(RetentionBound { oldest, due })
+    Ok(RetentionBound { oldest, purged, due })
 }
 
 /// Refunds of the operations with these numbers.

@@ -6,7 +6,8 @@ use crate::json::{Node, parse_answer};
 
 const NAME: &str = "customer_charge_micros";
 
-/// Charge in a completion or a chunk; `None` where there is none, or none that can be.
+/// Charge in a completion or a chunk; `None` where there is none, or none that can be. One that no
+/// amount can hold is the largest amount, so that it is refused and not overlooked.
 #[must_use]
 pub fn read_charge(data: &[u8]) -> Option<Micros> {
     // One chunk of many has it: the others are not read twice.
@@ -14,8 +15,9 @@ pub fn read_charge(data: &[u8]) -> Option<Micros> {
         return None;
     }
     let answer = parse_answer(data).ok()?;
-    let charge = answer.get("usage")?.get(NAME).and_then(Node::as_number)?.parse().ok()?;
-    (charge >= 0).then(|| Micros::new(charge))
+    let digits = answer.get("usage")?.get(NAME).and_then(Node::as_number)?;
+    let is_natural = digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_natural.then(|| digits.parse().map_or(Micros::MAX, Micros::new))
 }
 
 #[cfg(test)]
@@ -27,6 +29,7 @@ mod tests {
         for (data, charge) in [
             (r#"{"usage":{"customer_charge_micros":367}}"#, Some(367)),
             (r#"{"usage":{"customer_charge_micros":0}}"#, Some(0)),
+            (r#"{"usage":{"customer_charge_micros":9223372036854775808}}"#, Some(i64::MAX)),
             (r#"{"usage":{"customer_charge_micros":-1}}"#, None),
             (r#"{"usage":{"customer_charge_micros":"367"}}"#, None),
             (r#"{"usage":{"customer_charge_micros":1e3}}"#, None),

@@ -1,0 +1,3 @@
+DROP TABLE results_purged;
+ALTER TABLE usage_hours DROP COLUMN costs_excluded;
+DROP TABLE excluded_costs;
