@@ -58,7 +58,7 @@ use crate::usage::UsageReport;
 use crate::wallet::Wallet;
 use crate::{
     ApiKeyId, ClaimId, CredentialId, Currency, Micros, NodeAddress, OperationId, PostingId,
-    Timestamp, WalletId,
+    RequestKey, Timestamp, WalletId,
 };
 
 /// Cause below a port, for the log.
@@ -135,10 +135,28 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
+    /// Keeps a note on the cost of a generation beside its row, once: a second note of the same kind
+    /// changes nothing. A cost is kept for an ended operation without one alone. A journal without
+    /// reports may keep none.
+    async fn note_cost(&self, _note: CostNote) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
     /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of
     /// fewer where it is large, and says of how many: none once there are no more. The rows stay for ever.
     /// A store may delete as many of what it keeps for a while beside them.
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
+}
+
+/// Note on the cost of a generation at its provider, which its ended row does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CostNote {
+    /// The operation.
+    pub operation: OperationId,
+    /// Generation that ran.
+    pub generation: u32,
+    /// Cost in the wallet's currency; `None` where it is awaited: the hold is exposure until then.
+    pub cost: Option<Micros>,
 }
 
 /// Operation that is leased to a process, with what that process has to know of it.
@@ -435,6 +453,13 @@ pub trait Provider: Send + Sync {
     /// have run and charged it. No other route is then tried after it, under any guarantee.
     fn asks_again(&self) -> bool {
         false
+    }
+
+    /// Ends the run of a call that was dropped or has an unknown outcome, at a server that keeps keys,
+    /// and returns the charge of that server; `None` where it is not known in the time that the provider
+    /// takes for it, and at any other server. Nothing is sent under the key afterwards.
+    async fn end_run(&self, _key: RequestKey) -> Option<(Currency, Micros)> {
+        None
     }
 
     /// Learns of its server what calls depend on, at a start: it runs no model and costs nothing. As a

@@ -55,6 +55,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "0cbdd046b86c3847348feb6592e28f728177c92141e00b513f8ad027023d0997",
         "8cdae6090613100bec0a69728b97019aa31bb9cfac6cd9dba78a03a36b55dd73",
     ),
+    (
+        "0010_late_costs",
+        "56281035d0674a9656f949b5507860ea4ed9b9e6310cea50922551ddbc4404d3",
+        "f1767bbd12f48c49cb47ff355db0c536b592726b629c0064f1e291c4f972ee9c",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -21,8 +21,18 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] =
-    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS, PEOPLE, USAGE_REASONS];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    LEDGER,
+    ADMINISTRATION,
+    JOBS,
+    USAGE_HOURS,
+    EVENTS,
+    WEBHOOKS,
+    REFUSALS,
+    PEOPLE,
+    USAGE_REASONS,
+    LATE_COSTS,
+];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -168,6 +178,20 @@ const USAGE_REASONS: Migration = Migration {
     ],
     // Explanations of usage records, which stay, and which the log has as well.
     loss: &[],
+};
+
+const LATE_COSTS: Migration = Migration {
+    version: 10,
+    name: "late_costs",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0010_late_costs.up.sql"),
+        include_str!("../../migrations/sqlite/0010_late_costs.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0010_late_costs.up.sql"),
+        include_str!("../../migrations/postgres/0010_late_costs.down.sql"),
+    ],
+    loss: &[LostTable { table: "late_costs", nouns: ["late cost", "late costs"] }],
 };
 
 impl Migration {
