@@ -19,6 +19,3 @@ CREATE TRIGGER late_costs_stay
 BEFORE DELETE ON late_costs
 FOR EACH ROW
 EXECUTE FUNCTION holdfast_refuse('late costs are append-only');
-CREATE TRIGGER late_costs_stay_all
-BEFORE TRUNCATE ON late_costs
-EXECUTE FUNCTION holdfast_refuse('late costs are append-only');

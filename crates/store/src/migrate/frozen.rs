@@ -58,7 +58,7 @@ const FROZEN: &[(&str, &str, &str)] = &[
     (
         "0010_late_costs",
         "56281035d0674a9656f949b5507860ea4ed9b9e6310cea50922551ddbc4404d3",
-        "f1767bbd12f48c49cb47ff355db0c536b592726b629c0064f1e291c4f972ee9c",
+        "7b1a8287b602083439c1d3f3ad2faa310ecc60130a6d712e94e93257b9c82e52",
     ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
