@@ -301,19 +301,17 @@ impl Run<'_> {
             && let Some(permit) = route_plan.next(&self.prepared.request)
         {
             let silence = SilenceTimer::new(&permit);
-            let bounds = (&silence, &self.share);
             let mut answer = Assembly::on(
                 self.tape,
                 self.operation,
                 &self.prepared.request,
-                bounds,
+                (&silence, &self.share),
                 &may_send_again,
             );
             let origin = permit.route_state.origin();
-            let states = earlier.of(origin);
             let started = Instant::now();
             reach(Step::Sending);
-            let called = self.call(states, &mut answer, &silence).await;
+            let called = self.call(earlier.of(origin), &mut answer, &silence).await;
             reach(Step::Answered);
             let latency = started.elapsed();
             let left = self.end_run(&permit.route_state, &called, &answer);

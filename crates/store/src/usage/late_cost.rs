@@ -3,9 +3,9 @@
 /// Writes a note: the id, the generation, 1 where the cost is known, the cost, the moment. A cost is kept for an ended
 /// row without one alone, once.
 pub(crate) const NOTE: &str = "INSERT INTO late_costs (op_seq, generation, known, cost, created_at)
-    SELECT o.seq, o.generation, $3, $4, $5 FROM operations AS o
-    WHERE o.id = $1 AND o.generation = $2
-    AND ($3 = 0 OR (o.provider_cost IS NULL AND o.phase IN ('completed', 'refused', 'abandoned')))
+    SELECT o.seq, o.generation, CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint)
+    FROM operations AS o WHERE o.id = $1 AND o.generation = CAST($2 AS bigint)
+    AND (CAST($3 AS bigint) = 0 OR (o.provider_cost IS NULL AND o.phase IN ('completed', 'refused', 'abandoned')))
     ON CONFLICT DO NOTHING";
 
 /// Condition: a note is of the ended generation of an operation whose row has no cost.
