@@ -135,9 +135,8 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
-    /// Keeps a note on the cost of a generation beside its row, once: a second note of the same kind
-    /// changes nothing. A cost is kept for an ended operation without one alone. A journal without
-    /// reports may keep none.
+    /// Keeps a note on the cost of a generation beside its row, once, and a cost for an ended row
+    /// without one alone. A journal without reports may keep none.
     async fn note_cost(&self, _note: CostNote) -> Result<(), Unavailable> {
         Ok(())
     }
@@ -148,14 +147,14 @@ pub trait Journal: Send + Sync {
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
 }
 
-/// Note on the cost of a generation at its provider, which its ended row does not have.
+/// Note on the cost of a generation, which its ended row does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CostNote {
     /// The operation.
     pub operation: OperationId,
     /// Generation that ran.
     pub generation: u32,
-    /// Cost in the wallet's currency; `None` where it is awaited: the hold is exposure until then.
+    /// Cost in the wallet's currency; `None` while it is awaited.
     pub cost: Option<Micros>,
 }
 
@@ -455,9 +454,8 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// Ends the run of a call that was dropped or has an unknown outcome, at a server that keeps keys,
-    /// and returns the charge of that server; `None` where it is not known in the time that the provider
-    /// takes for it, and at any other server. Nothing is sent under the key afterwards.
+    /// Ends the run of a dropped call at a server that keeps keys, and returns its charge; `None` where
+    /// that is not known in time, and at any other server.
     async fn end_run(&self, _key: RequestKey) -> Option<(Currency, Micros)> {
         None
     }
