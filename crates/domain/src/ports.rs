@@ -135,8 +135,7 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
-    /// Keeps a note on the cost of a generation beside its row, once, and a cost for an ended row
-    /// without one alone. A journal without reports may keep none.
+    /// Keeps a note on a cost, once, and a cost of an ended row without one alone; or none at all.
     async fn note_cost(&self, _note: CostNote) -> Result<(), Unavailable> {
         Ok(())
     }
