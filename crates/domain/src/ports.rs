@@ -58,7 +58,7 @@ use crate::usage::UsageReport;
 use crate::wallet::Wallet;
 use crate::{
     ApiKeyId, ClaimId, CredentialId, Currency, Micros, NodeAddress, OperationId, PostingId,
-    Timestamp, WalletId,
+    RequestKey, Timestamp, WalletId,
 };
 
 /// Cause below a port, for the log.
@@ -135,10 +135,26 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
+    /// Keeps a note on a cost, once, and a cost of an ended row without one alone; or none at all.
+    async fn note_cost(&self, _note: CostNote) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
     /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of
     /// fewer where it is large, and says of how many: none once there are no more. The rows stay for ever.
     /// A store may delete as many of what it keeps for a while beside them.
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
+}
+
+/// Note on the cost of a generation, which its ended row does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CostNote {
+    /// The operation.
+    pub operation: OperationId,
+    /// Generation that ran.
+    pub generation: u32,
+    /// Cost in the wallet's currency; `None` while it is awaited.
+    pub cost: Option<Micros>,
 }
 
 /// Operation that is leased to a process, with what that process has to know of it.
@@ -435,6 +451,12 @@ pub trait Provider: Send + Sync {
     /// have run and charged it. No other route is then tried after it, under any guarantee.
     fn asks_again(&self) -> bool {
         false
+    }
+
+    /// Ends the run of a dropped call at a server that keeps keys, and returns its charge; `None` where
+    /// that is not known in time, and at any other server.
+    async fn end_run(&self, _key: RequestKey) -> Option<(Currency, Micros)> {
+        None
     }
 
     /// Learns of its server what calls depend on, at a start: it runs no model and costs nothing. As a

@@ -62,7 +62,7 @@ pub struct Engine {
     membership: Arc<Membership>,
     runner: Arc<Runner>,
     front: Arc<Front>,
-    live: LiveConfig,
+    live: Arc<LiveConfig>,
 }
 
 impl Engine {
@@ -118,7 +118,8 @@ impl Engine {
             relays,
         });
         membership.begin(&authentication, &options);
-        let live = LiveConfig::new(serving, &runner.metrics);
+        let live = Arc::new(LiveConfig::new(serving, &runner.metrics));
+        membership.keepers.spawn(Arc::clone(&runner).end_reaped(Arc::clone(&live)));
         Ok(Arc::new(Self { authentication, membership, runner, front, live }))
     }
 
@@ -279,6 +280,13 @@ impl Engine {
         }
         // Last: with the name gone, another process may reap whatever is still leased to this one.
         self.membership.leave().await;
+        // After the background, which begins them as well.
+        let ends = &self.runner.chain_ends;
+        ends.close();
+        if tokio::time::timeout(Options::CHAIN_END_WAIT, ends.wait()).await.is_err() {
+            let operations = ends.len();
+            tracing::warn!(operations, "the costs of cut runs at gateways behind stay unknown");
+        }
         finished
     }
 }

@@ -20,6 +20,7 @@ mod clocks;
 mod heartbeat;
 mod node_lease;
 mod notices;
+mod reaped;
 mod reconciler;
 mod stuck_watch;
 
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use holdfast_domain::conduct::Conduct;
+use holdfast_domain::conduct::{Conduct, Reconciliation};
 use holdfast_domain::operation::Snapshot;
 use holdfast_domain::ports::{EventOutbox, Journal, Nodes, Unavailable};
 use holdfast_domain::{ErrorChain, OperationId};
@@ -39,6 +40,7 @@ use self::backoff::BackOff;
 use self::node_lease::NodeLease;
 pub use self::node_lease::StartError;
 use self::notices::Notices;
+use self::reaped::ReapedOperations;
 use crate::authentication::Authentication;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -54,6 +56,8 @@ pub(crate) struct Membership {
     pub(crate) background: CancellationToken,
     /// What refused claims and the reconciler noticed, to be told by the reconciler.
     pub(crate) notices: Notices,
+    /// Operations that were given up here, whose runs elsewhere are to be ended.
+    pub(crate) reaped: ReapedOperations,
     journal: Arc<dyn Journal>,
     nodes: Arc<dyn Nodes>,
     events: Arc<dyn EventOutbox>,
@@ -105,6 +109,7 @@ impl Membership {
             keepers: TaskTracker::new(),
             background: CancellationToken::new(),
             notices: Notices::default(),
+            reaped: ReapedOperations::default(),
             journal,
             nodes,
             events,
@@ -188,7 +193,15 @@ impl Membership {
         let found = tokio::time::timeout(Options::COMMIT_WAIT, found).await;
         found
             .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
-            .map(|found| self.metrics.count_found(found))
+            .map(|found| self.found(found))
+    }
+
+    /// Counts what a reconciliation has brought about, and notes what it gave up.
+    pub(crate) fn found(&self, found: Reconciliation) -> Snapshot {
+        if let Some(operation) = found.snapshot.operation.as_ref().filter(|_row| found.moved) {
+            self.reaped.note(operation);
+        }
+        self.metrics.count_found(found)
     }
 
     /// Sets the retention of sealed results, also of those that are kept already.

@@ -41,6 +41,8 @@ impl Options {
     pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
     /// Wait of a caller for the store to take a claim or a result.
     pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
+    /// Wait of a drain for the ends of cut runs at gateways behind.
+    pub const CHAIN_END_WAIT: Duration = Duration::from_secs(5);
     /// The largest result that is not counted, in bytes: a load brings it along, and a connection hands it
     /// to the kernel at once.
     pub const SMALL_RESULT: usize = 64 << 10;

@@ -15,6 +15,7 @@
 
 mod answer_bytes;
 mod assembly;
+mod chain_end;
 mod claim_failure;
 mod fallback;
 mod metering;
@@ -50,6 +51,8 @@ pub(crate) struct Runner {
     pub(crate) running: Arc<RunRegistry>,
     /// Tasks of operations, one each: a drain waits until this set is empty.
     pub(crate) tasks: TaskTracker,
+    /// Tasks that end runs at gateways behind: a drain waits a while for them.
+    pub(crate) chain_ends: TaskTracker,
     pub(crate) metrics: Arc<Metrics>,
     journal: Arc<dyn Journal>,
     wallets: Arc<dyn Wallets>,
@@ -83,6 +86,7 @@ impl Runner {
             membership,
             running,
             tasks: TaskTracker::new(),
+            chain_ends: TaskTracker::new(),
             metrics,
             journal,
             wallets,

@@ -20,6 +20,8 @@
 //! replay and compared (`resumed`), so that its reader has one answer or none. Its bytes count once
 //! (`answer_sink`).
 //!
+//! A call that is dropped runs on there. Whoever has dropped it ends it by [`Provider::end_run`] (`cut`).
+//!
 //! Never: an ask under another key or with other bytes, one after the operation may not send any
 //! more, or a "not run" after an ask whose outcome is uncertain. An outcome that stays unknown goes to
 //! no other route ([`Provider::asks_again`]). What the server charged is the operator's cost and goes
@@ -31,6 +33,7 @@
 
 mod answer_sink;
 mod ask_report;
+mod cut;
 #[cfg(test)]
 mod model;
 mod resumed;
@@ -46,7 +49,7 @@ use holdfast_domain::ports::{
     Call, CallFailure, NotRunProof, Provider, Sink, UnknownReason, UnsupportedParam,
 };
 use holdfast_domain::usage::UsageReport;
-use holdfast_domain::{Currency, RequestKey};
+use holdfast_domain::{Currency, Micros, RequestKey};
 use holdfast_wire::error::Code;
 use http::{Request, StatusCode};
 
@@ -214,6 +217,18 @@ impl Provider for ChainProvider {
 
     fn asks_again(&self) -> bool {
         true
+    }
+
+    async fn end_run(&self, key: RequestKey) -> Option<(Currency, Micros)> {
+        let charge = self.cancel_until_ended(key).await;
+        match charge {
+            Some(_known) => {}
+            None => tracing::warn!(
+                provider.name = %self.name,
+                "the charge of a cut run at a gateway behind this one is not known: its hold is exposure"
+            ),
+        }
+        Some((self.currency, charge?))
     }
 
     async fn prepare(&self) {

@@ -214,6 +214,12 @@ impl HttpProvider {
         Some(self.post(self.address.clone()?, b"{}".to_vec()))
     }
 
+    /// POST without a body to a path below the base URL, with the headers of now; `None` where the two
+    /// make no address.
+    pub(crate) fn post_empty(&self, path: &str) -> Option<Box<Request<Vec<u8>>>> {
+        Some(self.post(self.base_url.join(path).ok()?, Vec::new()))
+    }
+
     fn post(&self, uri: Uri, body: Vec<u8>) -> Box<Request<Vec<u8>>> {
         let headers = self.headers_of(&Method::POST, &uri, &body);
         let mut request = Box::new(Request::new(body));

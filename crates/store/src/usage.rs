@@ -2,6 +2,7 @@
 //! What a report is of, and what it says, is the domain's ([`holdfast_domain::report`]).
 
 pub(crate) mod hour;
+pub(crate) mod late_cost;
 mod sums;
 
 pub(crate) use self::sums::{GroupKey, Names, Sums};

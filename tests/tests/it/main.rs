@@ -22,6 +22,7 @@ mod cancel;
 mod capacity;
 mod chains;
 mod chains_cut;
+mod chains_ended;
 mod chart;
 mod check;
 mod check_database;

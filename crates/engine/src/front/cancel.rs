@@ -50,7 +50,7 @@ impl Front {
                 .conduct_of(id)
                 .cancel_while_running(id, self.runner.running.live_claim(id))
                 .await?;
-            let snapshot = self.runner.metrics.count_found(asked);
+            let snapshot = self.membership.found(asked);
             let at_rest = snapshot.operation.as_ref().is_none_or(|row| row.phase == Phase::Open);
             let offered = before.or_else(|| self.runner.running.find(id)).filter(|_tape| at_rest);
             match offered.filter(|tape| judged != Some(tape.claim)) {

@@ -114,7 +114,7 @@ impl Membership {
     async fn disown(&self, operation: OperationId, disown: Disown) -> Result<(), Unavailable> {
         let found = self.conduct().disown(operation, disown).await?;
         let moved = found.moved;
-        self.metrics.count_found(found);
+        self.found(found);
         if moved {
             let not_run = disown.sent == SendStatus::Never;
             tracing::warn!(operation.id = %operation, not_run, "gave up a claim without a task");

@@ -26,7 +26,7 @@ const TOKENS: &str = "holdfast_tokens_total";
 /// Label of every model that the process does not offer.
 const OTHER: &str = "other";
 /// Endings of runs that may have cost the operator something and were not charged.
-const EXPOSURES: [&str; 3] = ["refused", "abandoned", "cancelled"];
+const EXPOSURES: [&str; 4] = ["refused", "abandoned", "cancelled", "cut"];
 
 /// Series of models and currencies, as they were begun.
 #[derive(Debug, Default)]
@@ -73,6 +73,16 @@ impl MoneyMetrics {
         if let Some(hold) = operation.exposure() {
             increment_by(&self.of(operation).exposures, reason, counted(hold));
         }
+    }
+
+    /// Counts a completed operation whose cost is awaited.
+    pub(crate) fn expose_awaited(&self, operation: &Operation) {
+        increment_by(&self.of(operation).exposures, "cut", counted(operation.hold));
+    }
+
+    /// Counts a cost that came after the ending of its operation.
+    pub(crate) fn add_late_cost(&self, operation: &Operation, cost: Micros) {
+        self.of(operation).provider_cost.increment(counted(cost));
     }
 
     fn of(&self, operation: &Operation) -> Arc<MoneySeries> {

@@ -21,6 +21,7 @@
 //! take the task for dead.
 
 mod call;
+mod cut_run;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -47,6 +48,7 @@ use tokio::time::{Instant, timeout};
 use super::Runner;
 use super::answer_bytes::AnswerShare;
 use super::assembly::{Assembly, SilenceTimer};
+use super::chain_end::AwaitedCost;
 use super::fallback::{NextStep, UnknownTerms, after_failure};
 use super::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
 use super::run_trace::RunMoments;
@@ -91,7 +93,7 @@ impl Runner {
                 let traced = context.trace.as_deref().map(RunMoments::begin);
                 let accepts = &prepared.model.contract.accepts;
                 Request::make_outgoing(&mut prepared.request, accepts, context.caller.pseudonyms());
-                let (runner, prepared, tape) = (&*self, &prepared, &*tape);
+                let (runner, prepared, tape) = (&self, &prepared, &*tape);
                 let (context, operation) = (&context, &*operation);
                 let share = runner.answers.share(context.serving.rules.answer_bytes);
                 let run = Run {
@@ -114,7 +116,7 @@ impl Runner {
                     run.perform(route_plan).await
                 }
             }
-            Ok(ClaimOutcome::Ended(found)) => from_row(self.metrics.count_found(*found)),
+            Ok(ClaimOutcome::Ended(found)) => from_row(self.membership.found(*found)),
             Ok(ClaimOutcome::Recorded(snapshot) | ClaimOutcome::TooSoon(snapshot)) => {
                 from_row(*snapshot)
             }
@@ -132,7 +134,7 @@ impl Runner {
 
 /// Run of one claimed operation, with all that its calls and its ending need.
 struct Run<'a> {
-    runner: &'a Runner,
+    runner: &'a Arc<Runner>,
     tape: &'a Tape,
     context: &'a RequestContext,
     prepared: &'a PreparedClaim,
@@ -172,8 +174,10 @@ impl Run<'_> {
     /// Calls the routes, and concludes the operation with their verdict.
     async fn perform(&self, route_plan: Box<RoutePlan>) -> Outcome {
         let id = self.operation.id;
-        let mut attempts = Vec::new();
-        let answering = async { self.ending(self.answer(route_plan, &mut attempts).await).await };
+        let (mut attempts, mut awaited) = (Vec::new(), None);
+        let answering = async {
+            self.ending(self.answer(route_plan, (&mut attempts, &mut awaited)).await).await
+        };
         // A panic after the claim must not leave the money held until the deadline: it is an ending, and since a
         // provider may have run, an unknown one.
         let ended = AssertUnwindSafe(answering).catch_unwind().await;
@@ -182,7 +186,11 @@ impl Run<'_> {
             (Ending::Unknown, None)
         });
         self.tape.set_settling();
-        self.end(&ending, body, &attempts).await
+        let ended = self.end(&ending, body, &attempts).await;
+        if let Some(cost) = awaited {
+            self.note_later(&ended, cost);
+        }
+        ended
     }
 
     /// Concludes as *not run* a claim that was committed after all its callers had gone.
@@ -277,7 +285,7 @@ impl Run<'_> {
     async fn answer(
         &self,
         mut route_plan: Box<RoutePlan>,
-        attempts: &mut Vec<Attempt>,
+        (attempts, awaited): (&mut Vec<Attempt>, &mut Option<AwaitedCost>),
     ) -> CallVerdict {
         // Before anything is sent: without it a provider may refuse for good what it would have taken.
         let earlier = match self.runner.earlier(self.context, self.prepared).await {
@@ -293,21 +301,20 @@ impl Run<'_> {
             && let Some(permit) = route_plan.next(&self.prepared.request)
         {
             let silence = SilenceTimer::new(&permit);
-            let bounds = (&silence, &self.share);
             let mut answer = Assembly::on(
                 self.tape,
                 self.operation,
                 &self.prepared.request,
-                bounds,
+                (&silence, &self.share),
                 &may_send_again,
             );
             let origin = permit.route_state.origin();
-            let states = earlier.of(origin);
             let started = Instant::now();
             reach(Step::Sending);
-            let called = self.call(states, &mut answer, &silence).await;
+            let called = self.call(earlier.of(origin), &mut answer, &silence).await;
             reach(Step::Answered);
             let latency = started.elapsed();
+            let left = self.end_run(&permit.route_state, &called, &answer);
             let called = called.map(|reported| {
                 let (route, run) = (&permit.route_state.route, (self.prepared, self.operation));
                 self.runner.metered(route, reported, &answer, run)
@@ -323,6 +330,7 @@ impl Run<'_> {
             let heard = answer.into_received();
             let failure = match called {
                 Ok(metered) => {
+                    let metered = self.with_cost(metered, left, awaited).await;
                     let kept = origin.and_then(|origin| heard.answer.call_states(origin));
                     let report = RunReport { metered, kept: kept.map(Box::new) };
                     return CallVerdict::Answered(heard, report);
@@ -330,6 +338,7 @@ impl Run<'_> {
                 Err(failure) => failure,
             };
             heard.forget();
+            *awaited = left;
             let (guarantee, asks_again) =
                 (self.prepared.model.guarantee, permit.route_state.asks_again());
             match after_failure(failure, UnknownTerms { guarantee, is_told, asks_again }) {

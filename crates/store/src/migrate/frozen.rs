@@ -65,6 +65,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "26713e614533508b7de32d8dbfc75c7037f66af6dce8f96dd73644bc0387fa9e",
         "d52d568302926e58c27cd1b2d065aa06f2843efb3f7290b392d053dd8e2e09d8",
     ),
+    (
+        "0012_late_costs",
+        "56281035d0674a9656f949b5507860ea4ed9b9e6310cea50922551ddbc4404d3",
+        "7b1a8287b602083439c1d3f3ad2faa310ecc60130a6d712e94e93257b9c82e52",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -33,6 +33,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     USAGE_REASONS,
     DELIVERIES_DUE_OF_WEBHOOK,
     SUMS,
+    LATE_COSTS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -208,6 +209,21 @@ const SUMS: Migration = Migration {
     ],
     // The audit log says which costs were excluded.
     loss: &[],
+    loss: &[],
+};
+
+const LATE_COSTS: Migration = Migration {
+    version: 12,
+    name: "late_costs",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0012_late_costs.up.sql"),
+        include_str!("../../migrations/sqlite/0012_late_costs.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0012_late_costs.up.sql"),
+        include_str!("../../migrations/postgres/0012_late_costs.down.sql"),
+    ],
+    loss: &[LostTable { table: "late_costs", nouns: ["late cost", "late costs"] }],
 };
 
 impl Migration {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::operation::{Change, Node, Receipt, SealedResult};
-use holdfast_domain::ports::{CommitError, LeasedOperation, Unavailable};
+use holdfast_domain::ports::{CommitError, CostNote, LeasedOperation, Unavailable};
 use holdfast_domain::{ClaimId, Journal, OperationId, Snapshot, Timestamp};
 use sea_orm::QueryResult;
 
@@ -117,6 +117,13 @@ impl Journal for Store {
             })
         };
         rows.iter().map(leased).collect::<Result<_, BadRow>>().map_err(unavailable)
+    }
+
+    async fn note_cost(&self, note: CostNote) -> Result<(), Unavailable> {
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.note_cost(note).await,
+            WriteBackend::Postgres(postgres) => postgres.note_cost(note).await,
+        }
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {

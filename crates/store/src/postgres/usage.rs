@@ -2,13 +2,15 @@
 
 use std::sync::LazyLock;
 
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::Micros;
+use holdfast_domain::ports::{CostNote, Unavailable};
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use crate::unavailable;
 use crate::usage::hour::{HourSums, SUM_COLUMNS, SUMS, SummingStep, additions};
+use crate::usage::late_cost;
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = $2, postings_to = $3
     WHERE steps = $1";
@@ -36,6 +38,25 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Postgres {
+    /// Keeps a note on a cost, unless it is kept.
+    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<(), Unavailable> {
+        let noted = self.errands.write(move |connection, now| {
+            Box::pin(async move {
+                let CostNote { operation, generation, cost } = note;
+                sqlx::query(late_cost::NOTE)
+                    .bind(operation.to_bytes().to_vec())
+                    .bind(i64::from(generation))
+                    .bind(i64::from(cost.is_some()))
+                    .bind(cost.map(Micros::get))
+                    .bind(now.as_micros())
+                    .execute(connection)
+                    .await
+                    .map(drop)
+            })
+        });
+        noted.await.map_err(unavailable)
+    }
+
     /// Makes the step, unless another one was made since it was read.
     pub(crate) async fn sum_usage(&self, step: SummingStep) -> Result<(), Unavailable> {
         let written = self

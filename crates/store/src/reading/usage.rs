@@ -81,6 +81,8 @@ pub(super) async fn report(
         report.walk(all.start..summed.operations_to, edge.clone()).await?;
         report.add(|scope| scope.refunds(&(postings.start..summed.postings_to), &edge)).await?;
     }
+    // Never summed: the costs that come late are few.
+    report.add(|scope| scope.late_costs(&(from..to))).await?;
     if report.is_too_long {
         return Ok(None);
     }

@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::Micros;
+use holdfast_domain::ports::{CostNote, Unavailable};
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params_from_iter};
 
@@ -10,12 +11,16 @@ use super::Sqlite;
 use super::write_task::WriteError;
 use crate::unavailable;
 use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS, SummingStep, additions};
+use crate::usage::late_cost;
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = ?2, postings_to = ?3
     WHERE steps = ?1";
 const NOTE: &str = "INSERT OR IGNORE INTO late_ends (op_seq) VALUES (?1)";
 const STRIKE: &str = "DELETE FROM late_ends WHERE op_seq = ?1";
 const EXCLUDE: &str = "INSERT OR IGNORE INTO excluded_costs (op_seq) VALUES (?1)";
+
+/// By number: `$1` would be a name here, numbered by its place in the text.
+static NOTE_COST: LazyLock<String> = LazyLock::new(|| late_cost::NOTE.replace('$', "?"));
 
 static ADD: LazyLock<String> = LazyLock::new(|| {
     let columns = SUM_COLUMNS.join(", ");
@@ -29,6 +34,18 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Sqlite {
+    /// Keeps a note on a cost, unless it is kept.
+    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<(), Unavailable> {
+        let noted = self.write(move |transaction, now| {
+            let CostNote { operation, generation, cost } = note;
+            let (known, cost) = (i64::from(cost.is_some()), cost.map(Micros::get));
+            let id = operation.to_bytes();
+            transaction.execute(&NOTE_COST, (&id[..], generation, known, cost, now.as_micros()))?;
+            Ok(())
+        });
+        noted.await.map_err(unavailable)
+    }
+
     /// Makes the step, unless another one was made since it was read.
     pub(crate) async fn sum_usage(&self, step: SummingStep) -> Result<(), Unavailable> {
         self.write(move |transaction, _now| write(transaction, &step)).await.map_err(unavailable)

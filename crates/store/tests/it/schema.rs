@@ -116,7 +116,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "people",
             "usage_reasons",
             "deliveries_due_of_webhook",
-            "sums"
+            "sums",
+            "late_costs"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -6,12 +6,13 @@ use holdfast_domain::Directory as _;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::listing::Period;
 use holdfast_domain::listing::{OperationFilter, Order};
+use holdfast_domain::ports::CostNote;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::report::{
     Group, GroupBy, Grouping, Reports as _, Totals, UsageError, UsageFilter, UsageQuery, UsageRow,
 };
 use holdfast_domain::usage::MeterKind;
-use holdfast_domain::{Event, Micros, Operation, Phase, Timestamp, WalletId};
+use holdfast_domain::{Event, Journal as _, Micros, Operation, Phase, Timestamp, WalletId};
 use holdfast_store::Store;
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
@@ -268,8 +269,60 @@ async fn a_sum_that_does_not_fit_is_marked_and_stops_no_report(home: &impl Home)
     }
 }
 
+/// Operations with a cost, the costs, the margins, the exposure of a report over everything.
+async fn all_costs(store: &Store) -> [i64; 4] {
+    let mut all = [0; 4];
+    for row in store.usage(query(GroupBy::Model, Period::default())).await.unwrap() {
+        let Totals { costed, provider_cost, margin, exposure, .. } = row.totals;
+        let costed = i64::try_from(costed).unwrap();
+        let more = [costed, provider_cost.get(), margin.get(), exposure.get()];
+        all.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    }
+    all
+}
+
+async fn a_late_cost_is_added_once_and_is_exposure_until_then(home: &impl Home) {
+    furnish(home).await;
+    let store = home.store();
+    let page = |request| store.operations(OperationFilter::default(), request);
+    let rows = list::whole(Order::Newest, page).await;
+    let mut rows = rows.into_iter().map(|listed| listed.operation);
+    let has_no_cost = |it: &Operation| {
+        it.phase.usage().is_some_and(|usage| usage.metered.provider_cost.is_none())
+    };
+    let is_completed = |it: &Operation| matches!(it.phase, Phase::Completed { .. });
+    let completed = rows.find(|it| is_completed(it) && has_no_cost(it)).unwrap();
+    let abandoned = rows.find(|it| matches!(it.phase, Phase::Abandoned { .. })).unwrap();
+    // Refunds are of the margin once there is a cost.
+    let refunded = totals(store, &completed).await.refunded.get();
+    let note = |of: &Operation, cost: Option<i64>| CostNote {
+        operation: of.id,
+        generation: of.generation,
+        cost: cost.map(Micros::new),
+    };
+    let before = all_costs(store).await;
+    let change = |after: [i64; 4]| std::array::from_fn::<i64, 4, _>(|at| after[at] - before[at]);
+    let charge = completed.phase.usage().unwrap().charge.get() - refunded;
+    let (hold, freed) = (completed.hold.get(), abandoned.hold.get());
+    for (of, cost, expected) in [
+        (&completed, None, [0, 0, 0, hold]),
+        (&completed, None, [0, 0, 0, hold]),
+        (&completed, Some(7), [1, 7, charge - 7, 0]),
+        (&completed, Some(9), [1, 7, charge - 7, 0]),
+        (&abandoned, Some(5), [2, 12, charge - 12, -freed]),
+    ] {
+        store.note_cost(note(of, cost)).await.unwrap();
+        assert_eq!(change(all_costs(store).await), expected, "{cost:?}");
+    }
+    let other = CostNote { generation: abandoned.generation + 1, ..note(&abandoned, Some(5)) };
+    store.note_cost(other).await.unwrap();
+    sum_all(store).await;
+    assert_eq!(change(all_costs(store).await), [2, 12, charge - 12, -freed], "summed or not");
+}
+
 crate::scratch::on_every_store! {
     a_report_sums_what_finished_in_its_period,
     a_report_that_is_too_long_is_an_error_and_not_a_part_of_it,
     a_sum_that_does_not_fit_is_marked_and_stops_no_report,
+    a_late_cost_is_added_once_and_is_exposure_until_then,
 }

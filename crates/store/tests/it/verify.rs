@@ -376,6 +376,13 @@ async fn what_belongs_to_nobody_is_found(home: &impl Home) {
     // Between two operations, before the first and after the last.
     let late = "INSERT INTO late_ends VALUES (99)";
     finds(home, late, "the book", "1 transfers, results or notes").await;
+    let cost = "INSERT INTO late_costs VALUES (99, 1, 1, 7, 0)";
+    finds(home, cost, "the book", "1 late costs belong to no ended generation").await;
+    let generation = "INSERT INTO late_costs SELECT min(seq), 9, 1, 7, 0 FROM operations";
+    finds(home, generation, "the book", "1 late costs belong to no ended generation").await;
+    let twice = "INSERT INTO late_costs SELECT seq, generation, 1, 7, 0 FROM operations
+        WHERE provider_cost IS NOT NULL ORDER BY seq LIMIT 1";
+    finds(home, twice, "the book", "1 late costs belong to operations whose rows").await;
     for number in [-4, 0, 99] {
         let transfer = format!("INSERT INTO transfers VALUES ({number}, 8, 1, 0)");
         finds(home, &transfer, "the book", "1 transfers, results or notes").await;

@@ -60,8 +60,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "micros",
             labels: &["currency", "model", "reason"],
-            help: "Holds of runs that were refused, abandoned or cancelled: at most so much may they have \
-                   cost, and nobody was charged, in millionths of the currency",
+            help: "Holds of runs that were refused, abandoned or cancelled, or cut before their cost was \
+                   known: at most so much may they have cost, in millionths of the currency",
             alarm: "it grows faster than what you charge",
         },
         Metric {

@@ -14,6 +14,7 @@ mod failure;
 mod finish;
 mod members;
 mod moderation;
+mod operation_end;
 mod passthrough;
 mod usage;
 
@@ -28,5 +29,6 @@ pub use self::chunk::{CHOICES_MAX, ChunkReader};
 pub use self::context::AnswerContext;
 pub use self::failure::{UpstreamError, read_error};
 pub use self::finish::{BadFinishWord, FinishWords, WORDS as FINISH_WORDS};
+pub use self::operation_end::{OperationEnd, read_operation_end};
 pub(super) use self::passthrough::logprobs;
 pub use self::usage::reported_count;

@@ -1,10 +1,11 @@
 //! The statements of usage. All of them select the keys of the groups, the currency and the sums, in
-//! that order, from one of three sources:
+//! that order, from one of four sources:
 //!
 //! ```text
 //! usage_hours    operations that are summed, by the hour in which they finished
 //! operations     the rest of them, by their numbers, or by the notes of those that ended late
 //! postings       refunds that are not summed, each with its operation
+//! late_costs     costs that ended rows do not have, each with its operation
 //! ```
 //!
 //! Operations are selected without their refunds: whatever came of an operation, its refunds are
@@ -22,6 +23,7 @@ use crate::entity::operation::{self, Column};
 use crate::entity::{posting, usage_hour, wallet};
 use crate::reading::report::wide_total;
 use crate::usage::hour::{SUM_COLUMNS, SUMS};
+use crate::usage::late_cost;
 use holdfast_domain::billing::COST_MAX;
 use holdfast_domain::report::{GroupBy, UsageFilter};
 
@@ -183,6 +185,25 @@ impl Scope<'_> {
         self.join_wallets(&mut page, Source::Operations);
         join_excluded(&mut page);
         refunds_of(&mut page, postings);
+        finished_in(&mut page, finished);
+        page
+    }
+
+    /// Changes of the sums by costs that came after their operations, which finished then, and by those
+    /// that are awaited.
+    pub(crate) fn late_costs(&self, finished: &Range<i64>) -> SelectStatement {
+        let sum = |name: &str| match name {
+            "exposure" => wide_total(&Expr::cust(late_cost::EXPOSURE)),
+            "costed" => wide_total(&Expr::cust(late_cost::COSTED)),
+            "provider_cost" => wide_total(&Expr::cust(late_cost::COST)),
+            "margin" => wide_total(&Expr::cust(late_cost::MARGIN)),
+            _nothing_else => [zero(), zero()],
+        };
+        let sums = SUM_COLUMNS.map(sum).into_iter().flatten();
+        let mut page = self.grouped(Source::Operations, sums);
+        page.from("late_costs").cross_join(operation::Entity);
+        self.join_wallets(&mut page, Source::Operations);
+        page.and_where(Expr::cust(late_cost::IS_OF_OPERATION));
         finished_in(&mut page, finished);
         page
     }

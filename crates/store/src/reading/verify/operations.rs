@@ -31,6 +31,19 @@ const TRANSFERS_PAGE: i64 = 4_000;
 const TRANSFERS: &str = "SELECT op_seq, leg, amount, created_at FROM transfers
     WHERE (op_seq, leg) > ($1, $2) AND op_seq <= $3 ORDER BY op_seq, leg LIMIT $4";
 
+/// Notes on costs that are wrong: of no generation, of a row with a cost, more than one, absurd. A note that is
+/// awaited may be of an operation that still runs.
+const LATE_COSTS: &str = "SELECT
+    count(CASE WHEN o.seq IS NULL OR o.generation <> l.generation OR (l.known = 1
+        AND o.phase NOT IN ('completed', 'refused', 'abandoned')) THEN 1 END),
+    count(CASE WHEN l.known = 1 AND o.provider_cost IS NOT NULL THEN 1 END),
+    count(CASE WHEN l.place > 1 THEN 1 END),
+    count(CASE WHEN l.cost < 0 OR (l.known = 1) <> (l.cost IS NOT NULL) THEN 1 END)
+    FROM (SELECT op_seq, generation, known, cost,
+        row_number() OVER (PARTITION BY op_seq, generation, known ORDER BY cost) AS place
+        FROM late_costs WHERE op_seq > $1 AND op_seq <= $2) AS l
+    LEFT JOIN operations AS o ON o.seq = l.op_seq";
+
 /// Place of the operation's id among the columns of [`operations`].
 const ID: usize = 12;
 
@@ -69,7 +82,9 @@ pub(super) async fn check(
     }
     // Beyond the end of the part, too: nobody else looks there, and operations that were added
     // meanwhile have theirs in this snapshot.
-    orphans(db, after, last.unwrap_or(i64::MAX), found).await?;
+    let beyond = last.unwrap_or(i64::MAX);
+    orphans(db, after, beyond, found).await?;
+    late_costs(db, [after, beyond], found).await?;
     Ok(last)
 }
 
@@ -157,6 +172,34 @@ async fn orphans(
     if orphans > 0 {
         let rows = "transfers, results or notes of what runs or ended late";
         found.report(Subject::Book, format!("{orphans} {rows} belong to no operation"));
+    }
+    Ok(())
+}
+
+/// Reports what is wrong in the notes on costs between these numbers.
+async fn late_costs(
+    db: &ReadTransaction,
+    [after, end]: [i64; 2],
+    found: &mut Verification,
+) -> Result<(), ReadError> {
+    let rows = db.query(LATE_COSTS, [after.into(), end.into()]).await?;
+    let mut counts = [0; 4];
+    if let Some(row) = rows.first() {
+        let mut cells = Cells::new(row);
+        for count in &mut counts {
+            *count = cells.int().map_err(ReadError::Row)?;
+        }
+    }
+    let [of_nothing, twice, again, absurd] = counts;
+    for (count, sentence) in [
+        (of_nothing, "late costs belong to no ended generation of an operation"),
+        (twice, "late costs belong to operations whose rows have their cost"),
+        (again, "generations have more than one late cost"),
+        (absurd, "late costs are below zero, or absent where they are known"),
+    ] {
+        if count > 0 {
+            found.report(Subject::Book, format!("{count} {sentence}"));
+        }
     }
     Ok(())
 }

@@ -1,0 +1,44 @@
+//! Operations that this process has given up for whoever ran them, until what they have left at
+//! gateways behind is ended. Off the path: a look-up that reaps waits for none of it.
+
+use holdfast_domain::operation::{Operation, Phase};
+use tokio::sync::{Mutex, mpsc};
+
+/// Operations that wait, at most; the cost of one more stays unknown.
+const WAITING_MAX: usize = 1_024;
+
+/// Reaped operations that wait for their end.
+#[derive(Debug)]
+pub(crate) struct ReapedOperations {
+    waiting: mpsc::Sender<Operation>,
+    next: Mutex<mpsc::Receiver<Operation>>,
+}
+
+impl Default for ReapedOperations {
+    fn default() -> Self {
+        let (waiting, next) = mpsc::channel(WAITING_MAX);
+        Self { waiting, next: Mutex::new(next) }
+    }
+}
+
+impl ReapedOperations {
+    /// Takes a reconciled operation, where its run may go on somewhere.
+    pub(super) fn note(&self, operation: &Operation) {
+        match operation.phase {
+            Phase::Abandoned { .. } => {}
+            Phase::Leased
+            | Phase::Recorded(_)
+            | Phase::Open
+            | Phase::Completed { .. }
+            | Phase::Refused { .. } => return,
+        }
+        if self.waiting.try_send(operation.clone()).is_err() {
+            tracing::warn!(operation.id = %operation.id, "too many reaped operations: the run of one is not ended");
+        }
+    }
+
+    /// The next of them. Cancel safe.
+    pub(crate) async fn next(&self) -> Option<Operation> {
+        self.next.lock().await.recv().await
+    }
+}
