@@ -53,7 +53,7 @@ impl Receiver {
             body: Private(r#"{"type":"wallet.low"}"#.into()),
         };
         let sender = Sender::new(SenderOptions::default()).unwrap();
-        sender.send(sender.permit(WEBHOOK).unwrap(), delivery).await
+        sender.send(sender.permit(None, WEBHOOK).unwrap(), delivery).await
     }
 }
 

@@ -209,7 +209,6 @@ const SUMS: Migration = Migration {
     ],
     // The audit log says which costs were excluded.
     loss: &[],
-    loss: &[],
 };
 
 const LATE_COSTS: Migration = Migration {
