@@ -64,13 +64,15 @@ fn a_page_of_another_origin_is_refused_unless_it_is_allowed() {
     }
     assert_eq!(upstream.runs(), 0, "nothing of it was sent");
     let page = |request: Request| {
-        sidecar.send(&request.header("Sec-Fetch-Site", "cross-site").header("Origin", ORIGIN))
+        let request = request.header("Sec-Fetch-Site", "cross-site").header("Origin", ORIGIN);
+        request.begin(sidecar.address()).rest().to_ascii_lowercase()
     };
     let preflight = Request::get("/v1/chat/completions").method("OPTIONS");
     let preflight = page(preflight.header("Access-Control-Request-Method", "POST"));
-    assert_eq!(preflight.status, 204);
+    assert!(preflight.starts_with("http/1.1 204"), "{preflight}");
     for answer in [preflight, page(call())] {
-        assert_eq!(answer.header("access-control-allow-origin"), Some(ORIGIN), "{answer:?}");
+        let allowed = format!("\naccess-control-allow-origin: {ORIGIN}\r\n");
+        assert!(answer.contains(&allowed), "{answer}");
     }
     for site in ["none", "same-origin"] {
         assert_eq!(sidecar.send(&call().header("Sec-Fetch-Site", site)).status, 200);

@@ -45,12 +45,12 @@ pub(crate) struct Sidecar {
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub(crate) origins: Vec<AllowedOrigin>,
     #[command(flatten)]
-    pub(crate) unused: Unused,
+    pub(crate) hidden: HiddenOptions,
 }
 
 /// Options of the other commands, which do not apply here: without a place in `--help`.
 #[derive(Debug, Args)]
-pub(crate) struct Unused {
+pub(crate) struct HiddenOptions {
     #[arg(id = "config", long, hide = true)]
     config: Option<PathBuf>,
     #[arg(id = "server", long, hide = true)]
@@ -59,7 +59,7 @@ pub(crate) struct Unused {
     json: bool,
 }
 
-impl Unused {
+impl HiddenOptions {
     /// True if one of them names a configuration or a server.
     pub(crate) const fn names_gateway(&self) -> bool {
         self.config.is_some() || self.server.is_some()
