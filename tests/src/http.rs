@@ -49,7 +49,7 @@ impl Request {
         self
     }
 
-    /// Names another host than `gateway`.
+    /// Names another host than the address that it is sent to.
     #[must_use]
     pub fn host(mut self, host: &str) -> Self {
         self.host = Some(host.to_owned());
@@ -76,10 +76,14 @@ impl Request {
         self.header("Authorization", &format!("Bearer {credential}"))
     }
 
-    /// The bytes on the wire.
+    /// The bytes on the wire, to a server that is not judged by its name.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let host = self.host.as_deref().unwrap_or("gateway");
+        self.bytes_to("gateway")
+    }
+
+    fn bytes_to(&self, name: &str) -> Vec<u8> {
+        let host = self.host.as_deref().unwrap_or(name);
         let mut head = format!("{} {} HTTP/1.1\r\nHost: {host}\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -109,13 +113,13 @@ impl Request {
     #[must_use]
     pub fn try_begin(&self, to: SocketAddr) -> Option<Waiting> {
         let connected = TcpStream::connect_timeout(&to, PATIENCE).ok()?;
-        Some(Waiting::on(connected, &self.bytes()))
+        Some(Waiting::on(connected, &self.bytes_to(&to.to_string())))
     }
 
     /// Sends it; the answer is for later.
     #[must_use]
     pub fn begin(&self, to: SocketAddr) -> Waiting {
-        Waiting::write(to, &self.bytes())
+        Waiting::write(to, &self.bytes_to(&to.to_string()))
     }
 }
 

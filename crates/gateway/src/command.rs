@@ -50,7 +50,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let command = match cli.command {
         // Of no database and no server: what HOLDFAST_CONFIG and HOLDFAST_SERVER name is not for it.
         Some(Command::Sidecar(order)) => {
-            if cli.config.is_some() || cli.server.is_some() {
+            if cli.config.is_some() || cli.server.is_some() || order.hidden.names_gateway() {
                 return Err(CommandFailure::Usage(anyhow!(
                     "sidecar takes neither --config nor --server: name the gateway with --upstream"
                 )));

@@ -54,6 +54,16 @@ pub(crate) enum NoSlot {
     NotWritten,
 }
 
+/// Numbers of slots and callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotCounts {
+    /// Slots that are attended or orphaned.
+    pub(crate) open: u64,
+    /// Slots that failed or were delivered.
+    pub(crate) ended: u64,
+    pub(crate) callers: u64,
+}
+
 /// Reply to an arrival that the journal has heard of.
 enum Welcome {
     /// The call's key, and its row on the way into the journal.
@@ -176,6 +186,15 @@ impl Desk {
         let mut state = self.lock();
         let old = state.table.sweep(self.clock.now());
         old.into_iter().for_each(|record| self.journal.note(record.removal()));
+    }
+
+    pub(crate) fn count(&self) -> SlotCounts {
+        let state = self.lock();
+        let ((open, ended), callers) = (state.table.count(), state.sockets.len());
+        drop(state);
+        let [open, ended, callers] =
+            [open, ended, callers].map(|count| u64::try_from(count).unwrap_or(u64::MAX));
+        SlotCounts { open, ended, callers }
     }
 
     /// The journal's file as it was opened, where there is one.

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::answer::{self, Meaning, SHOULD_RETRY};
 use crate::attendance::Attendance;
 use crate::budget::{ByteBudget, Reservation};
+use crate::health::Health;
 use crate::patience::Patience;
 use crate::table::CallEnd;
 
@@ -87,6 +88,7 @@ pub(crate) enum AskResult {
 /// A completion with everything that it is asked for again with.
 pub(crate) struct Call {
     pub(crate) client: Arc<ServerClient>,
+    pub(crate) health: Arc<Health>,
     pub(crate) answers: ByteBudget,
     pub(crate) uri: Uri,
     /// With the key, and without what is of one connection.
@@ -173,7 +175,8 @@ impl Call {
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
         self.patience.announce(request.headers_mut(), Instant::now());
-        let mut answer = Box::pin(self.client.send(request, CONNECT)).await?;
+        let sent = Box::pin(self.client.send(request, CONNECT)).await;
+        let mut answer = self.health.note(sent)?;
         let content_type = answer.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let is_stream = content_type.is_some_and(|it| it.starts_with(EVENT_STREAM));
         if answer.status.is_success() && is_stream {

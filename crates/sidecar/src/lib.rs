@@ -11,7 +11,7 @@
 //! Pure are `table`, `answer` and `patience`; the rest carries out what they say. Everything but
 //! `POST …/chat/completions` is passed on as it is. A client's own `Idempotency-Key` wins.
 //!
-//! Never: a prompt, an answer or a credential in the journal or in the log; a splice of two answers;
+//! Never: a request under another host's name, or of a page that is not allowed (`guard`); a prompt, an answer or a credential in the journal or in the log; a splice of two answers;
 //! a second key for a call whose first one may still have an answer.
 //!
 //! Limits: 64 MiB of requests, and as much of answers that are read whole; 65,536 slots.
@@ -22,7 +22,10 @@ mod attendance;
 mod body;
 mod budget;
 mod call;
+mod guard;
+mod health;
 mod journal;
+mod pace;
 mod patience;
 mod peek;
 mod serve;
@@ -42,6 +45,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::attendance::Desk;
 use crate::budget::ByteBudget;
+use crate::guard::Guard;
+pub use crate::guard::{AllowedHost, AllowedOrigin, BadHost, BadOrigin};
 use crate::journal::Journal;
 pub use crate::journal::{BadJournal, LostJournal};
 pub use crate::serve::serve;
@@ -85,6 +90,10 @@ pub struct Options {
     pub hang_up: HangUpPolicy,
     /// Patience with a gateway that fails, where a client announces no time-out.
     pub patience: Duration,
+    /// Names under which clients reach it, besides those of loopback.
+    pub hosts: Vec<AllowedHost>,
+    /// Origins of pages that may call it.
+    pub origins: Vec<AllowedOrigin>,
 }
 
 /// Reason for which a sidecar does not start.
@@ -129,6 +138,8 @@ impl Sidecar {
             service: Arc::new(Service {
                 upstream: options.upstream,
                 client,
+                guard: Guard { hosts: options.hosts, origins: options.origins },
+                health: Arc::default(),
                 desk: Arc::new(Desk::new(rules, journal, records)),
                 patience: options.patience,
                 hang_up: options.hang_up,

@@ -1,5 +1,8 @@
-//! The sidecar's listener. Its clients are programs of one machine: a connection may be idle for as
-//! long as it likes, because one that is closed under a client looks like a lost answer to it.
+//! The sidecar's listener. Its clients are programs of one machine. A connection has [`HEAD_TIME`] for each head and
+//! [`IDLE_TIME`] between two requests, so that connections without requests do not keep the others waiting.
+//!
+//! [`HEAD_TIME`]: crate::pace::HEAD_TIME
+//! [`IDLE_TIME`]: crate::pace::IDLE_TIME
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::Sidecar;
 use crate::journal::{JournalFile, LostJournal};
+use crate::pace::{BusyFlag, TimedSocket, TurnBody};
 use crate::service::{Caller, Service};
 use crate::socket::CallerSocket;
 
@@ -107,14 +111,26 @@ async fn connection(stream: TcpStream, service: &Service, shutdown: &Cancellatio
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
-    let caller = Caller { socket: Arc::new(stream), state: Arc::default() };
+    let local = match stream.local_addr() {
+        Ok(local) => local,
+        Err(error) => {
+            tracing::debug!(%error, "a connection has no address");
+            return;
+        }
+    };
+    let _connection = service.health.connect();
+    let caller = Caller { socket: Arc::new(stream), state: Arc::default(), local };
     let io = CallerSocket::new(Arc::clone(&caller.socket), Arc::clone(&caller.state));
+    let busy = BusyFlag::default();
+    let io = TimedSocket::new(io, busy.clone());
     let answer = service_fn(|request: http::Request<Incoming>| {
+        let turn = busy.begin();
         let answered = service.answer(request, caller.clone());
-        async { Ok::<_, Infallible>(answered.await) }
+        async { Ok::<_, Infallible>(answered.await.map(|body| TurnBody::new(body, turn))) }
     });
     let mut builder = http1::Builder::new();
-    let builder = builder.max_buf_size(HEAD_BYTES_MAX);
+    // The time of a head is the socket's.
+    let builder = builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answer));
     let served = tokio::select! {
         biased;

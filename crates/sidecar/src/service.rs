@@ -1,12 +1,15 @@
 //! A request of a client: passed on, or as a completion given its key and healed.
 //!
 //! ```text
-//! request ─┬─ no completion ──────────────▶ passed on
+//! request ─┬─ of another host or page ────▶ refused, unread
+//!          ├─ /sidecar/… ─────────────────▶ answered here
+//!          ├─ no completion ──────────────▶ passed on
 //!          └─ completion ─┬─ its own key ─▶ Call (healed, without a slot)
 //!                         └─ none ────────▶ Desk::admit ─▶ Call ─┬─ Whole
 //!                                                                └─ Telling
 //! ```
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +17,11 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt};
 use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
 use holdfast_wire::error::Code;
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, Uri};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::net::TcpStream;
@@ -28,11 +33,13 @@ use crate::attendance::{Attendance, Desk, NoSlot};
 use crate::body::{CallerBody, KEEP_ALIVE, PassedBody, ToldBody};
 use crate::budget::{BYTES_MAX, ByteBudget};
 use crate::call::{AskResult, CONNECT, Call, GuardedBytes, WholeAnswer};
+use crate::guard::{Guard, Refusal};
+use crate::health::{Health, OwnPage, RequestKind};
 use crate::patience::Patience;
 use crate::socket::CallerState;
 use crate::stream::{StreamPart, Telling};
 use crate::table::{BodyDigest, CallEnd};
-use crate::upstream::{IDEMPOTENCY_KEY, UpstreamUrl, crossing, is_completion, n_choices};
+use crate::upstream::{IDEMPOTENCY_KEY, UpstreamUrl, is_completion, n_choices, of_answer};
 use crate::{HangUpPolicy, upstream};
 
 /// Time for a body from the end of its head to its last byte.
@@ -50,6 +57,8 @@ pub(crate) type CallerResponse = Response<CallerBody>;
 pub(crate) struct Service {
     pub(crate) upstream: UpstreamUrl,
     pub(crate) client: Arc<ServerClient>,
+    pub(crate) guard: Guard,
+    pub(crate) health: Arc<Health>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) patience: Duration,
     pub(crate) hang_up: HangUpPolicy,
@@ -66,6 +75,8 @@ pub(crate) struct Service {
 pub(crate) struct Caller {
     pub(crate) socket: Arc<TcpStream>,
     pub(crate) state: Arc<CallerState>,
+    /// Address of the listener that it reached.
+    pub(crate) local: SocketAddr,
 }
 
 impl Service {
@@ -76,8 +87,45 @@ impl Service {
         caller: Caller,
     ) -> CallerResponse {
         caller.state.begin();
-        let since = Instant::now();
         let (head, body) = request.into_parts();
+        let terms = match self.guard.judge(&head, caller.local) {
+            Ok(terms) => terms,
+            Err(refusal) => {
+                self.health.count(RequestKind::Refused);
+                return refused(refusal, &caller);
+            }
+        };
+        let mut answer = if let Some(headers) = terms.preflight(&head) {
+            told(StatusCode::NO_CONTENT, headers, Bytes::new(), &caller)
+        } else if let Some(page) = OwnPage::of(head.uri.path()) {
+            self.own_page(page, &head.method, &caller)
+        } else {
+            self.answer_gateway(head, body, caller).await
+        };
+        terms.put(answer.headers_mut());
+        answer
+    }
+
+    /// A page of the sidecar itself.
+    fn own_page(&self, page: OwnPage, method: &Method, caller: &Caller) -> CallerResponse {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return own(Code::MethodNotAllowed, caller);
+        }
+        let (content_type, body) = match page {
+            OwnPage::Health => ("application/json", self.health.render_health()),
+            OwnPage::Metrics => {
+                ("text/plain; version=0.0.4", self.health.render_metrics(self.desk.count()))
+            }
+            OwnPage::Unknown => return own(Code::NotFound, caller),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        told(StatusCode::OK, headers, body.into(), caller)
+    }
+
+    async fn answer_gateway(&self, head: Parts, body: Incoming, caller: Caller) -> CallerResponse {
+        let since = Instant::now();
         let Some(uri) = self.upstream.uri(&head.uri) else {
             return own(Code::NotFound, &caller);
         };
@@ -86,8 +134,10 @@ impl Service {
             Err(code) => return own(code, &caller),
         };
         if !is_completion(&head.method, &head.uri) {
+            self.health.count(RequestKind::Passed);
             return self.pass(head, uri, body, &caller).await;
         }
+        self.health.count(RequestKind::Completion);
         let mut headers = upstream::of_completion(&head.headers);
         let mut attendance = None;
         if !headers.contains_key(IDEMPOTENCY_KEY) {
@@ -104,6 +154,7 @@ impl Service {
         }
         let call = Call {
             client: Arc::clone(&self.client),
+            health: Arc::clone(&self.health),
             answers: self.answers.clone(),
             uri,
             patience: Patience::new(&headers, self.patience, since),
@@ -209,8 +260,8 @@ impl Service {
         let mut request = Request::new(body);
         *request.method_mut() = head.method;
         *request.uri_mut() = uri;
-        *request.headers_mut() = crossing(&head.headers);
-        match Box::pin(self.client.send(request, CONNECT)).await {
+        *request.headers_mut() = upstream::of_request(&head.headers);
+        match self.health.note(Box::pin(self.client.send(request, CONNECT)).await) {
             Ok(answer) => passed(Bytes::new(), answer, None),
             Err(PassedFailure::Unsent | PassedFailure::Broken) => {
                 own(Code::GatewayUnreachable, caller)
@@ -248,7 +299,22 @@ async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
     }
     let body = ToldBody::new(told, first, Arc::clone(&caller.state));
     let mut response = Response::new(CallerBody::Told(Box::new(body)));
-    *response.headers_mut() = crossing(&headers);
+    *response.headers_mut() = of_answer(&headers);
+    response
+}
+
+/// A refused request, of which no more is read.
+fn refused(refusal: Refusal, caller: &Caller) -> CallerResponse {
+    let answer = WholeAnswer { body: refusal.body(), ..WholeAnswer::error(Code::InvalidValue) };
+    let mut response = whole(answer, None, caller);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// An answer of the sidecar itself.
+fn told(status: StatusCode, headers: HeaderMap, body: Bytes, caller: &Caller) -> CallerResponse {
+    let mut response = Response::new(CallerBody::whole(body, &caller.state, None));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
     response
 }
 
@@ -259,7 +325,7 @@ fn whole(answer: WholeAnswer, attendance: Option<Attendance>, caller: &Caller) -
     });
     let mut response = Response::new(CallerBody::whole(answer.body, &caller.state, attendance));
     *response.status_mut() = answer.status;
-    *response.headers_mut() = crossing(&answer.headers);
+    *response.headers_mut() = of_answer(&answer.headers);
     response
 }
 
@@ -294,7 +360,7 @@ fn passed(
     let left = length.and_then(|it| it.to_str().ok()).and_then(|it| it.parse().ok());
     let mut response = Response::new(CallerBody::Passed(PassedBody { bytes, leaving, left }));
     *response.status_mut() = status;
-    *response.headers_mut() = crossing(&headers);
+    *response.headers_mut() = of_answer(&headers);
     // The same bytes, so the same length: it is also all that an answer to HEAD has to tell.
     if let Some(length) = length {
         response.headers_mut().insert(CONTENT_LENGTH, length.clone());

@@ -13,8 +13,8 @@
 //!
 //! Who comes with a body takes, in this order: its oldest orphan; as a marked retry its latest slot
 //! that failed or was delivered within [`REPLAY_TIME`], then its oldest attended one; as anybody
-//! its slot that failed within [`FAILED_TIME`]; where identical calls share, its oldest attended
-//! one; else a new slot. Before an attended slot counts as somebody else's, the driver looks at the
+//! its failed slot that was requested within [`FAILED_TIME`]; where identical calls share, its oldest
+//! attended one; else a new slot. A failed slot is given for [`FAILED_TIME_MAX`] at most. Before an attended slot counts as somebody else's, the driver looks at the
 //! sockets of its callers ([`Admission::Look`]).
 //!
 //! Never: a slot that leaves while somebody hangs on it, or a key for a second logical call while
@@ -32,8 +32,11 @@ use uuid::Uuid;
 
 /// Time in which a marked retry gets what failed or was delivered before.
 pub(crate) const REPLAY_TIME: Duration = Duration::from_secs(120);
-/// Time in which anybody with the same body gets a final error again.
+/// Time since the last request of a failed slot in which anybody with the same body gets its error again: clients
+/// that retry a final error retry faster than this.
 pub(crate) const FAILED_TIME: Duration = Duration::from_secs(60);
+/// Time since the first error of a failed slot after which its body is a new call, however often it was requested.
+pub(crate) const FAILED_TIME_MAX: Duration = Duration::from_secs(600);
 /// The most slots; beyond, the one that ended longest ago goes for a new one.
 pub(crate) const SLOTS_MAX: usize = 65_536;
 
@@ -167,7 +170,7 @@ struct Slot {
     may_be_bound: bool,
     /// Somebody has had the answer since the slot was last taken.
     was_delivered: bool,
-    /// The first of its final errors: whoever gets it again does not renew it.
+    /// The first of its final errors, which bounds the time for which it is given again.
     failed_at: Option<Moment>,
 }
 
@@ -196,6 +199,11 @@ impl Slot {
         !self.callers.is_empty()
     }
 
+    /// False for a failed slot whose error was given for the longest time.
+    fn may_repeat(&self, now: Moment) -> bool {
+        self.failed_at.is_none_or(|failed| now.since(failed) < FAILED_TIME_MAX)
+    }
+
     /// Nobody hangs on it then: whoever takes it again opens it.
     fn has_ended(&self) -> bool {
         self.record.stage != Stage::Open
@@ -206,8 +214,7 @@ impl Slot {
         let Record { key, stage, born, seen, .. } = self.record;
         match stage {
             Stage::Open => (stage, (born, key)),
-            Stage::Failed => (stage, (self.failed_at.unwrap_or(seen), key)),
-            Stage::Delivered => (stage, (seen, key)),
+            Stage::Failed | Stage::Delivered => (stage, (seen, key)),
         }
     }
 }
@@ -221,9 +228,14 @@ impl BodySlots {
         self.0.get(&stage).into_iter().flatten().copied()
     }
 
-    /// The slot that came to this end last, if that was within `time`.
-    fn latest(&self, stage: Stage, time: Duration, now: Moment) -> Option<(Moment, Uuid)> {
-        self.of(stage).next_back().filter(|(ended, _)| now.since(*ended) < time)
+    /// The slots of this end that were seen within `time`, the latest first.
+    fn latest(
+        &self,
+        stage: Stage,
+        time: Duration,
+        now: Moment,
+    ) -> impl Iterator<Item = (Moment, Uuid)> {
+        self.of(stage).rev().take_while(move |(seen, _)| now.since(*seen) < time)
     }
 }
 
@@ -260,7 +272,8 @@ impl Table {
                 callers: BTreeSet::new(),
                 may_be_bound: true,
                 was_delivered: false,
-                failed_at: None,
+                // The journal has the last request alone: the longest time begins anew.
+                failed_at: (record.stage == Stage::Failed).then_some(record.seen),
             });
         }
         table
@@ -283,14 +296,15 @@ impl Table {
             return Admission::Look(open().flat_map(|slot| slot.callers.iter().copied()).collect());
         }
         let again = if is_retry {
-            let latest = |stage| slots.latest(stage, self.rules.replay_time(), now);
-            let ended = latest(Stage::Failed).max(latest(Stage::Delivered));
+            let time = self.rules.replay_time();
+            let delivered = slots.latest(Stage::Delivered, time, now).next();
+            let ended = self.failed(slots, time, now).max(delivered);
             ended.map(|(_, key)| key).or(attended)
         } else {
             None
         };
         let failed_time = FAILED_TIME.min(self.rules.window);
-        let failed = slots.latest(Stage::Failed, failed_time, now).map(|(_, key)| key);
+        let failed = self.failed(slots, failed_time, now).map(|(_, key)| key);
         let shared = match self.rules.identical {
             IdenticalCalls::New => None,
             IdenticalCalls::Attach => attended,
@@ -302,6 +316,17 @@ impl Table {
                 Record { key: fresh, body, stage: Stage::Open, born: now, seen: now },
             ),
         }
+    }
+
+    /// The failed slot whose error is given again.
+    fn failed(&self, slots: &BodySlots, time: Duration, now: Moment) -> Option<(Moment, Uuid)> {
+        let may_repeat = |key: &Uuid| self.slots.get(key).is_some_and(|slot| slot.may_repeat(now));
+        slots.latest(Stage::Failed, time, now).find(|(_, key)| may_repeat(key))
+    }
+
+    /// Number of slots that are open, and that have ended.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        (self.slots.len().saturating_sub(self.ended.len()), self.ended.len())
     }
 
     /// An ask for this caller broke off after some of it may have arrived, or the gateway does not know whether it

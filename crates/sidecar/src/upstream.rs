@@ -1,13 +1,15 @@
 //! The gateway behind a sidecar: where a path of the client is there, and which headers cross.
 //!
 //! A client speaks to the sidecar as to OpenAI's API, below `/v1`, which is where the upstream's URL
-//! leads; any other path is beside that. Headers of one connection alone do not cross.
+//! leads; any other path is beside that. Headers of one connection do not cross, nor do those that only browsers and
+//! proxies of this machine add: cookies of `localhost` are other programs', and a forwarded address is no proof.
 
 use bytes::Bytes;
 use holdfast_providers::{BadBaseUrl, BaseUrl};
 use http::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderName,
+    ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, REFERER, SET_COOKIE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{HeaderMap, Method, Uri};
 
@@ -30,6 +32,32 @@ const OF_CONNECTION: [HeaderName; 11] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
+
+/// Headers of a request that stay here: cookies, the page that sent it, and who forwarded it for whom.
+const OF_CLIENT: [HeaderName; 18] = [
+    COOKIE,
+    HeaderName::from_static("cookie2"),
+    FORWARDED,
+    ORIGIN,
+    REFERER,
+    VIA,
+    HeaderName::from_static("cf-connecting-ip"),
+    HeaderName::from_static("client-ip"),
+    HeaderName::from_static("true-client-ip"),
+    HeaderName::from_static("x-client-ip"),
+    HeaderName::from_static("x-cluster-client-ip"),
+    HeaderName::from_static("x-host"),
+    HeaderName::from_static("x-original-forwarded-for"),
+    HeaderName::from_static("x-original-host"),
+    HeaderName::from_static("x-original-url"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-remote-addr"),
+    HeaderName::from_static("x-rewrite-url"),
+];
+/// Beginnings of names of more of them.
+const OF_CLIENT_PREFIXES: [&str; 3] = ["x-forwarded", "sec-fetch-", "access-control-request-"];
+/// Beginning of the names of headers by which an answer is shared with other origins: the sidecar decides that.
+const SHARING: &str = "access-control-";
 
 /// Address of a gateway's API, such as `https://gateway.example/v1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +103,12 @@ impl UpstreamUrl {
         &self.text
     }
 
+    /// True if the URL ends where clients expect the API.
+    #[must_use]
+    pub fn has_api_path(&self) -> bool {
+        self.text.ends_with(API)
+    }
+
     /// Address of a client's target; `None` for one that is no path.
     pub(crate) fn uri(&self, target: &Uri) -> Option<Uri> {
         let path = target.path_and_query()?.as_str();
@@ -97,8 +131,36 @@ pub(crate) fn is_completion(method: &Method, uri: &Uri) -> bool {
     method == Method::POST && uri.path().trim_end_matches('/').ends_with(COMPLETIONS)
 }
 
-/// The headers of a request or an answer that cross.
-pub(crate) fn crossing(headers: &HeaderMap) -> HeaderMap {
+/// The headers of a request that cross.
+pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
+    let mut crossing = crossing(headers);
+    for name in &OF_CLIENT {
+        crossing.remove(name);
+    }
+    remove_all(&mut crossing, |name| {
+        OF_CLIENT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    });
+    crossing
+}
+
+/// The headers of an answer that cross.
+pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
+    let mut crossing = crossing(headers);
+    crossing.remove(SET_COOKIE);
+    remove_all(&mut crossing, |name| name.starts_with(SHARING));
+    crossing
+}
+
+fn remove_all(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
+    let names: Vec<HeaderName> =
+        headers.keys().filter(|name| is_removed(name.as_str())).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+}
+
+/// The headers that are not of one connection.
+fn crossing(headers: &HeaderMap) -> HeaderMap {
     let mut crossing = headers.clone();
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     for name in named.flat_map(|names| names.split(',')) {
@@ -112,7 +174,7 @@ pub(crate) fn crossing(headers: &HeaderMap) -> HeaderMap {
 
 /// The headers of a completion that cross: it is read here, so that nobody may compress it.
 pub(crate) fn of_completion(headers: &HeaderMap) -> HeaderMap {
-    let mut crossing = crossing(headers);
+    let mut crossing = of_request(headers);
     crossing.remove(ACCEPT_ENCODING);
     crossing
 }
@@ -172,7 +234,28 @@ mod tests {
             headers.keys().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names(of_completion(&headers)), ["x-two"]);
-        assert!(names(crossing(&headers)).contains(&"accept-encoding".to_owned()));
+        assert!(names(of_request(&headers)).contains(&"accept-encoding".to_owned()));
+    }
+
+    #[test]
+    fn what_browsers_and_proxies_add_does_not_cross() {
+        let mut headers = HeaderMap::new();
+        let more = ["x-forwarded-for", "x-forwarded-client-cert", "sec-fetch-site"];
+        let more = more.into_iter().chain(["authorization", "x-stainless-lang"]);
+        for name in OF_CLIENT.into_iter().chain(more.map(HeaderName::from_static)) {
+            headers.append(name.clone(), "a".parse().unwrap());
+            headers.append(name, "b".parse().unwrap());
+        }
+        for crossing in [of_request(&headers), of_completion(&headers)] {
+            let mut names: Vec<_> = crossing.keys().map(HeaderName::as_str).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["authorization", "x-stainless-lang"]);
+        }
+        let mut answer = HeaderMap::new();
+        for name in ["set-cookie", "access-control-allow-origin", "idempotent-replayed"] {
+            answer.insert(name, "a".parse().unwrap());
+        }
+        assert_eq!(of_answer(&answer).keys().collect::<Vec<_>>(), ["idempotent-replayed"]);
     }
 
     #[test]

@@ -47,6 +47,11 @@ struct Line {
     front: Proxy,
 }
 
+/// A sidecar that its clients reach through a proxy.
+fn sidecar(site: &Site, back: &Proxy, front: &Proxy) -> Gateway {
+    site.sidecar(back.address(), &["--allow-host", &front.address().to_string()])
+}
+
 impl Line {
     fn new() -> Self {
         let reply = Reply::as_wanted(Streaming::saying(&PIECES).reply(), Reply::saying(SAID));
@@ -57,8 +62,9 @@ impl Line {
         let account = site.account("cuts", "USD", FUNDS.0);
         let gateway = site.serve();
         let back = Proxy::start(gateway.address());
-        let sidecar = site.sidecar(back.address(), &[]);
-        let front = Proxy::start(sidecar.address());
+        let front = Proxy::start(gateway.address());
+        let sidecar = sidecar(&site, &back, &front);
+        front.turn_to(sidecar.address());
         Self { upstream, site, account, gateway, sidecar, back, front }
     }
 
@@ -69,7 +75,7 @@ impl Line {
             self.back.turn_to(self.gateway.address());
         } else {
             self.sidecar.kill_in_place();
-            self.sidecar = self.site.sidecar(self.back.address(), &[]);
+            self.sidecar = sidecar(&self.site, &self.back, &self.front);
             self.front.turn_to(self.sidecar.address());
         }
     }

@@ -99,6 +99,7 @@ mod second_turns;
 mod sidecar;
 mod sidecar_clients;
 mod sidecar_cuts;
+mod sidecar_guard;
 mod sockets;
 mod storage;
 mod streaming;

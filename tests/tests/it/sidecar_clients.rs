@@ -13,8 +13,10 @@ const CALLS: i64 = 4;
 fn check_cut_before(sdk: &Sdk) {
     let world = world();
     world.upstream.otherwise(as_asked());
-    let sidecar = world.site.sidecar(world.gateway.address(), &[]);
-    let front = Proxy::start(sidecar.address());
+    let front = Proxy::start(world.gateway.address());
+    let name = front.address().to_string();
+    let sidecar = world.site.sidecar(world.gateway.address(), &["--allow-host", &name]);
+    front.turn_to(sidecar.address());
     front.cut_next(&[50]);
     let told = world.run_through(&front, sdk, "plain", "");
     assert_eq!(told, json!([SAID, SAID, SAID, SAID]));

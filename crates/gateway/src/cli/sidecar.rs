@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use holdfast_sidecar::UpstreamUrl;
+use holdfast_sidecar::{AllowedHost, AllowedOrigin, UpstreamUrl};
 
 use super::grant::Span;
 
@@ -38,6 +38,32 @@ pub(crate) struct Sidecar {
     /// plain text
     #[arg(long)]
     pub(crate) listen_anyway: bool,
+    /// Name in `Host` to answer besides 127.0.0.1, localhost and [::1] with the own port; may be given several times
+    #[arg(long = "allow-host", value_name = "NAME[:PORT]")]
+    pub(crate) hosts: Vec<AllowedHost>,
+    /// Origin of pages in browsers that may call, such as http://localhost:3000; may be given several times
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub(crate) origins: Vec<AllowedOrigin>,
+    #[command(flatten)]
+    pub(crate) hidden: HiddenOptions,
+}
+
+/// Options of the other commands, which do not apply here: without a place in `--help`.
+#[derive(Debug, Args)]
+pub(crate) struct HiddenOptions {
+    #[arg(id = "config", long, hide = true)]
+    config: Option<PathBuf>,
+    #[arg(id = "server", long, hide = true)]
+    server: Option<String>,
+    #[arg(id = "json", long, hide = true)]
+    json: bool,
+}
+
+impl HiddenOptions {
+    /// True if one of them names a configuration or a server.
+    pub(crate) const fn names_gateway(&self) -> bool {
+        self.config.is_some() || self.server.is_some()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -17,7 +17,7 @@ use crate::telemetry;
 /// Name that stands for no journal.
 const NO_JOURNAL: &str = "none";
 
-/// Serves until SIGTERM, SIGINT or SIGHUP, then lets answers in flight finish; a second signal ends
+/// Serves until SIGTERM, SIGINT or SIGHUP (unless it was ignored at the start, as by `nohup`), then lets answers in flight finish; a second signal ends
 /// it at once.
 pub(crate) async fn run(order: cli::Sidecar) -> Result<(), CommandFailure> {
     let address = order.listen;
@@ -29,6 +29,11 @@ pub(crate) async fn run(order: cli::Sidecar) -> Result<(), CommandFailure> {
     }
     let options = options(order)?;
     telemetry::log(&LogConfig { format: LogFormat::Pretty, level: "info".to_owned() })?;
+    if !options.upstream.has_api_path() {
+        tracing::warn!(
+            "the URL of --upstream does not end with /v1: clients get 404 unless the gateway's API is there"
+        );
+    }
     let mut signals = Signals::listen().context("signals cannot be received")?;
     // Before the journal is made: a taken port leaves no trace.
     let listener = listen(address).with_context(|| {
@@ -74,5 +79,7 @@ fn options(order: cli::Sidecar) -> Result<Options, CommandFailure> {
             HangUp::Cancel => HangUpPolicy::Cancel,
         },
         patience: order.patience.duration(),
+        hosts: order.hosts,
+        origins: order.origins,
     })
 }

@@ -1,7 +1,11 @@
 //! The signals that ask a process to end, or to read its configuration again. The first asks for an
 //! orderly end.
+//!
+//! A SIGHUP that the parent had ignored, as `nohup` does, ends nothing: whoever started the process so expects it to
+//! outlive the terminal.
 
 use std::io;
+use std::process::{Command, Stdio};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,12 +14,16 @@ pub(crate) struct Signals {
     interrupt: Signal,
     /// The terminal is gone, until somebody gives it another meaning.
     hangup: Option<Signal>,
+    is_hangup_ignored: bool,
 }
 
 impl Signals {
     /// Takes the signals over from the system: from now on they end nothing by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
+        // Before the handler, which hides what the parent had set.
+        let is_hangup_ignored = is_hangup_ignored();
         Ok(Self {
+            is_hangup_ignored,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: Some(signal(SignalKind::hangup())?),
@@ -31,8 +39,8 @@ impl Signals {
     pub(crate) async fn next(&mut self) {
         let hangup = async {
             match &mut self.hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
+                Some(hangup) if !self.is_hangup_ignored => hangup.recv().await,
+                Some(_) | None => std::future::pending().await,
             }
         };
         // Receiving is cancel safe: a signal that comes while another branch wins is kept.
@@ -41,5 +49,39 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             _ = hangup => {}
         }
+    }
+}
+
+/// True if this process was started with SIGHUP ignored. Linux has the mask of ignored signals in a file; elsewhere a
+/// child, which inherits it, tries.
+fn is_hangup_ignored() -> bool {
+    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
+        return has_hangup(&status);
+    }
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "kill -HUP $$"]).stdin(Stdio::null()).stdout(Stdio::null());
+    shell.stderr(Stdio::null()).status().is_ok_and(|ended| ended.success())
+}
+
+/// True if SIGHUP, the lowest bit, is in the mask of ignored signals.
+fn has_hangup(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ignored_hangup_is_the_lowest_bit_of_the_mask() {
+        for (mask, is_ignored) in
+            [("0000000000000001", true), ("0000000000001001", true), ("0000000000001000", false)]
+        {
+            let status = format!("Name:\tholdfast\nSigIgn:\t{mask}\nSigCgt:\t0000000000000001\n");
+            assert_eq!(has_hangup(&status), is_ignored, "{mask}");
+        }
+        assert!(!has_hangup("Name:\tholdfast\n"));
     }
 }

@@ -13,9 +13,9 @@
 //! Closing: the writer writes what waits once the sender is gone. Once the writer is gone nothing is taken in,
 //! and what waits is dropped, which tells whoever waits for it.
 //!
-//! Limits: [`BATCH_MAX`] changes are taken at once. The queue itself has none: a call goes on only once its
-//! row is kept, so that a slow disk holds calls up. While a disk hangs, clients that hang up and come again
-//! add to what waits.
+//! Limits: [`BATCH_MAX`] changes are taken at once. A call goes on only once its row is kept, so that a slow disk
+//! holds calls up. While a disk hangs, clients that hang up and retry add to what waits: beyond [`ROWS_MAX`] entries
+//! a row is refused, and its call with it, and beyond [`ENTRIES_MAX`] an end is dropped. A lost end replays once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -32,6 +32,12 @@ const LATE: Duration = Duration::from_millis(100);
 /// Changes of one transaction at most. One that fails is lost to all who wait for it.
 const BATCH_MAX: usize = 512;
 
+/// Entries that may wait when a row is added. More than there are connections, so that only a disk that hangs
+/// refuses calls.
+const ROWS_MAX: usize = 8_192;
+/// Entries that may wait when an end is added: as many ends as rows.
+const ENTRIES_MAX: usize = 2 * ROWS_MAX;
+
 /// Change for the writer, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -44,6 +50,8 @@ struct QueueState {
     entries: VecDeque<Entry>,
     /// Entries that somebody waits for.
     n_awaited: usize,
+    /// Changes that were dropped since the queue was last empty.
+    n_dropped: usize,
     /// The sender is gone: no more changes will come.
     is_over: bool,
     /// The receiver is gone: changes are refused.
@@ -70,12 +78,21 @@ pub(super) fn queue() -> (ChangeSender, ChangeReceiver) {
 }
 
 impl QueueState {
-    /// Adds a change; true where the writer has to know of it.
+    /// Adds a change; true where the writer has to know of it. One that has no room is dropped, which tells
+    /// whoever waits for it.
     fn push(&mut self, entry: Entry) -> Result<bool, NotWritten> {
         if self.is_abandoned {
             return Err(NotWritten);
         }
         let is_awaited = entry.written.is_some();
+        let room = if is_awaited { ROWS_MAX } else { ENTRIES_MAX };
+        if self.entries.len() >= room {
+            if self.n_dropped == 0 {
+                tracing::error!("the journal's disk does not keep up: calls are refused");
+            }
+            self.n_dropped = self.n_dropped.saturating_add(1);
+            return Ok(false);
+        }
         let is_news = self.entries.is_empty() || (is_awaited && self.n_awaited == 0);
         self.n_awaited += usize::from(is_awaited);
         self.entries.push_back(entry);
@@ -95,6 +112,10 @@ impl QueueState {
         let n_taken = self.entries.len().min(BATCH_MAX);
         let taken: Vec<_> = self.entries.drain(..n_taken).collect();
         self.n_awaited -= taken.iter().filter(|entry| entry.written.is_some()).count();
+        let n_dropped = if self.entries.is_empty() { mem::take(&mut self.n_dropped) } else { 0 };
+        if n_dropped > 0 {
+            tracing::warn!(n_dropped, "the journal's disk keeps up again");
+        }
         (!taken.is_empty()).then_some(taken)
     }
 }
@@ -212,6 +233,28 @@ mod tests {
         assert_eq!(state.take().map(|taken| taken.len()), Some(BATCH_MAX));
         assert!(!state.is_patient());
         assert_eq!(changes(state.take()), [change(2)]);
+    }
+
+    #[test]
+    fn a_disk_that_hangs_bounds_what_waits_for_it() {
+        let mut state = QueueState::default();
+        let mut waiting = Vec::new();
+        // Each client comes and hangs up, again and again.
+        for number in 0..100_000 {
+            let (entry, answer) = row(number);
+            assert!(state.push(entry).is_ok() && state.push(end(number)).is_ok());
+            waiting.push(answer);
+        }
+        assert_eq!(state.entries.len(), ENTRIES_MAX);
+        let is_refused =
+            |answer: &mut oneshot::Receiver<()>| answer.try_recv() == Err(TryRecvError::Closed);
+        let n_kept = waiting.iter_mut().filter_map(|it| (!is_refused(it)).then_some(())).count();
+        assert!(n_kept > 0 && n_kept <= ROWS_MAX, "{n_kept}");
+        assert!(is_refused(waiting.last_mut().unwrap()));
+        while state.take().is_some() {}
+        let (entry, mut answer) = row(1);
+        assert_eq!(state.push(entry), Ok(true));
+        assert!(!is_refused(&mut answer), "there is room again");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod hang_ups;
 mod healing;
+mod paces;
 mod sockets;
 
 use std::net::SocketAddr;
@@ -87,6 +88,8 @@ impl Bench {
             window: Duration::from_secs(600),
             hang_up: HangUpPolicy::Run,
             patience: Duration::from_secs(120),
+            hosts: vec!["sidecar".parse().unwrap()],
+            origins: Vec::new(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -138,8 +138,32 @@ fn a_final_error_is_everybodys_for_a_minute() {
     let (caller, again) = bench.arrive(false);
     assert_eq!(again, key);
     bench.leave(caller, CallEnd::Final);
-    bench.pass(SECOND);
-    assert_ne!(bench.arrive(false).1, key, "anybody's no more, however often it was told again");
+    bench.pass(FAILED_TIME);
+    assert_ne!(bench.arrive(false).1, key);
+}
+
+#[test]
+fn a_client_that_retries_a_final_error_gets_it_for_ten_minutes() {
+    for is_retry in [false, true] {
+        let mut bench = bench(IdenticalCalls::New);
+        let key = bench.after(CallEnd::Final);
+        let pause = FAILED_TIME - SECOND;
+        let mut passed = pause;
+        while passed < FAILED_TIME_MAX {
+            bench.pass(pause);
+            let (caller, again) = bench.arrive(is_retry);
+            assert_eq!(again, key, "after {passed:?}");
+            bench.leave(caller, CallEnd::Final);
+            assert!(!bench.sweep().contains(&key), "after {passed:?}");
+            passed += pause;
+        }
+        bench.pass(pause);
+        let (caller, next) = bench.arrive(is_retry);
+        assert_ne!(next, key, "no longer, however often it was requested");
+        bench.leave(caller, CallEnd::Final);
+        bench.pass(pause);
+        assert_eq!(bench.arrive(is_retry).1, next, "the new call's error is given as long");
+    }
 }
 
 #[test]
