@@ -332,6 +332,8 @@ fn a_group_of_usage_is_named_by_what_it_is_of() {
         costed: 8,
         provider_cost_micros: Some(9),
         margin_micros: Some(-10),
+        costs_excluded: 0,
+        incomplete: false,
     };
     let (text, key, wallet) = (|it: &str| Some(it.to_owned()), "k".to_owned(), "w".to_owned());
     let key = Some(UsageApiKey { api_key_id: key.clone(), api_key_name: key });
@@ -349,6 +351,10 @@ fn a_group_of_usage_is_named_by_what_it_is_of() {
         (
             UsageView { provider_cost_micros: None, margin_micros: None, ..view() },
             json!({"provider_cost_micros": null, "margin_micros": null}),
+        ),
+        (
+            UsageView { costs_excluded: 2, incomplete: true, ..view() },
+            json!({"costs_excluded": 2, "incomplete": true}),
         ),
     ] {
         let mut expected = json!({
