@@ -25,7 +25,8 @@ pub const COST_MAX: Micros = Micros::new(1_000_000_000_000);
 /// Holds that a reported charge may come to.
 const HOLDS_MAX: i64 = 1_000;
 
-/// Largest charge of the gateway behind that is accepted for a generation with this hold.
+/// Largest charge of the gateway behind that is accepted for a generation with this hold. A hold of
+/// zero, of a model without a price, bounds nothing.
 ///
 /// ```
 /// use holdfast_domain::Micros;
@@ -33,9 +34,13 @@ const HOLDS_MAX: i64 = 1_000;
 ///
 /// assert_eq!(charge_max(Micros::new(25)), Micros::new(25_000));
 /// assert_eq!(charge_max(Micros::MAX), COST_MAX);
+/// assert_eq!(charge_max(Micros::ZERO), COST_MAX);
 /// ```
 #[must_use]
 pub fn charge_max(hold: Micros) -> Micros {
+    if hold == Micros::ZERO {
+        return COST_MAX;
+    }
     Micros::new(hold.get().saturating_mul(HOLDS_MAX)).min(COST_MAX)
 }
 

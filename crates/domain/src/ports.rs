@@ -135,9 +135,10 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
-    /// Keeps a note on a cost, once, and a cost of an ended row without one alone; or none at all.
-    async fn note_cost(&self, _note: CostNote) -> Result<(), Unavailable> {
-        Ok(())
+    /// Keeps a note on a cost, once, and a cost of an ended row without one alone; or none at all. True
+    /// if it was kept by this.
+    async fn note_cost(&self, _note: CostNote) -> Result<bool, Unavailable> {
+        Ok(false)
     }
 
     /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of

@@ -184,11 +184,15 @@ pub struct KnownCost {
 }
 
 impl Totals {
-    /// Cost and margin of those that have a known cost; `None` where nothing has one.
+    /// Cost and margin of those that have a known cost; `None` if nothing has one. Runs that were not
+    /// charged may have one as well, without a completed operation.
     #[must_use]
     pub const fn known(&self) -> Option<KnownCost> {
         let Self { costed, provider_cost, margin, .. } = *self;
-        if costed == 0 { None } else { Some(KnownCost { provider_cost, margin }) }
+        if costed == 0 && provider_cost.get() == 0 && margin.get() == 0 {
+            return None;
+        }
+        Some(KnownCost { provider_cost, margin })
     }
 
     /// Sums over no operation.

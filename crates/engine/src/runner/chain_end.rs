@@ -7,8 +7,12 @@
 //! row reaped ─► end_run for each route of the model ─► a note beside the ended row
 //! ```
 //!
-//! A cost that an ending lacks is noted as awaited before the ending is offered, so that no crash makes
-//! the exposure of a completed operation vanish. A note of a cost comes after the ending alone.
+//! A cost that an ending lacks is noted as awaited before the ending is offered, and again after it until
+//! the note is kept, so that the exposure of a completed operation does not vanish: it is lost only if the
+//! store fails both at the first offer and until the process ends. A note of a cost comes after the ending alone.
+//!
+//! A cost is noted only if it is the whole cost: if every route of the model that may have run the
+//! operation has told one. Until then the hold stays exposure.
 //!
 //! Never: a change of an ended row, or an end of a run whose call may be sent again.
 //!
@@ -33,9 +37,9 @@ use crate::routes::RouteState;
 const INLINE_WAIT: Duration = Duration::from_secs(2);
 /// Reaped operations whose runs are ended at once.
 const ENDS_MAX: usize = 64;
-/// Offers of a note, and the first pause between two.
-const NOTE_OFFERS: u32 = 6;
+/// First and longest pause between two offers of a note.
 const NOTE_PAUSE: Duration = Duration::from_millis(100);
+const NOTE_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Cost of a cut run, once its provider has told it.
 #[derive(Debug)]
@@ -72,12 +76,12 @@ impl Runner {
         AwaitedCost(told)
     }
 
-    /// Notes that the ending of a generation lacks its cost. One offer: the note of the cost itself
-    /// follows in any case.
+    /// Notes that the ending of a generation lacks its cost. One offer, so that the ending is not kept
+    /// waiting: [`Self::note_later`] offers it again.
     pub(super) async fn note_awaited(&self, operation: &Operation) {
         let note = note(operation, None);
         match timeout(INLINE_WAIT, self.journal.note_cost(note)).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(_is_new)) => {}
             Ok(Err(error)) => {
                 tracing::warn!(operation.id = %operation.id, error = %ErrorChain(&error), "an awaited cost was not noted");
             }
@@ -95,27 +99,32 @@ impl Runner {
     ) {
         let (runner, operation) = (Arc::clone(self), operation.clone());
         self.chain_ends.spawn(async move {
-            let cost = told.await.ok().flatten();
-            runner.note_cost(&operation, cost).await;
+            runner.keep_note(&operation, None).await;
+            if let Some(cost) = told.await.ok().flatten() {
+                runner.note_cost(&operation, cost).await;
+            }
         });
     }
 
-    /// Notes the cost of an ended generation, and offers the note again where the store fails.
-    async fn note_cost(&self, operation: &Operation, cost: Option<Micros>) {
-        let Some(cost) = cost else { return };
+    /// Notes the cost of an ended generation.
+    async fn note_cost(&self, operation: &Operation, cost: Micros) {
+        if self.keep_note(operation, Some(cost)).await {
+            self.metrics.money.add_late_cost(operation, cost);
+        }
+    }
+
+    /// Offers a note until it is kept; true if it was not kept before. The end of the process ends it.
+    async fn keep_note(&self, operation: &Operation, cost: Option<Micros>) -> bool {
         let mut pause = NOTE_PAUSE;
-        for _offer in 0..NOTE_OFFERS {
-            match self.journal.note_cost(note(operation, Some(cost))).await {
-                Ok(()) => {
-                    self.metrics.money.add_late_cost(operation, cost);
-                    return;
-                }
+        loop {
+            match self.journal.note_cost(note(operation, cost)).await {
+                Ok(is_new) => return is_new,
                 Err(error) => {
-                    tracing::warn!(operation.id = %operation.id, error = %ErrorChain(&error), "a late cost was not noted");
+                    tracing::warn!(operation.id = %operation.id, error = %ErrorChain(&error), "a note of a late cost was not kept yet");
                 }
             }
             sleep(pause).await;
-            pause = pause.saturating_mul(2);
+            pause = pause.saturating_mul(2).min(NOTE_PAUSE_MAX);
         }
     }
 
@@ -126,8 +135,9 @@ impl Runner {
             while let Some(operation) = self.membership.reaped.next().await {
                 let serving = live.get();
                 let routes = serving.routes_of(&operation.model).iter();
-                let chains = routes.filter_map(|route| self.chain_of(route, &operation));
-                let chains: Vec<_> = chains.collect();
+                let routes: Vec<_> = routes.map(|route| self.chain_of(route, &operation)).collect();
+                let is_whole = routes.iter().all(Option::is_some);
+                let chains: Vec<_> = routes.into_iter().flatten().collect();
                 if chains.is_empty() {
                     continue;
                 }
@@ -136,7 +146,10 @@ impl Runner {
                 let runner = Arc::clone(&self);
                 self.chain_ends.spawn(async move {
                     let _place = place;
-                    runner.end_chains(&operation, &chains).await;
+                    let cost = runner.end_chains(&operation, &chains).await;
+                    if let Some(cost) = cost.filter(|_| is_whole) {
+                        runner.note_cost(&operation, cost).await;
+                    }
                 });
             }
         };
@@ -146,16 +159,21 @@ impl Runner {
         }
     }
 
-    /// Ends the runs of a reaped operation on all routes that may have one, and notes their cost.
-    async fn end_chains(&self, operation: &Operation, chains: &[(Arc<dyn Provider>, RequestKey)]) {
+    /// Ends the runs of a reaped operation on all routes that may have one, and returns their cost; `None`
+    /// if one of them has not told its own.
+    async fn end_chains(
+        &self,
+        operation: &Operation,
+        chains: &[(Arc<dyn Provider>, RequestKey)],
+    ) -> Option<Micros> {
         // All at once: a gateway that never got the request takes the whole time to say so.
         let ends: Vec<_> =
             chains.iter().map(|(provider, key)| self.end_run(provider, *key, operation)).collect();
-        let mut cost = None;
+        let mut cost = Micros::ZERO;
         for AwaitedCost(told) in ends {
-            cost = add(cost, told.await.ok().flatten());
+            cost = cost.plus(told.await.ok().flatten()?)?;
         }
-        self.note_cost(operation, cost).await;
+        Some(cost)
     }
 
     /// Provider behind a route that keeps keys, with the key of an operation's generation there.
@@ -174,12 +192,4 @@ impl Runner {
 
 fn note(operation: &Operation, cost: Option<Micros>) -> CostNote {
     CostNote { operation: operation.id, generation: operation.generation, cost }
-}
-
-/// Sum of two costs; one that is not known adds nothing to one that is.
-fn add(one: Option<Micros>, other: Option<Micros>) -> Option<Micros> {
-    match (one, other) {
-        (Some(one), Some(other)) => one.plus(other),
-        (known, None) | (None, known) => known,
-    }
 }

@@ -338,7 +338,8 @@ impl Run<'_> {
                 Err(failure) => failure,
             };
             heard.forget();
-            *awaited = left;
+            // A charge of one run says nothing of another one, before it, that may be unknown.
+            *awaited = left.filter(|_| !may_have_run);
             let (guarantee, asks_again) =
                 (self.prepared.model.guarantee, permit.route_state.asks_again());
             match after_failure(failure, UnknownTerms { guarantee, is_told, asks_again }) {

@@ -20,6 +20,8 @@ pub(super) struct TokenUsage {
 #[derive(Clone, Copy, Default)]
 struct Counts {
     is_reported: bool,
+    /// Reports of an output so far.
+    n_outputs: u32,
     input: ReportedCount,
     cached: ReportedCount,
     written: ReportedCount,
@@ -35,7 +37,8 @@ impl TokenUsage {
         Self { ceiling, counts: Counts::default(), tier: None }
     }
 
-    /// Takes a report. One above the ceiling never replaces one below it.
+    /// Takes a report. One above the ceiling never replaces one below it, unless that has only the guess
+    /// that a stream begins with.
     pub(super) fn take(&mut self, usage: &Node<'_>) {
         self.tier = text(usage, "service_tier").and_then(tier).or(self.tier);
         let with = |mut counts: Counts| {
@@ -46,8 +49,10 @@ impl TokenUsage {
         let is_accepted = |counts: &Counts| {
             counts.report(true).is_some_and(|report| report.is_accepted(&self.ceiling))
         };
-        let accepted = [merged, self.counts, alone].into_iter().find(is_accepted);
-        self.counts = accepted.unwrap_or(merged);
+        let is_final = |counts: &Counts| counts.n_outputs > 1;
+        let earlier = Some(self.counts).filter(is_final);
+        let mut judged = [Some(merged), earlier, Some(alone)].into_iter().flatten();
+        self.counts = judged.find(is_accepted).unwrap_or(merged);
     }
 
     /// The report, for an answer that has content or none; `None` if there was none.
@@ -72,6 +77,7 @@ impl Counts {
             *known = if is_zero { known.or(later) } else { later.or(*known) };
         }
         let output = of("output_tokens");
+        self.n_outputs = self.n_outputs.saturating_add(u32::from(output.count().is_some()));
         self.output = output.or(self.output);
         if output.or_zero() >= self.output_max.or_zero() {
             let details = usage.get("output_tokens_details");
@@ -148,6 +154,14 @@ mod tests {
         let corrected = r#"{"input_tokens":20,"cache_read_input_tokens":0,"output_tokens":"8.0"}"#;
         let counted = counts(&[start, end, corrected], true);
         assert_eq!(counted, Some([Count(22), Count(8), Count(0), Count(2), Count(3)]));
+    }
+
+    #[test]
+    fn a_guess_stands_for_no_output_above_the_ceiling() {
+        let reports = [r#"{"input_tokens":9,"output_tokens":1}"#, r#"{"output_tokens":1000000}"#];
+        let of = |output| Some([Count(9), Count(output), Missing, Missing, Missing]);
+        assert_eq!(counts(&reports, true), of(1_000_000), "which its judge refuses");
+        assert_eq!(counts(&reports[..1], true), of(1));
     }
 
     #[test]

@@ -207,8 +207,7 @@ const SUMS: Migration = Migration {
         include_str!("../../migrations/postgres/0011_sums.up.sql"),
         include_str!("../../migrations/postgres/0011_sums.down.sql"),
     ],
-    // The audit log says which costs were excluded.
-    loss: &[],
+    loss: &[LostTable { table: "excluded_costs", nouns: ["excluded cost", "excluded costs"] }],
 };
 
 const LATE_COSTS: Migration = Migration {

@@ -119,7 +119,7 @@ impl Journal for Store {
         rows.iter().map(leased).collect::<Result<_, BadRow>>().map_err(unavailable)
     }
 
-    async fn note_cost(&self, note: CostNote) -> Result<(), Unavailable> {
+    async fn note_cost(&self, note: CostNote) -> Result<bool, Unavailable> {
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.note_cost(note).await,
             WriteBackend::Postgres(postgres) => postgres.note_cost(note).await,

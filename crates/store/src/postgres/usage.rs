@@ -38,8 +38,8 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Postgres {
-    /// Keeps a note on a cost, unless it is kept.
-    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<(), Unavailable> {
+    /// Keeps a note on a cost; false if it is kept.
+    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<bool, Unavailable> {
         let noted = self.errands.write(move |connection, now| {
             Box::pin(async move {
                 let CostNote { operation, generation, cost } = note;
@@ -51,7 +51,7 @@ impl Postgres {
                     .bind(now.as_micros())
                     .execute(connection)
                     .await
-                    .map(drop)
+                    .map(|noted| noted.rows_affected() > 0)
             })
         });
         noted.await.map_err(unavailable)

@@ -34,14 +34,14 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Sqlite {
-    /// Keeps a note on a cost, unless it is kept.
-    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<(), Unavailable> {
+    /// Keeps a note on a cost; false if it is kept.
+    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<bool, Unavailable> {
         let noted = self.write(move |transaction, now| {
             let CostNote { operation, generation, cost } = note;
             let (known, cost) = (i64::from(cost.is_some()), cost.map(Micros::get));
             let id = operation.to_bytes();
-            transaction.execute(&NOTE_COST, (&id[..], generation, known, cost, now.as_micros()))?;
-            Ok(())
+            let binds = (&id[..], generation, known, cost, now.as_micros());
+            Ok(transaction.execute(&NOTE_COST, binds)? > 0)
         });
         noted.await.map_err(unavailable)
     }

@@ -1,11 +1,11 @@
 //! Notes on costs that ended rows do not have, as they are written and as reports add them.
 
 /// Writes a note: the id, the generation, 1 where the cost is known, the cost, the moment. A cost is kept for an ended
-/// row without one alone, once.
+/// row without one alone, once; that of a recorded row counts once it is settled.
 pub(crate) const NOTE: &str = "INSERT INTO late_costs (op_seq, generation, known, cost, created_at)
     SELECT o.seq, o.generation, CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint)
     FROM operations AS o WHERE o.id = $1 AND o.generation = CAST($2 AS bigint)
-    AND (CAST($3 AS bigint) = 0 OR (o.provider_cost IS NULL AND o.phase IN ('completed', 'refused', 'abandoned')))
+    AND (CAST($3 AS bigint) = 0 OR (o.provider_cost IS NULL AND o.phase IN ('recorded', 'completed', 'refused', 'abandoned')))
     ON CONFLICT DO NOTHING";
 
 /// Condition: a note is of the ended generation of an operation whose row has no cost.
@@ -13,7 +13,8 @@ pub(crate) const IS_OF_OPERATION: &str = "operations.seq = late_costs.op_seq
     AND operations.generation = late_costs.generation AND operations.provider_cost IS NULL
     AND operations.phase IN ('completed', 'refused', 'abandoned')";
 /// What a note changes of the sums of its operation's group.
-pub(crate) const COSTED: &str = "late_costs.known";
+pub(crate) const COSTED: &str =
+    "CASE WHEN operations.phase = 'completed' THEN late_costs.known END";
 pub(crate) const COST: &str = "late_costs.cost";
 /// Of a completed operation the hold is exposure while the cost is awaited; of another one it was, until the cost came.
 pub(crate) const EXPOSURE: &str = "CASE

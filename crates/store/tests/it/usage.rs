@@ -304,20 +304,25 @@ async fn a_late_cost_is_added_once_and_is_exposure_until_then(home: &impl Home) 
     let change = |after: [i64; 4]| std::array::from_fn::<i64, 4, _>(|at| after[at] - before[at]);
     let charge = completed.phase.usage().unwrap().charge.get() - refunded;
     let (hold, freed) = (completed.hold.get(), abandoned.hold.get());
+    let mut noted = (abandoned.id, false);
     for (of, cost, expected) in [
         (&completed, None, [0, 0, 0, hold]),
         (&completed, None, [0, 0, 0, hold]),
         (&completed, Some(7), [1, 7, charge - 7, 0]),
         (&completed, Some(9), [1, 7, charge - 7, 0]),
-        (&abandoned, Some(5), [2, 12, charge - 12, -freed]),
+        (&abandoned, Some(5), [1, 12, charge - 12, -freed]),
     ] {
-        store.note_cost(note(of, cost)).await.unwrap();
+        let is_new = store.note_cost(note(of, cost)).await.unwrap();
+        assert_eq!(
+            is_new,
+            std::mem::replace(&mut noted, (of.id, cost.is_some())) != (of.id, cost.is_some())
+        );
         assert_eq!(change(all_costs(store).await), expected, "{cost:?}");
     }
     let other = CostNote { generation: abandoned.generation + 1, ..note(&abandoned, Some(5)) };
     store.note_cost(other).await.unwrap();
     sum_all(store).await;
-    assert_eq!(change(all_costs(store).await), [2, 12, charge - 12, -freed], "summed or not");
+    assert_eq!(change(all_costs(store).await), [1, 12, charge - 12, -freed], "summed or not");
 }
 
 crate::scratch::on_every_store! {
