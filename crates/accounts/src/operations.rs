@@ -135,6 +135,24 @@ impl Accounts {
         self.end_operation(principal, request, id, AskedEnd::Reconcile).await
     }
 
+    /// Notes in the trail that the costs of operations are taken out of the sums of usage, the first of
+    /// which is this one. Whoever asks takes them out then.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn note_excluded_costs(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        first: OperationId,
+        operations: u64,
+    ) -> Result<(), AccountsError> {
+        principal.authorize(UseCase::UsageExcludeCosts)?;
+        let action = AccountAction::ExcludeCosts { first, operations };
+        self.change(principal, request, action).await.map(drop)
+    }
+
     async fn end_operation(
         &self,
         principal: &Principal,

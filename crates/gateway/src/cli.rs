@@ -182,6 +182,15 @@ pub(crate) enum UsageCommand {
     /// units in a table, micros in CSV and JSON. A cost or margin that is not known is `-`, null in
     /// JSON.
     Report(Report),
+    /// Take provider costs above 1,000,000 units of the currency out of the sums, beside the database
+    ExcludeCosts {
+        /// Count the operations, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,7 @@ mod backup;
 mod book;
 mod check;
 mod desk;
+mod exclusion;
 mod key;
 mod manual;
 mod migrate;
@@ -119,7 +120,10 @@ fn beside_only(command: &Command) -> Option<String> {
         Command::Manual { .. } => ("manual", "leave --server out"),
         Command::Backup { .. } => ("backup", "run it beside the database, with --config"),
         Command::Restore { .. } => ("restore", "run it beside the database, with --config"),
-        Command::Usage(_)
+        Command::Usage(UsageCommand::ExcludeCosts { .. }) => {
+            ("usage exclude-costs", "run it beside the database, with --config")
+        }
+        Command::Usage(UsageCommand::Report(_))
         | Command::Ledger(_)
         | Command::Wallet(_)
         | Command::Key(_)
@@ -154,6 +158,7 @@ async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFail
         | Command::Migrate(_)
         | Command::Backup { .. }
         | Command::Restore { .. }
+        | Command::Usage(UsageCommand::ExcludeCosts { .. })
         | Command::Completions { .. }
         | Command::Manual { .. } => Ok(()),
     }
@@ -195,6 +200,12 @@ async fn beside(
         Command::Usage(UsageCommand::Report(report)) => {
             let config = load(SecretUse::Database)?;
             with_store(&config, async |store| usage::beside(output, store, report).await).await
+        }
+        Command::Usage(UsageCommand::ExcludeCosts { dry_run, reason }) => {
+            let config = load(SecretUse::Book)?;
+            let order = exclusion::Order { dry_run, reason };
+            with_store(&config, async |store| exclusion::run(output, &config, store, order).await)
+                .await
         }
         Command::Ledger(Ledger::Verify { progress, since, key, reason }) => {
             if key.is_some() || reason.is_some() {

@@ -1,11 +1,22 @@
 //! Sums of usage in the making: by the hour, as rows keep them, and by group, as a report reads them.
 //! What a report is of, and what it says, is the domain's ([`holdfast_domain::report`]).
 
+use holdfast_domain::OperationId;
+
 pub(crate) mod hour;
 pub(crate) mod late_cost;
 mod sums;
 
 pub(crate) use self::sums::{GroupKey, Names, Sums};
+
+/// Operations whose cost no run can have caused, and which are not noted as excluded yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AbsurdCosts {
+    /// The first of them.
+    pub first: OperationId,
+    /// Number of them.
+    pub operations: u64,
+}
 
 /// Progress of summing what has finished, which makes reports fast and changes none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

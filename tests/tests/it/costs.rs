@@ -2,6 +2,7 @@
 //! operator sees it, never in what a caller gets.
 
 use holdfast_tests::config::SIM;
+use holdfast_tests::database::execute;
 use holdfast_tests::site::text;
 use holdfast_tests::{Config, Site, request_key};
 use serde_json::{Value, json};
@@ -97,4 +98,41 @@ fn other_tiers_under_a_known_price_version_are_refused() {
     site.configure(&config().replace(&price(5), &price(6)));
     let said = site.cli(&["serve"]).failed(2);
     assert!(said.contains("give new prices a new effective_from"), "{said}");
+}
+
+#[test]
+fn sqlite_a_cost_that_no_run_can_have_caused_is_taken_out_by_command() {
+    let (site, account) = Site::funded(&config());
+    let gateway = site.serve();
+    assert_eq!(gateway.complete(&account, &request_key(), &sim(SHORT)).status, 200);
+    gateway.stop();
+    let exclude = |more: &[&str]| {
+        let command = [&["usage", "exclude-costs"], more].concat();
+        site.json(&command)["costs_excluded"].clone()
+    };
+    assert_eq!(exclude(&[]), 0);
+    let change = |statement: &str| execute(&site.database(), statement).join("\n");
+    let names = change(
+        "SELECT group_concat(name) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'operations'",
+    );
+    let triggers: Vec<_> = names
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| (name, change(&format!("SELECT sql FROM sqlite_master WHERE name = '{name}'"))))
+        .collect();
+    for (name, _sql) in &triggers {
+        change(&format!("DROP TRIGGER {name}"));
+    }
+    change("UPDATE operations SET provider_cost = 9223372036854775807");
+    for (_name, sql) in &triggers {
+        change(sql);
+    }
+    assert_eq!(exclude(&["--dry-run"]), 1);
+    assert_eq!(exclude(&["--reason", "the gateway behind was broken"]), 1);
+    assert_eq!(exclude(&[]), 0, "a second time");
+    let trail = site.json(&["audit", "list"]).to_string();
+    assert_eq!(trail.matches("usage.exclude_costs").count(), 1, "{trail}");
+    let report = site.json(&["usage", "report"]);
+    assert_eq!((&report[0]["costs_excluded"], &report[0]["incomplete"]), (&json!(1), &json!(true)));
+    site.verify();
 }

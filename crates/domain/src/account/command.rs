@@ -137,6 +137,13 @@ pub enum AccountAction {
         /// What it starts from, as its actor wrote it.
         since: Option<String>,
     },
+    /// Take absurd costs out of the sums of usage: a trail row alone. The sums are corrected after it.
+    ExcludeCosts {
+        /// First of the operations, which the row is about.
+        first: OperationId,
+        /// Number of them.
+        operations: u64,
+    },
     /// Issue an admin key with its first credential.
     IssueAdminKey(AdminKey, AdminCredential),
     /// Add a credential to an admin key, and end its other ones after a grace.
@@ -176,6 +183,7 @@ impl AccountAction {
             | Self::RotateApiKey { .. }
             | Self::RevokeApiKey(_)
             | Self::AskOperation { .. }
+            | Self::ExcludeCosts { .. }
             | Self::RotateAdminKey { .. }
             | Self::RevokeAdminKey(_) => None,
         }
@@ -200,6 +208,7 @@ impl AccountAction {
             | Self::RevokeApiKey(_)
             | Self::AskOperation { .. }
             | Self::StartJob { .. }
+            | Self::ExcludeCosts { .. }
             | Self::IssueAdminKey(..)
             | Self::RevokeAdminKey(_)
             | Self::Webhook(_) => false,
@@ -228,6 +237,7 @@ impl AccountAction {
             Self::RevokeApiKey(_) => UseCase::ApiKeyRevoke,
             Self::AskOperation { use_case, .. } => *use_case,
             Self::StartJob { .. } => UseCase::JobCreate,
+            Self::ExcludeCosts { .. } => UseCase::UsageExcludeCosts,
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,

@@ -26,7 +26,7 @@ use super::refusal::AccountRefusal;
 use super::{AdminCredential, AdminKey, PersonAction, PersonRecord, Role, WalletRecord};
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::limits::SpendLimit;
-use crate::{AdminKeyId, ApiKeyId, Micros, Timestamp};
+use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, Timestamp};
 
 /// Answers a command whose request key is bound already. `person` is the one that it has invited.
 ///
@@ -128,12 +128,19 @@ pub fn decide(
             let fields = vec![("kind", Some((*kind).to_owned())), ("since", since.clone())];
             Ok(AccountEffect::done(Vec::new(), Thing::Job(*job), differences(None, fields)))
         }
+        Action::ExcludeCosts { first, operations } => Ok(exclude_costs(*first, *operations)),
         Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
         Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
         Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),
         Action::Person(action) => person::decide(command, action, facts),
         Action::Webhook(action) => webhook::decide(action, &facts.webhook, facts.now),
     }
+}
+
+/// The row alone: the sums are corrected after it.
+fn exclude_costs(first: OperationId, operations: u64) -> AccountEffect {
+    let excluded = FieldChange::set("costs_excluded", operations);
+    AccountEffect::done(Vec::new(), Thing::Operation(first), vec![excluded])
 }
 
 fn wallet(facts: &AccountFacts) -> Result<&WalletRecord, AccountRefusal> {

@@ -81,6 +81,7 @@ pub fn events(
         | Action::RotateAdminKey { .. }
         | Action::RevokeAdminKey(_)
         | Action::StartJob { .. }
+        | Action::ExcludeCosts { .. }
         | Action::Person(_)
         | Action::Webhook(_) => Vec::new(),
     }

@@ -192,6 +192,8 @@ use_cases! {
     EventRead = "event.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// Usage is summed, by groups.
     UsageRead = "usage.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
+    /// Costs that no run can have caused are taken out of the sums of usage: beside the database alone.
+    UsageExcludeCosts = "usage.exclude_costs": Owner;
     /// The statement of a wallet is read.
     StatementRead = "statement.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// Models on offer are listed; for whoever may see them, with their routes.

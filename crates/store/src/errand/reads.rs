@@ -161,7 +161,9 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             vec![api_key(dialect, *id)]
         }
         Action::RotateApiKey { credential, .. } => vec![api_key(dialect, credential.api_key)],
-        Action::AskOperation { .. } | Action::StartJob { .. } => Vec::new(),
+        Action::AskOperation { .. } | Action::StartJob { .. } | Action::ExcludeCosts { .. } => {
+            Vec::new()
+        }
         Action::IssueAdminKey(key, _) => {
             vec![namesake(dialect, &key.name)]
         }

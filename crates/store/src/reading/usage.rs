@@ -13,6 +13,7 @@
 //! statement no more groups are read than the report may have and one: the one more ends it.
 
 mod check;
+mod exclusion;
 pub(crate) mod facts;
 mod summing;
 

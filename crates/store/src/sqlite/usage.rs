@@ -10,7 +10,7 @@ use rusqlite::{Transaction, params_from_iter};
 use super::Sqlite;
 use super::write_task::WriteError;
 use crate::unavailable;
-use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS, SummingStep, additions};
+use crate::usage::hour::{self, CostExclusion, HourKey, SUM_COLUMNS, SUMS, SummingStep, additions};
 use crate::usage::late_cost;
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = ?2, postings_to = ?3
@@ -21,6 +21,9 @@ const EXCLUDE: &str = "INSERT OR IGNORE INTO excluded_costs (op_seq) VALUES (?1)
 
 /// By number: `$1` would be a name here, numbered by its place in the text.
 static NOTE_COST: LazyLock<String> = LazyLock::new(|| late_cost::NOTE.replace('$', "?"));
+// By number: a name such as `$6` has the place at which it comes first.
+static COUNT: LazyLock<String> = LazyLock::new(|| hour::COUNT.replace('$', "?"));
+static CORRECT: LazyLock<String> = LazyLock::new(|| hour::CORRECT.replace('$', "?"));
 
 static ADD: LazyLock<String> = LazyLock::new(|| {
     let columns = SUM_COLUMNS.join(", ");
@@ -50,6 +53,37 @@ impl Sqlite {
     pub(crate) async fn sum_usage(&self, step: SummingStep) -> Result<(), Unavailable> {
         self.write(move |transaction, _now| write(transaction, &step)).await.map_err(unavailable)
     }
+
+    /// Takes costs out of the sums; false where a step was made since they were read, and nothing then.
+    pub(crate) async fn exclude_costs(&self, it: CostExclusion) -> Result<bool, Unavailable> {
+        self.write(move |transaction, _now| exclude(transaction, &it)).await.map_err(unavailable)
+    }
+}
+
+fn exclude(transaction: &Transaction<'_>, it: &CostExclusion) -> Result<bool, WriteError> {
+    if transaction.execute(&COUNT, [it.steps])? == 0 {
+        return Ok(false);
+    }
+    let mut correct = transaction.prepare(&CORRECT)?;
+    for (key, sums) in it.rows.iter() {
+        let more = hour::corrections(sums).map(Value::Integer);
+        correct.execute(params_from_iter(cells(key).into_iter().chain(more)))?;
+    }
+    let mut note = transaction.prepare(EXCLUDE)?;
+    for number in &it.excluded {
+        note.execute([number])?;
+    }
+    Ok(true)
+}
+
+fn cells(HourKey { wallet, hour, api_key, model, route }: &HourKey) -> [Value; 5] {
+    [
+        Value::Blob(wallet.to_vec()),
+        Value::Integer(*hour),
+        Value::Blob(api_key.to_vec()),
+        Value::Text(model.clone()),
+        Value::Text(route.clone()),
+    ]
 }
 
 fn write(transaction: &Transaction<'_>, step: &SummingStep) -> Result<(), WriteError> {
@@ -58,15 +92,8 @@ fn write(transaction: &Transaction<'_>, step: &SummingStep) -> Result<(), WriteE
         return Ok(());
     }
     let mut add = transaction.prepare(&ADD)?;
-    for (HourKey { wallet, hour, api_key, model, route }, sums) in rows.iter() {
-        let key = [
-            Value::Blob(wallet.to_vec()),
-            Value::Integer(*hour),
-            Value::Blob(api_key.to_vec()),
-            Value::Text(model.clone()),
-            Value::Text(route.clone()),
-        ];
-        add.execute(params_from_iter(key.into_iter().chain(sums.map(Value::Integer))))?;
+    for (key, sums) in rows.iter() {
+        add.execute(params_from_iter(cells(key).into_iter().chain(sums.map(Value::Integer))))?;
     }
     for (sql, numbers) in [(NOTE, running), (STRIKE, ended), (EXCLUDE, excluded)] {
         let mut each = transaction.prepare(sql)?;

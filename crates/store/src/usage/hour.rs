@@ -76,6 +76,31 @@ pub(crate) struct SummingStep {
     pub(crate) excluded: Vec<i64>,
 }
 
+/// Correction of hours: costs that are taken out of sums which have them. Written in one transaction, if
+/// nobody has made a step of the summing since it was read.
+#[derive(Debug)]
+pub(crate) struct CostExclusion {
+    /// Steps that were made.
+    pub(crate) steps: i64,
+    pub(crate) rows: HourSums,
+    pub(crate) excluded: Vec<i64>,
+}
+
+/// Corrects one row, of the key `$1` to `$5`.
+pub(crate) const CORRECT: &str = "UPDATE usage_hours SET exposure = exposure + $6,
+    costs_excluded = costs_excluded + $7, costed = costed + $8,
+    provider_cost = provider_cost + $9, margin = margin + $10
+    WHERE wallet_id = $1 AND hour = $2 AND api_key_id = $3 AND model = $4 AND route = $5";
+
+/// Counts a correction among the steps, so that a step that was read before it is dropped.
+pub(crate) const COUNT: &str = "UPDATE usage_summed SET steps = steps + 1 WHERE steps = $1";
+
+/// Binds `$6` to `$10` of [`CORRECT`].
+pub(crate) const fn corrections(sums: [i64; SUMS]) -> [i64; 5] {
+    let [.., exposure, excluded, costed, cost, margin] = sums;
+    [exposure, excluded, costed, cost, margin]
+}
+
 impl HourKey {
     /// No row has this key, and all that there are come after it.
     pub(crate) const BEFORE_ALL: Self = Self {
@@ -100,6 +125,11 @@ impl HourKey {
 impl HourSums {
     pub(crate) fn add(&mut self, key: HourKey, more: WideSums) {
         add(self.0.entry(key).or_insert([0; SUMS]), more);
+    }
+
+    /// Takes sums away again.
+    pub(crate) fn take(&mut self, key: HourKey, less: WideSums) {
+        self.add(key, less.map(|sum| sum.saturating_neg()));
     }
 
     /// The rows. What does not fit into a column is the largest number, which a report marks.

@@ -3,6 +3,7 @@
 //! the test itself has written.
 
 mod altered;
+mod exclusion;
 mod steps;
 
 use std::collections::BTreeMap;

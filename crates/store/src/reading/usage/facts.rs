@@ -208,6 +208,30 @@ impl Scope<'_> {
         page
     }
 
+    /// Sums over the refunds with these numbers, of these operations alone.
+    pub(crate) fn refunds_of(&self, those: &Selection, postings: &Range<i64>) -> SelectStatement {
+        let mut page = self.refunds(postings, &(i64::MIN..i64::MAX));
+        select(&mut page, those);
+        page
+    }
+
+    /// Finished operations with these numbers whose cost no run can have caused, and that are not noted as
+    /// excluded: numbers and ids, in their order, so many at most.
+    pub(crate) fn absurd(numbers: &Range<i64>, most: u64) -> SelectStatement {
+        let mut page = Query::select();
+        page.columns([Column::Seq, Column::Id].map(|it| (Alias::new("operations"), it)))
+            .from(operation::Entity)
+            .and_where(Column::FinishedAt.is_not_null())
+            .and_where(Column::ProviderCost.gt(COST_MAX.get()))
+            .and_where(Column::Seq.gte(numbers.start))
+            .and_where(Column::Seq.lt(numbers.end))
+            .and_where(Expr::cust("excluded_costs.op_seq IS NULL"))
+            .order_by(Column::Seq, sea_orm::Order::Asc)
+            .limit(most);
+        join_excluded(&mut page);
+        page
+    }
+
     /// Finished operations with these numbers that are not noted, one by one: keys and own sums,
     /// but for the margin. Nothing is added up, so that no row is too large.
     pub(crate) fn each_operation(&self, numbers: Range<i64>) -> SelectStatement {

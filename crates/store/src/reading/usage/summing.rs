@@ -37,7 +37,7 @@ use crate::reading::page::{first_at, numbers};
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
 use crate::usage::SummingProgress;
-use crate::usage::hour::{self, HourKey, HourSums, SummingPosition, SummingStep};
+use crate::usage::hour::{self, HourKey, HourSums, SummingPosition, SummingStep, WideSums};
 use crate::{Store, WriteBackend, metrics};
 use holdfast_domain::report::{GroupBy, UsageFilter};
 
@@ -192,15 +192,27 @@ async fn add(
     sums: &mut HourSums,
     select: &SelectStatement,
 ) -> Result<(), ReadError> {
+    for (key, more) in hours(db, select).await? {
+        sums.add(key, more);
+    }
+    Ok(())
+}
+
+/// Sums of a statement, each with the key of its row.
+pub(super) async fn hours(
+    db: &ReadTransaction,
+    select: &SelectStatement,
+) -> Result<Vec<(HourKey, WideSums)>, ReadError> {
+    let mut found = Vec::new();
     for row in db.query_all(select).await.map_err(read)? {
         let mut cells = Cells::new(&row);
         let key = HourKey::from_cells(&mut cells).map_err(ReadError::Row)?;
         // The currency is the wallet's, for ever.
         cells.skip(1);
         let more = hour::sums(&mut cells).map_err(ReadError::Row)?;
-        sums.add(key, more);
+        found.push((key, more));
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Numbers of the operations whose cost is left out of the sums.
