@@ -135,8 +135,7 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
-    /// Keeps a note on a cost, once, and a cost of an ended row without one alone; or none at all. True
-    /// if it was kept by this.
+    /// Keeps a note on a cost, once, of a row without one alone; or none. True if it was kept by this.
     async fn note_cost(&self, _note: CostNote) -> Result<bool, Unavailable> {
         Ok(false)
     }

@@ -133,6 +133,11 @@ const MONEY: Dashboard = Dashboard {
             ],
         },
         Panel {
+            title: "Provider costs left out of sums in an hour",
+            unit: "short",
+            queries: &[("sum(increase(holdfast_usage_costs_excluded_total[1h]))", "operations")],
+        },
+        Panel {
             title: "Held now",
             unit: "short",
             queries: &[(
