@@ -55,7 +55,7 @@ fn metrics_need_the_operators_token() {
         assert_eq!(ask(&Request::get(probe)).status, 200, "{probe} needs no token");
     }
     // All else is the console's, which knows neither this host nor the token.
-    let elsewhere = Request::get("/v1/wallet").bearer(ADMIN_TOKEN);
+    let elsewhere = Request::get("/v1/wallet").host("gateway").bearer(ADMIN_TOKEN);
     assert_eq!(ask(&elsewhere).status, 421);
     let public = gateway.send(&bare.bearer(ADMIN_TOKEN));
     assert!(public.status == 401 || public.status == 404, "{public:?}");

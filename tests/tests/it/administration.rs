@@ -158,7 +158,8 @@ fn neither_listener_takes_the_others_keys() {
     let elsewhere = gateway.send(&Request::get("/admin/v1/wallets").bearer(&owner));
     assert!(matches!(elsewhere.status, 401 | 404), "{elsewhere:?}");
     // Another name: a browser that was lured would send that one.
-    let rebound = Request::get("/admin/v1/wallets").bearer(&owner).send(gateway.admin_address());
+    let rebound = Request::get("/admin/v1/wallets").host("gateway").bearer(&owner);
+    let rebound = rebound.send(gateway.admin_address());
     check(&rebound, 421, "wrong_host");
     let described = get(&gateway, "/openapi.json", "");
     assert_eq!(described.json()["openapi"], "3.1.0");

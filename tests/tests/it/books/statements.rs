@@ -393,7 +393,8 @@ fn a_table_shows_units_and_a_plain_csv_shows_micros() {
         lines[0],
         "wallet_id,wallet_name,currency,completed,refused,abandoned,estimated,costed,input,cached_input,\
          cache_write,audio_input,output,reasoning,audio_output,request,image,charge_micros,\
-         shortfall_micros,refunded_micros,provider_cost_micros,margin_micros,exposure_micros"
+         shortfall_micros,refunded_micros,provider_cost_micros,margin_micros,exposure_micros,\
+         costs_excluded,incomplete"
     );
     assert_eq!((lines.len(), lines[4]), (5, ""), "each line ends: {csv:?}");
     let first =
@@ -426,7 +427,10 @@ fn python_reads_a_report_in_csv() {
 
 /// A row of a report as CSV has it: everything is text, and nothing is a formula.
 fn flat(row: &Value) -> Value {
-    let mut flat = Map::new();
+    // A report in JSON leaves out what a complete one has not.
+    let complete = [("costs_excluded", "0"), ("incomplete", "false")];
+    let mut flat: Map<_, _> =
+        complete.map(|(name, value)| (name.to_owned(), Value::from(value))).into_iter().collect();
     let members = row.as_object().unwrap().iter().chain(row["meters"].as_object().unwrap());
     for (name, value) in members.filter(|(name, _)| *name != "meters") {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
