@@ -107,7 +107,12 @@ pub fn decide(
                 // model that is added makes an unbounded key worth more.
                 refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
             }
-            Ok(api_key_effect(before, after))
+            let seeded = after.grant.limits.seeded_since(&before.grant.limits);
+            let mut effect = api_key_effect(before, after);
+            if !seeded.is_empty() {
+                effect.writes.push(AccountWrite::SeedCounters(before.id, seeded, facts.now));
+            }
+            Ok(effect)
         }
         Action::SuspendApiKey(_) => {
             let before = api_key(facts)?;

@@ -21,8 +21,18 @@ pub(super) struct Migration {
     pub(super) loss: &'static [LostTable],
 }
 
-pub(super) const MIGRATIONS: &[Migration] =
-    &[LEDGER, ADMINISTRATION, JOBS, USAGE_HOURS, EVENTS, WEBHOOKS, REFUSALS, PEOPLE, USAGE_REASONS];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    LEDGER,
+    ADMINISTRATION,
+    JOBS,
+    USAGE_HOURS,
+    EVENTS,
+    WEBHOOKS,
+    REFUSALS,
+    PEOPLE,
+    USAGE_REASONS,
+    LATER_LIMITS,
+];
 
 const LEDGER: Migration = Migration {
     version: 1,
@@ -167,6 +177,21 @@ const USAGE_REASONS: Migration = Migration {
         include_str!("../../migrations/postgres/0009_usage_reasons.down.sql"),
     ],
     // Explanations of usage records, which stay, and which the log has as well.
+    loss: &[],
+};
+
+const LATER_LIMITS: Migration = Migration {
+    version: 10,
+    name: "later_limits",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0010_later_limits.up.sql"),
+        include_str!("../../migrations/sqlite/0010_later_limits.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0010_later_limits.up.sql"),
+        include_str!("../../migrations/postgres/0010_later_limits.down.sql"),
+    ],
+    // A rule about rows, and no row.
     loss: &[],
 };
 

@@ -114,7 +114,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "webhooks",
             "refusals",
             "people",
-            "usage_reasons"
+            "usage_reasons",
+            "later_limits"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
