@@ -55,6 +55,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "0cbdd046b86c3847348feb6592e28f728177c92141e00b513f8ad027023d0997",
         "8cdae6090613100bec0a69728b97019aa31bb9cfac6cd9dba78a03a36b55dd73",
     ),
+    (
+        "0010_later_limits",
+        "dafa301fb3cedbcb28e57cea4ce297ab93230d6a32e8d8220c3fb6a6a226ddae",
+        "7629ed1a3b718f99778e6b61886361ad836cd5bc1495dd52f25eacf6c8f1c7e5",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;
