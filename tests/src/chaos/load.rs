@@ -199,7 +199,7 @@ impl World {
             ["--concurrency", "9001"],
         ];
         let [flag, value] = edits[dice.index(edits.len())];
-        self.site.cli(&["key", "update", key, flag, value]).ok();
+        let _printed = self.site.cli(&["key", "update", key, flag, value]).ok();
     }
 
     /// Starts a gateway wherever none runs.
