@@ -312,8 +312,9 @@ impl Reservation {
             .reservations(Micros::ZERO, tokens)
             .iter()
             .fold(0, |bits, reserved| bits | Self::bit(reserved.counter));
-        // Tokens alone need a number of their own: spend is the hold, the other two are 1.
-        Self { counters, tokens: if limits.tokens_per_minute.is_some() { tokens } else { 0 } }
+        // Tokens alone need a number of their own: spend is the hold, the other two are 1. Kept without a
+        // limit as well: one that is set while the operation runs counts them.
+        Self { counters, tokens }
     }
 
     /// Reservation that a row holds.
@@ -389,6 +390,25 @@ impl Reservation {
 }
 
 impl Limits {
+    /// Counters that begin to count with an edit of `before` into these limits: they are seeded with
+    /// what the key's operations make of their windows, whatever its limits were.
+    #[must_use]
+    pub fn seeded_since(&self, before: &Self) -> Vec<Counter> {
+        // By the minute: a limit in force has counted earlier generations too, which rows do not tell.
+        let is_new = |before: Option<u64>, after: Option<u64>| before.is_none() && after.is_some();
+        let requests = is_new(before.requests_per_minute, self.requests_per_minute);
+        let tokens = is_new(before.tokens_per_minute, self.tokens_per_minute);
+        let concurrency = self.concurrency.filter(|_max| before.concurrency != self.concurrency);
+        let spend = self.spend.filter(|_limit| before.spend != self.spend);
+        let counters = [
+            requests.then_some(Counter::Requests),
+            tokens.then_some(Counter::Tokens),
+            concurrency.map(|_max| Counter::Concurrency),
+            spend.map(|limit| limit.window.counter()),
+        ];
+        counters.into_iter().flatten().collect()
+    }
+
     /// Reservations of a claim under these limits, each with its bound.
     #[must_use]
     pub fn reservations(&self, hold: Micros, tokens: u64) -> Vec<CounterMove> {

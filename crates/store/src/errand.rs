@@ -21,6 +21,7 @@ pub(crate) mod admin_key;
 mod event;
 mod person;
 pub(crate) mod reads;
+mod seed;
 pub(crate) mod trail;
 mod webhook;
 mod writes;

@@ -48,6 +48,10 @@ pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_
     o.usage_reasons, o.refusal, o.finished_at, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
     p.audio_input, p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers";
 
+/// Tokens that a counter of tokens counts: those of the prompt and those of the completion.
+pub(crate) const COUNTED_TOKENS: &str = "coalesce(o.input + o.cached_input + o.cache_write + o.audio_input \
+    + o.output + o.reasoning + o.audio_output, 0)";
+
 /// The columns that [`lease`] reads, of `nodes AS n`.
 pub(crate) const LEASE: &str = "n.name, n.incarnation, n.ends_at";
 

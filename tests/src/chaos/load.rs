@@ -154,6 +154,7 @@ impl World {
             Moment::After(time) => {
                 self.start_all();
                 work.add(self.plan(dice));
+                self.edit_limits(dice);
                 // The fault itself, at a moment of its own: nothing is waited for.
                 sleep(time);
             }
@@ -185,6 +186,20 @@ impl World {
             }
         }
         self.kill(victim, report);
+    }
+
+    /// Edits the limits of a key while it is used. None of them is ever reached: the audit looks at what is counted.
+    fn edit_limits(&self, dice: &mut Dice) {
+        let key = &self.accounts[dice.index(self.accounts.len())].id;
+        let edits = [
+            ["--spend-limit", "900000.00/total"],
+            ["--spend-limit", "900000.00/day"],
+            ["--spend-limit", "900000.00/month"],
+            ["--concurrency", "9000"],
+            ["--concurrency", "9001"],
+        ];
+        let [flag, value] = edits[dice.index(edits.len())];
+        let _printed = self.site.cli(&["key", "update", key, flag, value]).ok();
     }
 
     /// Starts a gateway wherever none runs.

@@ -34,6 +34,17 @@ pub struct ApiKeyPatch {
     pub ends_at: Option<Option<Timestamp>>,
 }
 
+impl ApiKeyPatch {
+    /// True where the edit concerns a limit: what the key's operations make of it is looked at.
+    #[must_use]
+    pub const fn concerns_limits(&self) -> bool {
+        self.requests_per_minute.is_some()
+            || self.tokens_per_minute.is_some()
+            || self.concurrency.is_some()
+            || self.spend.is_some()
+    }
+}
+
 impl ApiKey {
     /// The key after an edit.
     ///

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
+use crate::limits::Counter;
 use crate::{
     AdminKeyId, ApiKeyId, CommandKey, JobId, Micros, OperationId, PersonId, PostingId, Timestamp,
     WalletId, WebhookId,
@@ -351,6 +352,9 @@ pub enum AccountWrite {
     InsertApiKey(ApiKey),
     /// All of an API key that people set.
     UpdateApiKey(ApiKey),
+    /// Counters of an API key, in their windows of this moment, set to what its operations make of them. Each
+    /// that runs is counted by its ending from then on.
+    SeedCounters(ApiKeyId, Vec<Counter>, Timestamp),
     /// End of all API keys of a wallet that are not revoked, and of their credentials.
     RevokeApiKeysOf(WalletId, Timestamp),
     /// A credential, made at this moment.

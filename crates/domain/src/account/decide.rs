@@ -107,7 +107,7 @@ pub fn decide(
                 // model that is added makes an unbounded key worth more.
                 refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
             }
-            Ok(api_key_effect(before, after))
+            Ok(edit_effect(before, after, facts.now))
         }
         Action::SuspendApiKey(_) => {
             let before = api_key(facts)?;
@@ -226,6 +226,16 @@ fn api_key_effect(before: &ApiKey, after: ApiKey) -> AccountEffect {
     }
     let changes = ApiKey::changes(Some(before), &after);
     AccountEffect::done(vec![AccountWrite::UpdateApiKey(after)], thing, changes)
+}
+
+/// An edit, with the seeds of the counters that begin to count with it.
+fn edit_effect(before: &ApiKey, after: ApiKey, now: Timestamp) -> AccountEffect {
+    let counters = after.grant.limits.seeded_since(&before.grant.limits);
+    let mut effect = api_key_effect(before, after);
+    if !counters.is_empty() {
+        effect.writes.push(AccountWrite::SeedCounters(before.id, counters, now));
+    }
+    effect
 }
 
 fn issue_api_keys(

@@ -56,6 +56,7 @@ pub fn events(
                 | AccountWrite::SetAvailable(..)
                 | AccountWrite::InsertPosting(..)
                 | AccountWrite::UpdateApiKey(_)
+                | AccountWrite::SeedCounters(..)
                 | AccountWrite::RevokeApiKeysOf(..)
                 | AccountWrite::InsertCredential(..)
                 | AccountWrite::EndCredentials(..)

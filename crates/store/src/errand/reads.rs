@@ -152,8 +152,10 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             let external = patch.external_id.iter().flatten().collect();
             let names = patch.name.iter().collect();
             let mut reads = taken_of_keys(dialect, (*payer, Some(*id)), names, external);
-            // Its lock is one that batches wait for: only where its bound counts.
-            reads.extend(is_bounded.then(|| wallet(dialect, *payer)));
+            // Its lock is one that batches wait for: only where its bound counts, or where counters are
+            // seeded, which no run of the key may move meanwhile.
+            let needs_wallet = *is_bounded || patch.concerns_limits();
+            reads.extend(needs_wallet.then(|| wallet(dialect, *payer)));
             reads.push(api_key(dialect, *id));
             reads
         }

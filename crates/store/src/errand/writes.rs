@@ -14,7 +14,7 @@ use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::{Micros, Timestamp};
 use sea_orm::{Statement, Value};
 
-use super::{admin_key, person, webhook};
+use super::{admin_key, person, seed, webhook};
 use crate::dialect::{Dialect, blob};
 use crate::rows;
 
@@ -63,6 +63,9 @@ pub(crate) fn statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statemen
         AccountWrite::InsertPosting(new, at) => insert_posting(dialect, new, *at),
         AccountWrite::InsertApiKey(key) => vec![insert_api_key(dialect, key)],
         AccountWrite::UpdateApiKey(key) => vec![update_api_key(dialect, key)],
+        AccountWrite::SeedCounters(key, counters, at) => {
+            counters.iter().flat_map(|it| seed::statements(dialect, *key, *it, *at)).collect()
+        }
         AccountWrite::RevokeApiKeysOf(wallet, at) => {
             let id = wallet.to_bytes();
             vec![by_id(END_CREDENTIALS_OF_WALLET, id, *at), by_id(REVOKE_KEYS, id, *at)]

@@ -70,6 +70,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "56281035d0674a9656f949b5507860ea4ed9b9e6310cea50922551ddbc4404d3",
         "7b1a8287b602083439c1d3f3ad2faa310ecc60130a6d712e94e93257b9c82e52",
     ),
+    (
+        "0013_later_limits",
+        "dafa301fb3cedbcb28e57cea4ce297ab93230d6a32e8d8220c3fb6a6a226ddae",
+        "7629ed1a3b718f99778e6b61886361ad836cd5bc1495dd52f25eacf6c8f1c7e5",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -34,6 +34,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     DELIVERIES_DUE_OF_WEBHOOK,
     SUMS,
     LATE_COSTS,
+    LATER_LIMITS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -222,6 +223,21 @@ const LATE_COSTS: Migration = Migration {
         include_str!("../../migrations/postgres/0012_late_costs.down.sql"),
     ],
     loss: &[LostTable { table: "late_costs", nouns: ["late cost", "late costs"] }],
+};
+
+const LATER_LIMITS: Migration = Migration {
+    version: 13,
+    name: "later_limits",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0013_later_limits.up.sql"),
+        include_str!("../../migrations/sqlite/0013_later_limits.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0013_later_limits.up.sql"),
+        include_str!("../../migrations/postgres/0013_later_limits.down.sql"),
+    ],
+    // A rule about rows, and no row.
+    loss: &[],
 };
 
 impl Migration {

@@ -5,6 +5,9 @@
 //! things of them: whether what was abandoned had been sent to anybody, and which limits an earlier
 //! generation had. So these have bounds.
 //!
+//! An operation that did not reserve of a counter is in it where a limit was set after it had ended: at
+//! least a counter holds what was reserved of it, at most what all rows make.
+//!
 //! Which reservation an ending leaves standing is written down here once more, for sums of many
 //! operations: the domain says it of one.
 
@@ -91,8 +94,11 @@ impl ExpectedCounters {
     }
 
     pub(crate) fn operations(&mut self, sums: &OperationSums) {
-        for counter in sums.reserved_counters() {
-            self.add(sums.api_key, counter, sums.admitted, sums.range(counter));
+        for counter in Counter::ALL {
+            let range = sums.range(counter);
+            // What did not reserve is counted where a limit was set after it had ended: the edit sums all rows.
+            let low = if sums.has_reserved(counter) { range.low } else { 0 };
+            self.add(sums.api_key, counter, sums.admitted, CountRange { low, ..range });
         }
     }
 
@@ -147,11 +153,9 @@ impl ExpectedCounters {
 }
 
 impl OperationSums {
-    fn reserved_counters(&self) -> impl Iterator<Item = Counter> + use<> {
-        let counters = self.counters;
-        let is_reserved = move |bit| counters.checked_shr(bit).unwrap_or(0) & 1 == 1;
-        let bits = Counter::ALL.into_iter().zip(0_u32..);
-        bits.filter(move |(_, bit)| is_reserved(*bit)).map(|(counter, _bit)| counter)
+    fn has_reserved(&self, counter: Counter) -> bool {
+        let is_reserved = |bit| self.counters.checked_shr(bit).unwrap_or(0) & 1 == 1;
+        Counter::ALL.into_iter().zip(0_u32..).any(|(it, bit)| it == counter && is_reserved(bit))
     }
 
     /// Range in which these operations leave a counter.
@@ -262,7 +266,8 @@ mod tests {
             let corrections = operation.corrections();
             let sums = sums(&operation);
             // Corrections are of what was reserved, and so are sums.
-            for counter in sums.reserved_counters() {
+            let reserved = Counter::ALL.into_iter().filter(|counter| sums.has_reserved(*counter));
+            for counter in reserved {
                 let moved = corrections.iter().find(|moved| moved.counter == counter);
                 let moved = moved.map_or(0, |moved| i128::from(moved.amount));
                 let range = sums.range(counter);

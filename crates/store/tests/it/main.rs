@@ -14,6 +14,7 @@ mod filled;
 mod heat;
 mod identity;
 mod jobs;
+mod later_limits;
 mod laws;
 mod list;
 mod nodes;

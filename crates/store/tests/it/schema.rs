@@ -117,7 +117,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "usage_reasons",
             "deliveries_due_of_webhook",
             "sums",
-            "late_costs"
+            "late_costs",
+            "later_limits"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -29,10 +29,6 @@ const KEYS: usize = 10_000;
 /// Operations that are summed at once.
 const OPERATIONS: i64 = 20_000;
 
-/// Tokens that a counter of tokens counts: those of the prompt and those of the completion.
-const TOKENS: &str = "coalesce(o.input + o.cached_input + o.cache_write + o.audio_input + o.output \
-    + o.reasoning + o.audio_output, 0)";
-
 /// API key of a page.
 struct AuditedKey {
     seq: i64,
@@ -181,14 +177,16 @@ impl Texts {
         let page =
             "o.seq > $1 AND o.seq <= $2 AND k.id = o.api_key_id AND k.seq > $3 AND k.seq <= $4";
         let [hold, charge, reserved, used] =
-            ["o.hold", "coalesce(o.charge, 0)", "o.reserved_tokens", TOKENS].map(wide_sum);
+            ["o.hold", "coalesce(o.charge, 0)", "o.reserved_tokens", rows::COUNTED_TOKENS]
+                .map(wide_sum);
         let sums = format!(
             "SELECT o.api_key_id, CASE WHEN o.admitted_at >= {recent}
                 THEN o.admitted_at - o.admitted_at % 60000000
                 ELSE o.admitted_at - o.admitted_at % 86400000000 END, o.reserved_counters, o.phase,
              CASE WHEN o.generation = 1 THEN CAST(1 AS bigint) ELSE 0 END, count(*),
              {hold}, {charge}, {reserved}, {used}
-             {tables} WHERE {page} AND o.reserved_counters <> 0 GROUP BY 1, 2, 3, 4, 5"
+             {tables} WHERE {page} AND (o.reserved_counters <> 0
+                OR EXISTS (SELECT 1 FROM counters AS c WHERE c.api_key_id = k.id)) GROUP BY 1, 2, 3, 4, 5"
         );
         let reopened = format!("{page} AND o.generation > 2 AND o.admitted_at >= {recent}");
         let between = "t.op_seq = o.seq AND t.leg >= 16 AND t.leg < o.generation * 8
