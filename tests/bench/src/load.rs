@@ -124,7 +124,10 @@ impl Load {
             None => BODY.to_owned(),
             Some(_) => BODY.replacen('{', r#"{"stream":true,"#, 1),
         };
-        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ";
+        // A sidecar answers its own address alone; gateways answer any.
+        let host = self.to.first().expect("an address");
+        let head =
+            format!("POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer ");
         let bearer_at = head.len();
         let head = format!(
             "{head}{bearer}\r\ncontent-type: application/json\r\nuser-agent: holdfast-bench\r\n\
