@@ -110,6 +110,9 @@ fn a_gateway_that_is_lost_and_back_is_one_line_each() {
     let listener = std::net::TcpListener::bind(address).unwrap();
     let answering = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
+        // A socket that is closed with bytes unread resets its connection, and the answer with it.
+        let head = std::io::BufReader::new(socket.try_clone().unwrap());
+        let _blank = std::io::BufRead::lines(head).find(|line| line.as_ref().unwrap().is_empty());
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
         std::io::Write::write_all(&mut socket, answer).unwrap();
     });
