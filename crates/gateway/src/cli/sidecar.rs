@@ -38,7 +38,7 @@ pub(crate) struct Sidecar {
     /// plain text
     #[arg(long)]
     pub(crate) listen_anyway: bool,
-    /// Name in `Host` to answer besides 127.0.0.1, localhost and [::1] with the own port; may be given several times
+    /// Name in `Host` to answer besides loopback names with the own port; may be given several times
     #[arg(long = "allow-host", value_name = "NAME[:PORT]")]
     pub(crate) hosts: Vec<AllowedHost>,
     /// Origin of pages in browsers that may call, such as http://localhost:3000; may be given several times
