@@ -187,7 +187,7 @@ pub(crate) enum UsageCommand {
         /// Count the operations, and change nothing
         #[arg(long)]
         dry_run: bool,
-        /// Why, for the trail: 1 to 200 printable characters
+        /// Reason, for the trail: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use holdfast_tests::chain::{COST, Chain, Node};
+use holdfast_tests::config::ACME;
 use holdfast_tests::upstream::Judge;
 use holdfast_tests::{
     Account, Config, Gate, Reply, Request, Streaming, Upstream, Waiting, request_key,
@@ -163,6 +164,33 @@ fn a_killed_outer_ends_the_inner_when_it_starts_again() {
     assert!(charge > 0 && charge < COST, "{charge}");
     check_cost(&chain.outer, charge);
     assert_eq!(row(&chain.outer, &key)["status"], "abandoned");
+}
+
+#[test]
+fn a_killed_outer_with_a_route_that_reports_no_cost_keeps_its_exposure() {
+    let with_another = |config: Config, _inner: &Node| {
+        let route = format!("model = \"{ACME}\"\n");
+        let both = format!("{route}[[models.routes]]\nprovider = \"other\"\nmodel = \"other\"\n");
+        let url = format!("\"http://{}/v1\"", Upstream::absent());
+        config
+            .set("providers.other", "kind", "\"openai\"")
+            .set("providers.other", "base_url", &url)
+            .set("providers.other", "api_key", "\"sk-other\"")
+            .replace(&route, &both)
+    };
+    let (mut chain, gate, key) = (chain_with(with_another), Gate::new(), request_key());
+    let _waiting = begin(&chain, &key, &gate);
+    let _address = chain.outer.start_again();
+    assert!(inner_charge(&chain) > 0, "the inner was ended all the same");
+    let shown = row(&chain.outer, &key);
+    assert_eq!(shown["status"], "abandoned");
+    let Chain { upstream: _upstream, inner: _inner, between: _between, outer } = chain;
+    let Node { gateway, site, .. } = outer;
+    // The drain waits for what is still to be noted.
+    gateway.stop();
+    let report = site.json(&["usage", "report"]);
+    assert_eq!(report[0]["exposure_micros"], shown["hold_micros"], "{report}");
+    assert_eq!(report[0]["provider_cost_micros"], json!(null), "{report}");
 }
 
 /// A gateway of one answer: 404 to the first cancel, then 202, then the ended operation.

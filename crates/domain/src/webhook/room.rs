@@ -34,7 +34,7 @@ pub struct TakenPlaces {
     pub webhook: WebhookId,
     /// Tenant that it is of.
     pub tenant: WebhookTenant,
-    /// How many there are.
+    /// Count of these places.
     pub count: usize,
 }
 
@@ -67,7 +67,7 @@ impl DeliveryRoom {
         loop {
             let next = waiting.keys().copied().min_by_key(|tenant| self.taken_by(*tenant));
             let Some(tenant) = next.filter(|_| self.free > 0) else { return assigned };
-            let mut queue = waiting.remove(&tenant).unwrap_or_default();
+            let Some(mut queue) = waiting.remove(&tenant) else { return assigned };
             let placed = iter::from_fn(|| queue.pop_front())
                 .find(|delivery| self.take(tenant, of(delivery).1));
             if let Some(delivery) = placed {

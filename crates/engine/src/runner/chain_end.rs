@@ -12,7 +12,7 @@
 //! store fails both at the first offer and until the process ends. A note of a cost comes after the ending alone.
 //!
 //! A cost is noted only if it is the whole cost: if every route of the model that may have run the
-//! operation has told one. Until then the hold stays exposure.
+//! operation has reported one. Until then the hold stays exposure.
 //!
 //! Never: a change of an ended row, or an end of a run whose call may be sent again.
 //!
@@ -41,7 +41,7 @@ const ENDS_MAX: usize = 64;
 const NOTE_PAUSE: Duration = Duration::from_millis(100);
 const NOTE_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Cost of a cut run, once its provider has told it.
+/// Cost of a cut run, from its provider.
 #[derive(Debug)]
 pub(super) struct AwaitedCost(oneshot::Receiver<Option<Micros>>);
 
@@ -160,7 +160,7 @@ impl Runner {
     }
 
     /// Ends the runs of a reaped operation on all routes that may have one, and returns their cost; `None`
-    /// if one of them has not told its own.
+    /// if the cost of one of them is not known.
     async fn end_chains(
         &self,
         operation: &Operation,
