@@ -76,6 +76,10 @@ impl Sqlite {
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
         let file = DatabaseFile { path: path.to_owned(), busy_timeout, lock };
+        // Before the others: log and index are noted of the first.
+        let keeper = file.clone();
+        let kept = tokio::task::spawn_blocking(move || keeper.keep()).await;
+        kept.map_err(|error| OpenError::Writer(error.into()))?.map_err(OpenError::Writer)?;
         let opened = Self {
             file,
             queue: Arc::new(Queue::new(options.commit_queue)),

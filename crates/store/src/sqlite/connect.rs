@@ -15,13 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::ports::Cause;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
 
-use super::lock::{ServeLock, create_folder};
+use super::lock::{self, ServeLock, create_folder};
 use crate::ConnectError;
 use crate::dialect::Dialect;
 
@@ -117,13 +118,30 @@ impl DatabaseFile {
         Ok(connection)
     }
 
-    /// Refuses where the name leads to another file than the one in hold.
-    fn check(&self) -> rusqlite::Result<()> {
-        let checked = self.lock.as_ref().map_or(Ok(()), |lock| lock.check());
+    /// Refuses where the names lead to other files than those in hold, or than those that the
+    /// process has open that serves them.
+    pub(super) fn check(&self) -> rusqlite::Result<()> {
+        let checked = match &self.lock {
+            Some(lock) => lock.check(),
+            None => lock::check_served(&self.path),
+        };
         checked.map_err(|lost| {
             let moved = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
             rusqlite::Error::SqliteFailure(moved, Some(lost.to_string()))
         })
+    }
+
+    /// Keeps a connection open for as long as the file is served.
+    pub(super) fn keep(&self) -> Result<(), Cause> {
+        let Some(lock) = &self.lock else { return Ok(()) };
+        Ok(lock.keep(self.open()?)?)
+    }
+
+    /// Folds a log that was removed into the file.
+    pub(super) fn rescue(&self) {
+        if let Some(lock) = &self.lock {
+            lock.rescue();
+        }
     }
 
     /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to
@@ -131,15 +149,20 @@ impl DatabaseFile {
     /// nobody writes to it by then. All others would stop its commits. They leave the log to it, or
     /// to the last connection of all, with whose end SQLite folds the log by itself.
     pub(crate) fn leave(&self) -> rusqlite::Result<()> {
-        if self.lock.is_none() {
+        let Some(lock) = &self.lock else {
             return match self.connect(Duration::ZERO) {
                 // Somebody else uses the file, and folds the log at its own end.
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
                 opened => opened.map(drop),
             };
-        }
+        };
+        lock.rescue();
         let connection = self.open()?;
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_progress| Ok(()))
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_progress| Ok(()))?;
+        if let Err(error) = lock.release() {
+            tracing::warn!(%error, "the lock file of the database was not emptied");
+        }
+        Ok(())
     }
 }
 

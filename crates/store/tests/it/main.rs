@@ -16,6 +16,7 @@ mod identity;
 mod jobs;
 mod laws;
 mod list;
+mod log_files;
 mod nodes;
 mod people;
 mod postgres;
