@@ -89,12 +89,16 @@ impl Sqlite {
             ended: CancellationToken::new(),
         };
         writer::start(&opened, tasks).await.map_err(OpenError::Writer)?;
-        let readers = connect::readers(path, busy_timeout, options.readers).await;
-        let glances = connect::readers(path, busy_timeout, GLANCES).await;
-        let audits = connect::readers(path, busy_timeout, AUDITS).await;
-        let reports = u32::from(REPORTS_AT_ONCE);
-        let reports = connect::readers(path, busy_timeout, reports).await;
-        let summing = connect::readers(path, busy_timeout, SUMMING).await;
+        let is_serving = opened.file.lock.is_some();
+        let connections = async |most| match is_serving {
+            true => connect::serving_readers(path, busy_timeout, most).await,
+            false => connect::readers(path, busy_timeout, most).await,
+        };
+        let readers = connections(options.readers).await;
+        let glances = connections(GLANCES).await;
+        let audits = connections(AUDITS).await;
+        let reports = connections(u32::from(REPORTS_AT_ONCE)).await;
+        let summing = connections(SUMMING).await;
         let [readers, glances, audits, reports, summing] =
             [readers, glances, audits, reports, summing]
                 .map(|some| some.map_err(OpenError::Connect));

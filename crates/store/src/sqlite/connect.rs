@@ -6,7 +6,8 @@
 //!
 //! A process that serves checks the file by device and inode before and after it opens a connection
 //! that writes: a name that was given to another file in between would be written to otherwise.
-//! Readers are not checked: that the file is another one is found out at the next heartbeat.
+//! A connection that reads makes a log that is not there anew: it is opened after a comparison with
+//! the files that are served, and the process that serves opens all of them at its start.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -105,7 +106,8 @@ impl DatabaseFile {
         // Without CREATE: a file that was removed must be an error, not an empty database. Without
         // a mutex: one thread owns the connection.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // Twice: before, so that no foreign file is opened; after, since the name may have moved.
+        // Before, so that no foreign file is opened; after, since the name may have moved; and once
+        // more where SQLite has opened the log, with the first setting that looks into the file.
         self.check()?;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         self.check()?;
@@ -115,6 +117,7 @@ impl DatabaseFile {
         for (name, value) in fixed.into_iter().chain(SMALL).chain(LOG) {
             connection.pragma_update(None, name, value)?;
         }
+        self.check()?;
         Ok(connection)
     }
 
@@ -182,17 +185,29 @@ pub(crate) async fn writers(
     check_library()?;
     let options = settings(path, busy_timeout).journal_mode(SqliteJournalMode::Wal);
     let set = |options: SqliteConnectOptions, (name, value)| options.pragma(name, value);
-    open(path, LOG.into_iter().fold(options, set), busy_timeout, 1).await
+    open(path, LOG.into_iter().fold(options, set), busy_timeout, (0, 1)).await
 }
 
-/// Connections that cannot write.
+/// Connections that cannot write. One is opened at once, and the others as they are needed.
 pub(crate) async fn readers(
     path: &Path,
     busy_timeout: Duration,
     connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
     let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
-    open(path, options, busy_timeout, connections.max(1)).await
+    open(path, options, busy_timeout, (0, connections.max(1))).await
+}
+
+/// Connections that cannot write, all of them opened at once: one that is opened later would make a
+/// log anew that was removed meanwhile.
+pub(crate) async fn serving_readers(
+    path: &Path,
+    busy_timeout: Duration,
+    connections: u32,
+) -> Result<DatabaseConnection, ConnectError> {
+    let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
+    let connections = connections.max(1);
+    open(path, options, busy_timeout, (connections, connections)).await
 }
 
 fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
@@ -214,11 +229,11 @@ async fn open(
     path: &Path,
     options: SqliteConnectOptions,
     busy_timeout: Duration,
-    connections: u32,
+    (connections_min, connections_max): (u32, u32),
 ) -> Result<DatabaseConnection, ConnectError> {
     let mut pool = ConnectOptions::new("sqlite::memory:");
-    pool.max_connections(connections)
-        .min_connections(0)
+    pool.max_connections(connections_max)
+        .min_connections(connections_min)
         .acquire_timeout(ACQUIRE)
         .idle_timeout(None::<Duration>)
         .max_lifetime(None::<Duration>)
@@ -230,6 +245,7 @@ async fn open(
         .map_sqlx_sqlite_opts(move |_from_url| options.clone());
     let give_up = Instant::now() + busy_timeout;
     loop {
+        lock::check_served(path).map_err(ConnectError::Lost)?;
         match Database::connect(pool.clone()).await {
             Err(locked) if result_code(&locked) == Some(LOCKED) && Instant::now() < give_up => {
                 tokio::time::sleep(AGAIN).await;

@@ -162,14 +162,15 @@ impl Identity {
     }
 
     /// Folds the log that the kept connection has open into the file, where the file has its name
-    /// and what is amiss with log and index is only that they were removed. Nobody may have a
-    /// transaction open on this thread.
+    /// and what is amiss with log and index is only that they were removed. A log that a process
+    /// made anew as it opened the file is empty, and nobody writes to it under the locks of an
+    /// index that is still there. Nobody may have a transaction open on this thread.
     pub(super) fn rescue(&self) {
         let kept = self.kept();
         let Some(Kept { connection, files }) = &*kept else { return };
         let [file, log, index] = file_ids(&self.real);
         let is_ours = file == Some(self.held)
-            && (log.is_none() || log == files[1])
+            && (log.is_none() || log == files[1] || (index == files[2] && self.is_log_empty()))
             && (index.is_none() || index == files[2]);
         if !is_ours {
             tracing::error!("the log is not folded into the file: another file has a name of it");
@@ -181,6 +182,11 @@ impl Identity {
             Ok(busy) => tracing::error!(busy, "not all of the log was folded into the file"),
             Err(error) => tracing::error!(%error, "the log was not folded into the file"),
         }
+    }
+
+    fn is_log_empty(&self) -> bool {
+        let log = fs::symlink_metadata(beside(&self.real, "-wal"));
+        log.is_ok_and(|log| log.is_file() && log.len() == 0)
     }
 
     /// True where a check has found the file, its log or its index to be gone.

@@ -111,6 +111,7 @@ async fn a_command_beside_other_files_than_those_served_opens_nothing() {
         assert!(beat.is_err(), "opened before, {suffix}");
         let refused = scratch.folder.open().await;
         assert!(matches!(&refused, Err(OpenError::Lock(LockError::Lost(_)))), "{refused:?}");
+        assert!(!beside(&scratch, suffix).exists(), "{suffix}: nothing made it anew");
     }
 }
 
