@@ -135,6 +135,9 @@ pub enum ConnectError {
     /// The file cannot be opened.
     #[error("{0} cannot be opened")]
     Open(PathBuf, #[source] DbErr),
+    /// The file, its log or its index is not the one that another process serves.
+    #[error(transparent)]
+    Lost(FileLost),
     /// The SQLite library is too old to be trusted with this.
     #[error("SQLite {0} has a bug that corrupts databases: at least 3.51.3 is needed")]
     Library(String),
@@ -226,6 +229,11 @@ impl Store {
     /// opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::begin();
+        // Before any connection: SQLite makes a log that is not there anew, for a read as well.
+        if let (None, DatabaseLocation::File(file)) = (&options.lock, options.url.place()) {
+            sqlite::lock::check_served(file)
+                .map_err(|lost| OpenError::Lock(LockError::Lost(lost)))?;
+        }
         // First: nothing of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();

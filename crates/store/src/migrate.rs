@@ -225,6 +225,7 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
         | ConnectError::Server(_)
         | ConnectError::Version(_)
         | ConnectError::Standby
+        | ConnectError::Lost(_)
         | ConnectError::Shared) => SchemaError::Connect(other),
     }
 }

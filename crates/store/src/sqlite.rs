@@ -76,6 +76,10 @@ impl Sqlite {
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
         let file = DatabaseFile { path: path.to_owned(), busy_timeout, lock };
+        // Before the others: log and index are noted of the first.
+        let keeper = file.clone();
+        let kept = tokio::task::spawn_blocking(move || keeper.keep()).await;
+        kept.map_err(|error| OpenError::Writer(error.into()))?.map_err(OpenError::Writer)?;
         let opened = Self {
             file,
             queue: Arc::new(Queue::new(options.commit_queue)),
@@ -85,12 +89,16 @@ impl Sqlite {
             ended: CancellationToken::new(),
         };
         writer::start(&opened, tasks).await.map_err(OpenError::Writer)?;
-        let readers = connect::readers(path, busy_timeout, options.readers).await;
-        let glances = connect::readers(path, busy_timeout, GLANCES).await;
-        let audits = connect::readers(path, busy_timeout, AUDITS).await;
-        let reports = u32::from(REPORTS_AT_ONCE);
-        let reports = connect::readers(path, busy_timeout, reports).await;
-        let summing = connect::readers(path, busy_timeout, SUMMING).await;
+        let is_serving = opened.file.lock.is_some();
+        let connections = async |most| match is_serving {
+            true => connect::serving_readers(path, busy_timeout, most).await,
+            false => connect::readers(path, busy_timeout, most).await,
+        };
+        let readers = connections(options.readers).await;
+        let glances = connections(GLANCES).await;
+        let audits = connections(AUDITS).await;
+        let reports = connections(u32::from(REPORTS_AT_ONCE)).await;
+        let summing = connections(SUMMING).await;
         let [readers, glances, audits, reports, summing] =
             [readers, glances, audits, reports, summing]
                 .map(|some| some.map_err(OpenError::Connect));

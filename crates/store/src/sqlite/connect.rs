@@ -6,7 +6,8 @@
 //!
 //! A process that serves checks the file by device and inode before and after it opens a connection
 //! that writes: a name that was given to another file in between would be written to otherwise.
-//! Readers are not checked: that the file is another one is found out at the next heartbeat.
+//! A connection that reads makes a log that is not there anew: it is opened after a comparison with
+//! the files that are served, and the process that serves opens all of them at its start.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -15,13 +16,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::ports::Cause;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
 
-use super::lock::{ServeLock, create_folder};
+use super::lock::{self, ServeLock, create_folder};
 use crate::ConnectError;
 use crate::dialect::Dialect;
 
@@ -104,7 +106,8 @@ impl DatabaseFile {
         // Without CREATE: a file that was removed must be an error, not an empty database. Without
         // a mutex: one thread owns the connection.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // Twice: before, so that no foreign file is opened; after, since the name may have moved.
+        // Before, so that no foreign file is opened; after, since the name may have moved; and once
+        // more where SQLite has opened the log, with the first setting that looks into the file.
         self.check()?;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         self.check()?;
@@ -114,16 +117,34 @@ impl DatabaseFile {
         for (name, value) in fixed.into_iter().chain(SMALL).chain(LOG) {
             connection.pragma_update(None, name, value)?;
         }
+        self.check()?;
         Ok(connection)
     }
 
-    /// Refuses where the name leads to another file than the one in hold.
-    fn check(&self) -> rusqlite::Result<()> {
-        let checked = self.lock.as_ref().map_or(Ok(()), |lock| lock.check());
+    /// Refuses where the names lead to other files than those in hold, or than those that the
+    /// process has open that serves them.
+    pub(super) fn check(&self) -> rusqlite::Result<()> {
+        let checked = match &self.lock {
+            Some(lock) => lock.check(),
+            None => lock::check_served(&self.path),
+        };
         checked.map_err(|lost| {
             let moved = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
             rusqlite::Error::SqliteFailure(moved, Some(lost.to_string()))
         })
+    }
+
+    /// Keeps a connection open for as long as the file is served.
+    pub(super) fn keep(&self) -> Result<(), Cause> {
+        let Some(lock) = &self.lock else { return Ok(()) };
+        Ok(lock.keep(self.open()?)?)
+    }
+
+    /// Folds a log that was removed into the file.
+    pub(super) fn rescue(&self) {
+        if let Some(lock) = &self.lock {
+            lock.rescue();
+        }
     }
 
     /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to
@@ -131,15 +152,20 @@ impl DatabaseFile {
     /// nobody writes to it by then. All others would stop its commits. They leave the log to it, or
     /// to the last connection of all, with whose end SQLite folds the log by itself.
     pub(crate) fn leave(&self) -> rusqlite::Result<()> {
-        if self.lock.is_none() {
+        let Some(lock) = &self.lock else {
             return match self.connect(Duration::ZERO) {
                 // Somebody else uses the file, and folds the log at its own end.
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
                 opened => opened.map(drop),
             };
-        }
+        };
+        lock.rescue();
         let connection = self.open()?;
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_progress| Ok(()))
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_progress| Ok(()))?;
+        if let Err(error) = lock.release() {
+            tracing::warn!(%error, "the lock file of the database was not emptied");
+        }
+        Ok(())
     }
 }
 
@@ -159,17 +185,29 @@ pub(crate) async fn writers(
     check_library()?;
     let options = settings(path, busy_timeout).journal_mode(SqliteJournalMode::Wal);
     let set = |options: SqliteConnectOptions, (name, value)| options.pragma(name, value);
-    open(path, LOG.into_iter().fold(options, set), busy_timeout, 1).await
+    open(path, LOG.into_iter().fold(options, set), busy_timeout, (0, 1)).await
 }
 
-/// Connections that cannot write.
+/// Connections that cannot write. One is opened at once, and the others as they are needed.
 pub(crate) async fn readers(
     path: &Path,
     busy_timeout: Duration,
     connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
     let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
-    open(path, options, busy_timeout, connections.max(1)).await
+    open(path, options, busy_timeout, (0, connections.max(1))).await
+}
+
+/// Connections that cannot write, all of them opened at once: one that is opened later would make a
+/// log anew that was removed meanwhile.
+pub(crate) async fn serving_readers(
+    path: &Path,
+    busy_timeout: Duration,
+    connections: u32,
+) -> Result<DatabaseConnection, ConnectError> {
+    let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
+    let connections = connections.max(1);
+    open(path, options, busy_timeout, (connections, connections)).await
 }
 
 fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
@@ -191,11 +229,11 @@ async fn open(
     path: &Path,
     options: SqliteConnectOptions,
     busy_timeout: Duration,
-    connections: u32,
+    (connections_min, connections_max): (u32, u32),
 ) -> Result<DatabaseConnection, ConnectError> {
     let mut pool = ConnectOptions::new("sqlite::memory:");
-    pool.max_connections(connections)
-        .min_connections(0)
+    pool.max_connections(connections_max)
+        .min_connections(connections_min)
         .acquire_timeout(ACQUIRE)
         .idle_timeout(None::<Duration>)
         .max_lifetime(None::<Duration>)
@@ -207,6 +245,7 @@ async fn open(
         .map_sqlx_sqlite_opts(move |_from_url| options.clone());
     let give_up = Instant::now() + busy_timeout;
     loop {
+        lock::check_served(path).map_err(ConnectError::Lost)?;
         match Database::connect(pool.clone()).await {
             Err(locked) if result_code(&locked) == Some(LOCKED) && Instant::now() < give_up => {
                 tokio::time::sleep(AGAIN).await;

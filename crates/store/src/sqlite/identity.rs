@@ -8,8 +8,10 @@
 //! - an exclusive `flock` on the inode, for as long as the process serves, whatever the file is
 //!   called elsewhere;
 //! - one name: a second hard link has a second log, and the two ruin the file;
-//! - device and inode of the name are compared with what is held at each heartbeat, and whenever a
-//!   connection that writes is opened.
+//! - device and inode of the name, of the log and of its index are compared with what is held at
+//!   each heartbeat, after each COMMIT, and whenever a connection that writes is opened. One
+//!   connection stays open all the while: SQLite deletes neither log nor index under it. Where they
+//!   are removed, it still has them open, and folds the log into the file.
 //!
 //! `flock` and the `fcntl` locks of SQLite do not see each other. But closing *any* descriptor of a
 //! file drops all `fcntl` locks that the process has on it, SQLite's as well: the descriptor here
@@ -20,8 +22,9 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
 /// A file that is not, or is no longer, the one that was opened.
@@ -38,6 +41,12 @@ pub enum FileLost {
     /// The file has more names than this one, each with a log of its own.
     #[error("the database {0} has {1} names (hard links): delete all others but leave this one")]
     Linked(PathBuf, u64),
+    /// The log, or its index, is not there any more.
+    #[error("{0} was removed while its database was served: no commit is acknowledged any more")]
+    LogRemoved(PathBuf),
+    /// Another file has the name of the log or of its index.
+    #[error("{0} is another file than the one that the served database uses: it was replaced")]
+    LogReplaced(PathBuf),
 }
 
 /// A file that was not taken hold of.
@@ -51,16 +60,34 @@ pub(crate) enum HoldError {
     Failed(io::Error),
 }
 
+/// Device and inode of a file.
+pub(super) type FileId = (u64, u64);
+
+/// Device and inode of the file itself, of its log and of its index.
+pub(super) type FileIds = [Option<FileId>; 3];
+
+/// What SQLite appends to the name of a database: for the file, its log, the log's index.
+const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
+
 /// A database file in hold.
 #[derive(Debug)]
 pub(crate) struct Identity {
     named: PathBuf,
-    device: u64,
-    inode: u64,
+    /// The name without links, beside which SQLite keeps log and index.
+    real: PathBuf,
+    held: FileId,
+    kept: Mutex<Option<Kept>>,
     /// Unlocked when it is dropped, and left open.
     file: ManuallyDrop<File>,
     lost: OnceLock<FileLost>,
     told: CancellationToken,
+}
+
+/// The connection that stays open, and the files of the database as it found them.
+#[derive(Debug)]
+struct Kept {
+    connection: Connection,
+    files: FileIds,
 }
 
 impl Identity {
@@ -76,33 +103,108 @@ impl Identity {
             Err(TryLockError::WouldBlock) => return Err(HoldError::Taken),
             Err(TryLockError::Error(error)) => return Err(HoldError::Failed(error)),
         }
-        let (device, inode) = (held.dev(), held.ino());
+        let real = named.canonicalize().map_err(HoldError::Failed)?;
         let (lost, told) = (OnceLock::new(), CancellationToken::new());
-        Ok(Self { named: named.to_owned(), device, inode, file, lost, told })
+        let (named, held) = (named.to_owned(), id(&held));
+        Ok(Self { named, real, held, kept: Mutex::new(None), file, lost, told })
     }
 
     /// Refuses where the name leads to another file than the one in hold, and notes it. A second
     /// name is noted only: what runs may still end in this file. A name that cannot be looked at
     /// says nothing.
     pub(crate) fn check(&self) -> Result<(), FileLost> {
-        let (found, is_ours) = match fs::metadata(&self.named) {
-            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => {
-                (one_name(&self.named, &found), true)
-            }
-            Ok(_other) => (Err(FileLost::Replaced(self.named.clone())), false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                (Err(FileLost::Removed(self.named.clone())), false)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the database file cannot be looked at by its name");
-                (Ok(()), true)
-            }
-        };
-        let Err(lost) = found else { return Ok(()) };
+        let files = self.kept().as_ref().map(|kept| kept.files);
+        let Err(lost) = self.compare(files.as_ref()) else { return Ok(()) };
         // Noted before the token is cancelled: who is woken by it finds the reason.
         self.lost.get_or_init(|| lost.clone());
         self.told.cancel();
-        if is_ours { Ok(()) } else { Err(lost) }
+        if matches!(lost, FileLost::Linked(..)) { Ok(()) } else { Err(lost) }
+    }
+
+    /// Compares the names with what is in hold. The file without links is looked at as it is: a
+    /// link that took its place leads other processes to another log.
+    fn compare(&self, files: Option<&FileIds>) -> Result<(), FileLost> {
+        if self.named != self.real {
+            self.compare_file(fs::metadata(&self.named), &self.named)?;
+        }
+        let file = self.compare_file(fs::symlink_metadata(&self.real), &self.real);
+        if !matches!(file, Ok(()) | Err(FileLost::Linked(..))) {
+            return file;
+        }
+        files.map_or(Ok(()), |files| compare_log(&self.real, files))?;
+        file
+    }
+
+    fn compare_file(&self, found: io::Result<Metadata>, named: &Path) -> Result<(), FileLost> {
+        match found {
+            Ok(found) if id(&found) == self.held => one_name(named, &found),
+            Ok(_other) => Err(FileLost::Replaced(named.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(FileLost::Removed(named.to_owned()))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the database file cannot be looked at by its name");
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps this connection open until [`Self::release`], and notes log and index. Gives what it
+    /// noted, where no connection was kept before.
+    pub(super) fn keep(&self, connection: Connection) -> Option<FileIds> {
+        let mut kept = self.kept();
+        if kept.is_some() {
+            return None;
+        }
+        let files = file_ids(&self.real);
+        *kept = Some(Kept { connection, files });
+        Some(files)
+    }
+
+    /// Folds the log that the kept connection has open into the file, where the file has its name
+    /// and what is amiss with log and index is only that they were removed. A log that a process
+    /// made anew as it opened the file is empty, and nobody writes to it under the locks of an
+    /// index that is still there. Nobody may have a transaction open on this thread.
+    pub(super) fn rescue(&self) {
+        let kept = self.kept();
+        let Some(Kept { connection, files }) = &*kept else { return };
+        let [file, log, index] = file_ids(&self.real);
+        let is_ours = file == Some(self.held)
+            && (log.is_none() || log == files[1] || (index == files[2] && self.is_log_empty()))
+            && (index.is_none() || index == files[2]);
+        if !is_ours {
+            tracing::error!("the log is not folded into the file: another file has a name of it");
+            return;
+        }
+        let folded = connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get(0));
+        match folded {
+            Ok(0) => tracing::warn!("the log was folded into the file: no commit is lost"),
+            Ok(busy) => tracing::error!(busy, "not all of the log was folded into the file"),
+            Err(error) => tracing::error!(%error, "the log was not folded into the file"),
+        }
+    }
+
+    fn is_log_empty(&self) -> bool {
+        let log = fs::symlink_metadata(beside(&self.real, "-wal"));
+        log.is_ok_and(|log| log.is_file() && log.len() == 0)
+    }
+
+    /// True where a check has found the file, its log or its index to be gone.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.get().is_some_and(|lost| !matches!(lost, FileLost::Linked(..)))
+    }
+
+    /// Closes the kept connection, where all files are those that it opened. Of lost files it stays
+    /// open until the process ends: the last one to close would delete what has the log's name.
+    pub(super) fn release(&self) {
+        let Some(kept) = self.kept().take() else { return };
+        if self.compare(Some(&kept.files)).is_err() || self.is_lost() {
+            std::mem::forget(kept);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes when a check has found the file to be lost, and says how.
@@ -117,6 +219,7 @@ impl Identity {
 
 impl Drop for Identity {
     fn drop(&mut self) {
+        self.release();
         if let Err(error) = self.file.unlock() {
             tracing::warn!(%error, "the database file was not unlocked");
         }
@@ -130,4 +233,46 @@ pub(super) fn one_name(named: &Path, file: &Metadata) -> Result<(), FileLost> {
         1 => Ok(()),
         links => Err(FileLost::Linked(named.to_owned(), links)),
     }
+}
+
+fn id(file: &Metadata) -> FileId {
+    (file.dev(), file.ino())
+}
+
+fn beside(real: &Path, suffix: &str) -> PathBuf {
+    let mut name = real.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Device and inode of a database, its log and its index; `None` for what is not there. Never by
+/// opening them: closing one drops the locks of SQLite.
+pub(super) fn file_ids(real: &Path) -> FileIds {
+    SUFFIXES.map(|suffix| fs::symlink_metadata(beside(real, suffix)).ok().map(|it| id(&it)))
+}
+
+/// Refuses a database whose own file is another one than noted.
+pub(super) fn compare_all(real: &Path, noted: &FileIds) -> Result<(), FileLost> {
+    match fs::symlink_metadata(real) {
+        Ok(found) if Some(id(&found)) == noted[0] => compare_log(real, noted),
+        Ok(_other) => Err(FileLost::Replaced(real.to_owned())),
+        Err(_gone) => Err(FileLost::Removed(real.to_owned())),
+    }
+}
+
+/// Refuses a log or an index that is another one than noted, or gone.
+fn compare_log(real: &Path, noted: &FileIds) -> Result<(), FileLost> {
+    for (suffix, noted) in SUFFIXES.into_iter().zip(noted).skip(1) {
+        let Some(noted) = noted else { continue };
+        let named = beside(real, suffix);
+        match fs::symlink_metadata(&named) {
+            Ok(found) if id(&found) == *noted => {}
+            Ok(_other) => return Err(FileLost::LogReplaced(named)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(FileLost::LogRemoved(named));
+            }
+            Err(error) => tracing::warn!(%error, "the log cannot be looked at by its name"),
+        }
+    }
+    Ok(())
 }

@@ -6,17 +6,26 @@
 //!
 //! They prove that whatever an earlier process left behind is nobody's any more, and that the file
 //! is the one that was opened. `serve` and migrations take them; every other command works beside a
-//! process that serves, and asks no more than that the file has one name. `<file>.lock` is never
+//! process that serves, where the file has one name, and file, log and index are those whose device
+//! and inode `serve` wrote into `<file>.lock`. `<file>.lock` is never
 //! deleted: a process that has opened it a moment before would lock a file that nobody else finds.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use super::identity::{FileLost, HoldError, Identity, one_name};
+use rusqlite::Connection;
+
+use super::identity::{FileIds, FileLost, HoldError, Identity, compare_all, one_name};
 use crate::url::DatabaseUrl;
+
+/// Attempts at the lock: a command that looks at it has it for a moment.
+const ATTEMPTS: usize = 20;
+/// Pause between two attempts at the lock.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The right to serve a database file. It ends when this is dropped, or with the process.
 #[derive(Debug)]
@@ -31,7 +40,7 @@ struct FileLock {
     database: PathBuf,
     /// Taken when the file is there: at once, or when the store opens what was made meanwhile.
     identity: OnceLock<Identity>,
-    _beside: File,
+    beside: File,
 }
 
 /// A right to serve that was not given.
@@ -66,18 +75,18 @@ impl ServeLock {
         let beside = OpenOptions::new()
             .write(true)
             .create(true)
-            // Never written: only the lock on it counts.
+            // Not before it is locked: another process may have written it.
             .truncate(false)
             .mode(0o600)
             .open(&path)
             .map_err(failed)?;
         // The lock beside comes first: the file itself may not be there yet.
-        match beside.try_lock() {
-            Ok(()) => {}
+        match lock_soon(&beside) {
+            Ok(()) => beside.set_len(0).map_err(failed)?,
             Err(TryLockError::WouldBlock) => return Err(LockError::Taken(database)),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let held = FileLock { database, identity: OnceLock::new(), _beside: beside };
+        let held = FileLock { database, identity: OnceLock::new(), beside };
         if named.exists() {
             held.identity(named)?;
         }
@@ -106,6 +115,33 @@ impl ServeLock {
         }
     }
 
+    /// Keeps this connection open, and writes device and inode of the files into `<file>.lock`.
+    pub(crate) fn keep(&self, connection: Connection) -> io::Result<()> {
+        let Some((held, identity)) = self.held.as_ref().zip(self.held_file()) else {
+            return Ok(());
+        };
+        let Some(files) = identity.keep(connection) else { return Ok(()) };
+        (&held.beside).write_all(written(&files).as_bytes())
+    }
+
+    /// Folds the log into the file, where the log or its index was removed.
+    pub(crate) fn rescue(&self) {
+        if let Some(identity) = self.held_file().filter(|identity| identity.is_lost()) {
+            identity.rescue();
+        }
+    }
+
+    /// Closes the connection that was kept; log and index may go from here on.
+    pub(crate) fn release(&self) -> io::Result<()> {
+        let Some((held, identity)) = self.held.as_ref().zip(self.held_file()) else {
+            return Ok(());
+        };
+        held.beside.set_len(0)?;
+        (&held.beside).seek(SeekFrom::Start(0))?;
+        identity.release();
+        Ok(())
+    }
+
     fn held_file(&self) -> Option<&Identity> {
         self.held.as_ref()?.identity.get()
     }
@@ -131,11 +167,67 @@ impl FileLock {
 pub(crate) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
     match lock {
         Some(lock) => lock.hold(named),
-        None => match fs::metadata(named) {
-            Ok(file) => one_name(named, &file).map_err(LockError::Lost),
-            Err(error) => Err(LockError::Failed(named.to_owned(), error)),
-        },
+        None => {
+            let file = fs::metadata(named);
+            let file = file.map_err(|error| LockError::Failed(named.to_owned(), error))?;
+            one_name(named, &file).and_then(|()| check_served(named)).map_err(LockError::Lost)
+        }
     }
+}
+
+/// Refuses where another process serves this file, and file, log or index are not those that it
+/// has open. The name is looked at as it is and without its links: a link may have taken its place.
+pub(crate) fn check_served(named: &Path) -> Result<(), FileLost> {
+    check_beside(named)?;
+    match named.canonicalize() {
+        Ok(real) if real != named => check_beside(&real),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn check_beside(named: &Path) -> Result<(), FileLost> {
+    let Ok(mut beside) = File::open(lock_path(named)) else { return Ok(()) };
+    // Nobody serves it, and what is written there is over.
+    if beside.try_lock_shared().is_ok() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    if let Err(error) = beside.read_to_string(&mut text) {
+        tracing::warn!(%error, "the lock file of the database cannot be read");
+    }
+    noted(&text).map_or(Ok(()), |files| compare_all(named, &files))
+}
+
+/// Files as they are written into `<file>.lock`: one a line, device and inode, a dash for none.
+fn written(files: &FileIds) -> String {
+    let line = |file: &Option<(u64, u64)>| match file {
+        Some((device, inode)) => format!("{device} {inode}\n"),
+        None => "-\n".to_owned(),
+    };
+    files.iter().map(line).collect()
+}
+
+/// Files that were written into `<file>.lock`; `None` where none were noted yet.
+fn noted(text: &str) -> Option<FileIds> {
+    let id = |line: &str| {
+        let (device, inode) = line.split_once(' ')?;
+        Some((device.parse().ok()?, inode.parse().ok()?))
+    };
+    // The end of the last line is there: it was written wholly.
+    let lines: Vec<&str> = text.strip_suffix('\n')?.split('\n').collect();
+    let files: [&str; 3] = lines.try_into().ok()?;
+    Some(files.map(id))
+}
+
+/// Takes the lock, for which a command that looks at it is waited for.
+fn lock_soon(file: &File) -> Result<(), TryLockError> {
+    for _ in 1..ATTEMPTS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    file.try_lock()
 }
 
 /// Makes a folder, and those above it, for its owner alone.

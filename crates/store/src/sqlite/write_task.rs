@@ -11,11 +11,11 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::clock::Clock;
-use super::connect::{CLOCK, CONSTRAINT};
+use super::connect::{CLOCK, CONSTRAINT, DatabaseFile};
 use super::identity::FileLost;
 use crate::rows::BadRow;
 
-type WriteFn = dyn FnOnce(&Connection, &Clock) -> ConnectionState + Send;
+type WriteFn = dyn FnOnce(&Connection, &Clock, &DatabaseFile) -> ConnectionState + Send;
 
 /// Something to write. It answers for itself.
 pub(super) struct WriteTask {
@@ -83,8 +83,8 @@ impl WriteTask {
         to: oneshot::Sender<Result<T, WriteError>>,
         room: OwnedSemaphorePermit,
     ) -> Self {
-        let run = |connection: &Connection, clock: &Clock| {
-            let outcome = transaction(connection, clock, work);
+        let run = |connection: &Connection, clock: &Clock, file: &DatabaseFile| {
+            let outcome = transaction(connection, clock, file, work);
             // A row that was refused says nothing against the connection. Any other failure may be
             // of the file, and a new connection looks at that first.
             let is_sound = match &outcome {
@@ -105,20 +105,32 @@ impl WriteTask {
         Self { run: Box::new(run), _room: room }
     }
 
-    pub(super) fn run(self, connection: &Connection, clock: &Clock) -> ConnectionState {
-        (self.run)(connection, clock)
+    pub(super) fn run(
+        self,
+        connection: &Connection,
+        clock: &Clock,
+        file: &DatabaseFile,
+    ) -> ConnectionState {
+        (self.run)(connection, clock, file)
     }
 }
 
 fn transaction<T>(
     connection: &Connection,
     clock: &Clock,
+    file: &DatabaseFile,
     work: impl FnOnce(&Transaction<'_>, Timestamp) -> Result<T, WriteError>,
 ) -> Result<T, WriteError> {
     // Rolled back where it is dropped; a connection on which that fails is not used again.
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let now = transaction.query_row(&format!("SELECT {CLOCK}"), [], |row| row.get(0))?;
     let value = work(&transaction, clock.stamp(Timestamp::from_micros(now)))?;
+    if file.lock.is_none() {
+        // Beside a process that serves: what is not its log would be lost, or ruin the file.
+        file.check()?;
+    }
     transaction.commit()?;
+    // Before anybody is answered: a log without a name is lost with this process.
+    file.check()?;
     Ok(value)
 }

@@ -136,12 +136,15 @@ impl WriterThread {
             // One task a round: neither many tasks nor a full queue of changes starves the other.
             // A heartbeat waits for one batch at most, and a batch for one errand.
             if let Some(errand) = self.arrived.errands.pop_front() {
-                kept = errand.run(connection, &self.memory.clock);
+                kept = errand.run(connection, &self.memory.clock, &self.file);
                 self.log.committed();
             }
             if kept == ConnectionState::Good && !self.arrived.jobs.is_empty() {
                 let batch = take_batch(&mut self.arrived.jobs, &self.misfits);
                 kept = self.commit_batch(&mut statements, batch);
+            }
+            if kept == ConnectionState::Broken {
+                self.file.rescue();
             }
             // Here no transaction is open: SQLite refuses a checkpoint inside of one.
             if kept == ConnectionState::Good {
@@ -215,7 +218,13 @@ impl WriterThread {
         }
         metrics::waited(batch.iter().map(Job::age).max());
         let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
-        match batch::commit(statements, &mut self.memory, &changes) {
+        let committed = batch::commit(statements, &mut self.memory, &changes);
+        // After COMMIT and before the answers: a log without a name is lost with this process.
+        let committed = committed.and_then(|verdicts| match self.file.check() {
+            Ok(()) => Ok(verdicts),
+            Err(lost) => Err(BatchError::Uncertain(lost.into())),
+        });
+        match committed {
             Ok(verdicts) => {
                 metrics::batch(batch.len(), started.elapsed());
                 self.log.committed();

@@ -134,7 +134,8 @@ async fn another_file_under_its_name_is_never_written() {
     assert!(matches!(refused, Err(CommitError::Unavailable(_))), "{refused:?}");
     assert!(scratch.store.clone().close().await.is_err(), "its log is folded into no other file");
     // What its predecessor's log would make of it is not what is asked here.
-    for beside in ["holdfast.db-wal", "holdfast.db-shm"] {
+    // Without its lock file no command knows of the process that served.
+    for beside in ["holdfast.db-wal", "holdfast.db-shm", "holdfast.db.lock"] {
         std::fs::remove_file(scratch.file().with_file_name(beside)).unwrap();
     }
     let other = scratch.folder.open().await.unwrap();

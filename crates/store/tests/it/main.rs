@@ -17,6 +17,7 @@ mod jobs;
 mod later_limits;
 mod laws;
 mod list;
+mod log_files;
 mod nodes;
 mod people;
 mod postgres;
