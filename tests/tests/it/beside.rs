@@ -137,3 +137,72 @@ fn a_file_with_a_second_name_is_not_served() {
     gateway.stop();
     site.verify();
 }
+
+/// Runs a gateway whose log, index or file goes under it while it answers, and looks after a restart for everything
+/// that it acknowledged.
+fn check_nothing_acknowledged_is_lost(change: impl FnOnce(&Site), mend: impl FnOnce(&Site)) {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let mut answered = Vec::new();
+    let complete = |key: &str| gateway.complete(&account, key, &sim("Hello there"));
+    for _ in 0..5 {
+        let key = request_key();
+        check_completion(&complete(&key), &key, false);
+        answered.push(key);
+    }
+    drop(site.cli(&["wallet", "deposit", "main", "1.00"]).ok());
+    let before = request_key();
+    check_completion(&complete(&before), &before, false);
+    answered.push(before);
+    let balance = site.balance(&account);
+    change(&site);
+    for command in
+        [&["wallet", "list"][..], &["wallet", "deposit", "main", "1.00"], &["migrate", "status"]]
+    {
+        let refused = site.cli(command).failed(1);
+        assert!(
+            refused.contains("replaced") || refused.contains("removed"),
+            "{command:?}: {refused}"
+        );
+    }
+    // Whatever is answered from here on, the first as the others, is not acknowledged.
+    let late = request_key();
+    assert_ne!(complete(&late).status, 200);
+    until("it is told", || {
+        gateway.said().contains("what is served is not what was opened").then_some(())
+    });
+    assert_eq!(gateway.wait().code(), Some(1));
+    mend(&site);
+    let gateway = site.serve();
+    for key in answered {
+        check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, true);
+    }
+    assert_eq!(site.balance(&account), balance);
+    gateway.stop();
+    site.verify();
+}
+
+#[test]
+fn a_log_or_index_that_is_removed_ends_serve_and_loses_nothing_that_was_acknowledged() {
+    for suffixes in [&["-wal"][..], &["-shm"], &["-wal", "-shm"]] {
+        let remove = |site: &Site| {
+            for suffix in suffixes {
+                let name = format!("{}{suffix}", site.database().display());
+                std::fs::remove_file(name).unwrap();
+            }
+        };
+        check_nothing_acknowledged_is_lost(remove, |_site| {});
+    }
+}
+
+#[test]
+fn a_file_that_is_moved_behind_a_link_ends_serve_and_loses_nothing_that_was_acknowledged() {
+    let moved = |site: &Site| site.database().with_file_name("moved.db");
+    let change = |site: &Site| {
+        std::fs::rename(site.database(), moved(site)).unwrap();
+        std::os::unix::fs::symlink(moved(site), site.database()).unwrap();
+    };
+    // The log has stayed where the file was: both are together again.
+    let mend = |site: &Site| std::fs::rename(moved(site), site.database()).unwrap();
+    check_nothing_acknowledged_is_lost(change, mend);
+}
