@@ -90,6 +90,8 @@ pub(crate) struct JournalFile {
     path: PathBuf,
     device: u64,
     inode: u64,
+    /// Device and inode of the log. In exclusive mode it has no index.
+    log: Option<(u64, u64)>,
 }
 
 /// The file of the journal was removed, replaced or given a second name: the next process would find another one.
@@ -119,11 +121,15 @@ impl Journal {
     pub(crate) fn open(path: &Path, is_synced: bool) -> Result<(Self, Vec<Record>), BadJournal> {
         let (connection, records) = prepare(path, is_synced)?;
         let of_file = |error| BadJournal::File(path.to_owned(), error);
-        let file = JournalFile::of(path, &std::fs::metadata(path).map_err(of_file)?);
+        // Without links: SQLite keeps the log beside the file itself, and a link that takes its
+        // place is another file.
+        let path = &path.canonicalize().map_err(of_file)?;
+        let file = JournalFile::of(path, &std::fs::symlink_metadata(path).map_err(of_file)?);
+        let written = file.clone();
         let (changes, receiver) = queue::queue();
         let (end, ended) = oneshot::channel();
         let spawned = thread::Builder::new().name("journal".to_owned()).spawn(move || {
-            write_all(connection, &receiver);
+            write_all(connection, &receiver, &written);
             if end.send(()).is_err() {
                 tracing::debug!("the journal's writer has ended after the process did");
             }
@@ -172,18 +178,29 @@ impl Journal {
 
 impl JournalFile {
     fn of(path: &Path, metadata: &Metadata) -> Self {
-        Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() }
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let log = std::fs::symlink_metadata(log).ok().map(|log| (log.dev(), log.ino()));
+        Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino(), log }
+    }
+
+    /// True where the file or its log is another one by now, or gone.
+    fn is_lost(&self) -> bool {
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(found) => Self::of(&self.path, &found) != *self,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    fn has_one_name(&self) -> bool {
+        std::fs::symlink_metadata(&self.path).map_or(true, |found| found.nlink() == 1)
     }
 
     /// Waits until the name stands for another file, for none, or for one of several.
     pub(crate) async fn lost(self) -> LostJournal {
         loop {
             tokio::time::sleep(LOOK).await;
-            let is_there = match tokio::fs::metadata(&self.path).await {
-                Ok(found) => found.nlink() == 1 && Self::of(&self.path, &found) == self,
-                Err(error) => error.kind() != io::ErrorKind::NotFound,
-            };
-            if !is_there {
+            if self.is_lost() || !self.has_one_name() {
                 return LostJournal(self.path);
             }
         }
@@ -278,9 +295,15 @@ fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
 type Unwritten = BTreeMap<(Moment, Uuid), Change>;
 
 /// Writes until nothing comes any more.
-fn write_all(mut connection: Connection, changes: &ChangeReceiver) {
+fn write_all(mut connection: Connection, changes: &ChangeReceiver, file: &JournalFile) {
     let mut unwritten = Unwritten::new();
     while let Some(batch) = changes.take() {
+        // Nothing goes into a file that no later process finds: whoever waits is told by the end
+        // of its channel, and no byte of a call goes out.
+        if file.is_lost() {
+            tracing::error!("the journal was not written: it is no longer what was opened");
+            continue;
+        }
         write_batch(&mut connection, &mut unwritten, batch);
     }
     if !unwritten.is_empty() {
@@ -430,7 +453,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_writer_that_hangs_is_not_waited_for() {
         let ((changes, _receiver), (_end, ended)) = (queue::queue(), oneshot::channel());
-        let file = JournalFile { path: PathBuf::new(), device: 0, inode: 0 };
+        let file = JournalFile { path: PathBuf::new(), device: 0, inode: 0, log: None };
         let begun = tokio::time::Instant::now();
         Journal(Some(OpenJournal { changes, ended, file })).close().await;
         assert_eq!(begun.elapsed(), CLOSE);
@@ -448,6 +471,19 @@ mod tests {
         }
         std::fs::remove_file(&other).unwrap();
         drop(Journal::open(&path, false).unwrap());
+    }
+
+    #[tokio::test]
+    async fn no_row_is_kept_in_a_log_that_was_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.db");
+        let (journal, _) = Journal::open(&path, false).unwrap();
+        journal.put(record(1, Stage::Open)).kept().await.unwrap();
+        std::fs::remove_file(folder.path().join("journal.db-wal")).unwrap();
+        let put = journal.put(record(2, Stage::Open)).kept().await;
+        assert_eq!(put, Err(NotWritten));
+        let lost = journal.file().unwrap().lost().await;
+        assert_eq!(lost, LostJournal(path.canonicalize().unwrap()));
     }
 
     #[test]
