@@ -16,10 +16,11 @@
 //!
 //! A transaction that fails is told to whoever waits for a row of it. Its ends go into the next one.
 
+mod file;
 mod queue;
 
 use std::collections::BTreeMap;
-use std::fs::{Metadata, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,6 +30,8 @@ use rusqlite::{Connection, ErrorCode, Transaction, params};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+pub(crate) use crate::journal::file::JournalFile;
+pub use crate::journal::file::LostJournal;
 use crate::journal::queue::{ChangeReceiver, ChangeSender, Entry};
 use crate::table::{BodyDigest, Change, Moment, Record, Stage};
 
@@ -49,8 +52,6 @@ CREATE TABLE slots (
 
 /// The longest that the end of the process waits for the last ends.
 const CLOSE: Duration = Duration::from_secs(5);
-/// Between two looks at the file.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// Reason for which a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -84,23 +85,6 @@ struct OpenJournal {
     file: JournalFile,
 }
 
-/// The file of a journal that is open, whatever its name stands for by now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JournalFile {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-    /// Device and inode of the log. In exclusive mode it has no index.
-    log: Option<(u64, u64)>,
-}
-
-/// The file of the journal was removed, replaced or given a second name: the next process would find another one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0} is no longer the journal that was opened: it was removed, replaced, or has a second name"
-)]
-pub struct LostJournal(PathBuf);
-
 /// Row on its way into the journal; it gets there without anybody who waits for it.
 #[derive(Debug)]
 #[must_use = "no byte of a call goes out before its row is kept"]
@@ -121,10 +105,7 @@ impl Journal {
     pub(crate) fn open(path: &Path, is_synced: bool) -> Result<(Self, Vec<Record>), BadJournal> {
         let (connection, records) = prepare(path, is_synced)?;
         let of_file = |error| BadJournal::File(path.to_owned(), error);
-        // Without links: SQLite keeps the log beside the file itself, and a link that takes its
-        // place is another file.
-        let path = &path.canonicalize().map_err(of_file)?;
-        let file = JournalFile::of(path, &std::fs::symlink_metadata(path).map_err(of_file)?);
+        let file = JournalFile::open_at(path).map_err(of_file)?;
         let written = file.clone();
         let (changes, receiver) = queue::queue();
         let (end, ended) = oneshot::channel();
@@ -172,37 +153,6 @@ impl Journal {
             Ok(Ok(())) => {}
             Ok(Err(_dropped)) => tracing::warn!("the journal's writer has failed"),
             Err(_elapsed) => tracing::warn!("the journal's last ends were not written in time"),
-        }
-    }
-}
-
-impl JournalFile {
-    fn of(path: &Path, metadata: &Metadata) -> Self {
-        let mut log = path.as_os_str().to_owned();
-        log.push("-wal");
-        let log = std::fs::symlink_metadata(log).ok().map(|log| (log.dev(), log.ino()));
-        Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino(), log }
-    }
-
-    /// True where the file or its log is another one by now, or gone.
-    fn is_lost(&self) -> bool {
-        match std::fs::symlink_metadata(&self.path) {
-            Ok(found) => Self::of(&self.path, &found) != *self,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
-    }
-
-    fn has_one_name(&self) -> bool {
-        std::fs::symlink_metadata(&self.path).map_or(true, |found| found.nlink() == 1)
-    }
-
-    /// Waits until the name stands for another file, for none, or for one of several.
-    pub(crate) async fn lost(self) -> LostJournal {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            if self.is_lost() || !self.has_one_name() {
-                return LostJournal(self.path);
-            }
         }
     }
 }
@@ -298,23 +248,27 @@ type Unwritten = BTreeMap<(Moment, Uuid), Change>;
 fn write_all(mut connection: Connection, changes: &ChangeReceiver, file: &JournalFile) {
     let mut unwritten = Unwritten::new();
     while let Some(batch) = changes.take() {
-        // Nothing goes into a file that no later process finds: whoever waits is told by the end
-        // of its channel, and no byte of a call goes out.
-        if file.is_lost() {
-            tracing::error!("the journal was not written: it is no longer what was opened");
-            continue;
-        }
-        write_batch(&mut connection, &mut unwritten, batch);
+        write_batch(&mut connection, file, &mut unwritten, batch);
     }
     if !unwritten.is_empty() {
-        write_batch(&mut connection, &mut unwritten, Vec::new());
+        write_batch(&mut connection, file, &mut unwritten, Vec::new());
     }
 }
 
 /// Writes what was left and a batch, in this order, in one transaction; or leaves more.
-fn write_batch(connection: &mut Connection, unwritten: &mut Unwritten, batch: Vec<Entry>) {
+fn write_batch(
+    connection: &mut Connection,
+    file: &JournalFile,
+    unwritten: &mut Unwritten,
+    batch: Vec<Entry>,
+) {
     let all = unwritten.values().chain(batch.iter().map(|entry| &entry.change));
     match write(connection, all) {
+        // Compared after the COMMIT: no later process finds what was written to a lost file. The
+        // end of each channel is an error for its call, and no byte of the call goes out.
+        Ok(()) if file.is_lost() => {
+            tracing::error!("the journal was not written: it is no longer what was opened");
+        }
         Ok(()) => {
             unwritten.clear();
             for written in batch.into_iter().filter_map(|entry| entry.written) {
@@ -429,31 +383,39 @@ mod tests {
 
     #[test]
     fn what_could_not_be_written_goes_into_the_next_transaction() {
-        let mut connection = Connection::open_in_memory().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.db");
+        let mut connection = Connection::open(&path).unwrap();
         connection.execute_batch(TABLE).unwrap();
+        let file = &JournalFile::open_at(&path).unwrap();
         let [one, two] = [1, 2].map(|number| record(number, Stage::Open));
         let entry = |change| Entry { change, written: None };
         let mut unwritten = Unwritten::new();
-        write_batch(&mut connection, &mut unwritten, vec![entry(Change::Put(one))]);
+        write_batch(&mut connection, file, &mut unwritten, vec![entry(Change::Put(one))]);
         assert_eq!((unwritten.len(), read(&connection).unwrap()), (0, vec![one]));
         connection.execute_batch(FULL).unwrap();
         let (written, mut answer) = oneshot::channel();
         let awaited = Entry { change: Change::Put(two), written: Some(written) };
         let delivered = Record { stage: Stage::Delivered, ..one };
-        write_batch(&mut connection, &mut unwritten, vec![awaited, entry(Change::Put(delivered))]);
+        write_batch(
+            &mut connection,
+            file,
+            &mut unwritten,
+            vec![awaited, entry(Change::Put(delivered))],
+        );
         assert!(answer.try_recv().is_err(), "whoever waited is told");
-        write_batch(&mut connection, &mut unwritten, vec![entry(one.removal())]);
+        write_batch(&mut connection, file, &mut unwritten, vec![entry(one.removal())]);
         assert_eq!(unwritten.values().copied().collect::<Vec<_>>(), [one.removal()]);
         assert_eq!(read(&connection).unwrap(), [one]);
         connection.execute_batch("DROP TRIGGER full").unwrap();
-        write_batch(&mut connection, &mut unwritten, Vec::new());
+        write_batch(&mut connection, file, &mut unwritten, Vec::new());
         assert_eq!((unwritten.len(), read(&connection).unwrap()), (0, vec![]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_writer_that_hangs_is_not_waited_for() {
         let ((changes, _receiver), (_end, ended)) = (queue::queue(), oneshot::channel());
-        let file = JournalFile { path: PathBuf::new(), device: 0, inode: 0, log: None };
+        let file = JournalFile::none();
         let begun = tokio::time::Instant::now();
         Journal(Some(OpenJournal { changes, ended, file })).close().await;
         assert_eq!(begun.elapsed(), CLOSE);
@@ -482,8 +444,7 @@ mod tests {
         std::fs::remove_file(folder.path().join("journal.db-wal")).unwrap();
         let put = journal.put(record(2, Stage::Open)).kept().await;
         assert_eq!(put, Err(NotWritten));
-        let lost = journal.file().unwrap().lost().await;
-        assert_eq!(lost, LostJournal(path.canonicalize().unwrap()));
+        journal.file().unwrap().lost().await;
     }
 
     #[test]

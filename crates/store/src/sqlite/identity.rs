@@ -76,7 +76,7 @@ pub(crate) struct Identity {
     /// The name without links, beside which SQLite keeps log and index.
     real: PathBuf,
     held: FileId,
-    kept: Mutex<Option<Kept>>,
+    open: Mutex<Option<OpenFiles>>,
     /// Unlocked when it is dropped, and left open.
     file: ManuallyDrop<File>,
     lost: OnceLock<FileLost>,
@@ -85,7 +85,7 @@ pub(crate) struct Identity {
 
 /// The connection that stays open, and the files of the database as it found them.
 #[derive(Debug)]
-struct Kept {
+struct OpenFiles {
     connection: Connection,
     files: FileIds,
 }
@@ -106,14 +106,14 @@ impl Identity {
         let real = named.canonicalize().map_err(HoldError::Failed)?;
         let (lost, told) = (OnceLock::new(), CancellationToken::new());
         let (named, held) = (named.to_owned(), id(&held));
-        Ok(Self { named, real, held, kept: Mutex::new(None), file, lost, told })
+        Ok(Self { named, real, held, open: Mutex::new(None), file, lost, told })
     }
 
     /// Refuses where the name leads to another file than the one in hold, and notes it. A second
     /// name is noted only: what runs may still end in this file. A name that cannot be looked at
     /// says nothing.
     pub(crate) fn check(&self) -> Result<(), FileLost> {
-        let files = self.kept().as_ref().map(|kept| kept.files);
+        let files = self.open_files().as_ref().map(|open| open.files);
         let Err(lost) = self.compare(files.as_ref()) else { return Ok(()) };
         // Noted before the token is cancelled: who is woken by it finds the reason.
         self.lost.get_or_init(|| lost.clone());
@@ -152,12 +152,12 @@ impl Identity {
     /// Keeps this connection open until [`Self::release`], and notes log and index. Gives what it
     /// noted, where no connection was kept before.
     pub(super) fn keep(&self, connection: Connection) -> Option<FileIds> {
-        let mut kept = self.kept();
-        if kept.is_some() {
+        let mut open = self.open_files();
+        if open.is_some() {
             return None;
         }
         let files = file_ids(&self.real);
-        *kept = Some(Kept { connection, files });
+        *open = Some(OpenFiles { connection, files });
         Some(files)
     }
 
@@ -166,8 +166,8 @@ impl Identity {
     /// made anew as it opened the file is empty, and nobody writes to it under the locks of an
     /// index that is still there. Nobody may have a transaction open on this thread.
     pub(super) fn rescue(&self) {
-        let kept = self.kept();
-        let Some(Kept { connection, files }) = &*kept else { return };
+        let open = self.open_files();
+        let Some(OpenFiles { connection, files }) = &*open else { return };
         let [file, log, index] = file_ids(&self.real);
         let is_ours = file == Some(self.held)
             && (log.is_none() || log == files[1] || (index == files[2] && self.is_log_empty()))
@@ -197,14 +197,14 @@ impl Identity {
     /// Closes the kept connection, where all files are those that it opened. Of lost files it stays
     /// open until the process ends: the last one to close would delete what has the log's name.
     pub(super) fn release(&self) {
-        let Some(kept) = self.kept().take() else { return };
-        if self.compare(Some(&kept.files)).is_err() || self.is_lost() {
-            std::mem::forget(kept);
+        let Some(open) = self.open_files().take() else { return };
+        if self.compare(Some(&open.files)).is_err() || self.is_lost() {
+            std::mem::forget(open);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_files(&self) -> MutexGuard<'_, Option<OpenFiles>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes when a check has found the file to be lost, and says how.
