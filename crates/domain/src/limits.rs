@@ -297,13 +297,18 @@ impl ReachedLimit {
 /// keeps it, so that an ending corrects what was reserved, whatever the key's limits are by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reservation {
-    /// Bits of the reserved ones, in the order of [`Counter::ALL`], the first the lowest.
+    /// Bits of the reserved ones, in the order of [`Counter::ALL`], the first the lowest; and
+    /// [`Self::GIVEN_BACK`].
     counters: u8,
     /// Tokens reserved of the minute's.
     tokens: u64,
 }
 
 impl Reservation {
+    /// Bit of a reservation that T3 gave back, on a row whose phase no longer shows it: one that was
+    /// cancelled while it was open. Of no counter.
+    pub const GIVEN_BACK: u8 = 1 << 7;
+
     /// Reservation that these limits make of an operation of so many tokens.
     #[must_use]
     pub fn for_limits(limits: &Limits, tokens: u64) -> Self {
@@ -327,6 +332,24 @@ impl Reservation {
     #[must_use]
     pub const fn counters(&self) -> u8 {
         self.counters
+    }
+
+    /// Number of the reserved counters.
+    #[must_use]
+    pub const fn counters_reserved(&self) -> u32 {
+        (self.counters & !Self::GIVEN_BACK).count_ones()
+    }
+
+    /// This reservation, given back by T3 before its operation ended.
+    #[must_use]
+    pub const fn given_back(self) -> Self {
+        Self { counters: self.counters | Self::GIVEN_BACK, ..self }
+    }
+
+    /// True for a reservation that T3 gave back before its operation ended.
+    #[must_use]
+    pub const fn is_given_back(&self) -> bool {
+        self.counters & Self::GIVEN_BACK != 0
     }
 
     /// The tokens that a row holds.

@@ -6,6 +6,7 @@
 //!               ├─ T2a ────▶ recorded    result kept, hold active; its only exit: T2b ─▶ completed
 //!               ├─ T4 ─────▶ refused     hold released; replayable
 //!               └─ T5, T6 ─▶ abandoned   hold released; outcome unknown for good
+//!    open ───── T5′ ────▶ abandoned   cancelled while nothing ran: it did not run, and never will
 //! ```
 //!
 //! The numbers are those of the table of transitions in `docs/architecture.md`. [`decide`] is the
@@ -111,6 +112,9 @@ impl Operation {
             Phase::Leased | Phase::Recorded(_) => Vec::new(),
             Phase::Completed { usage, .. } => self.settlement_moves(usage),
             Phase::Open => self.reserved.not_run_moves(self.hold, self.generation),
+            Phase::Abandoned { .. } if self.is_cancelled_open() => {
+                self.reserved.not_run_moves(self.hold, self.generation)
+            }
             Phase::Refused { .. } | Phase::Abandoned { .. } => {
                 self.reserved.release_moves(self.hold)
             }
@@ -118,13 +122,21 @@ impl Operation {
     }
 
     /// Upper bound of what the run may have cost the operator without a charge: the hold of a
-    /// refused or abandoned operation, `None` for any other. Reported, never charged.
+    /// refused or abandoned operation, `None` for any other and for one that was cancelled while it
+    /// was open. Reported, never charged.
     #[must_use]
     pub const fn exposure(&self) -> Option<Micros> {
         match self.phase {
+            Phase::Abandoned { .. } if self.is_cancelled_open() => None,
             Phase::Refused { .. } | Phase::Abandoned { .. } => Some(self.hold),
             Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Completed { .. } => None,
         }
+    }
+
+    /// True for an operation that was cancelled while it was open (T5′): it did not run.
+    #[must_use]
+    pub const fn is_cancelled_open(&self) -> bool {
+        matches!(self.phase, Phase::Abandoned { .. }) && self.reserved.is_given_back()
     }
 
     /// Corrections of a settlement by this usage: the reservation becomes what was used.

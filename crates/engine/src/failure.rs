@@ -68,6 +68,8 @@ pub enum RequestFailure {
     InProgress(OperationId),
     /// Outcome unknown for good: may have run, and was not charged.
     OutcomeUnknown(OperationId),
+    /// Cancelled while it was open: it did not run, and never will under this key.
+    CancelledUnrun(OperationId),
     /// The database has lost the claim that it ran by: it may have run, and may run again under the
     /// same key.
     ClaimLost(OperationId),
@@ -102,6 +104,7 @@ impl RequestFailure {
             | Self::TooManyResults(id)
             | Self::Unreadable(id, _)
             | Self::OutcomeUnknown(id)
+            | Self::CancelledUnrun(id)
             | Self::ClaimLost(id)
             | Self::NotRun(id, _)
             | Self::Recorded(id, _)

@@ -18,6 +18,10 @@ const CLAIM_LOST: &str = "The request may have run once, and the database has lo
     of it: the operator has been told. As the database stands now you are not charged, and the same \
     Idempotency-Key may run again; ask the operator before you send it.";
 
+/// Message for an operation that was cancelled while it was open.
+const CANCELLED_UNRUN: &str = "The request was cancelled before a provider took it: it did not run and \
+    you were not charged. This key never runs again; a new Idempotency-Key starts a new, paid run.";
+
 /// Message for a replay that finds nothing.
 const NOTHING_BOUND: &str = "There is no answer under this Idempotency-Key: it is not bound, or what it was bound to \
     has proven not to run. Nothing ran and nothing was charged; leave Holdfast-Replay-Only out to run it.";
@@ -69,10 +73,8 @@ impl From<&RequestFailure> for Problem {
             RequestFailure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
             RequestFailure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),
             RequestFailure::OutcomeUnknown(id) => Self::bound(Code::OutcomeUnknown, *id),
-            RequestFailure::ClaimLost(id) => Self {
-                message: CLAIM_LOST.into(),
-                ..Self::bound(Code::OutcomeUnknown, *id)
-            },
+            RequestFailure::CancelledUnrun(id) => abandoned(*id, CANCELLED_UNRUN),
+            RequestFailure::ClaimLost(id) => abandoned(*id, CLAIM_LOST),
             RequestFailure::NotRun(id, wait) => not_run(*id, *wait),
             RequestFailure::Refused(id, refusal) => {
                 let ErrorBody { code, param, .. } = refused(*refusal, *id);
@@ -97,6 +99,11 @@ impl From<&RequestFailure> for Problem {
             }
         }
     }
+}
+
+/// An operation without an answer for good, with what is known of it.
+fn abandoned(id: OperationId, message: &'static str) -> Problem {
+    Problem { message: message.into(), ..Problem::bound(Code::OutcomeUnknown, id) }
 }
 
 fn insufficient_funds(hold: Micros, available: Option<Micros>) -> String {

@@ -117,6 +117,7 @@ impl Job {
                 | Effect::Record { .. }
                 | Effect::Settle
                 | Effect::AskCancel
+                | Effect::Cancel
                 | Effect::Open { .. }
                 | Effect::Refuse { .. }
                 | Effect::Abandon { .. } => false,

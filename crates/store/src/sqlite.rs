@@ -6,6 +6,7 @@ mod batch;
 mod checkpoint;
 mod clock;
 pub(crate) mod connect;
+mod endings;
 mod events;
 pub(crate) mod identity;
 mod jobs;

@@ -145,6 +145,7 @@ macro_rules! each_law_of_a_journal {
                 settlements_correct_what_was_reserved,
             }
             endings {
+                a_cancelled_open_operation_ends_and_moves_nothing,
                 a_cancelled_operation_is_only_marked,
                 a_given_up_operation_is_abandoned,
                 a_permanent_id_stops_its_effect,

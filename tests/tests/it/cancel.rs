@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use holdfast_tests::upstream::error as upstream_error;
 use holdfast_tests::{
     Account, Answer, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key,
 };
@@ -74,11 +75,9 @@ fn a_running_operation_is_cut_upstream_and_costs_nothing() {
 fn an_operation_that_has_ended_is_shown_with_its_result() {
     let (site, account) = Site::funded(&Config::simulated());
     let gateway = site.serve();
-    for (directive, status, shown) in [
-        ("", 200, "completed"),
-        ("[[sim: refuse]]\n", 422, "refused"),
-        ("[[sim: fail-before]]\n", 503, "open"),
-    ] {
+    for (directive, status, shown) in
+        [("", 200, "completed"), ("[[sim: refuse]]\n", 422, "refused")]
+    {
         let key = request_key();
         let told = gateway.complete(&account, &key, &sim(&format!("{directive}Hello there")));
         assert_eq!(told.status, status);
@@ -89,6 +88,29 @@ fn an_operation_that_has_ended_is_shown_with_its_result() {
         let ended = check_json(&gateway.send(&asking.bearer(&account.key)), 200);
         assert_eq!(ended, seen);
     }
+    site.verify();
+}
+
+/// A person who presses stop between two automatic tries is not charged for the next one.
+#[test]
+fn an_open_operation_ends_at_its_cancel_and_never_runs() {
+    let upstream = Upstream::start(Reply::json(429, &upstream_error("rate_limit_exceeded")));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    assert_eq!(gateway.send(&request).status, 503);
+    let asked = upstream.runs();
+    assert_eq!(look(&gateway, &account, &key)["status"], "open");
+    let ended = check_json(&gateway.send(&cancelling(&account, &key)), 200);
+    assert_eq!(standing(&ended), json!(["abandoned", "completed", 0, "none"]));
+    assert_eq!(check_json(&gateway.send(&cancelling(&account, &key)), 200), ended);
+    let again = gateway.send(&request);
+    error(Code::OutcomeUnknown).echo(&key).replayed(true).bound().check(&again);
+    let told: Value = serde_json::from_slice(&again.body).unwrap();
+    let message = told["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("it did not run"), "{message}");
+    assert_eq!((upstream.runs(), site.balance(&account)), (asked, (FUNDS, 0)));
     site.verify();
 }
 

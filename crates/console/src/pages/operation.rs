@@ -35,7 +35,8 @@ pub(crate) async fn show(
     let is_stuck = record.situation == Situation::Stale;
     let is_charged = matches!(&operation.phase, Phase::Completed { usage, .. }
         if usage.charge > record.refunded);
-    let may_cancel = visitor.may(UseCase::OperationCancel) && is_running;
+    let may_cancel =
+        visitor.may(UseCase::OperationCancel) && (is_running || operation.phase == Phase::Open);
     let may_reconcile = visitor.may(UseCase::OperationReconcile) && is_stuck;
     let may_refund = visitor.may(UseCase::PostingRefund) && is_charged;
     let page = Page::new(format!("Operation {}", short(operation.id)))
@@ -127,6 +128,9 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
             Some(format!("settled for {}", crate::cell::money(usage.charge, currency)))
         }
         Phase::Refused { .. } => Some("refused by the provider; nothing was charged".to_owned()),
+        Phase::Abandoned { .. } if operation.is_cancelled_open() => {
+            Some("cancelled; it did not run, and nothing was charged".to_owned())
+        }
         Phase::Abandoned { .. } => {
             Some("ended without a known outcome; nothing was charged".to_owned())
         }

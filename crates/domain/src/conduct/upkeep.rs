@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::Conduct;
 use super::offering::{Verdict, apply_change, has_landed};
-use crate::operation::{Change, Disown, Event, Phase, Snapshot, decide};
+use crate::operation::{Change, Disown, Effect, Event, Phase, Snapshot, decide};
 use crate::ports::{CommitError, Unavailable};
 use crate::{ClaimId, OperationId};
 
@@ -21,8 +21,8 @@ use crate::{ClaimId, OperationId};
 pub struct Reconciliation {
     /// The row, its content and its owner's lease.
     pub snapshot: Snapshot,
-    /// True where this call brought it there: of those who try at once, one is told so. Asking to
-    /// cancel brings it nowhere.
+    /// True where this call brought it there: of those who try at once, one is told so. Asking an
+    /// owner to cancel brings it nowhere.
     pub moved: bool,
 }
 
@@ -72,7 +72,8 @@ impl Conduct<'_> {
 
     /// Asks the owner of an operation to end it (T2c), and returns its state: leased where it was
     /// asked, by this or before. One whose owner is gone is reaped instead, and a recorded one is
-    /// settled. An operation that does not run any more cannot be cancelled. A claim that waits for
+    /// settled. An open one is ended here (T5′), so that its key never runs again. An operation that
+    /// has ended cannot be cancelled. A claim that waits for
     /// the store is on no row yet: whoever offered one waits for its verdict before this says that
     /// nothing runs. Cancel safe.
     ///
@@ -101,12 +102,21 @@ impl Conduct<'_> {
                 return Ok(found);
             };
             let snapshot = found.snapshot;
+            let ends = matches!(transition.effect, Effect::Cancel);
             let change = Arc::new(Change::Operation(transition));
-            match self.offer(&change).await.of_store {
+            let Verdict { of_store, was_lost } = self.offer(&change).await;
+            match of_store {
                 Ok(receipt) => {
                     let operation = apply_change(&change, snapshot.operation.as_ref(), receipt);
                     let snapshot = Snapshot { operation, now: receipt.at, ..snapshot };
-                    return Ok(Reconciliation { snapshot, moved: false });
+                    return Ok(Reconciliation { snapshot, moved: ends });
+                }
+                // The conflict may be with this very ending, whose first answer was lost.
+                Err(CommitError::Conflict) if ends && was_lost => {
+                    let after = self.journal.load(operation).await?;
+                    if has_landed(&change, snapshot.operation.as_ref(), &after) {
+                        return Ok(Reconciliation { snapshot: after, moved: true });
+                    }
                 }
                 // It moved: asked by somebody else, ended, or begun anew. Each of them is progress.
                 Err(CommitError::Conflict) => {}

@@ -98,8 +98,10 @@ pub enum Effect {
     },
     /// T2b: the settlement of what was recorded.
     Settle,
-    /// The wish to cancel.
+    /// T2c: the wish to cancel.
     AskCancel,
+    /// T5′: the end of an open operation, which did not run. Its attempts stay.
+    Cancel,
     /// T3: open again.
     Open {
         /// Attempts of the generation.
@@ -224,6 +226,10 @@ impl Transition {
             }
             // A mark and no phase: what follows is the owner's word.
             Effect::AskCancel => after.cancel_asked = true,
+            Effect::Cancel => {
+                after.phase = Phase::Abandoned { finished_at: at };
+                after.reserved = after.reserved.given_back();
+            }
             Effect::Open { attempts } => {
                 after.phase = Phase::Open;
                 after.attempts = Arc::clone(attempts);
@@ -252,6 +258,7 @@ impl Transition {
             | Effect::Reopen(_)
             | Effect::Settle
             | Effect::AskCancel
+            | Effect::Cancel
             | Effect::Open { .. }
             | Effect::Abandon { .. } => None,
         }
@@ -267,6 +274,7 @@ impl Transition {
             | Effect::Record { .. }
             | Effect::Settle
             | Effect::AskCancel
+            | Effect::Cancel
             | Effect::Open { .. }
             | Effect::Refuse { .. }
             | Effect::Abandon { .. } => None,

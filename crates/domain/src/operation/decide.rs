@@ -13,6 +13,7 @@
 //! T3   NotRun     as T2                               open        released
 //! T4   Refuse     as T2                               refused     released
 //! T5   GiveUp     as T2                               abandoned   lapses
+//! T5′  AskCancel  open                                abandoned   none: it went back with T3
 //! T6   Reap       leased; owner gone or time over     abandoned   lapses
 //! T6   Disown     as T2, by the claim's own process   as T3 or T5
 //! ```
@@ -21,7 +22,7 @@
 //! commit. A [`Transition`] carries them to the store, which judges them as it writes.
 //!
 //! Never: a dead owner read as *not run*; an ending refused for a limit; a reap of what is
-//! recorded.
+//! recorded; a hold or a counter that a cancel of an open operation gives back once more.
 
 use std::sync::Arc;
 
@@ -114,13 +115,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         // No claim to show: what is recorded is complete but for its settlement, whoever writes
         // that.
         Event::Settle => settle(operation),
-        Event::AskCancel => {
-            leased(operation)?;
-            if operation.cancel_asked {
-                return Err(Refusal::CancelAsked);
-            }
-            Ok(unmoved(operation, Effect::AskCancel))
-        }
+        Event::AskCancel => ask_cancel(operation),
         Event::NotRun { claim, attempts } => {
             owned(operation, claim)?;
             Ok(not_run(operation, attempts))
@@ -274,6 +269,19 @@ fn settle(operation: &Operation) -> Result<Transition, Refusal> {
     }
 }
 
+/// T2c and T5′: a running operation is its owner's to end, an open one has no owner.
+fn ask_cancel(operation: &Operation) -> Result<Transition, Refusal> {
+    // T3 gave back hold and counters. Nothing is left to move: the key ends, and nothing else.
+    if operation.phase == Phase::Open {
+        return Ok(unmoved(operation, Effect::Cancel));
+    }
+    leased(operation)?;
+    if operation.cancel_asked {
+        return Err(Refusal::CancelAsked);
+    }
+    Ok(unmoved(operation, Effect::AskCancel))
+}
+
 /// T4 to T6: the hold goes back; what may have run stays counted.
 fn release(operation: &Operation, effect: Effect) -> Transition {
     let hold: Micros = operation.hold;
@@ -310,6 +318,7 @@ const fn given_up(effect: &Effect, hold: Micros) -> Funds {
         | Effect::Record { .. }
         | Effect::Settle
         | Effect::AskCancel
+        | Effect::Cancel
         | Effect::Open { .. }
         | Effect::Refuse { .. } => Funds::Release(hold),
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use self::world::World;
 
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=300;
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=900;
 const STEPS: usize = 160;
 /// What is shown of a history that breaks an invariant.
 const STEPS_SHOWN: usize = 40;

@@ -233,6 +233,18 @@ fn a_store_that_lets_more_run_in_a_minute() {
 }
 
 #[test]
+fn a_cancel_of_an_open_operation_that_gives_back_twice() {
+    let configuration = Configuration::new(&[ONE], &[May::Cancel]);
+    breaks(&[Mutant::CancelGivesBackAgain], &configuration, "counters");
+}
+
+#[test]
+fn a_cancel_of_an_open_operation_that_overwrites_its_next_run() {
+    let configuration = Configuration::new(&[ONE, ONE], &[May::Cancel]);
+    breaks(&[Mutant::CancelOverwritesTheRun], &configuration, "I3");
+}
+
+#[test]
 fn not_run_although_a_cancel_was_asked_for() {
     let configuration = Configuration::new(&[ONE], &[May::Cancel]);
     breaks(&[Mutant::NotRunForgetsTheCancel], &configuration, "cancelled");

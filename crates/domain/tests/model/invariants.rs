@@ -141,13 +141,24 @@ fn comes_to_rest(explorer: &Explorer, world: &World) -> bool {
             Some(Stand::Recorded(_)) => {
                 explorer.settle(&mut later, operation);
             }
-            Some(Stand::Open | Stand::Completed(_) | Stand::Refused | Stand::Abandoned) | None => {}
+            Some(
+                Stand::Open
+                | Stand::Completed(_)
+                | Stand::Refused
+                | Stand::Abandoned
+                | Stand::Cancelled,
+            )
+            | None => {}
         }
     }
     each(&later, |ghost, row| {
         let rests = row.is_none_or(|row| match row.stand {
             Stand::Leased | Stand::Recorded(_) => false,
-            Stand::Open | Stand::Completed(_) | Stand::Refused | Stand::Abandoned => true,
+            Stand::Open
+            | Stand::Completed(_)
+            | Stand::Refused
+            | Stand::Abandoned
+            | Stand::Cancelled => true,
         });
         rests && !matches!(ghost.hold, Hold::Active(_))
     })

@@ -39,6 +39,10 @@ pub(crate) enum Mutant {
     GiveUpWithoutClaim,
     ReapReadAsNotRun,
     NotRunForgetsTheCancel,
+    /// The cancel of an open operation gives back what T3 gave back.
+    CancelGivesBackAgain,
+    /// It is judged over the open row, and written over the row of the next run.
+    CancelOverwritesTheRun,
     ReapFromRecorded,
     NoDeadline,
     ReopenKeepsClaim,
@@ -92,6 +96,11 @@ impl Explorer {
         {
             operation.phase = Phase::Recorded(usage.clone());
         }
+        let is_rerun = operation.generation > 1 && operation.phase == Phase::Leased;
+        if matches!(event, Event::AskCancel) && is_rerun && self.has(Mutant::CancelOverwritesTheRun)
+        {
+            operation.phase = Phase::Open;
+        }
         if matches!(event, Event::Claim(_)) && self.has(Mutant::ClaimMayRepeat) {
             operation.owner.claim = ClaimId::from_u128(u128::MAX);
         }
@@ -108,11 +117,13 @@ impl Explorer {
         let gives_back = match event {
             Event::GiveUp { .. } => self.has(Mutant::GiveUpGivesBack),
             Event::NotRun { .. } => self.has(Mutant::NotRunGivesBackAgain),
+            Event::AskCancel => {
+                self.has(Mutant::CancelGivesBackAgain) && operation.phase == Phase::Open
+            }
             Event::Claim(_)
             | Event::Finish(_)
             | Event::Record(_)
             | Event::Settle
-            | Event::AskCancel
             | Event::Refuse { .. }
             | Event::Reap { .. }
             | Event::Disown(_) => false,

@@ -121,8 +121,9 @@ impl Rows {
             Stand::Refused => {
                 Phase::Refused { refusal: ProviderRefusal::Request, finished_at: NOW }
             }
-            Stand::Abandoned => Phase::Abandoned { finished_at: NOW },
+            Stand::Abandoned | Stand::Cancelled => Phase::Abandoned { finished_at: NOW },
         };
+        let reserved = Reservation::for_limits(&self.limits, u64::from(TOKENS));
         Operation {
             id: self.ids[at],
             api_key: API_KEY,
@@ -133,7 +134,7 @@ impl Rows {
             price: self.price.clone(),
             generation: u32::from(row.generation),
             hold,
-            reserved: Reservation::for_limits(&self.limits, u64::from(TOKENS)),
+            reserved: if row.stand == Stand::Cancelled { reserved.given_back() } else { reserved },
             owner: self.owner(row.claim, row.process),
             created_at: NOW,
             admitted_at: instant(row.admitted),
@@ -154,6 +155,7 @@ impl Rows {
             Phase::Open => Stand::Open,
             Phase::Completed { usage, .. } => Stand::Completed(meter(usage)),
             Phase::Refused { .. } => Stand::Refused,
+            Phase::Abandoned { .. } if operation.is_cancelled_open() => Stand::Cancelled,
             Phase::Abandoned { .. } => Stand::Abandoned,
         };
         let process = self.nodes.iter().position(|node| *node == operation.owner.node).unwrap();

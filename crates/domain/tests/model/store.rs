@@ -205,6 +205,7 @@ fn count(ghost: &mut Ghost, row: &Row, transition: &Transition, proven: bool) {
         }
         Effect::Record { .. }
         | Effect::AskCancel
+        | Effect::Cancel
         | Effect::Open { .. }
         | Effect::Refuse { .. }
         | Effect::Abandon { .. } => {}
@@ -232,6 +233,7 @@ fn remember(ghost: &mut Ghost, row: &Row, transition: &Transition) {
         | Effect::Reopen(_)
         | Effect::Settle
         | Effect::AskCancel
+        | Effect::Cancel
         | Effect::Open { .. }
         | Effect::Refuse { .. }
         | Effect::Abandon { .. } => {}

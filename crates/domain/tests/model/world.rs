@@ -60,6 +60,8 @@ pub(crate) enum Stand {
     Completed(u8),
     Refused,
     Abandoned,
+    /// Abandoned, and open before.
+    Cancelled,
 }
 
 /// Requests that a key may come with.
@@ -308,7 +310,9 @@ impl Row {
     pub(crate) fn charge(&self) -> Option<u8> {
         match self.stand {
             Stand::Recorded(metered) | Stand::Completed(metered) => Some(metered.min(self.hold)),
-            Stand::Leased | Stand::Open | Stand::Refused | Stand::Abandoned => None,
+            Stand::Leased | Stand::Open | Stand::Refused | Stand::Abandoned | Stand::Cancelled => {
+                None
+            }
         }
     }
 
@@ -317,7 +321,7 @@ impl Row {
         match self.stand {
             Stand::Leased | Stand::Recorded(_) | Stand::Open => None,
             Stand::Refused => Some(Answer::Refused),
-            Stand::Abandoned => Some(Answer::Unknown),
+            Stand::Abandoned | Stand::Cancelled => Some(Answer::Unknown),
             Stand::Completed(metered) => {
                 let charge = metered.min(self.hold);
                 let opened = self.content.filter(|content| content.credential == credential);

@@ -142,6 +142,9 @@ impl Front {
             Phase::Leased => Err(RequestFailure::InProgress(id)),
             Phase::Recorded(usage) => Err(RequestFailure::Recorded(id, usage.charge)),
             Phase::Open => Err(RequestFailure::NotRun(id, operation.reopens_in(snapshot.now))),
+            Phase::Abandoned { .. } if operation.is_cancelled_open() => {
+                Err(RequestFailure::CancelledUnrun(id))
+            }
             Phase::Abandoned { .. } => Err(RequestFailure::OutcomeUnknown(id)),
             Phase::Completed { usage, .. } => {
                 match self.results.content(&*self.journal, snapshot, operation, caller).await {

@@ -305,6 +305,7 @@ fn for_mode(mut reply: Reply, mode: RunMode) -> Reply {
         | RequestFailure::OtherRequest
         | RequestFailure::InProgress(_)
         | RequestFailure::OutcomeUnknown(_)
+        | RequestFailure::CancelledUnrun(_)
         | RequestFailure::ClaimLost(_)
         | RequestFailure::Refused(..)
         | RequestFailure::ResultExpired(..)

@@ -25,8 +25,9 @@ impl ReapedOperations {
     /// Takes a reconciled operation, where its run may go on somewhere.
     pub(super) fn note(&self, operation: &Operation) {
         match operation.phase {
-            Phase::Abandoned { .. } => {}
-            Phase::Leased
+            Phase::Abandoned { .. } if !operation.is_cancelled_open() => {}
+            Phase::Abandoned { .. }
+            | Phase::Leased
             | Phase::Recorded(_)
             | Phase::Open
             | Phase::Completed { .. }

@@ -96,6 +96,8 @@ async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFa
     desk.output.object(&done, &fields(&done))?;
     if *member(&done, "cancel_asked") == true {
         note("its owner ends it: what has arrived is kept and charged");
+    } else if *member(&done, "status") == "abandoned" {
+        note("it has ended without a charge: its key never runs again");
     } else {
         note("it does not run any more: nothing was asked of it");
     }

@@ -15,6 +15,10 @@ use sea_orm::Statement;
 use crate::dialect::{Dialect, blob};
 use crate::rows::{self, COUNTED_TOKENS};
 
+/// Condition: T3 gave back what `o` reserved. 128 is
+/// [`Reservation::GIVEN_BACK`](holdfast_domain::limits::Reservation::GIVEN_BACK).
+const IS_GIVEN_BACK: &str = "o.phase = 'open' OR (o.reserved_counters & 128) <> 0";
+
 /// The statements that seed a counter in its window of this moment.
 pub(super) fn statements(
     dialect: Dialect,
@@ -68,10 +72,10 @@ pub(super) fn statements(
 fn amount(counter: Counter) -> String {
     match counter {
         Counter::Requests => {
-            "CASE WHEN o.phase = 'open' AND o.generation = 1 THEN 0 ELSE 1 END".into()
+            format!("CASE WHEN o.generation = 1 AND ({IS_GIVEN_BACK}) THEN 0 ELSE 1 END")
         }
         Counter::Tokens => format!(
-            "CASE o.phase WHEN 'completed' THEN {COUNTED_TOKENS} WHEN 'open' THEN 0 ELSE o.reserved_tokens END"
+            "CASE WHEN o.phase = 'completed' THEN {COUNTED_TOKENS} WHEN {IS_GIVEN_BACK} THEN 0 ELSE o.reserved_tokens END"
         ),
         Counter::Concurrency => {
             "CASE WHEN o.phase IN ('leased', 'recorded') THEN 1 ELSE 0 END".into()

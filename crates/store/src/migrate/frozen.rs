@@ -75,6 +75,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "dafa301fb3cedbcb28e57cea4ce297ab93230d6a32e8d8220c3fb6a6a226ddae",
         "7629ed1a3b718f99778e6b61886361ad836cd5bc1495dd52f25eacf6c8f1c7e5",
     ),
+    (
+        "0014_open_cancels",
+        "03e91dffb00bccd0b53d3bb56d8ee2e7f4c7697bc498ca453a5ebf2ac41c8215",
+        "c46dcf82b509dfbc8fe8a44729740753468cd2d8de9f8cedc9696fd087f80030",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

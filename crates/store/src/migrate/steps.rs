@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     SUMS,
     LATE_COSTS,
     LATER_LIMITS,
+    OPEN_CANCELS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -235,6 +236,21 @@ const LATER_LIMITS: Migration = Migration {
     postgres: [
         include_str!("../../migrations/postgres/0013_later_limits.up.sql"),
         include_str!("../../migrations/postgres/0013_later_limits.down.sql"),
+    ],
+    // A rule about rows, and no row.
+    loss: &[],
+};
+
+const OPEN_CANCELS: Migration = Migration {
+    version: 14,
+    name: "open_cancels",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0014_open_cancels.up.sql"),
+        include_str!("../../migrations/sqlite/0014_open_cancels.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0014_open_cancels.up.sql"),
+        include_str!("../../migrations/postgres/0014_open_cancels.down.sql"),
     ],
     // A rule about rows, and no row.
     loss: &[],

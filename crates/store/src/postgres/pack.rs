@@ -98,6 +98,9 @@ impl WritePacker {
             Effect::AskCancel => {
                 self.writes.cancellations.row().int(seq).int(expected).fixed(&judged);
             }
+            Effect::Cancel => {
+                self.writes.cancelled.row().int(seq).int(expected).fixed(&judged);
+            }
             Effect::Open { attempts } => self.ending(&end("open", false, None), None, attempts),
             Effect::Refuse { refusal, result, attempts } => {
                 self.ending(&end("refused", true, None), Some(*refusal), attempts);

@@ -23,6 +23,7 @@ pub(super) struct Writes {
     pub(super) endings: Rows,
     pub(super) settlements: Rows,
     pub(super) cancellations: Rows,
+    pub(super) cancelled: Rows,
     pub(super) begun: Rows,
     pub(super) resumed: Rows,
     pub(super) ended: Rows,
@@ -59,7 +60,7 @@ const EXPECTED: Columns =
     Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
 /// Largest number of parts of the writing statement, one for each field of `Writes`.
-pub(super) const PARTS: usize = 16;
+pub(super) const PARTS: usize = 17;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
 const WRITES: [WritePart; PARTS] = [
@@ -198,6 +199,14 @@ const WRITES: [WritePart; PARTS] = [
         hits: RowCheck::Counted,
     },
     WritePart {
+        columns: EXPECTED,
+        sql: "UPDATE operations AS o SET phase = 'abandoned', version = o.version + 1,
+              finished_at = $1, reserved_counters = o.reserved_counters | 128 FROM {v}
+              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
+              AND o.version = v.expected AND o.phase = 'open'",
+        hits: RowCheck::Counted,
+    },
+    WritePart {
         columns: NUMBER,
         // These numbers are new: with `ON CONFLICT` each would be looked for first.
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v}",
@@ -289,7 +298,7 @@ const WRITES: [WritePart; PARTS] = [
 
 /// Texts of writing statements by the parts that are in them, each made once.
 #[derive(Debug, Default)]
-pub(super) struct StatementTexts(HashMap<u16, Arc<str>>);
+pub(super) struct StatementTexts(HashMap<u32, Arc<str>>);
 
 impl StatementTexts {
     /// Writes; the one row that comes back says how many rows the parts have changed that are
@@ -325,8 +334,8 @@ impl StatementTexts {
 /// A bit for each part that has rows, the first one's is the lowest.
 pub(super) fn present<'r>(
     rows: impl IntoIterator<Item = &'r Rows, IntoIter: DoubleEndedIterator>,
-) -> u16 {
-    rows.into_iter().rev().fold(0, |bits, rows| bits << 1 | u16::from(!rows.is_empty()))
+) -> u32 {
+    rows.into_iter().rev().fold(0, |bits, rows| bits << 1 | u32::from(!rows.is_empty()))
 }
 
 /// Numbers of rows that the writing statement has to change.
@@ -357,6 +366,7 @@ impl Writes {
             endings: rows(),
             settlements: rows(),
             cancellations: rows(),
+            cancelled: rows(),
             begun: rows(),
             resumed: rows(),
             ended: rows(),
@@ -378,6 +388,7 @@ impl Writes {
             self.endings,
             self.settlements,
             self.cancellations,
+            self.cancelled,
             self.begun,
             self.resumed,
             self.ended,

@@ -96,6 +96,7 @@ impl BatchCache {
             Effect::Complete { .. }
             | Effect::Record { .. }
             | Effect::Settle
+            | Effect::Cancel
             | Effect::Open { .. }
             | Effect::Refuse { .. }
             | Effect::Abandon { .. } => {

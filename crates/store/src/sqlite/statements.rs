@@ -17,6 +17,7 @@ use holdfast_domain::{ClaimId, Micros, OperationId, PostingId, Timestamp, Wallet
 use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, params};
 
 use super::connect::CLOCK;
+use super::endings::{ASK_CANCEL, CANCEL, END_METERED, END_UNMETERED, SETTLE};
 use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
 use super::write_task::WriteError;
 use crate::event::unfinished;
@@ -43,18 +44,6 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
     generation = ?3, price_version = ?4, released = coalesce(released, 0) + hold, hold = ?5, reserved_counters = ?6, reserved_tokens = ?7,
     claim = ?8, node = ?9, incarnation = ?10, deadline = ?11, admitted_at = ?12, attempts = '[]'
     WHERE seq = ?1 AND claim = ?13 AND version = ?2 AND phase = 'open'";
-const END_METERED: &str = "UPDATE operations SET phase = ?3, version = version + 1, attempts = ?4,
-    input = ?5, cached_input = ?6, cache_write = ?7, audio_input = ?8, output = ?9,
-    reasoning = ?10, audio_output = ?11, request = ?12, image = ?13, meters_source = ?14,
-    charge = ?15, shortfall = ?16, finished_at = ?17, provider_cost = ?18, usage_reasons = ?20
-    WHERE seq = ?1 AND claim = ?19 AND version = ?2 AND phase = 'leased'";
-const END_UNMETERED: &str = "UPDATE operations SET phase = ?3, version = version + 1,
-    attempts = ?4, refusal = ?5, finished_at = ?6
-    WHERE seq = ?1 AND claim = ?7 AND version = ?2 AND phase = 'leased'";
-const SETTLE: &str = "UPDATE operations SET phase = 'completed', version = version + 1,
-    finished_at = ?3 WHERE seq = ?1 AND claim = ?4 AND version = ?2 AND phase = 'recorded'";
-const ASK_CANCEL: &str = "UPDATE operations SET cancel_asked = 1, version = version + 1
-    WHERE seq = ?1 AND claim = ?3 AND version = ?2 AND phase = 'leased'";
 const RESULT: &str = "INSERT INTO results (op_seq, credential_id, format, nonce, sealed,
     finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const SETTLE_RESULT: &str = "UPDATE results SET finished_at = ?2 WHERE op_seq = ?1";
@@ -94,6 +83,7 @@ pub(super) struct Statements<'c> {
     end_unmetered: Statement<'c>,
     settle: Statement<'c>,
     ask_cancel: Statement<'c>,
+    cancel: Statement<'c>,
     result: Statement<'c>,
     settle_result: Statement<'c>,
     transfer: Statement<'c>,
@@ -141,6 +131,7 @@ impl<'c> Statements<'c> {
             end_unmetered: prepare(END_UNMETERED)?,
             settle: prepare(SETTLE)?,
             ask_cancel: prepare(ASK_CANCEL)?,
+            cancel: prepare(CANCEL)?,
             result: prepare(RESULT)?,
             settle_result: prepare(SETTLE_RESULT)?,
             transfer: prepare(TRANSFER)?,
@@ -305,6 +296,10 @@ impl<'c> Statements<'c> {
             Effect::AskCancel => {
                 let params = (judged.seq, judged.version, judged.claim);
                 one(&mut self.ask_cancel, &mut self.done, params)?;
+            }
+            Effect::Cancel => {
+                let params = (judged.seq, judged.version, at, judged.claim);
+                one(&mut self.cancel, &mut self.done, params)?;
             }
             Effect::Open { attempts } => {
                 self.end_unmetered(judged, "open", (None, attempts), None)?;

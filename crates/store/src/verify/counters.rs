@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::{Counter, Reservation};
 use holdfast_domain::{ApiKeyId, Timestamp};
 
 use crate::judge::Window;
@@ -67,13 +67,15 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// The ending that a row says; none where no phase has this label.
-    pub(crate) fn of(phase: &str, is_first: bool) -> Option<Self> {
+    /// The ending that a row shows, by its phase and the bits of its reserved counters; none if no phase has this
+    /// label.
+    pub(crate) fn of(phase: &str, counters: u8, is_first: bool) -> Option<Self> {
         match phase {
             "leased" | "recorded" => Some(Self::Running),
             "completed" => Some(Self::Completed),
             "open" => Some(Self::Open { is_first }),
             "refused" => Some(Self::Refused),
+            "abandoned" if counters & Reservation::GIVEN_BACK != 0 => Some(Self::Open { is_first }),
             "abandoned" => Some(Self::Abandoned),
             _ => None,
         }
@@ -209,8 +211,8 @@ mod tests {
 
     use super::*;
 
-    /// The operation after this event, under limits of every kind.
-    fn ended(event: Option<&dyn Fn(&Operation) -> Event>, window: SpendWindow) -> Operation {
+    /// The operation after these events, under limits of every kind.
+    fn ended(events: &[&dyn Fn(&Operation) -> Event], window: SpendWindow) -> Operation {
         let limits = Limits {
             requests_per_minute: Some(9),
             tokens_per_minute: Some(9_000),
@@ -221,12 +223,13 @@ mod tests {
             Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
         let admission = sample::admission(&sample::claim().limits(limits).build());
         let Change::Operation(transition) = &*admission else { panic!("it is a claim") };
-        let operation = transition.apply(None, receipt).unwrap();
-        let Some(event) = event else { return operation };
-        let event = event(&operation);
-        let before = Arc::new(operation);
-        let snapshot = Snapshot { operation: Some((*before).clone()), ..Snapshot::vacant(NOW) };
-        decide(&snapshot, event).unwrap().apply(Some(&before), receipt).unwrap()
+        let claimed = transition.apply(None, receipt).unwrap();
+        events.iter().fold(claimed, |operation, event| {
+            let event = event(&operation);
+            let before = Arc::new(operation);
+            let snapshot = Snapshot { operation: Some((*before).clone()), ..Snapshot::vacant(NOW) };
+            decide(&snapshot, event).unwrap().apply(Some(&before), receipt).unwrap()
+        })
     }
 
     fn sums(operation: &Operation) -> OperationSums {
@@ -236,7 +239,8 @@ mod tests {
             api_key: operation.api_key,
             admitted: Counter::Requests.window(operation.admitted_at),
             counters: operation.reserved.counters(),
-            end: Ending::of(operation.phase.label(), is_first).unwrap(),
+            end: Ending::of(operation.phase.label(), operation.reserved.counters(), is_first)
+                .unwrap(),
             count: 1,
             hold: i128::from(operation.hold.get()),
             charge: usage.map_or(0, |usage| i128::from(usage.charge.get())),
@@ -251,18 +255,19 @@ mod tests {
     #[test]
     fn sums_leave_counters_where_the_domain_leaves_them() {
         type EventOf<'e> = &'e dyn Fn(&Operation) -> Event;
-        let events: [Option<EventOf<'_>>; 6] = [
-            None,
-            Some(&|o| tenant::record(o, 20, 10)),
-            Some(&|o| tenant::finish(o, 20, 10)),
-            Some(&tenant::refuse),
-            Some(&tenant::not_run),
-            Some(&tenant::give_up),
+        let histories: [&[EventOf<'_>]; 7] = [
+            &[],
+            &[&|o| tenant::record(o, 20, 10)],
+            &[&|o| tenant::finish(o, 20, 10)],
+            &[&tenant::refuse],
+            &[&tenant::not_run],
+            &[&tenant::not_run, &|_open| Event::AskCancel],
+            &[&tenant::give_up],
         ];
-        for (event, window) in
-            events.into_iter().flat_map(|event| SpendWindow::ALL.map(|window| (event, window)))
+        for (events, window) in
+            histories.into_iter().flat_map(|them| SpendWindow::ALL.map(|window| (them, window)))
         {
-            let operation = ended(event, window);
+            let operation = ended(events, window);
             let corrections = operation.corrections();
             let sums = sums(&operation);
             // Corrections are of what was reserved, and so are sums.

@@ -84,16 +84,17 @@ fn check_price(operation: &Operation, wrong: &mut Vec<String>) {
 }
 
 /// Each generation is two versions, its admission and its end, and asking to cancel is one. An end that
-/// was recorded first is one more: only what is completed may have that, or may not. A limit that is set while
-/// it runs is one more for each counter that the generation has by then; a row does not tell which it was
-/// admitted with.
+/// was recorded first is one more: only what is completed may have that, or may not. The cancel of an open
+/// operation is one more. A limit that is set while it runs is one more for each counter that the generation has
+/// by then; a row does not tell which it was admitted with.
 fn check_version(operation: &Operation, wrong: &mut Vec<String>) {
     let is_completed = matches!(operation.phase, Phase::Completed { .. });
-    let ends = u64::from(operation.generation) - u64::from(operation.phase == Phase::Leased);
+    let ends = u64::from(operation.generation) - u64::from(operation.phase == Phase::Leased)
+        + u64::from(operation.is_cancelled_open());
     let least = u64::from(operation.generation) + ends + u64::from(operation.cancel_asked);
     let version = operation.version.get();
     let most = least + u64::from(is_completed);
-    let counters = u64::from(operation.reserved.counters().count_ones());
+    let counters = u64::from(operation.reserved.counters_reserved());
     let earlier = u64::from(operation.generation.saturating_sub(1));
     let seeded = counters + earlier * u64::try_from(Counter::ALL.len()).unwrap_or(u64::MAX);
     if !(least..=most + seeded).contains(&u64::from(version)) {

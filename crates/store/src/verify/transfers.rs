@@ -90,6 +90,8 @@ impl<'o> Transfers<'o> {
         for AuditEntry { transfer, at, .. } in lines {
             let (said, what) = match transfer.kind {
                 TransferKind::Hold => (Some(*admitted_at), "admitted"),
+                // Its hold went back before: the moment of that is not on its row any more.
+                TransferKind::Release if self.operation.is_cancelled_open() => continue,
                 TransferKind::Settle
                 | TransferKind::Rest
                 | TransferKind::Release
@@ -109,9 +111,10 @@ impl<'o> Transfers<'o> {
 
 fn current(operation: &Operation, transfers: &[Transfer]) -> Vec<Transfer> {
     let hold = operation.hold;
-    // What was to be cancelled is abandoned also where it is proven not to have run.
-    let has_not_run = operation.cancel_asked
-        && transfers.iter().any(|transfer| transfer.kind == TransferKind::Release);
+    // What was to be cancelled is abandoned also where it is proven not to have run. What was cancelled
+    // while it was open has given its hold back already.
+    let has_released = transfers.iter().any(|transfer| transfer.kind == TransferKind::Release);
+    let has_not_run = operation.is_cancelled_open() || operation.cancel_asked && has_released;
     let after = match &operation.phase {
         Phase::Leased | Phase::Recorded(_) => Funds::Unmoved,
         Phase::Completed { usage, .. } => Funds::Capture { hold, charge: usage.charge },

@@ -78,6 +78,39 @@ pub async fn a_cancelled_operation_is_only_marked(stores: &dyn Stores) {
     assert!(matches!(ended.phase, Phase::Abandoned { .. }), "it is not to run again");
 }
 
+/// T5′: the row ends and nothing moves, for T3 gave all back; the key never runs again. Against T7
+/// whichever is second is a conflict, and a cancel that is judged again asks the next run to end.
+pub async fn a_cancelled_open_operation_ends_and_moves_nothing(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let again = tenant.claim();
+    let reopen = || Event::Claim(Box::new(again.clone().claim_id(sample::fresh()).build()));
+    let admitted = tenant.admit(&again.clone().build()).await;
+    tenant.step(admitted.id, not_run(&admitted)).await;
+    let open = tenant.load(admitted.id).await;
+    let entries = tenant.entries().await.len();
+    let change = judged(&open, Event::AskCancel);
+    assert!(operation_change(&change).counters.is_empty(), "T3 gave them back");
+    let ended = tenant.step(admitted.id, Event::AskCancel).await;
+    assert!(matches!(ended.phase, Phase::Abandoned { .. }) && ended.is_cancelled_open());
+    assert_eq!((ended.cancel_asked, ended.exposure()), (false, None));
+    assert_eq!((tenant.entries().await.len(), tenant.balances().await), (entries, (1_000, 0)));
+    // An offer again after a lost COMMIT, and a T7 that was judged before.
+    conflicts(&tenant, &change).await;
+    conflicts(&tenant, &judged(&open, reopen())).await;
+    let seen = tenant.load(admitted.id).await;
+    assert_eq!(decide(&seen, reopen()).err(), Some(Refusal::Ended), "its row answers");
+
+    let again = tenant.claim();
+    let admitted = tenant.admit(&again.clone().build()).await;
+    tenant.step(admitted.id, not_run(&admitted)).await;
+    let late = judged(&tenant.load(admitted.id).await, Event::AskCancel);
+    let claim = again.claim_id(sample::fresh()).build();
+    let running = tenant.step(admitted.id, Event::Claim(Box::new(claim))).await;
+    conflicts(&tenant, &late).await;
+    let asked = tenant.step(running.id, Event::AskCancel).await;
+    assert_eq!((&asked.phase, asked.cancel_asked), (&Phase::Leased, true));
+}
+
 /// T4: the sealed error is kept, the hold comes back.
 pub async fn a_refused_operation_keeps_its_error(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;

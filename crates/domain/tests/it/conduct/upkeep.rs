@@ -5,6 +5,7 @@ use holdfast_domain::conduct::{Conduct, Ending, Reconciliation};
 use holdfast_domain::operation::{Disown, Operation, SendStatus};
 use holdfast_domain::ports::Pause;
 use holdfast_domain::{ClaimId, OperationId};
+use holdfast_domain::{Event, Refusal, Snapshot, decide};
 use holdfast_testkit::sample::{self, CLAIM};
 use holdfast_testkit::{Fault, MemoryJournal, join_all};
 
@@ -149,13 +150,39 @@ async fn asking_reaps_the_dead_settles_the_recorded_and_leaves_the_ended_alone()
     assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap().snapshot), "completed");
     check_wallet(&journal, 970, 0);
 
-    for ending in [Ending::NotRun, Ending::Unknown, sample::finished(1, 1)] {
+    for ending in [Ending::Unknown, sample::finished(1, 1)] {
         let journal = super::journal().await;
         let operation = claimed(&journal, &sample::claim().build()).await;
         conduct(&journal).conclude(&operation, &ending, &[]).await;
         let (before, offers) = (row(&journal), journal.offers());
         let found = conduct(&journal).cancel(operation.id).await.unwrap().snapshot;
         assert_eq!((found.operation, journal.offers()), (Some(before), offers));
+    }
+}
+
+#[tokio::test]
+async fn cancelling_an_open_operation_ends_it_once_however_its_commit_is_lost() {
+    for faults in super::LOSSES {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        conduct(&journal).conclude(&operation, &Ending::NotRun, &[]).await;
+        journal.fail_next(faults.iter().copied());
+        let cancelled = conduct(&journal).cancel(operation.id).await.unwrap();
+        assert!(cancelled.moved, "{faults:?}");
+        let after = row(&journal);
+        assert_eq!(cancelled.snapshot.operation.as_ref(), Some(&after), "{faults:?}");
+        assert_eq!(after.phase.label(), "abandoned", "{faults:?}");
+        assert!(after.is_cancelled_open() && !after.cancel_asked, "{after:?}");
+        assert_eq!(
+            (after.exposure(), after.phase.charge()),
+            (None, Some(holdfast_domain::Micros::ZERO))
+        );
+        let again = sample::claim().claim_id(sample::fresh()).build();
+        let claim = Event::Claim(Box::new(again));
+        let retried = decide(&Snapshot { operation: Some(after), ..cancelled.snapshot }, claim);
+        assert_eq!(retried.unwrap_err(), Refusal::Ended, "its key never runs again");
+        assert!(!conduct(&journal).cancel(operation.id).await.unwrap().moved);
+        check_wallet(&journal, 1_000, 0);
     }
 }
 
@@ -177,7 +204,8 @@ async fn asking_and_ending_at_once_both_come_through() {
     for (ending, label) in [
         (sample::finished(20, 10), "completed"),
         (sample::refused(), "refused"),
-        (Ending::NotRun, "open"),
+        // Whichever is first: the key never runs again.
+        (Ending::NotRun, "abandoned"),
         (Ending::Unknown, "abandoned"),
     ] {
         let journal = journal().await;
@@ -191,8 +219,7 @@ async fn asking_and_ending_at_once_both_come_through() {
             [Box::pin(asking), Box::pin(ending)];
         assert!(join_all(both).await.iter().all(Result::is_ok));
         let after = row(&journal);
-        let expected = if after.cancel_asked && label == "open" { "abandoned" } else { label };
-        assert_eq!(after.phase.label(), expected);
+        assert_eq!(after.phase.label(), label);
         assert_eq!(journal.wallet(sample::WALLET).unwrap().held.get(), 0);
     }
 }

@@ -487,6 +487,7 @@ fn label(change: &Change) -> &'static str {
             Effect::Record { .. } => "Record",
             Effect::Settle => "Settle",
             Effect::AskCancel => "AskCancel",
+            Effect::Cancel => "Cancel",
             Effect::Open { .. } => "Open",
             Effect::Refuse { .. } => "Refuse",
             Effect::Abandon { .. } => "Abandon",

@@ -38,6 +38,10 @@ const IS_NOT_LATE: &str =
 /// Condition: the charge of the gateway behind was not accepted.
 const HAS_REFUSED_CHARGE: &str =
     "(operations.phase = 'completed' AND (coalesce(operations.usage_reasons, 0) & 4096) <> 0)";
+/// Condition: an operation was abandoned, and not while it was open. 128 is
+/// [`Reservation::GIVEN_BACK`](holdfast_domain::limits::Reservation::GIVEN_BACK).
+const MAY_HAVE_RUN: &str =
+    "(operations.phase = 'abandoned' AND (operations.reserved_counters & 128) = 0)";
 const IS_LATE: &str = "operations.seq IN (SELECT op_seq FROM late_ends)";
 
 /// The meters, in the order of [`MeterKind::ALL`].
@@ -304,7 +308,8 @@ impl Scope<'_> {
         // A run that may have cost something, and that nobody was charged for; or one whose charge at
         // the gateway behind was not accepted.
         let is_exposed = Column::Phase
-            .is_in(["refused", "abandoned"])
+            .eq("refused")
+            .or(Expr::cust(MAY_HAVE_RUN))
             .or(Expr::cust(HAS_REFUSED_CHARGE))
             .or(Column::Phase.eq("completed").and(is_excluded.clone()));
         let exposure = only(is_exposed, Column::Hold.into_expr());

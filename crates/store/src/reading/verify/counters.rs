@@ -212,7 +212,7 @@ fn sums(row: &QueryResult) -> Result<Option<OperationSums>, BadRow> {
     let admitted = cells.timestamp()?;
     let counters = cells.small()?;
     let phase = cells.text()?;
-    let Some(end) = Ending::of(&phase, cells.int()? == 1) else { return Ok(None) };
+    let Some(end) = Ending::of(&phase, counters, cells.int()? == 1) else { return Ok(None) };
     let count = i128::from(cells.int()?);
     Ok(Some(OperationSums {
         api_key,

@@ -70,6 +70,8 @@ defects! {
 
     /// The wish to cancel gives the hold back.
     AskingReleasesTheHold breaks "endings::a_cancelled_operation_is_only_marked";
+    /// The cancel of an open operation gives its hold back once more.
+    CancellingReleasesTheHold breaks "endings::a_cancelled_open_operation_ends_and_moves_nothing";
     /// What was given up may run again.
     GivenUpIsOpen breaks "endings::a_given_up_operation_is_abandoned";
     /// A hold or a settlement that exists is written under another number.

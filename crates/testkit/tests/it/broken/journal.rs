@@ -215,6 +215,7 @@ impl BrokenJournal {
             | Effect::Record { .. }
             | Effect::Settle
             | Effect::AskCancel
+            | Effect::Cancel
             | Effect::Open { .. }
             | Effect::Refuse { .. }
             | Effect::Abandon { .. } => return,
@@ -246,6 +247,9 @@ impl BrokenJournal {
         }
         let Some(Operation { hold, price, .. }) = row else { return };
         if matches!(bent.effect, Effect::AskCancel) && self.has(Defect::AskingReleasesTheHold) {
+            bent.funds = Funds::Release(hold);
+        }
+        if matches!(bent.effect, Effect::Cancel) && self.has(Defect::CancellingReleasesTheHold) {
             bent.funds = Funds::Release(hold);
         }
         if let Effect::Reopen(start) = &mut bent.effect
@@ -361,6 +365,7 @@ impl BrokenJournal {
             | Effect::Record { .. }
             | Effect::Settle
             | Effect::AskCancel
+            | Effect::Cancel
             | Effect::Open { .. }
             | Effect::Refuse { .. }
             | Effect::Abandon { .. } => {

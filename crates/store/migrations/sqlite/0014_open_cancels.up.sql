@@ -1,0 +1,12 @@
+-- A cancel ends an open operation. Its phase no longer shows that what it reserved was given back: bit 128 of its
+-- reserved counters does.
+
+DROP TRIGGER operations_keep_counters;
+CREATE TRIGGER operations_keep_counters BEFORE UPDATE OF reserved_counters ON operations
+WHEN NEW.generation = OLD.generation AND (
+    (NEW.reserved_counters & OLD.reserved_counters) <> OLD.reserved_counters
+    OR NEW.version <> OLD.version + 1
+    OR NOT (OLD.phase IN ('leased', 'recorded')
+        OR (OLD.phase = 'open' AND NEW.phase = 'abandoned' AND NEW.reserved_counters = (OLD.reserved_counters | 128)))
+)
+BEGIN SELECT RAISE(ABORT, 'what a generation was admitted with never changes'); END;
