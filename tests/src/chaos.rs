@@ -45,6 +45,9 @@ const OVERDUE_MS_MAX: u64 = 2_000;
 /// An arrival at a step that a load comes to, in most cases.
 const NTH_MAX: u64 = 10;
 
+/// What is removed of a served file.
+const REMOVED: [&[&str]; 3] = [&["-wal"], &["-shm"], &["-wal", "-shm"]];
+
 /// Where a world keeps its book, and what serves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
@@ -77,6 +80,8 @@ pub enum Moments {
     SwitchedOver,
     /// The clock of the database server set an hour forward or back, and right again.
     ClockStepped,
+    /// Log, index or both of a served file removed, and the gateway killed once it has noticed.
+    FilesRemoved,
     /// All that the topology knows, in turn.
     All,
 }
@@ -117,6 +122,8 @@ pub struct Report {
     pub switch_overs: u32,
     /// Times that the clock of a database server was set.
     pub clock_steps: u32,
+    /// Times that log or index of a served file was removed.
+    pub files_removed: u32,
     /// Times that everything was brought to rest and checked.
     pub checks: u32,
     /// Logical requests, each with a key of its own.
@@ -154,6 +161,7 @@ impl Report {
         vec![
             format!("kills: {}, {} of them cut requests off", self.kills, self.cutting),
             format!("stopped past the lease and resumed: {}", self.frozen),
+            format!("log or index of the file removed: {}", self.files_removed),
             format!(
                 "of the database: {} COMMITs cut, {} kills, {} promotions, {} switch-overs, {} steps of its clock",
                 self.commits_cut,
@@ -195,6 +203,8 @@ enum Moment {
     Frozen(Duration, Duration),
     /// Not a gateway, but the database server.
     Server(Blow),
+    /// These files beside the database removed, so long after the load began.
+    FilesRemoved(&'static [&'static str], Duration),
 }
 
 /// Carries a plan out; ends the test at the first thing that is wrong. `tell` hears of progress.
@@ -239,7 +249,7 @@ fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
 /// What a turn brings.
 fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
     let kinds: &[Moments] = match (plan.moments, plan.topology) {
-        (Moments::All, Topology::File) => &[Moments::Random, Moments::Steps],
+        (Moments::All, Topology::File) => &[Moments::Random, Moments::Steps, Moments::FilesRemoved],
         (Moments::All, Topology::Nodes) => &[Moments::Random, Moments::Steps, Moments::Frozen],
         (Moments::All, Topology::Server) => {
             &[Moments::CommitsCut, Moments::ServerKilled, Moments::Promoted, Moments::SwitchedOver]
@@ -263,6 +273,7 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         Moments::ClockStepped => Moment::Server(Blow::ClockStepped),
         Moments::Promoted => Moment::Server(Blow::Promoted),
         Moments::SwitchedOver => Moment::Server(Blow::SwitchedOver),
+        Moments::FilesRemoved => Moment::FilesRemoved(REMOVED[dice.index(REMOVED.len())], random),
         Moments::Random | Moments::All => Moment::After(random),
     }
 }

@@ -3,19 +3,37 @@
 //!
 //! Checks: each call ends with the whole answer or with `outcome_unknown`, it ran once at
 //! most by its own body, what was answered was paid once at each gateway, and what was not is paid at the inner
-//! alone, where it ran.
+//! alone, where it ran. A call that was cancelled at the outer ends there with what had arrived, or with nothing;
+//! nothing of it is held, and it runs no more, at either gateway.
 
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::Dice;
 use super::cuts::{CallOutcome, KILL_EVERY, KILL_MS_MAX, ask, check_bodies, request};
 use crate::chain::{CHARGE, COST, Chain, SAID};
-use crate::{PATIENCE, Proxy, Site, request_key};
+use crate::{PATIENCE, Proxy, Request, Site, request_key};
 
 /// Funds of each wallet, in whole units and in micros.
 const FUNDS: (&str, i64) = ("1000", 1_000_000_000);
 /// About as many bytes as an answer has.
 const ANSWER: u64 = 1_000;
+/// Every so often a call is cancelled while it is under way.
+const CANCEL_EVERY: u32 = 7;
+
+/// Sums of the calls so far.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Calls, each with a body of its own.
+    calls: i64,
+    /// Those with a whole answer, paid in full at both gateways.
+    answered: i64,
+    /// Charge of those that were cancelled at the outer.
+    cancelled_micros: i64,
+    /// Number of those.
+    cancelled: i64,
+}
 
 /// Makes so many calls; `tell` hears of progress.
 pub fn chain(calls: u32, seed: u64, mut tell: impl FnMut(u32)) {
@@ -30,48 +48,88 @@ pub fn chain(calls: u32, seed: u64, mut tell: impl FnMut(u32)) {
         |config, _inner| config,
     );
     let front = Proxy::start(chain.outer.gateway.address());
-    let mut answered = 0;
+    let mut tally = Tally::default();
     for call in 0..calls {
         let mut request = request(&chain.outer.account, &format!("Say {call}"), dice.below(2) == 0);
-        request = request.header("Idempotency-Key", &request_key());
+        let key = request_key();
+        request = request.header("Idempotency-Key", &key);
         let mut length = || usize::try_from(1 + dice.below(ANSWER)).expect("few");
         chain.between.cut_next(&[length()]);
         front.cut_next(&[length()]);
         let address = front.address();
-        let said = if call % KILL_EVERY == KILL_EVERY - 1 {
-            let (pause, is_inner) = (dice.below(KILL_MS_MAX), dice.below(2) == 0);
-            std::thread::scope(|scope| {
-                let asked = scope.spawn(|| ask(&request, address));
+        let is_death = call % KILL_EVERY == KILL_EVERY - 1;
+        let is_cancel = !is_death && call % CANCEL_EVERY == CANCEL_EVERY - 1;
+        let said = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(&request, address));
+            if is_death {
+                let (pause, is_inner) = (dice.below(KILL_MS_MAX), dice.below(2) == 0);
                 std::thread::sleep(Duration::from_millis(pause));
                 if is_inner {
                     chain.between.turn_to(chain.inner.start_again());
                 } else {
                     front.turn_to(chain.outer.start_again());
                 }
-                asked.join().expect("an answer")
-            })
-        } else {
-            ask(&request, address)
-        };
+            } else if is_cancel {
+                std::thread::sleep(Duration::from_millis(dice.below(KILL_MS_MAX)));
+                cancel(&chain, &key);
+            }
+            asked.join().expect("an answer")
+        });
+        tally.calls += 1;
         match said {
+            _ if is_cancel => {
+                tally.cancelled += 1;
+                tally.cancelled_micros += charge_of_cancelled(&chain, &key);
+            }
             CallOutcome::Whole(text) => {
                 assert_eq!(text, SAID, "call {call} of seed {seed}");
-                answered += 1;
+                tally.answered += 1;
             }
             CallOutcome::Error(code) => {
                 assert_eq!(code, "outcome_unknown", "call {call} of seed {seed}");
-                let is_death = call % KILL_EVERY == KILL_EVERY - 1;
                 assert!(is_death, "nothing died: call {call} of seed {seed}");
             }
         }
         if call % 50 == 49 || call + 1 == calls {
-            check(&chain, i64::from(call + 1), answered);
+            check(&chain, &tally);
             tell(call + 1);
         }
     }
+    let in_full = tally.cancelled * CHARGE;
+    let is_few = calls < 20 * CANCEL_EVERY;
+    assert!(is_few || tally.cancelled_micros < in_full, "no cancel cut a call: {tally:?}");
 }
 
-fn check(chain: &Chain, calls: i64, answered: i64) {
+/// Asks the outer to cancel a call, which may not have arrived there yet.
+fn cancel(chain: &Chain, key: &str) {
+    let path = format!("/v1/operations/{key}/cancel");
+    let asking = Request::post(&path, "").bearer(&chain.outer.account.key);
+    let answer = chain.outer.gateway.send(&asking);
+    assert!([200, 202, 404].contains(&answer.status), "{answer:?}");
+}
+
+/// Charge at the outer of a call that was cancelled, and that has ended with whatever answer.
+fn charge_of_cancelled(chain: &Chain, key: &str) -> i64 {
+    let look = || {
+        let path = format!("/v1/operations/{key}");
+        let answer = chain.outer.gateway.get(&chain.outer.account, &path);
+        let operation: Value = serde_json::from_slice(&answer.body).expect("an operation");
+        operation
+    };
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let operation = look();
+        match operation["status"].as_str() {
+            Some("completed" | "abandoned") => {
+                return operation["charge_micros"].as_i64().expect("a charge");
+            }
+            _ => assert!(Instant::now() < until, "it does not end: {operation}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn check(chain: &Chain, tally: &Tally) {
     let until = Instant::now() + PATIENCE;
     // What the outer gave up may still run at the inner.
     while chain.inner.site.balance(&chain.inner.account).1 > 0 {
@@ -80,13 +138,16 @@ fn check(chain: &Chain, calls: i64, answered: i64) {
     }
     check_bodies(&chain.upstream);
     let runs = i64::try_from(chain.upstream.runs()).expect("few");
-    assert!(runs <= calls, "{runs} runs of {calls} calls");
+    assert!(runs <= tally.calls, "{runs} runs of {tally:?}");
     let (available, _) = chain.inner.site.balance(&chain.inner.account);
     let paid = FUNDS.1 - available;
-    assert_eq!(paid % COST, 0, "{paid}");
-    assert!((answered..=runs).contains(&(paid / COST)), "{answered}, {paid}, {runs}");
+    // Only a run that was cancelled may cost a part of an answer.
+    let whole = tally.answered * COST;
+    assert!((whole..=runs * COST).contains(&paid), "{paid}, {runs} runs, {tally:?}");
+    assert!(tally.cancelled > 0 || (paid - whole) % COST == 0, "{paid}, {tally:?}");
     let outer = chain.outer.site.balance(&chain.outer.account);
-    assert_eq!(outer, (FUNDS.1 - answered * CHARGE, 0));
+    let charged = tally.answered * CHARGE + tally.cancelled_micros;
+    assert_eq!(outer, (FUNDS.1 - charged, 0), "{tally:?}");
     for node in [&chain.inner, &chain.outer] {
         let _verified = node.site.verify();
     }

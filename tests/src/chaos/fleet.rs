@@ -57,6 +57,11 @@ impl Fleet {
         self.nodes()[place].gateway.as_ref().is_some_and(Gateway::is_stopped)
     }
 
+    /// Whether the gateway in a place has logged this.
+    pub(super) fn has_said(&self, place: usize, text: &str) -> bool {
+        self.nodes()[place].gateway.as_ref().is_some_and(|gateway| gateway.said().contains(text))
+    }
+
     /// Stops a process as a whole, and says whose requests it has.
     pub(super) fn freeze(&self, place: usize) -> Vec<usize> {
         let node = &mut self.nodes()[place];

@@ -88,7 +88,7 @@ impl WholeAnswer {
     pub(super) fn is_for_now(&self) -> bool {
         let is_told = matches!(
             self.gist["code"].as_str(),
-            Some("storage_unavailable" | "upstream_unavailable")
+            Some("storage_unavailable" | "upstream_unavailable" | "draining")
         );
         assert!(!is_told || self.status == 503, "{self:?}");
         if is_told && self.head.status != 200 {

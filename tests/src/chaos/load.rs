@@ -13,7 +13,7 @@ use super::supply::Supply;
 use super::work::Work;
 use super::{Dice, Moment, Report, STEP_PATIENCE, Topology, wait_until};
 use crate::postgres::Database;
-use crate::{Account, Config, Request, Site, Upstream};
+use crate::{Account, Config, PATIENCE, Request, Site, Upstream};
 
 /// Clients at once, for each gateway.
 const CLIENTS: usize = 6;
@@ -140,6 +140,8 @@ impl World {
                 }
             }
         });
+        // Only now: its last answers were heard.
+        self.doubt(false);
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -172,6 +174,15 @@ impl World {
                 sleep(around);
             }
             Moment::Server(blow) => return self.strike_server(dice, blow, work, report),
+            Moment::FilesRemoved(suffixes, time) => {
+                self.start_all();
+                work.add(self.plan(dice));
+                sleep(time);
+                // Until it is killed it turns everybody away, and what it has in hand may end unknown.
+                self.doubt(true);
+                self.remove_files(suffixes);
+                report.files_removed += 1;
+            }
             Moment::Frozen(time, overdue) => {
                 self.start_all();
                 work.add(self.plan(dice));
@@ -186,6 +197,16 @@ impl World {
             }
         }
         self.kill(victim, report);
+    }
+
+    /// Removes files beside the database under the gateway that serves it, which folds what it has open into the file.
+    fn remove_files(&self, suffixes: &[&str]) {
+        for suffix in suffixes {
+            let name = format!("{}{suffix}", self.site.database().display());
+            std::fs::remove_file(name).expect("a file of a served database");
+        }
+        let is_folded = || self.fleet.has_said(0, "no commit is lost");
+        assert!(wait_until(PATIENCE, is_folded), "{suffixes:?}: {}", self.site.logs());
     }
 
     /// Edits the limits of a key while it is used. None of them is ever reached: the audit looks at what is counted.
@@ -299,7 +320,10 @@ impl World {
         match heard {
             Delivery::Whole(answer) => {
                 self.answers.fetch_add(1, Ordering::Relaxed);
-                if self.topology != Topology::File && answer.is_for_now() {
+                let is_for_now = answer.is_for_now();
+                let may_be_down =
+                    self.topology != Topology::File || self.is_in_doubt.load(Ordering::Acquire);
+                if may_be_down && is_for_now {
                     self.turned_away.fetch_add(1, Ordering::Relaxed);
                     return SendOutcome::TurnedAway;
                 }

@@ -139,9 +139,9 @@ impl World {
         assert_eq!(hours.len(), self.fleet.places(), "each has an hour of its own: {hours:?}");
     }
 
-    /// While a server is away or its clock is wrong, nodes may believe each other dead: what they have
-    /// in flight may end unknown, and is checked for everything else.
-    fn doubt(&self, is_in_doubt: bool) {
+    /// While a server is away or its clock is wrong, nodes may believe each other dead, and a gateway whose files
+    /// were removed commits nothing: what they have in flight may end unknown, and is checked for everything else.
+    pub(super) fn doubt(&self, is_in_doubt: bool) {
         self.is_in_doubt.store(is_in_doubt, Ordering::Release);
         if is_in_doubt {
             for key in self.keys().iter_mut() {

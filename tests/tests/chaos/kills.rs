@@ -38,6 +38,13 @@ fn killed_at_any_moment_under_load_nothing_is_lost_or_taken_twice() {
 }
 
 #[test]
+fn a_log_or_index_removed_under_load_loses_nothing_that_was_answered() {
+    let report = run(plan(6, Moments::FilesRemoved, Topology::File), |_| {});
+    assert_eq!((report.files_removed, report.kills), (6, 6));
+    assert!(report.completed > report.unknown, "{report:?}");
+}
+
+#[test]
 fn postgres_nodes_killed_under_load_lose_nothing_and_take_nothing_twice() {
     let report = run(plan(6, Moments::Random, Topology::Nodes), |_| {});
     assert_eq!(report.kills, 6);
