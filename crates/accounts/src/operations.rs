@@ -22,6 +22,17 @@ pub struct OperationRecord {
     pub situation: Situation,
     /// Sum of the refunds of its charge.
     pub refunded: Micros,
+    /// Cost of its run that came after its ending.
+    pub late_cost: Option<Micros>,
+}
+
+impl OperationRecord {
+    /// Cost of its run, of its row or come after its ending.
+    #[must_use]
+    pub fn provider_cost(&self) -> Option<Micros> {
+        let usage = self.operation.phase.usage();
+        usage.and_then(|usage| usage.metered.provider_cost).or(self.late_cost)
+    }
 }
 
 /// End that somebody asks of an operation.
@@ -191,6 +202,7 @@ impl Accounts {
         principal.reach(operation.wallet, ThingKind::Operation)?;
         let situation = situation(&operation, lease.as_ref(), now);
         let refunded = self.book.refunded(id).await?;
-        Ok(OperationRecord { operation, situation, refunded })
+        let late_cost = self.book.late_cost(id).await?;
+        Ok(OperationRecord { operation, situation, refunded, late_cost })
     }
 }

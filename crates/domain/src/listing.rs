@@ -221,6 +221,8 @@ pub struct OperationListing {
     pub api_key_name: Option<String>,
     /// Sum of the refunds of its charge.
     pub refunded: Micros,
+    /// Cost of its run that came after its ending.
+    pub late_cost: Option<Micros>,
     /// The row of its node's name.
     pub lease: Option<Lease>,
     /// The database's clock.

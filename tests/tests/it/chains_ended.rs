@@ -124,7 +124,11 @@ fn an_inner_that_ends_before_the_cancel_has_its_charge_added_once_and_is_exposur
     assert_eq!(charge, COST);
     chain.between.turn_to(chain.inner.gateway.address());
     check_cost(&chain.outer, COST);
-    assert_eq!(row(&chain.outer, &key), shown, "an ended row does not change");
+    let mut after = row(&chain.outer, &key);
+    assert_eq!(after["provider_cost_micros"].take(), COST, "the cost that came later");
+    assert_eq!(after, shown, "else nothing of an ended row changes");
+    let listed = chain.outer.site.json(&["operation", "list"]);
+    assert_eq!(listed[0]["provider_cost_micros"], COST, "{listed}");
 }
 
 #[test]
@@ -163,7 +167,11 @@ fn a_killed_outer_ends_the_inner_when_it_starts_again() {
     let charge = inner_charge(&chain);
     assert!(charge > 0 && charge < COST, "{charge}");
     check_cost(&chain.outer, charge);
-    assert_eq!(row(&chain.outer, &key)["status"], "abandoned");
+    let shown = row(&chain.outer, &key);
+    assert_eq!(
+        [&shown["status"], &shown["provider_cost_micros"]],
+        [&json!("abandoned"), &json!(charge)]
+    );
 }
 
 #[test]

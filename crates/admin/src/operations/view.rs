@@ -152,7 +152,8 @@ impl OperationView {
     /// An operation of a list.
     pub(super) fn listed(row: OperationListing, sight: Sight) -> Self {
         let situation = situation(&row.operation, row.lease.as_ref(), row.now);
-        let view = Self::new(&row.operation, situation, row.refunded, sight);
+        let beside = (row.refunded, row.late_cost);
+        let view = Self::new(&row.operation, situation, beside, sight);
         Self { api_key_name: row.api_key_name, ..view }
     }
 
@@ -164,14 +165,21 @@ impl OperationView {
             operation.price.tariff.applied(meters).lines(meters).map(PriceLineView::from)
         });
         let price_lines = Some(lines.collect());
-        let view = Self::new(operation, record.situation, record.refunded, sight);
+        let beside = (record.refunded, record.late_cost);
+        let view = Self::new(operation, record.situation, beside, sight);
         Self { price_lines, ..view }
     }
 
-    fn new(operation: &Operation, situation: Situation, refunded: Micros, sight: Sight) -> Self {
+    /// Its row, with its refunds and the cost that came after its ending.
+    fn new(
+        operation: &Operation,
+        situation: Situation,
+        (refunded, late_cost): (Micros, Option<Micros>),
+        sight: Sight,
+    ) -> Self {
         let usage = operation.phase.usage();
         let charge = operation.phase.charge();
-        let cost = usage.and_then(|usage| usage.metered.provider_cost).map(Micros::get);
+        let cost = usage.and_then(|usage| usage.metered.provider_cost).or(late_cost);
         let attempts = || operation.attempts.iter().map(AttemptView::from).collect();
         let node = || operation.owner.node.name.to_string();
         Self {
@@ -206,7 +214,7 @@ impl OperationView {
             created_at: Moment(operation.created_at),
             finished_at: operation.phase.finished_at().map(Moment),
             cancel_asked: operation.cancel_asked,
-            provider_cost_micros: (sight == Sight::Whole).then_some(cost),
+            provider_cost_micros: (sight == Sight::Whole).then_some(cost.map(Micros::get)),
             attempts: (sight != Sight::Holder).then(attempts),
             node: (sight != Sight::Holder).then(node),
         }

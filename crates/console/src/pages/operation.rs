@@ -81,7 +81,7 @@ fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
         }
     }
     if visitor.principal.sees_costs() {
-        let cost = usage.and_then(|usage| usage.metered.provider_cost);
+        let cost = record.provider_cost();
         rows.push(("Cost to you", cost.map_or_else(|| Cell::text("not known"), money)));
     }
     if visitor.principal.sees_routes() {

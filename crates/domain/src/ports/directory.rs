@@ -100,4 +100,7 @@ pub trait Directory: Send + Sync {
 
     /// Sums the refunds of an operation's charge.
     async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable>;
+
+    /// Cost of an operation's run that came after its ending.
+    async fn late_cost(&self, operation: OperationId) -> Result<Option<Micros>, Unavailable>;
 }

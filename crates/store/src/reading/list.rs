@@ -22,9 +22,11 @@ use super::operation::operations;
 use super::page::{Window, page, sparse_page};
 use super::report::{in_force, is_in_force, refunds};
 use super::{ReadError, ReadTransaction, administration, person};
-use crate::Store;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, blob};
 use crate::entity::{admin_key, api_key, credential, node, price, wallet};
+use crate::rows::Cells;
+use crate::usage::late_cost::LATE_COST;
+use crate::{Store, unavailable};
 use holdfast_domain::listing::LiveCredential;
 use holdfast_domain::listing::{
     AdminKeyState, ApiKeyFilter, ApiKeyListing, ApiKeyState, NodeListing, OperationFilter,
@@ -161,6 +163,13 @@ impl Directory for Store {
     async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
         let sum = Query::select().expr(refunds(operation.to_bytes().to_vec())).take();
         Ok(self.select(&sum).await?.first().copied().unwrap_or(Micros::ZERO))
+    }
+
+    async fn late_cost(&self, operation: OperationId) -> Result<Option<Micros>, Unavailable> {
+        let sql = format!("SELECT {LATE_COST} FROM operations WHERE operations.id = $1");
+        let rows = self.query(&sql, [blob(operation.to_bytes())]).await?;
+        let cost = rows.first().map_or(Ok(None), |row| Cells::new(row).opt_int());
+        Ok(cost.map_err(unavailable)?.map(Micros::new))
     }
 }
 

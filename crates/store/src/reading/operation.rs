@@ -24,6 +24,7 @@ use crate::dialect::Dialect;
 use crate::entity::operation::{Column, Entity, Relation};
 use crate::entity::{api_key, node, price};
 use crate::rows::{self, BadRow, Cells};
+use crate::usage::late_cost::LATE_COST;
 use holdfast_domain::listing::Period;
 use holdfast_domain::listing::{
     OperationFilter, OperationListing, Page, PageRequest, ROWS_READ_MAX, SCATTERED_ROWS_READ_MAX,
@@ -46,12 +47,8 @@ pub(super) async fn operations(
     } else {
         page(db, select, Column::Seq, request).await?
     };
-    let listing = |OperationRow { operation, lease, api_key_name, refunded }| OperationListing {
-        operation,
-        api_key_name,
-        refunded,
-        lease,
-        now,
+    let listing = |OperationRow { operation, lease, api_key_name, refunded, late_cost }| {
+        OperationListing { operation, api_key_name, refunded, late_cost, lease, now }
     };
     Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
 }
@@ -87,6 +84,7 @@ pub(super) fn select(dialect: Dialect, filter: &OperationFilter, now: Timestamp)
         .columns([node::Column::Name, node::Column::Incarnation, node::Column::EndsAt])
         .column(api_key::Column::Name)
         .expr(refunds(Column::Id.into_expr()))
+        .expr(Expr::cust(LATE_COST))
         // Outer joins: none of these is a foreign key, and no row may be hidden by what it lacks.
         .join(JoinType::LeftJoin, Relation::Price.def())
         .join(JoinType::LeftJoin, Relation::Node.def())
@@ -147,6 +145,7 @@ pub(super) struct OperationRow {
     lease: Option<Lease>,
     api_key_name: Option<String>,
     refunded: Micros,
+    late_cost: Option<Micros>,
 }
 
 impl FromCells for OperationRow {
@@ -158,6 +157,7 @@ impl FromCells for OperationRow {
             lease: rows::lease(cells)?,
             api_key_name: cells.opt_text()?,
             refunded: cells.micros()?,
+            late_cost: cells.opt_int()?.map(Micros::new),
         })
     }
 }

@@ -12,6 +12,10 @@ pub(crate) const NOTE: &str = "INSERT INTO late_costs (op_seq, generation, known
 pub(crate) const IS_OF_OPERATION: &str = "operations.seq = late_costs.op_seq
     AND operations.generation = late_costs.generation AND operations.provider_cost IS NULL
     AND operations.phase IN ('completed', 'refused', 'abandoned')";
+/// Cost of the run of `operations` that came after its ending.
+pub(crate) const LATE_COST: &str = "(SELECT late_costs.cost FROM late_costs
+    WHERE late_costs.op_seq = operations.seq AND late_costs.generation = operations.generation
+    AND late_costs.known = 1 AND operations.provider_cost IS NULL)";
 /// What a note changes of the sums of its operation's group.
 pub(crate) const COSTED: &str =
     "CASE WHEN operations.phase = 'completed' THEN late_costs.known END";
