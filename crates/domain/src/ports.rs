@@ -76,6 +76,10 @@ pub enum CommitError {
     /// Judged before everything below.
     #[error("the row has changed since it was judged")]
     Conflict,
+    /// Limits of the wallet's API keys were edited since the claim's were read: read them and claim again. Judged
+    /// before the limits.
+    #[error("the limits were edited since they were read")]
+    LimitsEdited,
     /// A wallet would leave its bounds, a refund would pass its charge, or a posting's amount is not of
     /// its kind; a missing wallet has nothing. Judged after the limits.
     #[error("the wallet has not enough funds")]
@@ -125,7 +129,7 @@ pub trait Journal: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`CommitError`], judged in the order conflict, limits, funds, permanent ids.
+    /// A [`CommitError`], judged in the order conflict, revision of the limits, limits, funds, permanent ids.
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError>;
 
     /// Operations that may want reaping or settling, oldest first: recorded ones, and leased ones
@@ -238,6 +242,8 @@ pub struct KnownCredential {
     pub credential: Credential,
     /// API key that it belongs to.
     pub api_key: ApiKey,
+    /// Revision of the limits of its wallet's API keys, as they are here.
+    pub limits_revision: u64,
     /// The database's clock.
     pub now: Timestamp,
 }

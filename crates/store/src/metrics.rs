@@ -86,6 +86,7 @@ pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {
         Ok(_) => return USUAL.committed.increment(1),
         Err(CommitError::Conflict) => "conflict",
         Err(CommitError::InsufficientFunds) => "insufficient_funds",
+        Err(CommitError::LimitsEdited) => "limits_edited",
         Err(CommitError::LimitReached(_)) => "limit_reached",
         Err(CommitError::Collision) => "collision",
         Err(CommitError::TooLarge) => "too_large",

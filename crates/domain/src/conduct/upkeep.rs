@@ -112,6 +112,7 @@ impl Conduct<'_> {
                 Err(CommitError::Conflict) => {}
                 Err(
                     error @ (CommitError::InsufficientFunds
+                    | CommitError::LimitsEdited
                     | CommitError::LimitReached(_)
                     | CommitError::Collision
                     | CommitError::TooLarge
@@ -166,6 +167,7 @@ impl Conduct<'_> {
             // Refused or not taken in: nothing has changed.
             Err(
                 CommitError::InsufficientFunds
+                | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
                 | CommitError::TooLarge

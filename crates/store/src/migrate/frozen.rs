@@ -75,6 +75,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "dafa301fb3cedbcb28e57cea4ce297ab93230d6a32e8d8220c3fb6a6a226ddae",
         "7629ed1a3b718f99778e6b61886361ad836cd5bc1495dd52f25eacf6c8f1c7e5",
     ),
+    (
+        "0014_limits_revision",
+        "223041d0df8c60b5f3d667e0d354bb62ac78e4415d14e89ad8da433afb6b8e33",
+        "3998143a4998a12b390e3699d2ac372fb4fbaa5cddfa7f7c940e5f6009f5a6c5",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     SUMS,
     LATE_COSTS,
     LATER_LIMITS,
+    LIMITS_REVISION,
 ];
 
 const LEDGER: Migration = Migration {
@@ -237,6 +238,21 @@ const LATER_LIMITS: Migration = Migration {
         include_str!("../../migrations/postgres/0013_later_limits.down.sql"),
     ],
     // A rule about rows, and no row.
+    loss: &[],
+};
+
+const LIMITS_REVISION: Migration = Migration {
+    version: 14,
+    name: "limits_revision",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0014_limits_revision.up.sql"),
+        include_str!("../../migrations/sqlite/0014_limits_revision.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0014_limits_revision.up.sql"),
+        include_str!("../../migrations/postgres/0014_limits_revision.down.sql"),
+    ],
+    // A count of edits: without it claims are not compared.
     loss: &[],
 };
 

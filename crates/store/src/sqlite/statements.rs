@@ -23,7 +23,8 @@ use crate::event::unfinished;
 use crate::judge::{Acceptance, OperationRow, RefundBase, WalletBalance, Window};
 use crate::rows;
 
-const WALLET: &str = "SELECT available, held, low_balance FROM wallets WHERE id = ?1";
+const WALLET: &str =
+    "SELECT available, held, low_balance, limits_revision FROM wallets WHERE id = ?1";
 const OPERATION: &str = "SELECT seq, version, claim FROM operations WHERE id = ?1";
 const COUNTER: &str = "SELECT used FROM counters
     WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
@@ -182,7 +183,9 @@ impl<'c> Statements<'c> {
         let balance = |row: &rusqlite::Row<'_>| {
             let (available, held) = (Micros::new(row.get(0)?), Micros::new(row.get(1)?));
             let low_balance = row.get::<_, Option<i64>>(2)?.map(Micros::new);
-            Ok(WalletBalance { available, held, low_balance })
+            // A negative one is somebody else's: no claim has read it.
+            let limits_revision = u64::try_from(row.get::<_, i64>(3)?).unwrap_or(u64::MAX);
+            Ok(WalletBalance { available, held, low_balance, limits_revision })
         };
         self.wallet.query_row([id.to_bytes()], balance).optional()
     }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::account::{AccountAction, ApiKeyPatch};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Counter, Limits, ReachedLimit, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Change, Operation, Phase};
@@ -13,7 +12,7 @@ use holdfast_domain::{Event, Journal as _, Micros, OperationId};
 use holdfast_testkit::Dice;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, judged, not_run, record, refuse};
 
-use crate::administration::act;
+use crate::administration::edit_limits;
 use crate::raw::Raw;
 use crate::scratch::{Home, on_every_store};
 use crate::server::Server;
@@ -33,17 +32,7 @@ fn spend(micros: i64, window: SpendWindow) -> Option<SpendLimit> {
 
 /// Sets the limits of a tenant's key.
 async fn set(home: &impl Home, tenant: &Tenant<'_>, limits: Limits) {
-    let patch = ApiKeyPatch {
-        requests_per_minute: Some(limits.requests_per_minute),
-        tokens_per_minute: Some(limits.tokens_per_minute),
-        concurrency: Some(limits.concurrency),
-        spend: Some(limits.spend),
-        ..ApiKeyPatch::default()
-    };
-    let (api_key, wallet) = (tenant.api_key, tenant.wallet);
-    let edit =
-        AccountAction::EditApiKey { api_key, wallet, patch, expected: None, is_bounded: false };
-    act(home.store(), edit).await.unwrap();
+    edit_limits(home.store(), tenant.api_key, limits).await;
 }
 
 /// A counter of the only key in the window that the store's clock is in.
