@@ -17,10 +17,11 @@ const COSTS_EXCLUDED: &str = "holdfast_usage_costs_excluded_total";
 const COMMITS: &str = "holdfast_commits_total";
 
 /// Labels of the verdict of a change that was offered.
-const VERDICTS: [&str; 9] = [
+const VERDICTS: [&str; 10] = [
     "committed",
     "conflict",
     "insufficient_funds",
+    "limits_edited",
     "limit_reached",
     "collision",
     "too_large",

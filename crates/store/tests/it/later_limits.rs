@@ -24,6 +24,7 @@ on_every_store! {
     an_ending_that_was_judged_before_an_edit_is_judged_again,
     limits_by_the_minute_and_of_concurrency_count_what_ran_before_them,
     limits_that_are_edited_while_operations_run_count_each_of_them_once,
+    more_rows_than_a_chunk_are_all_counted,
 }
 
 fn spend(micros: i64, window: SpendWindow) -> Option<SpendLimit> {
@@ -294,6 +295,33 @@ async fn limits_that_are_edited_while_operations_run_count_each_of_them_once(hom
     let expected = sum(&tenant, Counter::SpendMonth, &operations).await;
     assert_eq!(counter(&mut raw, &tenant, Counter::SpendMonth).await, expected);
     verify(home).await;
+}
+
+async fn more_rows_than_a_chunk_are_all_counted(home: &impl Home) {
+    const COPIES: i64 = 20_005;
+    let tenant = Tenant::new(home, 10_000).await;
+    let mut raw = Raw::open(home).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(operation.id, finish(&operation, 20, 10)).await;
+    let numbers = match raw {
+        Raw::File(_) => format!(
+            "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {COPIES})
+             SELECT i FROM n) AS n"
+        ),
+        Raw::Server(_) => format!("generate_series(1, {COPIES}) AS n (i)"),
+    };
+    for sql in [
+        &*format!("CREATE TEMP TABLE copies AS SELECT * FROM operations CROSS JOIN {numbers}"),
+        "UPDATE copies SET seq = seq + i, id = randomblob(16)",
+        "ALTER TABLE copies DROP COLUMN i",
+        "INSERT INTO operations SELECT * FROM copies",
+    ] {
+        raw.run(sql).await;
+    }
+    let limits = Limits { spend: spend(500, SpendWindow::Total), ..Limits::default() };
+    set(home, &tenant, limits).await;
+    let used = counter(&mut raw, &tenant, Counter::SpendTotal).await;
+    assert_eq!(used, 30 * (COPIES + 1));
 }
 
 /// The rows are summed before the locks are taken: what changes from then until the lock is had is counted as it is

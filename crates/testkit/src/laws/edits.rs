@@ -27,6 +27,13 @@ pub async fn a_claim_by_limits_of_before_an_edit_is_refused(stores: &dyn Stores)
     tenant.admit(&tenant.claim().limits_revision(before).build()).await;
     let limits = Limits { spend: Some(spend(500, SpendWindow::Month)), ..Limits::default() };
     edits.edit_limits(tenant.api_key, limits).await;
+    // Every edit moves it, of a limit that counts on as well.
+    let seen = revision(&tenant).await;
+    let lower = Limits { spend: Some(spend(400, SpendWindow::Month)), ..limits };
+    edits.edit_limits(tenant.api_key, lower).await;
+    assert_ne!(revision(&tenant).await, seen);
+    edits.edit_limits(tenant.api_key, Limits::default()).await;
+    edits.edit_limits(tenant.api_key, limits).await;
     let claim = tenant.claim().limits_revision(before);
     let refused = tenant.offer(&claim.clone().build()).await;
     assert!(matches!(refused, Err(CommitError::LimitsEdited)), "{refused:?}");

@@ -33,15 +33,14 @@ impl LimitEdits for MemoryJournal {
         let mut state = self.state();
         let now = state.tick();
         let Some(key) = state.api_keys.iter_mut().find(|key| key.id == api_key) else { return };
-        let seeded = limits.seeded_since(&key.grant.limits);
-        key.grant.limits = limits;
+        let before = std::mem::replace(&mut key.grant.limits, limits);
         let wallet = key.wallet;
-        if seeded.is_empty() {
+        if limits == before {
             return;
         }
         let revision = state.limits_revisions.entry(wallet).or_insert(0);
         *revision = revision.saturating_add(1);
-        for counter in seeded {
+        for counter in limits.seeded_since(&before) {
             state.seed(api_key, counter, now);
         }
     }
