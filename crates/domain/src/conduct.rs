@@ -293,6 +293,7 @@ impl Conduct<'_> {
             Err(CommitError::Conflict) => Ok(OfferOutcome::Moved),
             Err(
                 error @ (CommitError::InsufficientFunds
+                | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
                 | CommitError::TooLarge

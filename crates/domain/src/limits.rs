@@ -358,6 +358,12 @@ impl Reservation {
         self.tokens
     }
 
+    /// The reservation with one more counter.
+    #[must_use]
+    pub fn with(self, counter: Counter) -> Self {
+        Self { counters: self.counters | Self::bit(counter), ..self }
+    }
+
     fn bit(counter: Counter) -> u8 {
         Counter::ALL.iter().zip(0_u32..).fold(0, |bits, (c, at)| {
             if *c == counter { bits | 1_u8.wrapping_shl(at) } else { bits }

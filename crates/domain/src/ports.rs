@@ -72,10 +72,12 @@ pub struct Unavailable(#[source] pub Cause);
 /// Reason why a change was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// The row is not at the version that was judged, or the posting exists: load and decide again.
-    /// Judged before everything below.
+    /// The row is not at the version that was judged, or the posting exists: load and decide again. Judged first.
     #[error("the row has changed since it was judged")]
     Conflict,
+    /// Limits of the wallet's API keys were edited since the claim's were read: read them and claim again.
+    #[error("the limits were edited since they were read")]
+    LimitsEdited,
     /// A wallet would leave its bounds, a refund would pass its charge, or a posting's amount is not of
     /// its kind; a missing wallet has nothing. Judged after the limits.
     #[error("the wallet has not enough funds")]
@@ -120,12 +122,11 @@ pub trait Journal: Send + Sync {
     /// Reads the database's clock, the same that loads and receipts tell: proof that it can be read.
     async fn clock(&self) -> Result<Timestamp, Unavailable>;
 
-    /// Commits one change durably, all of it or nothing. Cancel safe: a dropped future does not
-    /// undo it.
+    /// Commits one change durably, all of it or nothing. Cancel safe: a dropped future does not undo it.
     ///
     /// # Errors
     ///
-    /// A [`CommitError`], judged in the order conflict, limits, funds, permanent ids.
+    /// A [`CommitError`], judged in the order conflict, revision of the limits, limits, funds, permanent ids.
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError>;
 
     /// Operations that may want reaping or settling, oldest first: recorded ones, and leased ones
@@ -195,8 +196,7 @@ pub enum HeartbeatOutcome {
         /// The database's clock.
         now: Timestamp,
     },
-    /// The row is another incarnation's, or gone: this process has been superseded, or waits for the
-    /// name.
+    /// The row is another incarnation's, or gone: this process has been superseded, or waits for the name.
     Lost {
         /// The row as it stands.
         lease: Option<Lease>,
@@ -238,6 +238,8 @@ pub struct KnownCredential {
     pub credential: Credential,
     /// API key that it belongs to.
     pub api_key: ApiKey,
+    /// Revision of the limits of its wallet's API keys, as they are here.
+    pub limits_revision: u64,
     /// The database's clock.
     pub now: Timestamp,
 }
@@ -414,13 +416,11 @@ pub struct ConnectionCounts {
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// Checks that it can do all that a request asks for; as a rule, everything. Whoever claims
-    /// asks before anything is bound, and never sends what it cannot do: a field is not dropped on
-    /// the way.
+    /// asks before anything is bound, and never sends what it cannot do: a field is not dropped on the way.
     ///
     /// # Errors
     ///
-    /// [`UnsupportedParam`], the first thing that it cannot do. The same request has the same
-    /// answer.
+    /// [`UnsupportedParam`], the first thing that it cannot do. The same request has the same answer.
     fn check_supported(&self, _request: &Request) -> Result<(), UnsupportedParam> {
         Ok(())
     }

@@ -60,6 +60,8 @@ pub struct Caller {
     pub api_key: ApiKey,
     /// Currency of the API key's wallet.
     pub currency: Currency,
+    /// Revision of the wallet's limits that those of the API key were read at.
+    pub(crate) limits_revision: u64,
     /// Name of that wallet, for the log.
     pub wallet_name: String,
     /// True where nothing new runs on that wallet.
@@ -172,14 +174,32 @@ impl Authentication {
         let ends_at = known.ends_at();
         let wallet = self.wallets.find(known.api_key.wallet).await;
         let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
-        let (bearer, api_key) = (bearer.clone(), known.api_key);
+        let (bearer, api_key, limits_revision) =
+            (bearer.clone(), known.api_key, known.limits_revision);
         let (id, keys) = (bearer.id, DerivedKeys::of(self.secrets.first(), api_key.id));
         let is_wallet_suspended = wallet.suspended_at.is_some();
         let (currency, wallet_name) = (wallet.currency, wallet.name);
-        let caller = Caller { bearer, api_key, currency, wallet_name, is_wallet_suspended, keys };
+        let caller = Caller {
+            bearer,
+            api_key,
+            currency,
+            limits_revision,
+            wallet_name,
+            is_wallet_suspended,
+            keys,
+        };
         let caller = Arc::new(caller);
         self.cache.keep(id, CachedCaller::read_at(begun, &caller, ends_at));
         Ok(caller)
+    }
+
+    /// Reads a caller again whose limits were edited, for later requests too. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Invalid`] for one that has ended meanwhile.
+    pub(crate) async fn renew(&self, caller: &Caller) -> Result<Arc<Caller>, AuthError> {
+        self.read_caller(&caller.bearer).await
     }
 
     /// Counts a request of this caller until the guard is dropped; `None` where `max` are in

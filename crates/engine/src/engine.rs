@@ -100,6 +100,7 @@ impl Engine {
         let relays = relays.map(|own| Arc::new(Relays::new(own, nodes, Arc::clone(&metrics))));
         let runner = Runner::new(RunnerParts {
             membership: Arc::clone(&membership),
+            authentication: Arc::clone(&authentication),
             running,
             metrics,
             journal: Arc::clone(&journal),

@@ -17,6 +17,7 @@ mod answer_bytes;
 mod assembly;
 mod chain_end;
 mod claim_failure;
+mod claiming;
 mod fallback;
 mod metering;
 mod operate;
@@ -37,7 +38,7 @@ use tokio_util::task::TaskTracker;
 use self::answer_bytes::AnswerBytes;
 use self::route_complaints::RouteComplaints;
 pub(crate) use self::states::may_grow;
-use crate::authentication::Secrets;
+use crate::authentication::{Authentication, Secrets};
 use crate::membership::Membership;
 use crate::metrics::Metrics;
 use crate::request_context::{PreparedClaim, RequestContext};
@@ -48,6 +49,7 @@ use crate::tape::RunRegistry;
 #[derive(Debug)]
 pub(crate) struct Runner {
     pub(crate) membership: Arc<Membership>,
+    authentication: Arc<Authentication>,
     pub(crate) running: Arc<RunRegistry>,
     /// Tasks of operations, one each: a drain waits until this set is empty.
     pub(crate) tasks: TaskTracker,
@@ -69,6 +71,7 @@ pub(crate) struct Runner {
 /// The ports that runs work on, and what they share with the other owners.
 pub(crate) struct RunnerParts {
     pub(crate) membership: Arc<Membership>,
+    pub(crate) authentication: Arc<Authentication>,
     pub(crate) running: Arc<RunRegistry>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) journal: Arc<dyn Journal>,
@@ -80,10 +83,19 @@ pub(crate) struct RunnerParts {
 impl Runner {
     /// Creates a runner without tasks; the parts are shared with the other owners.
     pub(crate) fn new(parts: RunnerParts) -> Arc<Self> {
-        let RunnerParts { membership, running, metrics, journal, wallets, secrets, results } =
-            parts;
+        let RunnerParts {
+            membership,
+            authentication,
+            running,
+            metrics,
+            journal,
+            wallets,
+            secrets,
+            results,
+        } = parts;
         Arc::new(Self {
             membership,
+            authentication,
             running,
             tasks: TaskTracker::new(),
             chain_ends: TaskTracker::new(),

@@ -33,7 +33,8 @@ fn book(count: usize) -> Book {
     let half = i64::try_from(count / 2).unwrap();
     let mut book = Book::default();
     let available = Micros::new(HOLD * half);
-    let balance = WalletBalance { available, held: Micros::ZERO, low_balance: None };
+    let balance =
+        WalletBalance { available, held: Micros::ZERO, low_balance: None, limits_revision: 0 };
     book.wallets.insert(sample::WALLET, balance);
     book
 }

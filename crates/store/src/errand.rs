@@ -21,7 +21,7 @@ pub(crate) mod admin_key;
 mod event;
 mod person;
 pub(crate) mod reads;
-mod seed;
+pub(crate) mod seed;
 pub(crate) mod trail;
 mod webhook;
 mod writes;
@@ -39,6 +39,7 @@ use sea_orm::Statement;
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::reads::Findings;
+use self::seed::EndedSums;
 use crate::dialect::Dialect;
 
 /// Commands that wait in a process, the one that is done among them. Heartbeats and purges queue for
@@ -63,6 +64,8 @@ pub(crate) struct Errand {
     pub(crate) secret: ServerSecret,
     /// Interest in events as the command was offered.
     pub(crate) interest: EventInterest,
+    /// Sums for the counters that the command seeds, taken before its transaction.
+    ended: Option<Arc<EndedSums>>,
     mode: Mode,
     /// Place among those that wait: had until the last offer ends, whoever still waits for it.
     _place: Arc<OwnedSemaphorePermit>,
@@ -80,6 +83,19 @@ pub(crate) enum Mode {
 /// Verdict of a transaction that was committed, or in which nothing was written.
 pub(crate) type Verdict = Result<AccountReceipt, AccountRefusal>;
 
+/// A judgement without anything to write.
+pub(crate) enum Unwritten {
+    Refused(AccountRefusal),
+    /// The sums are for other counters or windows than the command seeds: they are to be taken again.
+    SumsOutdated,
+}
+
+impl From<AccountRefusal> for Unwritten {
+    fn from(refusal: AccountRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 impl Errand {
     pub(crate) fn new(
         dialect: Dialect,
@@ -89,12 +105,25 @@ impl Errand {
     ) -> Self {
         let (command, secret) = (command.clone(), secret.clone());
         let place = Arc::new(place);
-        Self { dialect, command, secret, interest: EventInterest::ALL, mode, _place: place }
+        Self {
+            dialect,
+            command,
+            secret,
+            interest: EventInterest::ALL,
+            ended: None,
+            mode,
+            _place: place,
+        }
     }
 
     /// The command with what is known of who wants its events.
     pub(crate) fn with_interest(self, interest: EventInterest) -> Self {
         Self { interest, ..self }
+    }
+
+    /// The command with the sums for the counters that it seeds.
+    pub(crate) fn with_ended(self, ended: Option<Arc<EndedSums>>) -> Self {
+        Self { ended, ..self }
     }
 
     /// Answer where the request key is bound already.
@@ -107,7 +136,7 @@ impl Errand {
     pub(crate) fn judge(
         &self,
         findings: &Findings,
-    ) -> Result<(Vec<Statement>, AccountReceipt), AccountRefusal> {
+    ) -> Result<(Vec<Statement>, AccountReceipt), Unwritten> {
         let effect = decide(&self.command, &findings.facts)?;
         let things: Vec<Thing> = effect.entries.iter().map(|(thing, _changes)| *thing).collect();
         let now = findings.facts.now;
@@ -116,7 +145,8 @@ impl Errand {
         }
         let mut statements = Vec::new();
         for write in &effect.writes {
-            statements.extend(writes::statements(self.dialect, write));
+            let written = writes::statements(self.dialect, write, self.ended.as_deref());
+            statements.extend(written.ok_or(Unwritten::SumsOutdated)?);
         }
         // After the rows that they name.
         statements.extend(self.events(findings, &effect));

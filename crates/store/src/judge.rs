@@ -37,12 +37,13 @@ pub struct Book {
     pub moved: BookDeltas,
 }
 
-/// The two amounts of a wallet, and the threshold below which somebody wants to know.
+/// The two amounts of a wallet, the threshold below which somebody wants to know, and the edits of its keys' limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalletBalance {
     pub available: Micros,
     pub held: Micros,
     pub low_balance: Option<Micros>,
+    pub limits_revision: u64,
 }
 
 /// The columns of an operation's row that a change is judged by.
@@ -98,6 +99,7 @@ pub struct Acceptance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     Conflict,
+    LimitsEdited,
     LimitReached(ReachedLimit),
     InsufficientFunds,
     Collision,
@@ -107,6 +109,7 @@ impl From<Rejection> for CommitError {
     fn from(refused: Rejection) -> Self {
         match refused {
             Rejection::Conflict => Self::Conflict,
+            Rejection::LimitsEdited => Self::LimitsEdited,
             Rejection::LimitReached(reached) => Self::LimitReached(reached),
             Rejection::InsufficientFunds => Self::InsufficientFunds,
             Rejection::Collision => Self::Collision,
@@ -132,6 +135,9 @@ impl Book {
         let row = self.operations.get(&transition.operation).copied();
         if !transition.matches_row(row.map(|row| (row.version, row.claim))) {
             return Err(Rejection::Conflict);
+        }
+        if self.has_edited_limits(transition) {
+            return Err(Rejection::LimitsEdited);
         }
         let mut counters = Vec::with_capacity(transition.counters.len());
         for (window, moved) in windows(transition, now) {
@@ -220,6 +226,14 @@ impl Book {
         ReachedLimit { counter, amount, bound: bound.unwrap_or(i64::MAX), counters: tally, at: now }
     }
 
+    /// True where limits were edited after those that a start reserves by were read. It would miss a counter
+    /// that the edit has seeded, and no ending would correct that.
+    fn has_edited_limits(&self, transition: &Transition) -> bool {
+        let read = transition.start().and_then(|start| start.limits_revision);
+        let edited = self.wallets.get(&transition.wallet).map(|wallet| wallet.limits_revision);
+        read.zip(edited).is_some_and(|(read, edited)| read != edited)
+    }
+
     fn used(&self, window: Window) -> i64 {
         self.counters.get(&window).copied().unwrap_or(0)
     }
@@ -234,6 +248,7 @@ impl Book {
             available: sum(balance.available, moves.available)?,
             held: sum(balance.held, moves.held)?,
             low_balance: balance.low_balance,
+            limits_revision: balance.limits_revision,
         })
     }
 

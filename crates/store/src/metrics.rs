@@ -17,10 +17,11 @@ const COSTS_EXCLUDED: &str = "holdfast_usage_costs_excluded_total";
 const COMMITS: &str = "holdfast_commits_total";
 
 /// Labels of the verdict of a change that was offered.
-const VERDICTS: [&str; 9] = [
+const VERDICTS: [&str; 10] = [
     "committed",
     "conflict",
     "insufficient_funds",
+    "limits_edited",
     "limit_reached",
     "collision",
     "too_large",
@@ -86,6 +87,7 @@ pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {
         Ok(_) => return USUAL.committed.increment(1),
         Err(CommitError::Conflict) => "conflict",
         Err(CommitError::InsufficientFunds) => "insufficient_funds",
+        Err(CommitError::LimitsEdited) => "limits_edited",
         Err(CommitError::LimitReached(_)) => "limit_reached",
         Err(CommitError::Collision) => "collision",
         Err(CommitError::TooLarge) => "too_large",

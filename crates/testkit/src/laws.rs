@@ -8,6 +8,7 @@
 //! | [`counters`], [`money`] | bounds, corrections, the book |
 //! | [`upkeep`], [`nodes`] | what is due, what may be purged, who has a name |
 //! | [`keys`] | API keys, wallets and prices |
+//! | [`edits`] | counters of limits that are edited while the API key is in use |
 //!
 //! The laws know no clock but the store's, sleep nowhere, and need a fresh store each. A law that
 //! holds among concurrent calls joins them on one task: a store with threads of its own races them.
@@ -15,6 +16,7 @@
 
 pub mod claims;
 pub mod counters;
+pub mod edits;
 pub mod endings;
 pub mod keys;
 pub mod money;
@@ -22,10 +24,13 @@ pub mod nodes;
 pub mod tenant;
 pub mod upkeep;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
+use holdfast_domain::limits::Limits;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Nodes, Prices, Wallets};
 
 /// Ports of a store. Whatever implements them all is one already; a test that needs more than the
 /// store (a folder that is deleted afterwards), or whose service keeps API keys and prices
@@ -43,6 +48,22 @@ pub trait Stores: Send + Sync {
     fn prices(&self) -> Option<&dyn Prices>;
     /// Lists of wallets and API keys, where it has them.
     fn lists(&self) -> Option<&dyn Lists>;
+    /// Edits of limits, where it has them.
+    fn limit_edits(&self) -> Option<&dyn LimitEdits> {
+        None
+    }
+}
+
+/// Edits of limits, each service's in its own way.
+#[async_trait]
+pub trait LimitEdits: Send + Sync {
+    /// Sets the limits of an API key.
+    async fn edit_limits(&self, api_key: ApiKeyId, limits: Limits);
+
+    /// Turns the clock on; false where it is nobody's to turn.
+    fn turn(&self, _span: Duration) -> bool {
+        false
+    }
 }
 
 /// Lists by which laws see what there is. No port has them: no request needs one, and those who do
@@ -55,7 +76,7 @@ pub trait Lists: Send + Sync {
     async fn all_wallets(&self) -> Vec<Wallet>;
 }
 
-impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists> Stores for T {
+impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists + LimitEdits> Stores for T {
     fn journal(&self) -> &dyn Journal {
         self
     }
@@ -77,6 +98,10 @@ impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists> Stores for T {
     }
 
     fn lists(&self) -> Option<&dyn Lists> {
+        Some(self)
+    }
+
+    fn limit_edits(&self) -> Option<&dyn LimitEdits> {
         Some(self)
     }
 }
@@ -189,6 +214,10 @@ macro_rules! each_law_of_a_journal {
 macro_rules! each_law_of_the_ports {
     ($callback:path { $fresh:path } $settings:tt) => {
         $crate::each_law_of! { $callback { $fresh } $settings
+            edits {
+                a_claim_by_limits_of_before_an_edit_is_refused,
+                counters_are_sums_over_all_rows_whatever_limits_were_set_when,
+            }
             keys {
                 a_claim_does_not_change_a_known_price,
                 a_key_needs_its_wallet,

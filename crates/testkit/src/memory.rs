@@ -11,6 +11,7 @@
 //! One lock, never held across an await: a call is a transaction. Not here: durability, and speed.
 
 mod book;
+mod edits;
 mod faults;
 mod journal;
 mod judge;
@@ -73,6 +74,8 @@ struct JournalState {
     nodes: BTreeMap<NodeName, Lease>,
     addresses: BTreeMap<Incarnation, NodeAddress>,
     api_keys: Vec<ApiKey>,
+    /// Edits of limits of a wallet's API keys.
+    limits_revisions: BTreeMap<WalletId, u64>,
     credentials: BTreeMap<CredentialId, Credential>,
     prices: BTreeMap<PriceVersionId, PriceVersion>,
     faults: Faults,
@@ -98,6 +101,7 @@ impl MemoryJournal {
                 nodes: BTreeMap::new(),
                 addresses: BTreeMap::new(),
                 api_keys: Vec::new(),
+                limits_revisions: BTreeMap::new(),
                 credentials: BTreeMap::new(),
                 prices: BTreeMap::new(),
                 faults: Faults::default(),

@@ -58,6 +58,7 @@ pub fn claim() -> ClaimBuilder {
             hold: Micros::new(100),
             tokens: 100,
             limits: Limits::default(),
+            limits_revision: None,
             time: TIME,
             owner: Owner { claim: CLAIM, node: node("a") },
             lease: Lease { node: node("a"), ends_at: NOW.after(LEASE) },
@@ -89,6 +90,13 @@ impl ClaimBuilder {
     #[must_use]
     pub fn wallet(mut self, wallet: WalletId) -> Self {
         self.claim.wallet = wallet;
+        self
+    }
+
+    /// Limits that were read at this revision.
+    #[must_use]
+    pub const fn limits_revision(mut self, revision: u64) -> Self {
+        self.claim.limits_revision = Some(revision);
         self
     }
 

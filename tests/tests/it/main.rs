@@ -43,6 +43,7 @@ mod cut;
 mod damaged;
 mod described;
 mod drain;
+mod edited_limits;
 mod embedded;
 mod exposure;
 mod faults;

@@ -353,7 +353,8 @@ pub enum AccountWrite {
     /// All of an API key that people set.
     UpdateApiKey(ApiKey),
     /// Counters of an API key, in their windows of this moment, set to what its operations make of them. Each
-    /// that runs is counted by its ending from then on.
+    /// that runs is counted by its ending from then on. The revision of the wallet's limits moves, of no
+    /// counters as well: claims by limits that were read before are refused.
     SeedCounters(ApiKeyId, Vec<Counter>, Timestamp),
     /// End of all API keys of a wallet that are not revoked, and of their credentials.
     RevokeApiKeysOf(WalletId, Timestamp),

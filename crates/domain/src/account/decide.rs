@@ -228,11 +228,12 @@ fn api_key_effect(before: &ApiKey, after: ApiKey) -> AccountEffect {
     AccountEffect::done(vec![AccountWrite::UpdateApiKey(after)], thing, changes)
 }
 
-/// An edit, with the seeds of the counters that begin to count with it.
+/// An edit, with the seeds of the counters that begin to count with it, where it changes limits.
 fn edit_effect(before: &ApiKey, after: ApiKey, now: Timestamp) -> AccountEffect {
     let counters = after.grant.limits.seeded_since(&before.grant.limits);
+    let has_other_limits = after.grant.limits != before.grant.limits;
     let mut effect = api_key_effect(before, after);
-    if !counters.is_empty() {
+    if has_other_limits {
         effect.writes.push(AccountWrite::SeedCounters(before.id, counters, now));
     }
     effect

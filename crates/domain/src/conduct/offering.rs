@@ -30,6 +30,7 @@ impl Conduct<'_> {
                 | Err(
                     CommitError::Conflict
                     | CommitError::InsufficientFunds
+                    | CommitError::LimitsEdited
                     | CommitError::LimitReached(_)
                     | CommitError::Collision
                     | CommitError::TooLarge

@@ -122,6 +122,7 @@ impl Conduct<'_> {
                 Err(CommitError::Conflict) => {}
                 Err(
                     error @ (CommitError::InsufficientFunds
+                    | CommitError::LimitsEdited
                     | CommitError::LimitReached(_)
                     | CommitError::Collision
                     | CommitError::TooLarge
@@ -176,6 +177,7 @@ impl Conduct<'_> {
             // Refused or not taken in: nothing has changed.
             Err(
                 CommitError::InsufficientFunds
+                | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
                 | CommitError::TooLarge

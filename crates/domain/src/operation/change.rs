@@ -147,6 +147,9 @@ pub struct GenerationStart {
     pub hold: Micros,
     /// Share of the limits that is reserved.
     pub reserved: Reservation,
+    /// Revision of the wallet's limits that it was reserved by. A store that has another one refuses the start;
+    /// `None`: it is not compared.
+    pub limits_revision: Option<u64>,
     /// Span from admission to the deadline.
     pub time: Duration,
 }

@@ -230,6 +230,7 @@ fn start(claim: Box<Claim>) -> GenerationStart {
         price: claim.price,
         hold: claim.hold,
         reserved: Reservation::for_limits(&claim.limits, claim.tokens),
+        limits_revision: claim.limits_revision,
         time: claim.time,
     }
 }

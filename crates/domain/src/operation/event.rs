@@ -84,6 +84,8 @@ pub struct Claim {
     pub tokens: u64,
     /// The API key's limits.
     pub limits: Limits,
+    /// Revision of the wallet's limits that those were read at; `None`: it is not compared.
+    pub limits_revision: Option<u64>,
     /// Span from admission to the deadline.
     pub time: Duration,
     /// Claiming task: a claim id that was never offered for another generation.

@@ -218,6 +218,7 @@ impl Rows {
             hold: Micros::new(i64::from(spec.hold)),
             tokens: u64::from(TOKENS),
             limits: self.limits,
+            limits_revision: None,
             time: TIME,
             lease: Lease { node: owner.node.clone(), ends_at: LEASED_UNTIL },
             owner,

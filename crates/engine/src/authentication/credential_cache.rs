@@ -140,7 +140,15 @@ mod tests {
         let keys = DerivedKeys::of(&secret, api_key.id);
         let (currency, is_wallet_suspended) = (sample::usd(), false);
         let wallet_name = "acme".to_owned();
-        let caller = Caller { bearer, api_key, currency, wallet_name, is_wallet_suspended, keys };
+        let caller = Caller {
+            bearer,
+            api_key,
+            currency,
+            limits_revision: 0,
+            wallet_name,
+            is_wallet_suspended,
+            keys,
+        };
         CachedCaller { caller: Arc::new(caller), renew_at: until, until, ends_at: None }
     }
 

@@ -116,6 +116,7 @@ impl Front {
             hold,
             tokens: bound.prompt_tokens.saturating_add(bound.all_output_tokens()),
             limits: caller.api_key.grant.limits,
+            limits_revision: Some(caller.limits_revision),
             time: model.timeouts.total.saturating_add(Options::DEADLINE_MARGIN),
             owner: Owner {
                 claim: ClaimId::from(Uuid::new_v4()),

@@ -78,6 +78,7 @@ fn failure_of_claim(error: &ClaimError, prepared: &PreparedClaim) -> RequestFail
         // Tables that refuse a claim are the operator's to mend: the same request may come again.
         ClaimError::Commit(
             CommitError::Conflict
+            | CommitError::LimitsEdited
             | CommitError::Collision
             | CommitError::Unavailable(_)
             | CommitError::Uncertain(_),

@@ -32,7 +32,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use holdfast_domain::ErrorChain;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::conduct::{ClaimOffer, ClaimOutcome, Conclusion, Ending};
+use holdfast_domain::conduct::{ClaimOutcome, Conclusion, Ending};
 use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
@@ -66,7 +66,7 @@ impl Runner {
     pub(crate) async fn operate(
         self: Arc<Self>,
         tape: Arc<Tape>,
-        context: RequestContext,
+        mut context: RequestContext,
         (mut prepared, route_plan): (Box<PreparedClaim>, Box<RoutePlan>),
         body: Bytes,
     ) {
@@ -76,14 +76,8 @@ impl Runner {
         let until = Instant::now() + prepared.model.timeouts.total;
         tape.ends_by(until + Options::DEADLINE_MARGIN);
         let rebind = self.rebind(&context, &prepared, body);
-        // The latest that the database's clock may say: a lease that may have ended there claims nothing.
-        let claim_offer = ClaimOffer {
-            claim: &prepared.claim,
-            now: self.membership.node.now_at_the_latest(),
-            rebind: &rebind,
-        };
         reach(Step::ClaimOffered);
-        let claimed = self.membership.conduct().claim(&claim_offer).await;
+        let claimed = self.claim(&mut prepared, &mut context, &rebind).await;
         // The run has the request: what it was read from was needed to compare it.
         drop(rebind);
         prepared.written = None;

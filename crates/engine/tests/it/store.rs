@@ -285,7 +285,8 @@ impl ApiKeys for Store {
         let Some(credential) = added else { return self.journal.credential(id).await };
         let keys = self.journal.all_api_keys().await;
         let api_key = keys.into_iter().find(|key| key.id == credential.api_key).unwrap();
-        Ok(Some(KnownCredential { credential, api_key, now: self.journal.now() }))
+        let limits_revision = self.journal.limits_revision(api_key.wallet);
+        Ok(Some(KnownCredential { credential, api_key, limits_revision, now: self.journal.now() }))
     }
 
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {

@@ -277,7 +277,60 @@ impl Book {
         .await;
     }
 
-    async fn administer(&self, action: AccountAction) {
+    /// One more wallet with one API key, which has as many operations as all others together. Of a thousand one
+    /// is open.
+    pub(crate) async fn insert_key_of_all(&mut self, wallet: i64, key: i64) {
+        let [wallet, key] = [id('w', wallet), id('k', key)].map(|id| self.blob(id));
+        let fresh = match self.raw {
+            Raw::File(_) => "randomblob(16)",
+            Raw::Server(_) => "decode(md5('of one key ' || seq), 'hex')",
+        };
+        self.run(format!(
+            "INSERT INTO wallets (id, name, currency, available, held, created_at)
+             VALUES ({wallet}, 'of one key', 'USD', 0, 0, 0)"
+        ))
+        .await;
+        self.run(format!(
+            "INSERT INTO api_keys (id, wallet_id, name, balance, created_at)
+             VALUES ({key}, {wallet}, 'of all', 'shown', 0)"
+        ))
+        .await;
+        let unless_open = |column: &str| format!("CASE WHEN seq % 1000 > 0 THEN {column} END");
+        let metered = [
+            "input",
+            "cached_input",
+            "cache_write",
+            "audio_input",
+            "output",
+            "reasoning",
+            "audio_output",
+            "request",
+            "image",
+            "meters_source",
+            "charge",
+            "shortfall",
+            "finished_at",
+        ];
+        self.run(format!(
+            "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model,
+             server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
+             generation, price_version, hold, reserved_counters, reserved_tokens, claim, node,
+             incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts, {})
+             SELECT seq + {OPERATIONS}, {fresh}, {key}, request_key, {wallet}, model, server_secret,
+             fingerprint_version, contract, fingerprint, body_digest, created_at, generation,
+             price_version, hold, 0, reserved_tokens, claim, node, incarnation, admitted_at, deadline,
+             CASE WHEN seq % 1000 > 0 THEN phase ELSE 'open' END, version, cancel_asked, attempts, {}
+             FROM operations WHERE seq <= {OPERATIONS}",
+            metered.join(", "),
+            metered.map(unless_open).join(", ")
+        ))
+        .await;
+        if let Raw::Server(_) = self.raw {
+            self.run("SELECT setval('operations_seq', max(seq)) FROM operations".to_owned()).await;
+        }
+    }
+
+    pub(crate) async fn administer(&self, action: AccountAction) {
         let command = AccountCommand {
             actor: ActorId::Local,
             address: None,

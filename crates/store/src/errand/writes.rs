@@ -14,7 +14,8 @@ use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::{Micros, Timestamp};
 use sea_orm::{Statement, Value};
 
-use super::{admin_key, person, seed, webhook};
+use super::seed::EndedSums;
+use super::{admin_key, person, webhook};
 use crate::dialect::{Dialect, blob};
 use crate::rows;
 
@@ -37,6 +38,9 @@ const UPDATE_API_KEY: &str = "UPDATE api_keys SET name = $2, external_id = $3,
     requests_per_minute = $4, tokens_per_minute = $5, concurrency = $6, spend_micros = $7,
     spend_window = $8, models = $9, balance = $10, usage = $11, ends_at = $12, edited = $13,
     suspended_at = $14, revoked_at = $15 WHERE id = $1";
+/// Claims by limits that were read before meet another revision.
+const REVISE_LIMITS: &str = "UPDATE wallets SET limits_revision = limits_revision + 1
+    WHERE id = (SELECT k.wallet_id FROM api_keys AS k WHERE k.id = $1)";
 const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = $2, edited = edited + 1
     WHERE wallet_id = $1 AND revoked_at IS NULL";
 /// Before the keys are revoked: it finds them by that.
@@ -48,8 +52,24 @@ const INSERT_CREDENTIAL: &str = "INSERT INTO credentials (id, api_key_id, verifi
 const END_CREDENTIALS: &str = "UPDATE credentials SET ends_at = $2
     WHERE api_key_id = $1 AND (ends_at IS NULL OR ends_at > $2)";
 
-/// The statements of a write, in order.
-pub(crate) fn statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
+/// The statements of a write, in order; none where it seeds counters, and these sums are not for them.
+pub(crate) fn statements(
+    dialect: Dialect,
+    write: &AccountWrite,
+    ended: Option<&EndedSums>,
+) -> Option<Vec<Statement>> {
+    if let AccountWrite::SeedCounters(key, counters, at) = write {
+        let mut seeds = Vec::new();
+        seeds.push(dialect.statement(REVISE_LIMITS, [blob(key.to_bytes())]));
+        for counter in counters {
+            seeds.extend(ended?.seed(dialect, *key, *counter, *at)?);
+        }
+        return Some(seeds);
+    }
+    Some(plain_statements(dialect, write))
+}
+
+fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
     let by_id = |sql, id: [u8; 16], at: Timestamp| {
         dialect.statement(sql, [blob(id), at.as_micros().into()])
     };
@@ -63,9 +83,8 @@ pub(crate) fn statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statemen
         AccountWrite::InsertPosting(new, at) => insert_posting(dialect, new, *at),
         AccountWrite::InsertApiKey(key) => vec![insert_api_key(dialect, key)],
         AccountWrite::UpdateApiKey(key) => vec![update_api_key(dialect, key)],
-        AccountWrite::SeedCounters(key, counters, at) => {
-            counters.iter().flat_map(|it| seed::statements(dialect, *key, *it, *at)).collect()
-        }
+        // By the sums that were taken before.
+        AccountWrite::SeedCounters(..) => Vec::new(),
         AccountWrite::RevokeApiKeysOf(wallet, at) => {
             let id = wallet.to_bytes();
             vec![by_id(END_CREDENTIALS_OF_WALLET, id, *at), by_id(REVOKE_KEYS, id, *at)]

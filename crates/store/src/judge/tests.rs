@@ -19,7 +19,7 @@ use super::*;
 /// A book with one wallet.
 fn book(available: i64, held: i64) -> Book {
     let (available, held) = (Micros::new(available), Micros::new(held));
-    let balance = WalletBalance { available, held, low_balance: None };
+    let balance = WalletBalance { available, held, low_balance: None, limits_revision: 0 };
     Book { wallets: [(sample::WALLET, balance)].into(), ..Book::default() }
 }
 

@@ -80,6 +80,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "03e91dffb00bccd0b53d3bb56d8ee2e7f4c7697bc498ca453a5ebf2ac41c8215",
         "c46dcf82b509dfbc8fe8a44729740753468cd2d8de9f8cedc9696fd087f80030",
     ),
+    (
+        "0015_limits_revision",
+        "223041d0df8c60b5f3d667e0d354bb62ac78e4415d14e89ad8da433afb6b8e33",
+        "3998143a4998a12b390e3699d2ac372fb4fbaa5cddfa7f7c940e5f6009f5a6c5",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

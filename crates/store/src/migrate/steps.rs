@@ -36,6 +36,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     LATE_COSTS,
     LATER_LIMITS,
     OPEN_CANCELS,
+    LIMITS_REVISION,
 ];
 
 const LEDGER: Migration = Migration {
@@ -253,6 +254,21 @@ const OPEN_CANCELS: Migration = Migration {
         include_str!("../../migrations/postgres/0014_open_cancels.down.sql"),
     ],
     // A rule about rows, and no row.
+    loss: &[],
+};
+
+const LIMITS_REVISION: Migration = Migration {
+    version: 15,
+    name: "limits_revision",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0015_limits_revision.up.sql"),
+        include_str!("../../migrations/sqlite/0015_limits_revision.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0015_limits_revision.up.sql"),
+        include_str!("../../migrations/postgres/0015_limits_revision.down.sql"),
+    ],
+    // A count of edits: without it claims are not compared.
     loss: &[],
 };
 

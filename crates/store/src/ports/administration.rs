@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_domain::account::{
-    AccountCommand, AccountReceipt, ActorId, KnownAdminCredential, RequestRecord, WalletRecord,
+    AccountAction, AccountCommand, AccountReceipt, ActorId, KnownAdminCredential, RequestRecord,
+    WalletRecord,
 };
 use holdfast_domain::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
@@ -13,8 +14,9 @@ use holdfast_domain::{CommandKey, CredentialId, WalletId};
 use holdfast_failpoint::{Step, reach};
 
 use crate::dialect::blob;
+use crate::errand::seed::EndedSums;
 use crate::errand::{Errand, Mode, OfferError, WAITING_MAX, admin_key, reads, trail};
-use crate::rows::{self, Cells};
+use crate::rows::{self, BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
 
 /// Offers of one command to a database that gave no verdict.
@@ -83,6 +85,11 @@ impl Administration for Store {
     }
 }
 
+/// What was summed for a command was outdated each time that its transaction had begun.
+#[derive(Debug, thiserror::Error)]
+#[error("the limits or their windows changed while the operations of the API key were summed")]
+struct OutdatedSums;
+
 /// As many commands as may wait are waiting.
 #[derive(Debug, thiserror::Error)]
 #[error("{WAITING_MAX} commands of administration wait already")]
@@ -100,6 +107,9 @@ async fn offer(
     let place = place.map_err(|_full| CommandError::Unavailable(Box::new(TooManyCommands)))?;
     let errand = Errand::new(store.dialect(), command, secret, (mode, place));
     let errand = errand.with_interest(store.inner.interest.get());
+    let ended = ended_sums(store, command, mode).await;
+    let mut errand =
+        errand.with_ended(ended.map_err(|error| CommandError::Unavailable(Box::new(error)))?);
     let mut lost: Option<Cause> = None;
     for _offer in 0..OFFERS_MAX {
         let offered = match store.writing() {
@@ -107,11 +117,17 @@ async fn offer(
             WriteBackend::Postgres(postgres) => postgres.administer(errand.clone()).await,
         };
         match offered {
-            Ok(Ok(receipt)) => {
+            Ok(Some(Ok(receipt))) => {
                 reach(Step::CommandCommitted);
                 return Ok(errand.told(receipt, lost.is_some()));
             }
-            Ok(Err(refusal)) => return Err(refusal.into()),
+            Ok(Some(Err(refusal))) => return Err(refusal.into()),
+            // Its limits were edited meanwhile, or its windows have passed: the lock is not kept for another pass.
+            Ok(None) => match (ended_sums(store, command, mode).await, lost.take()) {
+                (Ok(ended), before) => (errand, lost) = (errand.with_ended(ended), before),
+                (Err(_cause), Some(lost)) => return Err(CommandError::Uncertain(lost)),
+                (Err(cause), None) => return Err(CommandError::Unavailable(Box::new(cause))),
+            },
             Err(OfferError::Uncertain(cause)) => lost = Some(cause),
             Err(OfferError::Unavailable(cause)) => {
                 // A lost offer may have landed, whatever is said of a later one.
@@ -122,6 +138,45 @@ async fn offer(
             }
         }
     }
-    let never = || "the database gave no verdict".into();
-    Err(CommandError::Uncertain(lost.unwrap_or_else(never)))
+    // Not one offer was lost: each has met outdated sums.
+    let outdated = || CommandError::Unavailable(Box::new(OutdatedSums));
+    Err(lost.map_or_else(outdated, CommandError::Uncertain))
+}
+
+/// Sums for the counters that a command seeds, taken without any lock: a key may have very many rows.
+async fn ended_sums(
+    store: &Store,
+    command: &AccountCommand,
+    mode: Mode,
+) -> Result<Option<Arc<EndedSums>>, Unavailable> {
+    let AccountAction::EditApiKey { api_key: id, patch, .. } = &command.action else {
+        return Ok(None);
+    };
+    if mode == Mode::Rehearse || !patch.concerns_limits() {
+        return Ok(None);
+    }
+    let sql = format!(
+        "SELECT {}, {} FROM api_keys AS k WHERE k.id = $1",
+        store.dialect().clock(),
+        rows::API_KEY
+    );
+    let rows = store.query(&sql, [blob(id.to_bytes())]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let clock_and_key =
+        |cells: &mut Cells<'_>| Ok::<_, BadRow>((cells.timestamp()?, rows::api_key(cells)?));
+    let (now, before) = clock_and_key(&mut Cells::new(row)).map_err(unavailable)?;
+    // What is refused by then is refused under the lock.
+    let Ok(after) = before.edit(patch) else { return Ok(None) };
+    let counters = after.grant.limits.seeded_since(&before.grant.limits);
+    if counters.is_empty() {
+        return Ok(None);
+    }
+    let mut ended = EndedSums::new(*id, &counters, store.seen(now));
+    loop {
+        let rows = store.reports().query(ended.chunk(store.dialect())).await?;
+        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        if ended.add(&mut Cells::new(row)).map_err(unavailable)? {
+            return Ok(Some(Arc::new(ended)));
+        }
+    }
 }

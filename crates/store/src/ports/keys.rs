@@ -23,7 +23,8 @@ pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_
 impl ApiKeys for Store {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let sql = format!(
-            "SELECT {}, {}, {} FROM credentials AS c
+            "SELECT {}, {}, {},
+             (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id) FROM credentials AS c
              JOIN api_keys AS k ON k.id = c.api_key_id WHERE c.id = $1",
             self.dialect().clock(),
             rows::CREDENTIAL,
@@ -86,5 +87,6 @@ fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
     let mut cells = Cells::new(row);
     let now = cells.timestamp()?;
     let credential = rows::credential(&mut cells)?;
-    Ok(KnownCredential { credential, api_key: rows::api_key(&mut cells)?, now })
+    let api_key = rows::api_key(&mut cells)?;
+    Ok(KnownCredential { credential, api_key, limits_revision: cells.small()?, now })
 }

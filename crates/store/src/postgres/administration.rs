@@ -29,8 +29,9 @@ impl Postgres {
         done.await.map_err(unavailable)
     }
 
-    /// Does a command in one transaction. An error may be of its COMMIT.
-    pub(crate) async fn administer(&self, errand: Errand) -> Result<Verdict, OfferError> {
+    /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
+    /// nothing was written.
+    pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
         let done = self.errands.commit(move |connection, _begun| {
             Box::pin(async move { administer(connection, &errand).await })
         });
@@ -45,7 +46,7 @@ impl Postgres {
 async fn administer(
     connection: &mut PgConnection,
     errand: &Errand,
-) -> Result<Verdict, sqlx::Error> {
+) -> Result<Option<Verdict>, sqlx::Error> {
     let mut findings = Findings::at(Timestamp::from_micros(0));
     for read in opening(errand.dialect, &errand.command) {
         take(connection, read, &mut findings).await?;
@@ -54,7 +55,7 @@ async fn administer(
         take(connection, read, &mut findings).await?;
     }
     if let Some(replayed) = errand.replay(&findings) {
-        return Ok(replayed);
+        return Ok(Some(replayed));
     }
     // After the head's lock: the moments of the trail follow its numbers.
     let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
@@ -63,13 +64,13 @@ async fn administer(
     for read in facts(errand.dialect, &errand.command, now) {
         take(connection, read, &mut findings).await?;
     }
-    let (statements, verdict) = errand.conclude(&findings);
+    let Some((statements, verdict)) = errand.conclude(&findings) else { return Ok(None) };
     reach(Step::CommandJudged);
     for statement in statements {
         execute(connection, statement).await?;
     }
     reach(Step::CommandWritten);
-    Ok(verdict)
+    Ok(Some(verdict))
 }
 
 /// Runs a statement that is written for both databases.

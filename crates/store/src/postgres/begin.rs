@@ -84,7 +84,9 @@ pub(super) async fn begin(
         let id = WalletId::from_bytes(row.try_get(0)?);
         let (available, held) = (micros(row, 1)?, micros(row, 2)?);
         let low_balance = row.try_get::<Option<i64>, _>(3)?.map(Micros::new);
-        book.wallets.insert(id, WalletBalance { available, held, low_balance });
+        let limits_revision = u64::try_from(row.try_get::<i64, _>(4)?);
+        let limits_revision = limits_revision.map_err(|error| decode(4, error))?;
+        book.wallets.insert(id, WalletBalance { available, held, low_balance, limits_revision });
     }
     let wanted = BatchReads::plan(now, changes, &known);
     let mut begun = BatchStart { book, known, now, numbers: Vec::new() };
@@ -264,7 +266,7 @@ mod tests {
         let wallets = [WalletId::from_u128(1 << 127 | 0xa), WalletId::from_u128(7)].into();
         assert_eq!(
             lock(&wallets),
-            "SELECT id, available, held, low_balance FROM wallets WHERE id = ANY($${\
+            "SELECT id, available, held, low_balance, limits_revision FROM wallets WHERE id = ANY($${\
              \\\\x00000000000000000000000000000007,\\\\x8000000000000000000000000000000a}$$::bytea[]) \
              ORDER BY id FOR NO KEY UPDATE"
         );

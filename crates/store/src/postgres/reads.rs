@@ -19,7 +19,7 @@ pub(super) fn lock(wallets: &BTreeSet<WalletId>) -> String {
     let id = |id: &WalletId| format!(r"\\x{:032x}", u128::from_be_bytes(id.to_bytes()));
     let ids = wallets.iter().map(id).collect::<Vec<_>>().join(",");
     format!(
-        "SELECT id, available, held, low_balance FROM wallets WHERE id = ANY($${{{ids}}}$$::bytea[]) \
+        "SELECT id, available, held, low_balance, limits_revision FROM wallets WHERE id = ANY($${{{ids}}}$$::bytea[]) \
          ORDER BY id FOR NO KEY UPDATE"
     )
 }

@@ -15,8 +15,9 @@ use crate::rows::Cells;
 use crate::unavailable;
 
 impl Sqlite {
-    /// Does a command in one transaction. An error may be of its COMMIT.
-    pub(crate) async fn administer(&self, errand: Errand) -> Result<Verdict, OfferError> {
+    /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
+    /// nothing was written.
+    pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
         let done = self.write(move |transaction, now| administer(transaction, now, &errand)).await;
         done.map_err(|error| match error {
             // The task was not begun, or a statement of it was refused.
@@ -41,7 +42,7 @@ fn administer(
     transaction: &Transaction<'_>,
     now: Timestamp,
     errand: &Errand,
-) -> Result<Verdict, WriteError> {
+) -> Result<Option<Verdict>, WriteError> {
     let mut findings = Findings::at(now);
     for read in opening(errand.dialect, &errand.command) {
         take(transaction, &read, &mut findings)?;
@@ -50,18 +51,18 @@ fn administer(
         take(transaction, &read, &mut findings)?;
     }
     if let Some(replayed) = errand.replay(&findings) {
-        return Ok(replayed);
+        return Ok(Some(replayed));
     }
     for read in facts(errand.dialect, &errand.command, now) {
         take(transaction, &read, &mut findings)?;
     }
-    let (statements, verdict) = errand.conclude(&findings);
+    let Some((statements, verdict)) = errand.conclude(&findings) else { return Ok(None) };
     reach(Step::CommandJudged);
     for statement in statements {
         execute(transaction, &statement)?;
     }
     reach(Step::CommandWritten);
-    Ok(verdict)
+    Ok(Some(verdict))
 }
 
 /// Runs a statement that is written for both databases.

@@ -2,8 +2,7 @@
 //! [`super::batch`] runs them, [`crate::judge`] judges. Single rows are cheapest here: on the
 //! writer's own thread there is no hop to save, and prepared statements are not parsed again.
 //!
-//! A statement that changes another number of rows than one has failed: the row is not the one
-//! that was judged.
+//! A statement that changes another number of rows than one has failed: the row is not the one that was judged.
 
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::event::NewEvent;
@@ -24,7 +23,8 @@ use crate::event::unfinished;
 use crate::judge::{Acceptance, OperationRow, RefundBase, WalletBalance, Window};
 use crate::rows;
 
-const WALLET: &str = "SELECT available, held, low_balance FROM wallets WHERE id = ?1";
+const WALLET: &str =
+    "SELECT available, held, low_balance, limits_revision FROM wallets WHERE id = ?1";
 const OPERATION: &str = "SELECT seq, version, claim FROM operations WHERE id = ?1";
 const COUNTER: &str = "SELECT used FROM counters
     WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
@@ -173,7 +173,8 @@ impl<'c> Statements<'c> {
         let balance = |row: &rusqlite::Row<'_>| {
             let (available, held) = (Micros::new(row.get(0)?), Micros::new(row.get(1)?));
             let low_balance = row.get::<_, Option<i64>>(2)?.map(Micros::new);
-            Ok(WalletBalance { available, held, low_balance })
+            let limits_revision = row.get::<_, i64>(3)?.unsigned_abs();
+            Ok(WalletBalance { available, held, low_balance, limits_revision })
         };
         self.wallet.query_row([id.to_bytes()], balance).optional()
     }
@@ -470,8 +471,7 @@ impl<'c> Statements<'c> {
 }
 
 /// The row of an operation as it was judged. The number is compared with the claim: a remembered
-/// one may be another operation's in a file that was restored meanwhile, or another run's of the
-/// same one.
+/// one may be another operation's in a file that was restored meanwhile, or another run's of the same one.
 #[derive(Debug, Clone, Copy)]
 struct ExpectedRow {
     claim: [u8; 16],

@@ -4,12 +4,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, DepositReference,
-    NewPosting, PostingDetails, RequestBinding, Thing, WalletPatch, WalletRecord,
+    AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, ApiKeyPatch,
+    DepositReference, NewPosting, PostingDetails, RequestBinding, Thing, WalletPatch, WalletRecord,
 };
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::limits::Limits;
 use holdfast_domain::ports::{CommandError, NewApiKey};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::wallet::Wallet;
@@ -66,6 +67,21 @@ pub(crate) async fn act(
     action: AccountAction,
 ) -> Result<AccountReceipt, AccountRefusal> {
     administer(store, &command(key(), action)).await
+}
+
+/// Sets the limits of an API key.
+pub(crate) async fn edit_limits(store: &Store, api_key: ApiKeyId, limits: Limits) {
+    let wallet = store.api_key(api_key).await.unwrap().unwrap().wallet;
+    let patch = ApiKeyPatch {
+        requests_per_minute: Some(limits.requests_per_minute),
+        tokens_per_minute: Some(limits.tokens_per_minute),
+        concurrency: Some(limits.concurrency),
+        spend: Some(limits.spend),
+        ..ApiKeyPatch::default()
+    };
+    let edit =
+        AccountAction::EditApiKey { api_key, wallet, patch, expected: None, is_bounded: false };
+    act(store, edit).await.unwrap();
 }
 
 pub(crate) fn new_wallet(name: &str) -> WalletRecord {

@@ -60,6 +60,7 @@ async fn heat(wallet_of: fn(usize) -> u128) {
             stores: &server,
             wallet: WalletId::from_u128(wallet),
             api_key: ApiKeyId::from_u128(wallet),
+            credential: somebody.credential,
             lease: somebody.lease.clone(),
         };
         async move { live(&tenant, [&stores[n % 2], &stores[n / 2 % 2]]).await }

@@ -2,8 +2,8 @@
 //! set when.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use holdfast_domain::account::{AccountAction, ApiKeyPatch};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Counter, Limits, ReachedLimit, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Change, Operation, Phase};
@@ -12,9 +12,10 @@ use holdfast_domain::{Event, Journal as _, Micros, OperationId};
 use holdfast_testkit::Dice;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, judged, not_run, record, refuse};
 
-use crate::administration::act;
+use crate::administration::edit_limits;
 use crate::raw::Raw;
 use crate::scratch::{Home, on_every_store};
+use crate::server::Server;
 
 on_every_store! {
     counters_are_sums_over_all_rows_whatever_limits_were_set_when,
@@ -22,6 +23,8 @@ on_every_store! {
     a_seed_above_the_limit_stands_and_admits_nothing,
     an_ending_that_was_judged_before_an_edit_is_judged_again,
     limits_by_the_minute_and_of_concurrency_count_what_ran_before_them,
+    limits_that_are_edited_while_operations_run_count_each_of_them_once,
+    more_rows_than_a_chunk_are_all_counted,
 }
 
 fn spend(micros: i64, window: SpendWindow) -> Option<SpendLimit> {
@@ -30,17 +33,7 @@ fn spend(micros: i64, window: SpendWindow) -> Option<SpendLimit> {
 
 /// Sets the limits of a tenant's key.
 async fn set(home: &impl Home, tenant: &Tenant<'_>, limits: Limits) {
-    let patch = ApiKeyPatch {
-        requests_per_minute: Some(limits.requests_per_minute),
-        tokens_per_minute: Some(limits.tokens_per_minute),
-        concurrency: Some(limits.concurrency),
-        spend: Some(limits.spend),
-        ..ApiKeyPatch::default()
-    };
-    let (api_key, wallet) = (tenant.api_key, tenant.wallet);
-    let edit =
-        AccountAction::EditApiKey { api_key, wallet, patch, expected: None, is_bounded: false };
-    act(home.store(), edit).await.unwrap();
+    edit_limits(home.store(), tenant.api_key, limits).await;
 }
 
 /// A counter of the only key in the window that the store's clock is in.
@@ -249,4 +242,126 @@ async fn limits_by_the_minute_and_of_concurrency_count_what_ran_before_them(home
         set(home, &tenant, Limits::default()).await;
     }
     assert_eq!(counter(&mut raw, &tenant, Counter::Concurrency).await, 0);
+}
+
+async fn limits_that_are_edited_while_operations_run_count_each_of_them_once(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000_000).await;
+    let mut raw = Raw::open(home).await;
+    // Those that had ended, that run, and that are open when the rows are summed.
+    let mut operations = Vec::new();
+    for at in 0..60 {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        if at % 3 != 0 {
+            let event = if at % 3 == 1 { not_run(&operation) } else { finish(&operation, 20, 10) };
+            tenant.step(operation.id, event).await;
+        }
+        operations.push(operation.id);
+    }
+    let day = Limits { spend: spend(900_000, SpendWindow::Day), ..Limits::default() };
+    let month = Limits { spend: spend(900_000, SpendWindow::Month), ..Limits::default() };
+    let edits = async {
+        for limits in [day, month, day, month, day, month, day] {
+            set(home, &tenant, limits).await;
+        }
+    };
+    // All reserve of the month's counter, as those do that were admitted under the last limits; of the
+    // day's those that an edit meets.
+    let runs = async {
+        let mut begun = Vec::new();
+        for id in &operations {
+            let operation = tenant.load(*id).await.operation.unwrap();
+            let event = match operation.phase {
+                Phase::Leased => finish(&operation, 7, 7),
+                Phase::Open => {
+                    let claim = tenant.claim().request_key(operation.request_key).limits(month);
+                    Event::Claim(Box::new(claim.build()))
+                }
+                Phase::Completed { .. }
+                | Phase::Recorded(_)
+                | Phase::Refused { .. }
+                | Phase::Abandoned { .. } => continue,
+            };
+            // Refused where an edit moves the version: judged again.
+            while matches!(tenant.offer_event(*id, event.clone()).await, Err(CommitError::Conflict))
+            {
+            }
+            begun.push(tenant.admit(&tenant.claim().limits(month).build()).await.id);
+        }
+        begun
+    };
+    let ((), begun) = futures_util::join!(edits, runs);
+    operations.extend(begun);
+    set(home, &tenant, month).await;
+    let expected = sum(&tenant, Counter::SpendMonth, &operations).await;
+    assert_eq!(counter(&mut raw, &tenant, Counter::SpendMonth).await, expected);
+    verify(home).await;
+}
+
+async fn more_rows_than_a_chunk_are_all_counted(home: &impl Home) {
+    const COPIES: i64 = 20_005;
+    let tenant = Tenant::new(home, 10_000).await;
+    let mut raw = Raw::open(home).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(operation.id, finish(&operation, 20, 10)).await;
+    let numbers = match raw {
+        Raw::File(_) => format!(
+            "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {COPIES})
+             SELECT i FROM n) AS n"
+        ),
+        Raw::Server(_) => format!("generate_series(1, {COPIES}) AS n (i)"),
+    };
+    for sql in [
+        &*format!("CREATE TEMP TABLE copies AS SELECT * FROM operations CROSS JOIN {numbers}"),
+        "UPDATE copies SET seq = seq + i, id = randomblob(16)",
+        "ALTER TABLE copies DROP COLUMN i",
+        "INSERT INTO operations SELECT * FROM copies",
+    ] {
+        raw.run(sql).await;
+    }
+    let limits = Limits { spend: spend(500, SpendWindow::Total), ..Limits::default() };
+    set(home, &tenant, limits).await;
+    let used = counter(&mut raw, &tenant, Counter::SpendTotal).await;
+    assert_eq!(used, 30 * (COPIES + 1));
+}
+
+/// The rows are summed before the locks are taken: what changes from then until the lock is had is counted as it is
+/// under the lock.
+#[tokio::test]
+async fn postgres_rows_that_change_after_they_were_summed_are_counted_under_the_lock() {
+    let home = Server::open().await;
+    let tenant = Tenant::new(&home, 1_000_000).await;
+    let mut raw = Raw::open(&home).await;
+    let ended = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(ended.id, finish(&ended, 20, 10)).await;
+    let leased = tenant.admit(&tenant.claim().build()).await;
+    let open = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(open.id, not_run(&open)).await;
+    let recorded = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(recorded.id, record(&recorded, 30, 10)).await;
+
+    let mut head = Raw::of_server(&home).await;
+    head.run("BEGIN; SELECT seq FROM audit_head FOR UPDATE").await;
+    let limits =
+        Limits { spend: spend(500, SpendWindow::Month), concurrency: Some(9), ..Limits::default() };
+    let edit = set(&home, &tenant, limits);
+    let changes = async {
+        // The edit waits for the head: its rows are summed.
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while raw.number(waiting).await == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tenant.step(leased.id, finish(&leased, 3, 1)).await;
+        let again = tenant.claim().request_key(open.request_key).hold(50);
+        let again = tenant.step(open.id, Event::Claim(Box::new(again.build()))).await;
+        tenant.step(again.id, finish(&again, 7, 2)).await;
+        tenant.step(recorded.id, Event::Settle).await;
+        tenant.admit(&tenant.claim().hold(11).build()).await;
+        head.run("COMMIT").await;
+    };
+    futures_util::join!(edit, changes);
+    let used = counter(&mut raw, &tenant, Counter::SpendMonth).await;
+    assert_eq!(used, 30 + 4 + 9 + 40 + 11);
+    assert_eq!(counter(&mut raw, &tenant, Counter::Concurrency).await, 1);
+    verify(&home).await;
 }

@@ -17,7 +17,8 @@ use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, LedgerEnt
 use holdfast_domain::secret::{ServerSecretId, Verifier};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, Event, Incarnation, Micros, NodeName, OperationId, PostingId, WalletId, decide,
+    ApiKeyId, CredentialId, Event, Incarnation, Micros, NodeName, OperationId, PostingId, WalletId,
+    decide,
 };
 use uuid::Uuid;
 
@@ -32,6 +33,8 @@ pub struct Tenant<'a> {
     pub wallet: WalletId,
     /// API key of the operations.
     pub api_key: ApiKeyId,
+    /// Credential of that API key, where the store keeps them.
+    pub credential: CredentialId,
     /// The row of the node that runs them.
     pub lease: Lease,
 }
@@ -58,8 +61,9 @@ impl<'a> Tenant<'a> {
         };
         let beat = stores.nodes().heartbeat(&node, sample::LEASE, LeaseMode::Take).await.unwrap();
         let HeartbeatOutcome::Held { lease, .. } = beat else { unreachable_beat(&beat) };
-        let mut tenant = Self { stores, wallet, api_key: sample::fresh(), lease };
-        tenant.api_key = tenant.another_api_key().await;
+        let (api_key, credential) = (sample::fresh(), sample::fresh());
+        let mut tenant = Self { stores, wallet, api_key, credential, lease };
+        (tenant.api_key, tenant.credential) = tenant.issue().await;
         // A deposit of nothing is no posting.
         if funds > 0 {
             tenant.post(PostingKind::Deposit, funds).await.unwrap();
@@ -69,7 +73,12 @@ impl<'a> Tenant<'a> {
 
     /// Another API key of the wallet, known where the store keeps them.
     pub async fn another_api_key(&self) -> ApiKeyId {
+        self.issue().await.0
+    }
+
+    async fn issue(&self) -> (ApiKeyId, CredentialId) {
         let id: ApiKeyId = sample::fresh();
+        let credential = credential(id);
         if let Some(keys) = self.stores.keys() {
             let name = format!("key-{}", Uuid::new_v4().simple());
             let new = NewApiKey {
@@ -79,9 +88,9 @@ impl<'a> Tenant<'a> {
                 external_id: None,
                 grant: Grant::default(),
             };
-            keys.issue(&new, &credential(id)).await.unwrap();
+            keys.issue(&new, &credential).await.unwrap();
         }
-        id
+        (id, credential.id)
     }
 
     /// A claim for a new operation by a new task.

@@ -33,6 +33,11 @@ fn check_transition(
     if !transition.matches_row(row.map(|row| (row.operation.version, row.operation.owner.claim))) {
         return Err(CommitError::Conflict);
     }
+    // What was read before the last edit may lack a counter that it has begun.
+    let revision = transition.start().and_then(|start| start.limits_revision);
+    if revision.is_some_and(|revision| revision != state.limits_revision(transition.wallet)) {
+        return Err(CommitError::LimitsEdited);
+    }
     let tally = state.tally(transition, at);
     for CounterMove { counter, amount, bound } in transition.counters.iter().copied() {
         let after = tally.used(counter).and_then(|used| used.checked_add(amount));

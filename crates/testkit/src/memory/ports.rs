@@ -89,7 +89,8 @@ impl ApiKeys for MemoryJournal {
         let known = credential.and_then(|credential| {
             let api_key = state.api_keys.iter().find(|key| key.id == credential.api_key)?;
             let (credential, api_key) = (credential.clone(), api_key.clone());
-            Some(KnownCredential { credential, api_key, now })
+            let limits_revision = state.limits_revision(api_key.wallet);
+            Some(KnownCredential { credential, api_key, limits_revision, now })
         });
         Ok(known)
     }

@@ -43,6 +43,7 @@ fn claim(wallet: WalletId, key: RequestKey, picture: &str, lease: &Lease) -> Opt
         hold: rates.cost(&Meters::text(0, 0)?),
         tokens: 0,
         limits: Limits::default(),
+        limits_revision: None,
         time: Duration::from_secs(60),
         owner: Owner { claim: Uuid::new_v4().into(), node: lease.node.clone() },
         lease: lease.clone(),

@@ -103,6 +103,7 @@ impl World {
             },
             Err(
                 CommitError::InsufficientFunds
+                | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
                 | CommitError::TooLarge
@@ -203,6 +204,7 @@ impl World {
             // The settling half is refused: the result is kept without it.
             Err(
                 CommitError::InsufficientFunds
+                | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
                 | CommitError::TooLarge,

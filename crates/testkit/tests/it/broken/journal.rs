@@ -1,7 +1,7 @@
 //! The journal's port, with what can be wrong about it: changes bent before they are written, and
 //! verdicts that are not the store's to give.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ use super::defect::Defect;
 #[derive(Default)]
 pub(super) struct DefectState {
     results: BTreeMap<OperationId, SealedResult>,
+    /// Counters that the starts of operations reserved of.
+    reserved: BTreeMap<OperationId, BTreeSet<Counter>>,
     /// Transfers that nobody made.
     pub(super) entries: Vec<(WalletId, LedgerEntry)>,
 }
@@ -171,6 +173,15 @@ impl BrokenJournal {
     }
 
     fn bend_counters(&self, bent: &mut Transition) {
+        if self.has(Defect::SeedsLeaveNoBit) {
+            let mut kept = self.kept();
+            if bent.start().is_some() {
+                let reserved = bent.counters.iter().map(|moved| moved.counter).collect();
+                kept.reserved.insert(bent.operation, reserved);
+            } else if let Some(reserved) = kept.reserved.get(&bent.operation) {
+                bent.counters.retain(|moved| reserved.contains(&moved.counter));
+            }
+        }
         for moved in &mut bent.counters {
             if self.has(Defect::BoundsAreIgnored) {
                 moved.bound = None;
@@ -324,6 +335,10 @@ impl BrokenJournal {
                 }
                 Err(CommitError::LimitReached(reached))
             }
+            CommitError::LimitsEdited if self.has(Defect::StaleLimitsPass) => {
+                self.write(unread(again)).await
+            }
+            CommitError::LimitsEdited => Err(CommitError::LimitsEdited),
             CommitError::Collision => {
                 if self.has(Defect::PermanentIdsRepeat) {
                     return self.write(Transition { generation: 1_000, ..again }).await;
@@ -424,6 +439,23 @@ impl BrokenJournal {
         let defect = if is_early { Defect::RefundsComeEarly } else { Defect::RefundsAreNotSummed };
         fits && self.has(defect)
     }
+}
+
+/// The start without the revision of its limits.
+fn unread(mut transition: Transition) -> Transition {
+    match &mut transition.effect {
+        Effect::Admit(admission) => admission.start.limits_revision = None,
+        Effect::Reopen(start) => start.limits_revision = None,
+        Effect::Complete { .. }
+        | Effect::Record { .. }
+        | Effect::Settle
+        | Effect::AskCancel
+        | Effect::Cancel
+        | Effect::Open { .. }
+        | Effect::Refuse { .. }
+        | Effect::Abandon { .. } => {}
+    }
+    transition
 }
 
 /// The same claim, with its prices under another name.

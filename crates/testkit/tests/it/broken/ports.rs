@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::credential::{ApiKey, Credential, Grant};
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::limits::{Counter, CounterReadings};
-use holdfast_domain::operation::Node;
+use holdfast_domain::limits::{Counter, CounterReadings, Limits};
+use holdfast_domain::operation::{Node, Phase};
 use holdfast_domain::ports::{
     CounterSnapshot, CreateError, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry,
     NewApiKey, PinError, RotateError, Rotation, Unavailable,
@@ -18,7 +18,7 @@ use holdfast_domain::{
     WalletId, Wallets,
 };
 
-use holdfast_testkit::laws::Lists;
+use holdfast_testkit::laws::{LimitEdits, Lists};
 use holdfast_testkit::sample;
 
 use super::BrokenJournal;
@@ -73,6 +73,32 @@ impl Nodes for BrokenJournal {
             return self.inner.address(&other.node).await;
         }
         self.inner.address(node).await
+    }
+}
+
+#[async_trait]
+impl LimitEdits for BrokenJournal {
+    async fn edit_limits(&self, api_key: ApiKeyId, limits: Limits) {
+        self.inner.edit_limits(api_key, limits).await;
+        let Some(spend) = limits.spend.filter(|_limit| self.has(Defect::SeedsGoByEndings)) else {
+            return;
+        };
+        let (counter, now) = (spend.window.counter(), self.inner.now());
+        let mut used = 0;
+        for row in self.inner.operations().into_iter().filter(|row| row.api_key == api_key) {
+            let at = row.phase.finished_at().unwrap_or(row.admitted_at);
+            let amount = match &row.phase {
+                Phase::Leased | Phase::Recorded(_) => row.hold.get(),
+                Phase::Completed { usage, .. } => usage.charge.get(),
+                Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => 0,
+            };
+            used += if counter.window(at) == counter.window(now) { amount } else { 0 };
+        }
+        self.inner.set_counter(api_key, counter, used);
+    }
+
+    fn turn(&self, span: Duration) -> bool {
+        self.inner.turn(span)
     }
 }
 

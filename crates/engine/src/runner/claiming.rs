@@ -1,0 +1,54 @@
+//! Claiming: a claim on its way to the store, under the limits of its API key as they are.
+//!
+//! A caller is remembered for some seconds, and its limits with it. A claim by limits that were edited meanwhile is
+//! refused: it would reserve nothing of a counter that the edit has begun. The caller is then read again, and the
+//! claim offered under what was read.
+
+use holdfast_domain::ErrorChain;
+use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Rebinding};
+use holdfast_domain::model::FingerprintTerms;
+use holdfast_domain::ports::CommitError;
+
+use super::Runner;
+use crate::request_context::{PreparedClaim, RequestContext};
+
+/// Offers of one claim, each but the first after an edit of limits.
+const OFFERS_MAX: u32 = 5;
+
+impl Runner {
+    /// Offers a claim until there is a verdict.
+    pub(super) async fn claim(
+        &self,
+        prepared: &mut PreparedClaim,
+        context: &mut RequestContext,
+        rebind: &(dyn Fn(&FingerprintTerms) -> Rebinding + Send + Sync),
+    ) -> Result<ClaimOutcome, ClaimError> {
+        let mut offers = 1;
+        loop {
+            let offer = ClaimOffer {
+                claim: &prepared.claim,
+                // The latest that the database's clock may say: a lease that may have ended there claims nothing.
+                now: self.membership.node.now_at_the_latest(),
+                rebind,
+            };
+            let claimed = self.membership.conduct().claim(&offer).await;
+            let is_outdated = matches!(claimed, Err(ClaimError::Commit(CommitError::LimitsEdited)));
+            if !is_outdated || offers >= OFFERS_MAX {
+                return claimed;
+            }
+            offers += 1;
+            // In a box: few claims come to it.
+            match Box::pin(self.authentication.renew(&context.caller)).await {
+                Ok(caller) => {
+                    prepared.claim.limits = caller.api_key.grant.limits;
+                    prepared.claim.limits_revision = Some(caller.limits_revision);
+                    context.caller = caller;
+                }
+                Err(error) => {
+                    tracing::warn!(error = %ErrorChain(&error), "edited limits could not be read");
+                    return claimed;
+                }
+            }
+        }
+    }
+}
