@@ -175,7 +175,11 @@ async fn act(world: &World, key: &str, digest: [u8; 32], action: AccountAction) 
     let command = AccountCommand {
         actor: ActorId::AdminKey(owner(world).await),
         address: None,
-        request: RequestBinding { key: key.parse::<Uuid>().map(CommandKey::from).unwrap(), digest },
+        request: RequestBinding {
+            key: key.parse::<Uuid>().map(CommandKey::from).unwrap(),
+            digest,
+            canonical: None,
+        },
         reason: None,
         action,
     };
@@ -257,7 +261,7 @@ async fn a_payment_that_was_booked_before_the_rule_is_not_booked_again() {
         let posting = Posting::new(posting, wallet, PostingKind::Deposit, amount).unwrap();
         let booked = DepositReference::booked("test".to_owned(), reference.to_owned());
         let details = PostingDetails { reference: Some(booked), ..PostingDetails::default() };
-        let new = NewPosting { posting, details, allowance: None };
+        let new = NewPosting { posting, details, allowance: None, currency: None };
         act(&world, &key, [0; 32], AccountAction::Post(new)).await;
         let mut again = deposit(&id, 5);
         again["external_reference"] = json!(reference);

@@ -18,11 +18,11 @@ use std::time::Duration;
 use self::post::post;
 
 use super::command::{
-    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
-    RequestRecord, Thing,
+    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite, Thing,
 };
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
+use super::request::RequestRecord;
 use super::{AdminCredential, AdminKey, PersonAction, PersonRecord, Role, WalletRecord};
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::limits::SpendLimit;
@@ -39,7 +39,7 @@ pub fn replay(
     command: &AccountCommand,
     person: Option<&PersonRecord>,
 ) -> Result<AccountReceipt, AccountRefusal> {
-    if record.digest != command.request.digest {
+    if !record.is_of(&command.request) {
         return Err(AccountRefusal::RequestKeyConflict);
     }
     // The digest outlives the person, and has nothing of the address: it is compared with theirs.

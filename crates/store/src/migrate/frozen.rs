@@ -75,6 +75,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "dafa301fb3cedbcb28e57cea4ce297ab93230d6a32e8d8220c3fb6a6a226ddae",
         "7629ed1a3b718f99778e6b61886361ad836cd5bc1495dd52f25eacf6c8f1c7e5",
     ),
+    (
+        "0014_requests",
+        "7c0a0fdccf94552b075d479adceb4dd9f1356111b1a9d3b032df5eccb9a8cbe1",
+        "1edf230d51d76889fbfaca197c8e4afde74da9a8361354303fd7b00233e1ddd4",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

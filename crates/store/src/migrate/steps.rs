@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     SUMS,
     LATE_COSTS,
     LATER_LIMITS,
+    REQUESTS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -237,6 +238,21 @@ const LATER_LIMITS: Migration = Migration {
         include_str!("../../migrations/postgres/0013_later_limits.down.sql"),
     ],
     // A rule about rows, and no row.
+    loss: &[],
+};
+
+const REQUESTS: Migration = Migration {
+    version: 14,
+    name: "requests",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0014_requests.up.sql"),
+        include_str!("../../migrations/sqlite/0014_requests.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0014_requests.up.sql"),
+        include_str!("../../migrations/postgres/0014_requests.down.sql"),
+    ],
+    // Every request keeps the digest that it had before, and is compared by that one again.
     loss: &[],
 };
 

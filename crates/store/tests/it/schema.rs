@@ -118,7 +118,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "deliveries_due_of_webhook",
             "sums",
             "late_costs",
-            "later_limits"
+            "later_limits",
+            "requests"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
