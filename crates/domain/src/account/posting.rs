@@ -47,6 +47,12 @@ impl DepositReference {
         parts.into_iter().find(|(_field, text)| !is_bookable(text)).map(|(field, _text)| field)
     }
 
+    /// True if both its texts are ASCII, which has one spelling of each.
+    #[must_use]
+    pub fn is_ascii(&self) -> bool {
+        self.typed.iter().all(|text| text.is_ascii())
+    }
+
     /// Spellings under which rows may have the source and the id.
     #[must_use]
     pub fn spellings(&self) -> [Vec<String>; 2] {

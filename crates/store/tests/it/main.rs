@@ -18,6 +18,7 @@ mod later_limits;
 mod laws;
 mod list;
 mod nodes;
+mod payments;
 mod people;
 mod postgres;
 mod proxy;
