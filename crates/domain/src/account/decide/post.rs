@@ -98,3 +98,6 @@ fn changes(new: &NewPosting) -> Vec<FieldChange> {
     let fields = posting.trail_fields().into_iter().chain(details.trail_fields(posting)).collect();
     differences(None, fields)
 }
+
+#[cfg(test)]
+mod tests;
