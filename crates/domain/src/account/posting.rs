@@ -17,6 +17,8 @@ pub struct DepositReference {
     pub external_reference: String,
     /// Both as they were typed. A row from before texts had one form has them like that.
     typed: [String; 2],
+    /// True for one that a row has: what it may be spelled like was judged when it was booked.
+    is_booked: bool,
 }
 
 impl DepositReference {
@@ -27,6 +29,7 @@ impl DepositReference {
             source: normal_form(source).into_owned(),
             external_reference: normal_form(external_reference).into_owned(),
             typed: [source.to_owned(), external_reference.to_owned()],
+            is_booked: false,
         }
     }
 
@@ -34,7 +37,7 @@ impl DepositReference {
     #[must_use]
     pub fn booked(source: String, external_reference: String) -> Self {
         let typed = [source.clone(), external_reference.clone()];
-        Self { source, external_reference, typed }
+        Self { source, external_reference, typed, is_booked: true }
     }
 
     /// The part that cannot be booked, by the name of its field: it has characters beyond the visible ones of
@@ -42,7 +45,8 @@ impl DepositReference {
     #[must_use]
     pub fn unbookable(&self) -> Option<&'static str> {
         let fields = ["source", "external_reference"];
-        let is_bookable = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_bookable =
+            |text: &String| self.is_booked || text.bytes().all(|byte| byte.is_ascii_graphic());
         let parts = fields.into_iter().zip(&self.typed);
         parts.into_iter().find(|(_field, text)| !is_bookable(text)).map(|(field, _text)| field)
     }

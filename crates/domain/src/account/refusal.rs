@@ -25,7 +25,7 @@ pub enum AccountRefusal {
         named: Currency,
     },
     /// This field of a deposit's reference has characters beyond the visible ones of ASCII.
-    #[error("{0} consists of visible ASCII characters: letters, digits and signs, no blanks")]
+    #[error("write visible ASCII characters only: letters, digits and signs, no blanks")]
     ReferenceNotAscii(&'static str),
     /// There is no such wallet.
     #[error("there is no such wallet")]
