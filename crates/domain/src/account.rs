@@ -38,7 +38,8 @@ pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
 pub use self::api_key::ApiKeyPatch;
 pub use self::command::{
-    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite, Thing,
+    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
+    RequestRecord, Thing,
 };
 pub use self::decide::{decide, replay};
 pub use self::email_address::{BadEmailAddress, EmailAddress};
@@ -54,7 +55,7 @@ pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,
 };
 pub use self::refusal::AccountRefusal;
-pub use self::request::{CanonicalDigest, RequestBinding, RequestRecord};
+pub use self::request::{CanonicalDigest, RequestBinding};
 pub use self::role::{Reach, Role, UseCase};
 pub use self::wallet::{WalletPatch, WalletRecord, WalletState};
 pub use self::webhook::{

@@ -18,11 +18,11 @@ use std::time::Duration;
 use self::post::post;
 
 use super::command::{
-    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite, Thing,
+    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
+    RequestRecord, Thing,
 };
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
-use super::request::RequestRecord;
 use super::{AdminCredential, AdminKey, PersonAction, PersonRecord, Role, WalletRecord};
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::limits::SpendLimit;

@@ -12,8 +12,7 @@
 //! A node of a later version may write a form that this one does not know: such a row is compared by the first digest,
 //! as a row without a canonical one is. Neither comparison takes two requests for one.
 
-use super::command::Thing;
-use crate::{CommandKey, Timestamp};
+use crate::CommandKey;
 
 /// Digest of a request in its canonical form, behind the version of that form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,26 +57,13 @@ pub struct RequestBinding {
     pub canonical: Option<CanonicalDigest>,
 }
 
-/// Record of a request that was done: its digests, and what it was done to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestRecord {
-    /// Digest of the request.
-    pub digest: [u8; 32],
-    /// Canonical digest of the request; `None` if a node of a version without it did the request.
-    pub canonical: Option<CanonicalDigest>,
-    /// Things that the command made or changed.
-    pub things: Vec<Thing>,
-    /// Moment of the command.
-    pub at: Timestamp,
-}
-
-impl RequestRecord {
-    /// True if the record is of this request.
+impl RequestBinding {
+    /// True if these are the digests of the request, as a row has them.
     #[must_use]
-    pub fn is_of(&self, request: &RequestBinding) -> bool {
-        match (self.canonical, request.canonical) {
-            (Some(own), Some(other)) if own.version == other.version => own == other,
-            (Some(_) | None, Some(_) | None) => self.digest == request.digest,
+    pub fn is_of(&self, digest: [u8; 32], canonical: Option<CanonicalDigest>) -> bool {
+        match (canonical, self.canonical) {
+            (Some(other), Some(own)) if own.version == other.version => own == other,
+            (Some(_) | None, Some(_) | None) => self.digest == digest,
         }
     }
 }
@@ -93,12 +79,7 @@ mod tests {
             bytes[0] = version;
             Some(CanonicalDigest::from_bytes(bytes))
         };
-        let record = |digest: u8, canonical| RequestRecord {
-            digest: [digest; 32],
-            canonical,
-            things: Vec::new(),
-            at: Timestamp::from_micros(0),
-        };
+        let record = |digest: u8, canonical| ([digest; 32], canonical);
         let request = |digest: u8, canonical| RequestBinding {
             key: CommandKey::from_u128(1),
             digest: [digest; 32],
@@ -116,7 +97,7 @@ mod tests {
             (record(1, canonical(2, 7)), request(1, canonical(1, 7)), true),
             (record(1, canonical(2, 7)), request(2, canonical(1, 7)), false),
         ] {
-            assert_eq!(record.is_of(&request), is_same, "{record:?} {request:?}");
+            assert_eq!(request.is_of(record.0, record.1), is_same, "{record:?} {request:?}");
         }
     }
 

@@ -35,8 +35,8 @@ impl Verification {
             "unlisted": unlisted,
         });
         // A version before knows no notes, and most books have none.
-        if !notes.is_empty() {
-            members["notes"] = notes.iter().map(line).collect();
+        if let Some(members) = members.as_object_mut().filter(|_members| !notes.is_empty()) {
+            members.insert("notes".to_owned(), notes.iter().map(line).collect());
         }
         members.to_string()
     }
