@@ -1,5 +1,7 @@
 //! One payment is one deposit: how references of deposits are compared, and what is refused of new ones.
 
+use std::time::Duration;
+
 use holdfast_domain::account::{
     AccountAction, AccountRefusal, ActorId, CanonicalDigest, DepositReference, NewPosting,
     PostingDetails, RequestBinding, Thing,
@@ -8,7 +10,6 @@ use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::{AdminKeyId, Administration as _, Currency, Micros, PostingId, WalletId};
 use holdfast_store::verify::{AuditOptions, Subject};
 use holdfast_testkit::sample;
-use std::time::Duration;
 
 use crate::administration::{act, administer, available, command, key, make_wallet, secret};
 use crate::raw::Raw;
