@@ -49,7 +49,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountReceipt, RequestBinding, RequestRecord, UseCase,
+    AccountAction, AccountCommand, AccountReceipt, CanonicalDigest, RequestBinding, RequestRecord,
+    UseCase,
 };
 use holdfast_domain::offer::Offers;
 use holdfast_domain::ports::Pause;
@@ -144,6 +145,8 @@ pub struct Request {
     pub key: CommandKey,
     /// Digest of all that was asked: the same key with another digest is another request.
     pub digest: [u8; 32],
+    /// Canonical digest, by which a version with other optional members recognizes the request.
+    pub canonical: Option<CanonicalDigest>,
     /// Reason that its sender gives.
     pub reason: Option<Reason>,
     /// True where the change is judged and not made.
@@ -154,19 +157,35 @@ impl Request {
     /// A request whose digest is that of these parts, such as method, path and body.
     #[must_use]
     pub fn new(key: CommandKey, parts: &[&[u8]], reason: Option<Reason>) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        for part in parts {
-            // The length first: two lists of parts are never spelled alike.
-            hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-            hasher.update(part);
-        }
-        Self { key, digest: *hasher.finalize().as_bytes(), reason, dry_run: false }
+        Self { key, digest: digest(parts), canonical: None, reason, dry_run: false }
+    }
+
+    /// The same with the canonical digest of these parts: those of its canonical form.
+    #[must_use]
+    pub fn with_canonical(self, parts: &[&[u8]]) -> Self {
+        Self { canonical: Some(CanonicalDigest::new(digest(parts))), ..self }
+    }
+
+    /// Binding of its key.
+    #[must_use]
+    pub const fn binding(&self) -> RequestBinding {
+        RequestBinding { key: self.key, digest: self.digest, canonical: self.canonical }
     }
 
     /// A request that nobody has sent, and nobody repeats.
     fn own(parts: &[&[u8]]) -> Self {
         Self::new(CommandKey::from(Uuid::new_v4()), parts, None)
     }
+}
+
+fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        // The length first: two lists of parts are never spelled alike.
+        hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
 }
 
 /// Edit of a thing, and the number of edits of it that its sender has seen.
@@ -264,7 +283,7 @@ impl Accounts {
         let command = AccountCommand {
             actor: principal.actor,
             address: principal.address.clone(),
-            request: RequestBinding { key: request.key, digest: request.digest },
+            request: request.binding(),
             reason: request.reason.as_ref().map(|reason| reason.as_str().to_owned()),
             action,
         };

@@ -7,7 +7,7 @@ use holdfast_domain::account::{
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::listing::{Page, PageRequest, PostingFilter, PostingListing};
 use holdfast_domain::operation::Operation;
-use holdfast_domain::{Micros, OperationId, PostingId, WalletId};
+use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
 use metrics::counter;
 
 use crate::{Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, ThingKind};
@@ -30,6 +30,8 @@ pub struct PostingRecord {
 pub struct PostingOrder {
     /// Amount; of an adjustment it may be less than nothing.
     pub amount: Micros,
+    /// Currency of the amount; `None` if nobody has named one.
+    pub currency: Option<Currency>,
     /// Reference and note.
     pub details: PostingDetails,
 }
@@ -50,7 +52,12 @@ impl Accounts {
         principal.authorize(UseCase::PostingDeposit)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
         let posting = posting(request, wallet.wallet.id, PostingKind::Deposit, order.amount)?;
-        let new = NewPosting { posting, details: order.details, allowance: None };
+        let new = NewPosting {
+            posting,
+            details: order.details,
+            allowance: None,
+            currency: order.currency,
+        };
         self.post(principal, request, new).await
     }
 
@@ -72,7 +79,12 @@ impl Accounts {
         let reason = request.reason.as_ref().map_or("", Reason::as_str).to_owned();
         let kind = PostingKind::Adjustment(reason);
         let posting = posting(request, wallet.wallet.id, kind, order.amount)?;
-        let new = NewPosting { posting, details: order.details, allowance: None };
+        let new = NewPosting {
+            posting,
+            details: order.details,
+            allowance: None,
+            currency: order.currency,
+        };
         self.post(principal, request, new).await
     }
 
@@ -98,7 +110,8 @@ impl Accounts {
             let allowances = &self.support_refunds;
             allowances.get(&found.price.currency).copied().unwrap_or(Micros::ZERO)
         });
-        let new = NewPosting { posting, details: order.details, allowance };
+        let new =
+            NewPosting { posting, details: order.details, allowance, currency: order.currency };
         let refunded = self.post(principal, request, new).await?;
         if !refunded.replayed && !request.dry_run {
             count_refund(&found, order.amount);

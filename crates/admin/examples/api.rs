@@ -31,11 +31,14 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   A key has one role. A holder's role is for one wallet, and things of other wallets do not exist for it.
 - **Changes** want an `Idempotency-Key`: a UUID in lower case, new for each change. The same request with the same key
   is done once. A repetition has the first answer's status, the thing as it stands now, and `idempotent-replayed: true`.
-  Another request with the key is a 409. What was refused binds nothing.
+  Another request with the key is a 409. What was refused binds nothing. A member that is absent or null, and
+  `dry_run=false`, change no request, and neither does a version that adds a member. A known key is answered before the
+  currency and the spelling of a posting are judged.
 - **Secrets are told once.** The repetition of an issue or a rotation has `\"key\": null` and a `notice`, that of an
   invitation `\"url\": null`.
 - **A posting's id is its `Idempotency-Key`**, through any door and with any admin key. A deposit's `source` and
-  `external_reference` are unique together for ever.
+  `external_reference` are unique together for ever; they are visible ASCII without blanks, and `source` compares in
+  lower case. Postings take an optional `currency`: 400 `invalid_value` if it is not the wallet's.
 - **Texts that people type** (names, external ids, references, reasons, notes, descriptions, e-mail addresses) are
   printable: letters, marks, numbers, punctuation and symbols. A control, a character that is invisible or that turns
   the direction of writing, and one that Unicode does not assign is 400 `invalid_value`, whose message has its code

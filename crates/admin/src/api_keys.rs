@@ -21,7 +21,7 @@ use holdfast_domain::listing::ApiKeyFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
+pub(crate) use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
 use self::view::{ApiKeyView, IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
 use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};

@@ -32,6 +32,7 @@ mod answer;
 mod api;
 mod api_keys;
 mod audit;
+mod canonical;
 mod csv;
 mod description;
 mod end;

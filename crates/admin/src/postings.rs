@@ -14,7 +14,7 @@ use holdfast_accounts::{
 use holdfast_domain::account::{DepositReference, PostingDetails};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::listing::{PostingFilter, PostingList, PostingListing};
-use holdfast_domain::{Micros, OperationId, PostingId, WalletId};
+use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListId};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
-use crate::value::schema::{ExternalIdText, NoteText, ReasonText, SourceText};
+use crate::value::schema::{CurrencyText, NoteText, PaymentReferenceText, ReasonText, SourceText};
 use crate::value::{Moment, parse, parse_some};
 use crate::wallets::WalletView;
 
@@ -125,17 +125,22 @@ pub(crate) struct DepositDraft {
     wallet_id: String,
     #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     amount_micros: i64,
-    /// System that the payment came through, like `stripe`: 1 to 32 printable characters.
+    /// System that the payment came through, like `stripe`: 1 to 32 ASCII characters without blanks. Upper
+    /// and lower case are one name.
     #[schema(value_type = SourceText)]
     source: String,
-    /// Id of the payment there, unique for ever with its `source`: 1 to 128 printable characters.
-    #[schema(value_type = ExternalIdText)]
+    /// Id of the payment there, unique for ever with its `source`: 1 to 128 ASCII characters without blanks.
+    #[schema(value_type = PaymentReferenceText)]
     external_reference: String,
     #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
     /// Note, like the number of an invoice: 1 to 200 printable characters.
     #[schema(value_type = Option<NoteText>)]
     note: Option<String>,
+    /// Currency of the amount, which has to be the wallet's; it is not compared if it is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<CurrencyText>)]
+    currency: Option<String>,
 }
 
 /// An adjustment to be made.
@@ -151,6 +156,10 @@ pub(crate) struct AdjustmentDraft {
     reason: String,
     #[schema(value_type = Option<NoteText>)]
     note: Option<String>,
+    /// Currency of the amount, which has to be the wallet's; it is not compared if it is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<CurrencyText>)]
+    currency: Option<String>,
 }
 
 /// A refund to be made.
@@ -166,6 +175,10 @@ pub(crate) struct RefundDraft {
     reason: Option<String>,
     #[schema(value_type = Option<NoteText>)]
     note: Option<String>,
+    /// Currency of the amount, which has to be the wallet's; it is not compared if it is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<CurrencyText>)]
+    currency: Option<String>,
 }
 
 impl ChangeBody for DepositDraft {
@@ -214,7 +227,8 @@ pub(crate) async fn deposit(
     let reference = DepositReference::new(source.as_typed(), reference.as_typed());
     let details = details(Some(reference), &request, body.note.as_deref())?;
     let wallet = wallet(&body.wallet_id)?;
-    let order = PostingOrder { amount: Micros::new(body.amount_micros), details };
+    let currency: Option<Currency> = parse_some("currency", body.currency.as_deref())?;
+    let order = PostingOrder { amount: Micros::new(body.amount_micros), currency, details };
     let made = gate.accounts.deposit(&principal, &request, &wallet, order).await?;
     Ok(posted(&request, made))
 }
@@ -237,7 +251,8 @@ pub(crate) async fn adjust(
     // Its reason is part of the posting, and not beside it.
     let details = PostingDetails { reason: None, ..details(None, &request, body.note.as_deref())? };
     let wallet = wallet(&body.wallet_id)?;
-    let order = PostingOrder { amount: Micros::new(body.amount_micros), details };
+    let currency: Option<Currency> = parse_some("currency", body.currency.as_deref())?;
+    let order = PostingOrder { amount: Micros::new(body.amount_micros), currency, details };
     let made = gate.accounts.adjust(&principal, &request, &wallet, order).await?;
     Ok(posted(&request, made))
 }
@@ -259,7 +274,8 @@ pub(crate) async fn refund(
 ) -> Result<Answer<ChangeOutcome<PostingView>>> {
     let details = details(None, &request, body.note.as_deref())?;
     let operation: OperationId = parse("operation_id", &body.operation_id)?;
-    let order = PostingOrder { amount: Micros::new(body.amount_micros), details };
+    let currency: Option<Currency> = parse_some("currency", body.currency.as_deref())?;
+    let order = PostingOrder { amount: Micros::new(body.amount_micros), currency, details };
     let made = gate.accounts.refund(&principal, &request, operation, order).await?;
     Ok(posted(&request, made))
 }

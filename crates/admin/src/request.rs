@@ -6,7 +6,8 @@
 //!
 //! [`ChangeRequest`] is what every mutation takes: the `Idempotency-Key`, the parsed body and a digest of
 //! method, path, query and that body. The same key with another digest is another request. The
-//! digest is made of what was understood, so that blanks and the order of members don't matter.
+//! digest is made of what was understood, so that blanks and the order of members don't matter. Its
+//! spelling is frozen; another version compares the digest of the canonical form ([`crate::canonical`]).
 //!
 //! Limits: a body has 1 MiB and 10 seconds.
 
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::canonical::canonical_json;
 use crate::error::{Code, Problem};
 use crate::value::parse_some;
 use crate::value::schema::ReasonText;
@@ -107,6 +109,8 @@ pub(crate) trait ChangeBody: DeserializeOwned + Serialize + Send {
     const DRY_RUN: bool = false;
     /// Members that identify somebody. No digest has anything of them, because it outlives their erasure.
     const PRIVATE: &'static [&'static str] = &[];
+    /// Members of which null is a value, and not absence: in an edit it removes.
+    const NULLABLE: &'static [&'static str] = &[];
 
     /// Reason of the change.
     fn reason(&self) -> Option<&str>;
@@ -157,17 +161,9 @@ where
         }
         let bytes = read_body(&parts.headers, body).await?;
         let mut body: T = from_json(&bytes)?;
-        let understood = digested(&body).map_err(|_error| Problem::new(Code::InternalError))?;
-        // The router has taken the prefix off the other one.
-        let uri = parts.extensions.get().map_or(&parts.uri, |OriginalUri(uri)| uri);
-        let digested = [
-            parts.method.as_str().as_bytes(),
-            uri.path().as_bytes(),
-            uri.query().unwrap_or_default().as_bytes(),
-            &understood,
-        ];
         let dry_run = query.dry_run.unwrap_or(false);
-        let request = Request { dry_run, ..Request::new(key, &digested, None) };
+        let request = bound(key, &parts, dry_run, &body);
+        let request = request.map_err(|_error| Problem::new(Code::InternalError))?;
         if let Some(shown) = shown(&bytes)
             && is_repetition(&Accounts::from_ref(state), &parts, &request).await?
         {
@@ -186,7 +182,7 @@ async fn is_repetition(
 ) -> Result<bool, Problem> {
     let Some(Caller(principal)) = parts.extensions.get() else { return Ok(false) };
     let bound = accounts.request_record(principal, request.key).await?;
-    Ok(bound.is_some_and(|record| record.digest == request.digest))
+    Ok(bound.is_some_and(|record| record.is_of(&request.binding())))
 }
 
 /// The body with U+FFFD for what no text may contain; nothing where its texts are printable.
@@ -215,7 +211,25 @@ fn shown(body: &[u8]) -> Option<Vec<u8>> {
     is_changed.then(|| body.to_string().into_bytes())
 }
 
-/// Bytes of a body for its digest: all of it that identifies nobody.
+/// The request of a body under a key, with its digests.
+fn bound<T: ChangeBody>(
+    key: CommandKey,
+    parts: &Parts,
+    dry_run: bool,
+    body: &T,
+) -> serde_json::Result<Request> {
+    // The router has taken the prefix off the other one.
+    let uri = parts.extensions.get().map_or(&parts.uri, |OriginalUri(uri)| uri);
+    let [method, path] = [parts.method.as_str().as_bytes(), uri.path().as_bytes()];
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let request = Request::new(key, &[method, path, query, &digested(body)?], None);
+    let query: &[u8] = if dry_run { b"dry_run=true" } else { b"" };
+    let request = request.with_canonical(&[method, path, query, &canonical(body)?]);
+    Ok(Request { dry_run, ..request })
+}
+
+/// Bytes of a body for its digest: all of it that identifies nobody. Frozen: nodes of the version before compare
+/// nothing else, so that a member which is added is skipped where it is absent.
 fn digested<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
     if T::PRIVATE.is_empty() {
         return serde_json::to_vec(body);
@@ -225,6 +239,15 @@ fn digested<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
         members.retain(|name, _| !T::PRIVATE.contains(&name.as_str()));
     }
     serde_json::to_vec(&members)
+}
+
+/// Bytes of a body for its canonical digest: its members that are present and identify nobody.
+fn canonical<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
+    let members = serde_json::to_value(body)?;
+    let Value::Object(members) = members else { return serde_json::to_vec(&members) };
+    canonical_json(&members, |name, value| {
+        T::PRIVATE.contains(&name) || (value.is_null() && !T::NULLABLE.contains(&name))
+    })
 }
 
 /// The one `Idempotency-Key`, in its one spelling: two spellings of one key would be two requests.
@@ -326,3 +349,6 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

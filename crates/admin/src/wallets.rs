@@ -129,6 +129,9 @@ pub(crate) struct WalletEdit {
 }
 
 impl ChangeBody for WalletEdit {
+    const NULLABLE: &'static [&'static str] =
+        &["external_id", "low_balance_micros", "key_spend_micros", "key_spend_window"];
+
     fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

@@ -75,6 +75,8 @@ pub(crate) struct WebhookEdit {
 }
 
 impl ChangeBody for WebhookEdit {
+    const NULLABLE: &'static [&'static str] = &["kinds", "description"];
+
     fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

@@ -298,11 +298,17 @@ fn change<F: FormPage>(
     let is_told = |name: &str| name != CONFIRM && !F::PRIVATE.contains(&name);
     let mut told: Vec<_> = fields.iter().filter(|(name, _)| is_told(name)).collect();
     told.sort_unstable();
-    let mut parts = vec![b"form".as_slice(), sheet.path.as_bytes()];
+    let form = [b"form".as_slice(), sheet.path.as_bytes()];
+    let (mut parts, mut present) = (form.to_vec(), form.to_vec());
     for (name, value) in told {
-        parts.extend([name.as_bytes(), value.trim().as_bytes()]);
+        let field = [name.as_bytes(), value.trim().as_bytes()];
+        parts.extend(field);
+        // A version that adds a field sends it empty, and one before does not send it.
+        if !value.trim().is_empty() {
+            present.extend(field);
+        }
     }
-    Ok(Request::new(key, &parts, reason))
+    Ok(Request::new(key, &parts, reason).with_canonical(&present))
 }
 
 /// The fields with what was written into them.

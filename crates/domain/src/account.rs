@@ -29,6 +29,7 @@ mod person;
 mod person_action;
 mod posting;
 mod refusal;
+mod request;
 pub mod role;
 mod wallet;
 mod webhook;
@@ -38,7 +39,7 @@ pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCred
 pub use self::api_key::ApiKeyPatch;
 pub use self::command::{
     AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
-    RequestBinding, RequestRecord, Thing,
+    RequestRecord, Thing,
 };
 pub use self::decide::{decide, replay};
 pub use self::email_address::{BadEmailAddress, EmailAddress};
@@ -54,6 +55,7 @@ pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,
 };
 pub use self::refusal::AccountRefusal;
+pub use self::request::{CanonicalDigest, RequestBinding};
 pub use self::role::{Reach, Role, UseCase};
 pub use self::wallet::{WalletPatch, WalletRecord, WalletState};
 pub use self::webhook::{

@@ -15,7 +15,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::account::{AccountCommand, ActorId, FieldChange, Thing, UseCase};
+use crate::account::{
+    AccountCommand, ActorId, CanonicalDigest, FieldChange, RequestBinding, Thing, UseCase,
+};
 use crate::secret::{ServerSecret, ServerSecretId, TrailKey};
 use crate::{CommandKey, Timestamp};
 
@@ -149,6 +151,29 @@ impl TrailRow {
     }
 }
 
+/// MAC of a canonical digest with the request that it is of: [`TrailRow`] has the digest of every version only, which
+/// all nodes compute alike. A digest that was changed by hand would answer another request than it was bound to.
+#[must_use]
+pub fn canonical_mac(
+    actor: ActorId,
+    request: &RequestBinding,
+    canonical: CanonicalDigest,
+    key: &TrailKey,
+) -> [u8; 32] {
+    let mut bytes = Vec::new();
+    let actor = actor.to_string();
+    // No row begins like this: its first part has 32 bytes.
+    let parts: [&[u8]; 5] = [
+        b"request",
+        actor.as_bytes(),
+        &request.key.to_bytes(),
+        &request.digest,
+        &canonical.to_bytes(),
+    ];
+    parts.iter().for_each(|part| push(&mut bytes, Some(part)));
+    *blake3::keyed_hash(key.expose(), &bytes).as_bytes()
+}
+
 /// Appends a part behind its length, so that no two lists of parts are spelled alike; nothing is
 /// told from an empty part.
 fn push(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
@@ -184,7 +209,11 @@ mod tests {
         let command = AccountCommand {
             actor: ActorId::Local,
             address: Some("192.0.2.1".to_owned()),
-            request: RequestBinding { key: CommandKey::from_u128(2), digest: [3; 32] },
+            request: RequestBinding {
+                key: CommandKey::from_u128(2),
+                digest: [3; 32],
+                canonical: None,
+            },
             reason: Some("has not paid".to_owned()),
             action: AccountAction::SuspendWallet(wallet),
         };

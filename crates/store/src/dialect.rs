@@ -49,6 +49,15 @@ impl Dialect {
         }
     }
 
+    /// Text of a column with the capital letters of ASCII in lower case, and no other character changed: the same in
+    /// both databases, whatever the locale of the server.
+    pub(crate) fn ascii_lower(self, column: &str) -> String {
+        match self {
+            Self::Sqlite => format!("lower({column})"),
+            Self::Postgres => format!("lower({column} COLLATE \"C\")"),
+        }
+    }
+
     /// The route that an operation tried last, as its attempts name it; empty where it tried none.
     pub(crate) const fn last_route(self) -> &'static str {
         match self {

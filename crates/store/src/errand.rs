@@ -168,7 +168,7 @@ impl Errand {
         if head != findings.head {
             statements.push(trail::advance(self.dialect, head));
         }
-        statements.push(trail::bind(self.dialect, &self.command, &things, now));
+        statements.push(trail::bind(self.dialect, &self.command, &things, (now, &self.secret)));
         Ok((statements, AccountReceipt { things, at: now, replayed: effect.was_done }))
     }
 

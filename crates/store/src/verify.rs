@@ -56,6 +56,8 @@ pub struct Verification {
     pub mismatches: Vec<Mismatch>,
     /// Number of mismatches beyond those that are listed.
     pub unlisted: u64,
+    /// What people should know and no rule forbade when it was written, the first 1,000: no mismatches.
+    pub notes: Vec<Mismatch>,
 }
 
 /// Terms of an audit.
@@ -253,6 +255,8 @@ impl Verification {
         for mismatch in page.mismatches {
             self.list(mismatch);
         }
+        let room = LISTED_MAX.saturating_sub(self.notes.len());
+        self.notes.extend(page.notes.into_iter().take(room));
     }
 
     /// True where nothing was found that does not fit.
@@ -263,6 +267,13 @@ impl Verification {
 
     pub(crate) fn report(&mut self, subject: Subject, sentence: impl Into<String>) {
         self.list(Mismatch { subject, sentence: sentence.into() });
+    }
+
+    /// Notes what is no mismatch.
+    pub(crate) fn note(&mut self, subject: Subject, sentence: impl Into<String>) {
+        if self.notes.len() < LISTED_MAX {
+            self.notes.push(Mismatch { subject, sentence: sentence.into() });
+        }
     }
 
     /// Reports a row that cannot even be read.

@@ -62,7 +62,7 @@ impl<'g> Owner<'g> {
         let wallet = text(&self.post("/wallets", &order), "id");
         let deposit = json!({
             "wallet_id": wallet, "amount_micros": amount_micros, "source": "bank",
-            "external_reference": format!("transfer of {name}"), "note": "paid in advance",
+            "external_reference": format!("transfer-of-{name}"), "note": "paid in advance",
         });
         self.post("/deposits", &deposit);
         wallet
@@ -187,7 +187,7 @@ impl<'g> Owner<'g> {
         let lost = text(&self.post("/webhooks", &json!({ "url": gone })), "id");
         let order = json!({
             "wallet_id": wallet, "amount_micros": 90_000, "source": "bank",
-            "external_reference": "transfer after the webhooks",
+            "external_reference": "transfer-after-the-webhooks",
         });
         self.post("/deposits", &order);
         let disabled = text(&self.post("/webhooks", &json!({ "url": good })), "id");

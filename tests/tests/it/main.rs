@@ -76,6 +76,7 @@ mod one_core;
 mod outcomes;
 mod outgoing;
 mod patience;
+mod payments;
 mod previous;
 mod quotes;
 mod rates;

@@ -233,6 +233,17 @@ impl ApiKeyEdit {
 }
 
 impl ChangeBody for ApiKeyEdit {
+    const NULLABLE: &'static [&'static str] = &[
+        "external_id",
+        "requests_per_minute",
+        "tokens_per_minute",
+        "concurrency",
+        "spend_micros",
+        "spend_window",
+        "models",
+        "ends_at",
+    ];
+
     fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

@@ -56,6 +56,8 @@ impl From<AccountRefusal> for Problem {
             Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
             Refusal::PostingConflict(known) => posting_conflict(&known),
             Refusal::ExternalReferenceConflict(posting) => reference_conflict(posting),
+            Refusal::CurrencyMismatch { .. } => Self::invalid("currency", told),
+            Refusal::ReferenceNotAscii(field) => Self::invalid(field, told),
             Refusal::NoWallet
             | Refusal::NoApiKey
             | Refusal::NoOperation

@@ -15,6 +15,9 @@ use utoipa::{PartialSchema, ToSchema};
 const PRINTABLE: &str =
     r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$";
 
+/// Visible characters of ASCII.
+const ASCII_GRAPHIC: &str = "^[!-~]+$";
+
 /// Writes schemas of texts: their bound, their pattern, their description.
 macro_rules! texts {
     ($($name:ident($schema:literal, $chars_max:expr, $pattern:expr, $description:literal);)+) => {$(
@@ -50,8 +53,10 @@ texts! {
         "Note of a posting, like the number of an invoice: 1 to 200 printable characters.");
     ExternalIdText("ExternalId", ExternalId::CHARS_MAX, PRINTABLE,
         "Id that an outer system has for a thing: 1 to 128 printable characters.");
-    SourceText("Source", Source::CHARS_MAX, PRINTABLE,
-        "System that a payment came through, like `stripe`: 1 to 32 printable characters.");
+    SourceText("Source", Source::CHARS_MAX, ASCII_GRAPHIC,
+        "System that a payment came through, like `stripe`: 1 to 32 ASCII characters without blanks.");
+    PaymentReferenceText("PaymentReference", ExternalId::CHARS_MAX, ASCII_GRAPHIC,
+        "Id of a payment at its source: 1 to 128 ASCII characters without blanks.");
     CurrencyText("Currency", 3, "^[A-Z]{3}$", "ISO 4217, like `USD`.");
     ModelText("ModelId", 128, "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$",
         "Public id of a model: publisher, slash, name.");

@@ -100,7 +100,7 @@ async fn no_field_takes_a_character_that_is_not_seen() {
 }
 
 #[tokio::test]
-async fn a_payment_is_booked_once_however_its_reference_is_spelled() {
+async fn a_new_payment_is_booked_under_a_reference_of_visible_ascii_only() {
     let world = World::new().await;
     let wallet = world.wallet("acme", 0).await;
     let body = |reference: &str| {
@@ -108,20 +108,20 @@ async fn a_payment_is_booked_once_however_its_reference_is_spelled() {
         body["external_reference"] = json!(reference);
         body
     };
-    let booked = world.post("/deposits", body("Vế Café 7")).await;
-    assert_eq!(booked.status, 201, "{booked:?}");
     for spelling in [
+        "Vế Café 7",
+        "pi 7",
+        "p\u{456}_7",
         "Ve\u{302}\u{301} Cafe\u{301} 7",
         "Vê\u{301} Café 7",
         "Vế\u{a0}Café 7",
         "Vế\u{3000}Cafe\u{301}\u{202f}7",
     ] {
-        let again = world.post("/deposits", body(spelling)).await;
-        assert_eq!(again.json()["id"], booked.json()["id"], "{spelling:?}: {again:?}");
-        assert_eq!(again.json()["external_reference"], "Vế Café 7");
+        let refused = world.post("/deposits", body(spelling)).await;
+        refused.is_about(400, "invalid_value", "external_reference");
     }
     let wallet = world.get(&format!("/wallets/{wallet}")).await.json();
-    assert_eq!(wallet["available_micros"], 5_000);
+    assert_eq!(wallet["available_micros"], 0);
 }
 
 #[tokio::test]
@@ -175,7 +175,11 @@ async fn act(world: &World, key: &str, digest: [u8; 32], action: AccountAction) 
     let command = AccountCommand {
         actor: ActorId::AdminKey(owner(world).await),
         address: None,
-        request: RequestBinding { key: key.parse::<Uuid>().map(CommandKey::from).unwrap(), digest },
+        request: RequestBinding {
+            key: key.parse::<Uuid>().map(CommandKey::from).unwrap(),
+            digest,
+            canonical: None,
+        },
         reason: None,
         action,
     };
@@ -257,7 +261,7 @@ async fn a_payment_that_was_booked_before_the_rule_is_not_booked_again() {
         let posting = Posting::new(posting, wallet, PostingKind::Deposit, amount).unwrap();
         let booked = DepositReference::booked("test".to_owned(), reference.to_owned());
         let details = PostingDetails { reference: Some(booked), ..PostingDetails::default() };
-        let new = NewPosting { posting, details, allowance: None };
+        let new = NewPosting { posting, details, allowance: None, currency: None };
         act(&world, &key, [0; 32], AccountAction::Post(new)).await;
         let mut again = deposit(&id, 5);
         again["external_reference"] = json!(reference);

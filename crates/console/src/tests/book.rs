@@ -215,7 +215,7 @@ impl OpsWorld {
         let id = made.thing.wallet.id;
         if micros > 0 {
             let details = PostingDetails::default();
-            let order = PostingOrder { amount: Micros::new(micros), details };
+            let order = PostingOrder { amount: Micros::new(micros), currency: None, details };
             let wallet = Reference::Id(Uuid::from_bytes(id.to_bytes()));
             self.accounts.deposit(&local, &request(), &wallet, order).await.unwrap();
         }

@@ -94,7 +94,7 @@ impl Things {
             reason: Some(name.to_owned()),
             ..PostingDetails::default()
         };
-        let order = PostingOrder { amount: Micros::new(5_000), details };
+        let order = PostingOrder { amount: Micros::new(5_000), currency: None, details };
         let reason = holdfast_accounts::Request { reason: name.parse().ok(), ..request() };
         accounts.deposit(&local, &request(), &to_wallet(wallet), order.clone()).await.unwrap();
         accounts.adjust(&local, &reason, &to_wallet(wallet), order).await.unwrap();

@@ -123,7 +123,7 @@ async fn refunds_lead_to_their_postings(world: &OpsWorld, book: &Book) {
     for operation in &operations {
         for micros in [1, 2] {
             let details = PostingDetails::default();
-            let order = PostingOrder { amount: Micros::new(micros), details };
+            let order = PostingOrder { amount: Micros::new(micros), currency: None, details };
             let local = Principal::local();
             world.accounts.refund(&local, &request(), operation.id, order).await.unwrap();
         }

@@ -27,7 +27,7 @@ async fn the_rows_of_all_pages_add_up_to_the_balance() {
         let details = PostingDetails::default();
         match dice >> 60 {
             0..6 => {
-                let order = PostingOrder { amount: Micros::new(amount), details };
+                let order = PostingOrder { amount: Micros::new(amount), currency: None, details };
                 world
                     .accounts
                     .deposit(&local, &request(), &reference(wallet), order)
@@ -35,7 +35,7 @@ async fn the_rows_of_all_pages_add_up_to_the_balance() {
                     .unwrap();
             }
             6..10 => {
-                let order = PostingOrder { amount: Micros::new(-amount), details };
+                let order = PostingOrder { amount: Micros::new(-amount), currency: None, details };
                 world.accounts.adjust(&local, &request(), &reference(wallet), order).await.unwrap();
             }
             10..15 => drop(world.completed(&key, 20).await),

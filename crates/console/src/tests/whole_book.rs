@@ -32,7 +32,7 @@ fn reference(id: [u8; 16]) -> Reference {
 }
 
 fn order(micros: i64) -> PostingOrder {
-    PostingOrder { amount: Micros::new(micros), details: PostingDetails::default() }
+    PostingOrder { amount: Micros::new(micros), currency: None, details: PostingDetails::default() }
 }
 
 async fn whole_book(world: &OpsWorld) -> WholeBook {

@@ -99,7 +99,7 @@ impl World {
         let made = self.accounts.create_wallet(&local, &request(), &new).await.unwrap().thing;
         if micros > 0 {
             let details = PostingDetails::default();
-            let order = PostingOrder { amount: Micros::new(micros), details };
+            let order = PostingOrder { amount: Micros::new(micros), currency: None, details };
             let id = reference(made.wallet.id);
             self.accounts.deposit(&local, &request(), &id, order).await.unwrap();
         }

@@ -18,16 +18,16 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
-    ActorId, AdminCredential, AdminKey, ApiKeyPatch, FieldChange, KnownPosting, NewPosting,
-    PersonAction, PersonFacts, PersonWrite, RefundableOperation, UseCase, WalletPatch,
-    WalletRecord, WebhookAction, WebhookFacts, WebhookWrite,
+    ActorId, AdminCredential, AdminKey, ApiKeyPatch, CanonicalDigest, FieldChange, KnownPosting,
+    NewPosting, PersonAction, PersonFacts, PersonWrite, RefundableOperation, RequestBinding,
+    UseCase, WalletPatch, WalletRecord, WebhookAction, WebhookFacts, WebhookWrite,
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::ledger::{Posting, PostingKind};
 use crate::limits::Counter;
 use crate::{
-    AdminKeyId, ApiKeyId, CommandKey, JobId, Micros, OperationId, PersonId, PostingId, Timestamp,
-    WalletId, WebhookId,
+    AdminKeyId, ApiKeyId, JobId, Micros, OperationId, PersonId, PostingId, Timestamp, WalletId,
+    WebhookId,
 };
 
 /// Command of an administrator: one change, and all that the trail keeps of it.
@@ -45,24 +45,25 @@ pub struct AccountCommand {
     pub action: AccountAction,
 }
 
-/// Binding of a command to its request: the key, and a digest of all that was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestBinding {
-    /// Request key, unique for its actor.
-    pub key: CommandKey,
-    /// Digest of the request.
-    pub digest: [u8; 32],
-}
-
-/// Record of a request that was done: its digest, and what it was done to.
+/// Record of a request that was done: its digests, and what it was done to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
     /// Digest of the request.
     pub digest: [u8; 32],
+    /// Canonical digest of the request; `None` if a node of a version without it did the request.
+    pub canonical: Option<CanonicalDigest>,
     /// Things that the command made or changed.
     pub things: Vec<Thing>,
     /// Moment of the command.
     pub at: Timestamp,
+}
+
+impl RequestRecord {
+    /// True if the record is of this request.
+    #[must_use]
+    pub fn is_of(&self, request: &RequestBinding) -> bool {
+        request.is_of(self.digest, self.canonical)
+    }
 }
 
 /// Change that a command asks for.

@@ -39,7 +39,7 @@ pub fn replay(
     command: &AccountCommand,
     person: Option<&PersonRecord>,
 ) -> Result<AccountReceipt, AccountRefusal> {
-    if record.digest != command.request.digest {
+    if !record.is_of(&command.request) {
         return Err(AccountRefusal::RequestKeyConflict);
     }
     // The digest outlives the person, and has nothing of the address: it is compared with theirs.

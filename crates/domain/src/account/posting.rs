@@ -2,10 +2,13 @@
 
 use crate::ledger::{Posting, PostingKind};
 use crate::text::{is_same, normal_form, spellings};
-use crate::{Micros, WalletId};
+use crate::{Currency, Micros, WalletId};
 
 /// Reference of a deposit in an outer system. A pair is used once, for ever: spellings of one text
-/// ([`crate::text`]) are equal.
+/// ([`crate::text`]) are equal, and so are sources that differ in upper and lower case.
+///
+/// What is booked consists of visible ASCII characters: a payment's id has no two spellings that look alike.
+/// Rows that were booked before that rule have any printable text.
 #[derive(Debug, Clone)]
 pub struct DepositReference {
     /// System that the payment came through, such as `stripe` or `cli`.
@@ -14,6 +17,8 @@ pub struct DepositReference {
     pub external_reference: String,
     /// Both as they were typed. A row from before texts had one form has them like that.
     typed: [String; 2],
+    /// True for one that a row has: what it may be spelled like was judged when it was booked.
+    is_booked: bool,
 }
 
 impl DepositReference {
@@ -24,6 +29,7 @@ impl DepositReference {
             source: normal_form(source).into_owned(),
             external_reference: normal_form(external_reference).into_owned(),
             typed: [source.to_owned(), external_reference.to_owned()],
+            is_booked: false,
         }
     }
 
@@ -31,7 +37,24 @@ impl DepositReference {
     #[must_use]
     pub fn booked(source: String, external_reference: String) -> Self {
         let typed = [source.clone(), external_reference.clone()];
-        Self { source, external_reference, typed }
+        Self { source, external_reference, typed, is_booked: true }
+    }
+
+    /// The part that cannot be booked, by the name of its field: it has characters beyond the visible ones of
+    /// ASCII, which people and systems spell in several ways.
+    #[must_use]
+    pub fn unbookable(&self) -> Option<&'static str> {
+        let fields = ["source", "external_reference"];
+        let is_bookable =
+            |text: &String| self.is_booked || text.bytes().all(|byte| byte.is_ascii_graphic());
+        let parts = fields.into_iter().zip(&self.typed);
+        parts.into_iter().find(|(_field, text)| !is_bookable(text)).map(|(field, _text)| field)
+    }
+
+    /// True if both its texts are ASCII, which has one spelling of each.
+    #[must_use]
+    pub fn is_ascii(&self) -> bool {
+        self.typed.iter().all(|text| text.is_ascii())
     }
 
     /// Spellings under which rows may have the source and the id.
@@ -43,7 +66,7 @@ impl DepositReference {
 
 impl PartialEq for DepositReference {
     fn eq(&self, other: &Self) -> bool {
-        is_same(&self.source, &other.source)
+        normal_form(&self.source).eq_ignore_ascii_case(&normal_form(&other.source))
             && is_same(&self.external_reference, &other.external_reference)
     }
 }
@@ -71,6 +94,8 @@ pub struct NewPosting {
     /// Most, in micros, that the actor's refunds of a UTC day in the wallet's currency come to, this
     /// one among them; `None`: as much as was charged.
     pub allowance: Option<Micros>,
+    /// Currency of the amount; `None` if nobody has named one. Compared with the wallet's, and not kept.
+    pub currency: Option<Currency>,
 }
 
 /// Source of deposits that came through no other system: their reference is their own id.

@@ -2,7 +2,7 @@
 
 use crate::ledger::Posting;
 use crate::limits::SpendLimit;
-use crate::{Micros, PostingId};
+use crate::{Currency, Micros, PostingId};
 
 /// Reason why a command was not done. It binds nothing and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,17 @@ pub enum AccountRefusal {
     /// A deposit of this reference says something else.
     #[error("the external reference belongs to another deposit")]
     ExternalReferenceConflict(PostingId),
+    /// The amount is of another currency than the wallet.
+    #[error("the wallet is in {wallet}, and not in {named}: nothing is converted")]
+    CurrencyMismatch {
+        /// Currency of the wallet.
+        wallet: Currency,
+        /// Currency that the command names.
+        named: Currency,
+    },
+    /// This field of a deposit's reference has characters beyond the visible ones of ASCII.
+    #[error("write visible ASCII characters only: letters, digits and signs, no blanks")]
+    ReferenceNotAscii(&'static str),
     /// There is no such wallet.
     #[error("there is no such wallet")]
     NoWallet,

@@ -159,7 +159,7 @@ pub(crate) enum NewPosting {
         /// Units of its currency with at most six decimals, like 10.00
         #[arg(allow_negative_numbers = true)]
         amount: Amount,
-        /// System that the payment came through; with --reference unique for ever
+        /// System that the payment came through; with --reference unique for ever, in any case of letters
         #[arg(long, value_name = "NAME", requires = "reference")]
         source: Option<Source>,
         /// Id of the payment in that system [default: the source cli, and the key]
@@ -171,6 +171,9 @@ pub(crate) enum NewPosting {
         /// Note, such as the number of an invoice
         #[arg(long, value_name = "TEXT")]
         note: Option<Note>,
+        /// Currency of the amount: refused if the wallet has another one [default: not compared]
+        #[arg(long, value_name = "CODE")]
+        currency: Option<Currency>,
         /// Say what it would come to, and change nothing
         #[arg(long)]
         dry_run: bool,
@@ -191,6 +194,9 @@ pub(crate) enum NewPosting {
         /// Note, such as the number of a ticket
         #[arg(long, value_name = "TEXT")]
         note: Option<Note>,
+        /// Currency of the amount: refused if the wallet has another one [default: not compared]
+        #[arg(long, value_name = "CODE")]
+        currency: Option<Currency>,
         /// Say what it would come to, and change nothing
         #[arg(long)]
         dry_run: bool,
@@ -210,6 +216,9 @@ pub(crate) enum NewPosting {
         /// Note, such as the number of a ticket
         #[arg(long, value_name = "TEXT")]
         note: Option<Note>,
+        /// Currency of the amount: refused if the wallet has another one [default: not compared]
+        #[arg(long, value_name = "CODE")]
+        currency: Option<Currency>,
         /// Say what it would come to, and change nothing
         #[arg(long)]
         dry_run: bool,

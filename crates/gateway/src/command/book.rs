@@ -83,7 +83,8 @@ async fn report(store: &Store, found: &Verification) -> Result<AuditReport, Comm
     // through it.
     let head = store.trail_head().await.context("the head of the trail was not read")?;
     let counts = [found.wallets, found.operations, found.transfers];
-    Ok(AuditReport::of(counts, mismatches, Some(&head.to_string())))
+    let notes = found.notes.iter().map(mismatch).collect();
+    Ok(AuditReport::of(counts, mismatches, Some(&head.to_string())).with_notes(notes))
 }
 
 /// Says that there are mismatches beyond those that are listed.
@@ -118,6 +119,13 @@ impl AuditReport {
             None => view,
         };
         Self { is_ok, view, fields }
+    }
+
+    /// The same with notes, which are no mismatches.
+    pub(super) fn with_notes(self, notes: Vec<MismatchView>) -> Self {
+        let mut fields = self.fields;
+        fields.extend(notes.iter().map(|note| ("note", note.text.clone())));
+        Self { view: self.view.with_notes(notes), fields, ..self }
     }
 
     /// Prints it; a failure where something does not match.

@@ -64,7 +64,9 @@ pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(),
     let mut mismatches: Vec<_> = listed.map(mismatch).collect();
     mismatches.extend(unlisted(count("unlisted")));
     let counts = ["wallets", "operations", "transfers"].map(count);
-    AuditReport::of(counts, mismatches, head(desk).await?.as_deref()).print(desk.output)
+    let notes = member(report, "notes").as_array().into_iter().flatten().map(mismatch).collect();
+    let report = AuditReport::of(counts, mismatches, head(desk).await?.as_deref());
+    report.with_notes(notes).print(desk.output)
 }
 
 /// Waits until the job has ended, and says how far it is.

@@ -126,7 +126,8 @@ async fn deposit(
     accounts: &Accounts,
     wallet: &Reference,
 ) -> Result<Outcome<PostingRecord>, AccountsError> {
-    let order = PostingOrder { amount: DEFAULT_FUNDS, details: PostingDetails::default() };
+    let order =
+        PostingOrder { amount: DEFAULT_FUNDS, currency: None, details: PostingDetails::default() };
     accounts.deposit(&Principal::local(), &request(DEFAULT_DEPOSIT), wallet, order).await
 }
 

@@ -334,7 +334,7 @@ impl Book {
         let command = AccountCommand {
             actor: ActorId::Local,
             address: None,
-            request: RequestBinding { key: sample::fresh(), digest: [0; 32] },
+            request: RequestBinding { key: sample::fresh(), digest: [0; 32], canonical: None },
             reason: None,
             action,
         };
@@ -365,7 +365,7 @@ impl Book {
         for _ in 0..DEPOSITS {
             let posting = Posting::new(sample::fresh(), id, PostingKind::Deposit, Micros::new(7));
             let (posting, details) = (posting.unwrap(), PostingDetails::default());
-            let new = NewPosting { posting, details, allowance: None };
+            let new = NewPosting { posting, details, allowance: None, currency: None };
             self.administer(AccountAction::Post(new)).await;
         }
     }

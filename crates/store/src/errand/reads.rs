@@ -35,7 +35,7 @@ use crate::rows::{self, BadRow, Cells};
 pub(crate) const HEAD: &str = "SELECT h.seq, h.mac FROM audit_head AS h WHERE h.id = 1";
 
 /// The request that a key of an actor is bound to.
-pub(crate) const REQUEST: &str = "SELECT r.digest, r.things, r.created_at FROM admin_requests AS r WHERE r.actor = $1 AND r.request_key = $2";
+pub(crate) const REQUEST: &str = "SELECT r.digest, r.things, r.created_at, r.canonical_digest FROM admin_requests AS r WHERE r.actor = $1 AND r.request_key = $2";
 const REFERENCED: &str = "FROM postings AS t JOIN posting_details AS d ON d.posting_id = t.id
     WHERE";
 const REFUNDABLE: &str = "SELECT o.wallet_id,
@@ -100,7 +100,9 @@ pub(crate) fn opening(dialect: Dialect, command: &AccountCommand) -> Vec<Read> {
 /// Reads a row of [`REQUEST`].
 pub(crate) fn request(cells: &mut Cells<'_>) -> Result<RequestRecord, BadRow> {
     let (digest, things) = (cells.bytes()?, trail::things(cells)?);
-    Ok(RequestRecord { digest, things, at: cells.timestamp()? })
+    let at = cells.timestamp()?;
+    let canonical = trail::canonical(cells)?.map(|(canonical, _mac)| canonical);
+    Ok(RequestRecord { digest, canonical, things, at })
 }
 
 /// What a repetition is judged by beside its request key, which is bound to this.
@@ -267,17 +269,25 @@ fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read
     }
 }
 
+/// The deposit that has a reference. Versions before have booked spellings of one source as several payments: the
+/// row that is spelled alike comes last, which is the one that is taken, and else the first that was booked.
 fn referenced(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Option<Read> {
     let reference = new.details.reference.clone()?;
     let [sources, references] = reference.spellings();
-    let (from, to) = (sources.len(), sources.len().saturating_add(references.len()));
+    let lowered: Vec<_> = sources.iter().map(|source| source.to_ascii_lowercase()).collect();
+    let from = sources.len();
+    let to = from.saturating_add(lowered.len());
+    let end = to.saturating_add(references.len());
     let sql = format!(
-        "SELECT {} {REFERENCED} d.source IN ({}) AND d.external_reference IN ({})",
+        "SELECT {} {REFERENCED} {} IN ({}) AND d.external_reference IN ({})
+         ORDER BY CASE WHEN d.source IN ({}) THEN 1 ELSE 0 END, t.seq DESC",
         rows::POSTING,
-        places(1..=from),
+        dialect.ascii_lower("d.source"),
         places(from.saturating_add(1)..=to),
+        places(to.saturating_add(1)..=end),
+        places(1..=from),
     );
-    let binds = sources.into_iter().chain(references).map(Value::from);
+    let binds = sources.into_iter().chain(lowered).chain(references).map(Value::from);
     Some(Read {
         statement: Statement::from_sql_and_values(dialect.backend(), sql, binds),
         take: |findings, cells| {

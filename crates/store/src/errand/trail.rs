@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{AccountCommand, FieldChange, Thing, UseCase};
-use holdfast_domain::audit::{RefusedAttempts, TrailHead, TrailRow};
-use holdfast_domain::secret::ServerSecretId;
+use holdfast_domain::account::{AccountCommand, CanonicalDigest, FieldChange, Thing, UseCase};
+use holdfast_domain::audit::{RefusedAttempts, TrailHead, TrailRow, canonical_mac};
+use holdfast_domain::secret::{ServerSecret, ServerSecretId};
 use holdfast_domain::{CommandKey, Timestamp};
 use sea_orm::{Statement, Value};
 
@@ -24,8 +24,8 @@ const INSERT: &str = "INSERT INTO audit (seq, created_at, actor, use_case, thing
     request_key, digest, changes, reason, server_secret, mac)";
 const INSERT_ADDRESS: &str = "INSERT INTO audit_addresses (audit_seq, address)";
 const ADVANCE: &str = "UPDATE audit_head SET seq = $1, mac = $2 WHERE id = 1";
-const BIND: &str = "INSERT INTO admin_requests (actor, request_key, digest, things, created_at)
-    VALUES ($1, $2, $3, $4, $5)";
+const BIND: &str = "INSERT INTO admin_requests (actor, request_key, digest, things, created_at,
+    canonical_digest) VALUES ($1, $2, $3, $4, $5, $6)";
 
 /// The columns that [`row`] reads, of `audit AS a`.
 pub(crate) const ROW: &str = "a.seq, a.created_at, a.actor, a.use_case, a.thing_kind, a.thing_id, \
@@ -136,17 +136,33 @@ pub(crate) fn bind(
     dialect: Dialect,
     command: &AccountCommand,
     things: &[Thing],
-    now: Timestamp,
+    (now, secret): (Timestamp, &ServerSecret),
 ) -> Statement {
     let things: Vec<_> = things.iter().map(Thing::to_string).collect();
+    let canonical = command.request.canonical.map(|canonical| {
+        let mac = canonical_mac(command.actor, &command.request, canonical, &secret.trail_key());
+        [canonical.to_bytes().as_slice(), &mac].concat()
+    });
     let binds = [
         command.actor.to_string().into(),
         blob(command.request.key.to_bytes()),
         blob(command.request.digest),
         things.join(",").into(),
         now.as_micros().into(),
+        canonical.into(),
     ];
     dialect.statement(BIND, binds)
+}
+
+/// Reads the canonical digest that [`bind`] wrote, and its MAC.
+pub(crate) fn canonical(
+    cells: &mut Cells<'_>,
+) -> Result<Option<(CanonicalDigest, [u8; 32])>, BadRow> {
+    let Some(bytes) = cells.opt_bytes::<65>()? else { return Ok(None) };
+    let (mut digest, mut mac) = ([0; 33], [0; 32]);
+    digest.copy_from_slice(&bytes[..33]);
+    mac.copy_from_slice(&bytes[33..]);
+    Ok(Some((CanonicalDigest::from_bytes(digest), mac)))
 }
 
 /// Reads the things that [`bind`] wrote.

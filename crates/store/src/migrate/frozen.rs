@@ -85,6 +85,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "223041d0df8c60b5f3d667e0d354bb62ac78e4415d14e89ad8da433afb6b8e33",
         "3998143a4998a12b390e3699d2ac372fb4fbaa5cddfa7f7c940e5f6009f5a6c5",
     ),
+    (
+        "0016_requests",
+        "7c0a0fdccf94552b075d479adceb4dd9f1356111b1a9d3b032df5eccb9a8cbe1",
+        "1edf230d51d76889fbfaca197c8e4afde74da9a8361354303fd7b00233e1ddd4",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

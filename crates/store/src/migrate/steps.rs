@@ -37,6 +37,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     LATER_LIMITS,
     OPEN_CANCELS,
     LIMITS_REVISION,
+    REQUESTS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -269,6 +270,21 @@ const LIMITS_REVISION: Migration = Migration {
         include_str!("../../migrations/postgres/0015_limits_revision.down.sql"),
     ],
     // A count of edits: without it claims are not compared.
+    loss: &[],
+};
+
+const REQUESTS: Migration = Migration {
+    version: 16,
+    name: "requests",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0016_requests.up.sql"),
+        include_str!("../../migrations/sqlite/0016_requests.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0016_requests.up.sql"),
+        include_str!("../../migrations/postgres/0016_requests.down.sql"),
+    ],
+    // Every request keeps the digest that it had before, and is compared by that one again.
     loss: &[],
 };
 

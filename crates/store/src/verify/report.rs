@@ -25,16 +25,20 @@ impl Verification {
     /// The findings as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let Self { wallets, operations, transfers, mismatches, unlisted } = self;
+        let Self { wallets, operations, transfers, mismatches, unlisted, notes } = self;
         let mismatches: Vec<Value> = mismatches.iter().map(line).collect();
-        json!({
+        let mut members = json!({
             "wallets": wallets,
             "operations": operations,
             "transfers": transfers,
             "mismatches": mismatches,
             "unlisted": unlisted,
-        })
-        .to_string()
+        });
+        // A version before knows no notes, and most books have none.
+        if let Some(members) = members.as_object_mut().filter(|_members| !notes.is_empty()) {
+            members.insert("notes".to_owned(), notes.iter().map(line).collect());
+        }
+        members.to_string()
     }
 
     /// Reads what [`Self::to_json`] wrote.
@@ -63,12 +67,15 @@ fn line(Mismatch { subject, sentence }: &Mismatch) -> Value {
 
 fn read(text: &str) -> Result<Verification, Cause> {
     let mut members = Members(serde_json::from_str(text)?);
-    let mismatches = members.take("mismatches", |value| match value {
+    let lines = |value: Value| match value {
         Value::Array(lines) => Some(lines),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
             None
         }
-    })?;
+    };
+    let mismatches = members.take("mismatches", lines)?;
+    let notes = members.0.contains_key("notes").then(|| members.take("notes", lines));
+    let notes = notes.transpose()?.unwrap_or_default();
     let mut number = |name| members.take(name, |value| value.as_u64());
     let found = Verification {
         wallets: number("wallets")?,
@@ -76,6 +83,7 @@ fn read(text: &str) -> Result<Verification, Cause> {
         transfers: number("transfers")?,
         unlisted: number("unlisted")?,
         mismatches: mismatches.into_iter().map(mismatch).collect::<Result<_, _>>()?,
+        notes: notes.into_iter().map(mismatch).collect::<Result<_, _>>()?,
     };
     members.end()?;
     Ok(found)
@@ -146,6 +154,9 @@ mod tests {
         }
         let text = found.to_json();
         assert_eq!(Verification::from_json(&text).unwrap(), found, "{text}");
+        found.note(Subject::Posting(PostingId::from_u128(4)), "it is booked twice");
+        let noted = found.to_json();
+        assert_eq!(Verification::from_json(&noted).unwrap(), found, "{noted}");
         let closed = text.replacen('{', "{\"also\":1,", 1);
         for text in ["", "{}", &closed, &text.replace("00000000-0000", "0")] {
             assert!(Verification::from_json(text).is_err(), "{text}");

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use holdfast_domain::account::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, ApiKeyPatch,
-    DepositReference, NewPosting, PostingDetails, RequestBinding, Thing, WalletPatch, WalletRecord,
+    CanonicalDigest, DepositReference, NewPosting, PostingDetails, RequestBinding, Thing,
+    WalletPatch, WalletRecord,
 };
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::credential::Grant;
@@ -44,7 +45,7 @@ pub(crate) fn command(key: CommandKey, action: AccountAction) -> AccountCommand 
     AccountCommand {
         actor: ActorId::Local,
         address: Some("192.0.2.1".to_owned()),
-        request: RequestBinding { key, digest },
+        request: RequestBinding { key, digest, canonical: Some(CanonicalDigest::new(digest)) },
         reason: Some("because".to_owned()),
         action,
     }
@@ -112,7 +113,12 @@ pub(crate) async fn make_wallet(store: &Store, name: &str) -> WalletId {
 
 pub(crate) fn deposit(id: PostingId, wallet: WalletId, amount: i64) -> AccountAction {
     let posting = Posting::new(id, wallet, PostingKind::Deposit, Micros::new(amount)).unwrap();
-    AccountAction::Post(NewPosting { posting, details: PostingDetails::default(), allowance: None })
+    AccountAction::Post(NewPosting {
+        posting,
+        details: PostingDetails::default(),
+        allowance: None,
+        currency: None,
+    })
 }
 
 pub(crate) fn referenced(wallet: WalletId, amount: i64, payment: &str) -> AccountAction {
@@ -120,7 +126,7 @@ pub(crate) fn referenced(wallet: WalletId, amount: i64, payment: &str) -> Accoun
     let posting = Posting::new(id, wallet, PostingKind::Deposit, Micros::new(amount)).unwrap();
     let reference = DepositReference::new("stripe", payment);
     let details = PostingDetails { reference: Some(reference), ..PostingDetails::default() };
-    AccountAction::Post(NewPosting { posting, details, allowance: None })
+    AccountAction::Post(NewPosting { posting, details, allowance: None, currency: None })
 }
 
 pub(crate) async fn available(store: &Store, wallet: WalletId) -> i64 {
@@ -237,6 +243,7 @@ async fn funds_stay_within_their_bounds(home: &impl Home) {
             posting,
             details: PostingDetails::default(),
             allowance: None,
+            currency: None,
         })
     };
     act(store, refund(1)).await.unwrap();
@@ -252,6 +259,7 @@ async fn funds_stay_within_their_bounds(home: &impl Home) {
             posting,
             details: PostingDetails::default(),
             allowance: None,
+            currency: None,
         })
     };
     let has = available(store, tenant.wallet).await;
@@ -288,7 +296,8 @@ async fn a_wallet_is_edited_suspended_and_closed_with_its_keys(home: &impl Home)
     let kind = PostingKind::Adjustment("paid out".to_owned());
     let id = sample::fresh();
     let posting = Posting::new(id, wallet, kind, Micros::new(-5)).unwrap();
-    let new = NewPosting { posting, details: PostingDetails::default(), allowance: None };
+    let new =
+        NewPosting { posting, details: PostingDetails::default(), allowance: None, currency: None };
     act(store, AccountAction::Post(new)).await.unwrap();
     act(store, AccountAction::CloseWallet(wallet)).await.unwrap();
     for id in api_key {

@@ -39,7 +39,12 @@ async fn refunds_of_an_actor_end_at_their_allowance_of_the_day(home: &impl Home)
         let (id, kind) = (sample::fresh(), PostingKind::Refund(completed.id));
         let posting = Posting::new(id, tenant.wallet, kind, Micros::new(micros)).unwrap();
         let allowance = allowance.map(Micros::new);
-        AccountAction::Post(NewPosting { posting, details: PostingDetails::default(), allowance })
+        AccountAction::Post(NewPosting {
+            posting,
+            details: PostingDetails::default(),
+            allowance,
+            currency: None,
+        })
     };
     let spent = |allowance, left| {
         let [allowance, left] = [allowance, left].map(Micros::new);

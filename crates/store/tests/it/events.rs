@@ -51,13 +51,23 @@ fn data(event: &EventRecord) -> BTreeMap<String, Value> {
 fn adjustment(wallet: WalletId, amount: i64) -> AccountAction {
     let kind = PostingKind::Adjustment("a \"mistake\"".to_owned());
     let posting = Posting::new(sample::fresh(), wallet, kind, Micros::new(amount)).unwrap();
-    AccountAction::Post(NewPosting { posting, details: PostingDetails::default(), allowance: None })
+    AccountAction::Post(NewPosting {
+        posting,
+        details: PostingDetails::default(),
+        allowance: None,
+        currency: None,
+    })
 }
 
 fn refund(wallet: WalletId, operation: OperationId, amount: i64) -> AccountAction {
     let kind = PostingKind::Refund(operation);
     let posting = Posting::new(sample::fresh(), wallet, kind, Micros::new(amount)).unwrap();
-    AccountAction::Post(NewPosting { posting, details: PostingDetails::default(), allowance: None })
+    AccountAction::Post(NewPosting {
+        posting,
+        details: PostingDetails::default(),
+        allowance: None,
+        currency: None,
+    })
 }
 
 /// Threshold of a wallet, in micros.

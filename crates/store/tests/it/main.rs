@@ -19,6 +19,7 @@ mod laws;
 mod list;
 mod log_files;
 mod nodes;
+mod payments;
 mod people;
 mod postgres;
 mod proxy;

@@ -120,7 +120,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "late_costs",
             "later_limits",
             "open_cancels",
-            "limits_revision"
+            "limits_revision",
+            "requests"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -66,6 +66,7 @@ async fn a_book_that_the_store_wrote_is_in_order(home: &impl Home) {
     let found = home.store().verify().await.unwrap();
     // 8 holds but one of nothing; settle and rest, settle alone; 5 releases; 3 postings; two of three more.
     let expected = Verification {
+        notes: Vec::new(),
         wallets: 1,
         operations: 10,
         transfers: 8 + 3 + 4 + 3 + 6,

@@ -67,7 +67,7 @@ async fn act(home: &impl Home, action: WebhookAction) -> Result<AccountReceipt, 
     let command = AccountCommand {
         actor: ActorId::Local,
         address: None,
-        request: RequestBinding { key: sample::fresh(), digest: [0; 32] },
+        request: RequestBinding { key: sample::fresh(), digest: [0; 32], canonical: None },
         reason: None,
         action: AccountAction::Webhook(action),
     };

@@ -200,6 +200,9 @@ pub struct VerificationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     trail: Option<String>,
     mismatches: Vec<MismatchView>,
+    /// What is no mismatch and people should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<MismatchView>,
 }
 
 impl VerificationView {
@@ -212,13 +215,27 @@ impl VerificationView {
         mismatches: Vec<MismatchView>,
     ) -> Self {
         // Computed here, so that no report can be fine and have mismatches.
-        Self { ok: mismatches.is_empty(), wallets, operations, transfers, trail: None, mismatches }
+        Self {
+            ok: mismatches.is_empty(),
+            wallets,
+            operations,
+            transfers,
+            trail: None,
+            mismatches,
+            notes: Vec::new(),
+        }
     }
 
     /// The same with the head of the trail.
     #[must_use]
     pub fn with_trail(self, head: &str) -> Self {
         Self { trail: Some(head.to_owned()), ..self }
+    }
+
+    /// The same with notes, which leave it as well as it is.
+    #[must_use]
+    pub fn with_notes(self, notes: Vec<MismatchView>) -> Self {
+        Self { notes, ..self }
     }
 }
 

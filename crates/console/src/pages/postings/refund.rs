@@ -89,7 +89,7 @@ impl FormPage for Refund {
             reason: request.reason.as_ref().map(Reason::as_str).map(str::to_owned),
             note: note.map(|note| note.as_str().to_owned()),
         };
-        let order = PostingOrder { amount, details };
+        let order = PostingOrder { amount, currency: None, details };
         let accounts = &sheet.desk.accounts;
         let id = self.record.operation.id;
         let made = accounts.refund(&sheet.visitor.principal, request, id, order).await?;

@@ -58,8 +58,11 @@ impl FormPage for Adjust {
         let amount: Micros = fields.want("amount")?;
         let note: Option<Note> = fields.read("note")?;
         let note = note.map(|note| note.as_str().to_owned());
-        let order =
-            PostingOrder { amount, details: PostingDetails { note, ..PostingDetails::default() } };
+        let order = PostingOrder {
+            amount,
+            currency: None,
+            details: PostingDetails { note, ..PostingDetails::default() },
+        };
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
         let made = accounts.adjust(&sheet.visitor.principal, request, &id, order).await?;

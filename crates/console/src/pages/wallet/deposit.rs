@@ -82,7 +82,7 @@ impl FormPage for Deposit {
             ..PostingDetails::default()
         };
         let id = Reference::Id(sheet.id()?);
-        let order = PostingOrder { amount, details };
+        let order = PostingOrder { amount, currency: None, details };
         let accounts = &sheet.desk.accounts;
         let made = accounts.deposit(&sheet.visitor.principal, request, &id, order).await?;
         let wallet = &made.thing.wallet.wallet;

@@ -3,12 +3,13 @@
 use crate::Micros;
 use crate::account::command::{AccountEffect, AccountFacts, AccountWrite, Thing};
 use crate::account::field_change::{FieldChange, differences};
-use crate::account::posting::NewPosting;
+use crate::account::posting::{DepositReference, NewPosting};
 use crate::account::refusal::AccountRefusal;
 use crate::account::wallet::WalletRecord;
 use crate::ledger::{Posting, PostingKind};
 
-/// Judges a posting: its id first, then its reference, then the money.
+/// Judges a posting: its id first, then its currency and its reference, then the money. What it may be spelled
+/// like comes after its reference: a payment that was booked before the rule is answered, under any request key.
 pub(super) fn post(
     new: &NewPosting,
     facts: &AccountFacts,
@@ -16,12 +17,13 @@ pub(super) fn post(
     let posting = &new.posting;
     if let Some(known) = &facts.posting {
         // All that was asked, the reference too: one that is not compared would pass for booked.
-        return if known.is_all_of(new) {
+        return if known.is_all_of(new) && refuse_currency(new, facts).is_ok() {
             Ok(AccountEffect::already_done(Thing::Posting(known.posting.id)))
         } else {
             Err(AccountRefusal::PostingConflict(known.posting.clone()))
         };
     }
+    refuse_currency(new, facts)?;
     if let Some(known) = &facts.referenced {
         let agrees = known.wallet == posting.wallet && known.amount == posting.amount;
         return if agrees {
@@ -29,6 +31,10 @@ pub(super) fn post(
         } else {
             Err(AccountRefusal::ExternalReferenceConflict(known.id))
         };
+    }
+    let reference = new.details.reference.as_ref();
+    if let Some(field) = reference.and_then(DepositReference::unbookable) {
+        return Err(AccountRefusal::ReferenceNotAscii(field));
     }
     let wallet = facts.wallet.as_ref().ok_or(AccountRefusal::NoWallet)?;
     wallet.refuse_closed()?;
@@ -47,6 +53,17 @@ pub(super) fn post(
         AccountWrite::InsertPosting(new.clone(), facts.now),
     ];
     Ok(AccountEffect::done(writes, Thing::Posting(posting.id), changes(new)))
+}
+
+/// An amount of another currency is not the payment that was booked, whatever its reference.
+fn refuse_currency(new: &NewPosting, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+    let wallet = facts.wallet.as_ref().map(|wallet| wallet.wallet.currency);
+    match (new.currency, wallet) {
+        (Some(named), Some(wallet)) if named != wallet => {
+            Err(AccountRefusal::CurrencyMismatch { wallet, named })
+        }
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    }
 }
 
 /// Judged before the wallet's room, so that the two refusals are told apart.
@@ -81,3 +98,6 @@ fn changes(new: &NewPosting) -> Vec<FieldChange> {
     let fields = posting.trail_fields().into_iter().chain(details.trail_fields(posting)).collect();
     differences(None, fields)
 }
+
+#[cfg(test)]
+mod tests;

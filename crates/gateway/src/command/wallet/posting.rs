@@ -25,6 +25,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
             reference,
             reason,
             note,
+            currency,
             dry_run,
             key,
         } => {
@@ -38,30 +39,33 @@ pub(super) async fn post(desk: &Desk<'_>, command: cli::NewPosting) -> Result<()
                 "external_reference": reference,
                 "reason": reason.as_ref().map(Reason::as_typed),
                 "note": note.as_ref().map(Note::as_typed),
+                "currency": currency.map(|currency| currency.to_string()),
             });
             let change = ChangeRequest::post(key, "/deposits", body).rehearsed(dry_run);
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was deposited", &change, done)
         }
-        cli::NewPosting::Adjust { wallet, amount, reason, note, dry_run, key } => {
+        cli::NewPosting::Adjust { wallet, amount, reason, note, currency, dry_run, key } => {
             let wallet = find(desk, &wallet).await?;
             let body = json!({
                 "wallet_id": member(&wallet, "id"),
                 "amount_micros": amount.micros().get(),
                 "reason": reason.as_typed(),
                 "note": note.as_ref().map(Note::as_typed),
+                "currency": currency.map(|currency| currency.to_string()),
             });
             let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
             let change = change.rehearsed(dry_run);
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was adjusted", &change, done)
         }
-        cli::NewPosting::Refund { operation, amount, reason, note, dry_run, key } => {
+        cli::NewPosting::Refund { operation, amount, reason, note, currency, dry_run, key } => {
             let body = json!({
                 "operation_id": operation.operation().to_string(),
                 "amount_micros": amount.micros().get(),
                 "reason": reason.as_ref().map(Reason::as_typed),
                 "note": note.as_ref().map(Note::as_typed),
+                "currency": currency.map(|currency| currency.to_string()),
             });
             let change = ChangeRequest::post(key.or_made(), "/refunds", body);
             let change = change.rehearsed(dry_run);

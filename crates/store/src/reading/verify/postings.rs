@@ -4,13 +4,17 @@
 //! A posting that came from administration has a row of the trail. It did so where it has details, which
 //! nobody else writes, and where administration made its wallet: a service of its own that posts through
 //! the ports of the domain has wallets of its own, too.
+//!
+//! Versions before have booked one payment more than once, under spellings of its source or its id. Such deposits stay,
+//! and are noted: only people can say which of them is wrong.
 
 use holdfast_domain::PostingId;
-use holdfast_domain::account::UseCase;
+use holdfast_domain::account::{DepositReference, UseCase};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use sea_orm::QueryResult;
 
 use super::{PageBounds, has_row, id, number, report_gap};
+use crate::dialect::blob;
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::{Subject, Verification};
@@ -27,6 +31,9 @@ struct AuditedPosting {
     has_operation: bool,
     untold: Option<Origin>,
     posting: Posting,
+    reference: Option<DepositReference>,
+    /// The first deposit before it whose reference differs in the case of its source.
+    respelled: Option<PostingId>,
 }
 
 /// Sign that a posting came from administration.
@@ -48,10 +55,21 @@ pub(super) async fn check(
     let create = UseCase::WalletCreate.label();
     let of_administration =
         has_row(&format!("audit AS a WHERE a.thing_id = t.wallet_id AND a.use_case = '{create}'"));
+    // Looked up by the index of external references, a posting at a time.
+    let lower = |column: &str| db.dialect().ascii_lower(column);
+    let respelled = format!(
+        "CASE WHEN d.external_reference IS NOT NULL THEN
+             (SELECT e.id FROM posting_details AS f JOIN postings AS e ON e.id = f.posting_id
+              WHERE f.external_reference = d.external_reference AND {} = {} AND e.seq < t.seq
+              ORDER BY e.seq LIMIT 1) END",
+        lower("f.source"),
+        lower("d.source"),
+    );
     let sql = format!(
         "SELECT t.seq, w.seq, o.seq, {}, CASE WHEN {made} THEN 0
              WHEN d.posting_id IS NOT NULL THEN CAST(1 AS bigint)
-             WHEN {of_administration} THEN 2 ELSE 0 END
+             WHEN {of_administration} THEN 2 ELSE 0 END,
+             d.source, d.external_reference, {respelled}
          FROM postings AS t
          LEFT JOIN wallets AS w ON w.id = t.wallet_id
          LEFT JOIN operations AS o ON o.id = t.operation_id
@@ -67,13 +85,47 @@ pub(super) async fn check(
         report_gap(db, found, "postings", [before, seq]);
         before = seq;
         match audited(row) {
-            Ok(audited) => audited.check(found),
+            Ok(audited) => {
+                audited.check(found);
+                let booked = match audited.respelled {
+                    Some(first) => Some(first),
+                    None => look_alike(db, &audited).await?,
+                };
+                if let Some(booked) = booked {
+                    let sentence = format!("its payment is booked as posting {booked} as well");
+                    found.note(Subject::Posting(audited.posting.id), sentence);
+                }
+            }
             Err(error) => {
                 found.unreadable(Subject::Posting(id(row, ID, PostingId::from_bytes)?), &error);
             }
         }
     }
     Ok((page.len() == PAGE).then_some(before))
+}
+
+/// Another deposit with the same reference in Unicode's normal form, of a posting whose own reference is not ASCII.
+async fn look_alike(
+    db: &ReadTransaction,
+    AuditedPosting { posting, reference, .. }: &AuditedPosting,
+) -> Result<Option<PostingId>, ReadError> {
+    let Some(reference) = reference.as_ref().filter(|reference| !reference.is_ascii()) else {
+        return Ok(None);
+    };
+    let [_sources, references] = reference.spellings();
+    for spelling in references {
+        let sql = "SELECT d.posting_id, d.source, d.external_reference, d.reason, d.note
+            FROM posting_details AS d WHERE d.external_reference = $1 AND d.posting_id <> $2";
+        let binds = [spelling.into(), blob(posting.id.to_bytes())];
+        for row in db.query(sql, binds).await? {
+            // One that cannot be read is a mismatch of its own page.
+            let Ok(details) = rows::posting_details(&mut Cells::new(&row)) else { continue };
+            if details.and_then(|details| details.reference).as_ref() == Some(reference) {
+                return id(&row, 0, PostingId::from_bytes).map(Some);
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn audited(row: &QueryResult) -> Result<AuditedPosting, BadRow> {
@@ -86,7 +138,10 @@ fn audited(row: &QueryResult) -> Result<AuditedPosting, BadRow> {
         2 => Some(Origin::Wallet),
         _ => None,
     };
-    Ok(AuditedPosting { has_wallet, has_operation, untold, posting })
+    let (source, id) = (cells.opt_text()?, cells.opt_text()?);
+    let reference = source.zip(id).map(|(source, id)| DepositReference::booked(source, id));
+    let respelled = cells.opt_bytes()?.map(PostingId::from_bytes);
+    Ok(AuditedPosting { has_wallet, has_operation, untold, posting, reference, respelled })
 }
 
 impl AuditedPosting {

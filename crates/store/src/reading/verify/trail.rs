@@ -13,9 +13,12 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::account::{PostingDetails, RequestRecord, Thing, UseCase};
-use holdfast_domain::audit::{TrailHead, TrailRow};
+use holdfast_domain::account::{
+    CanonicalDigest, PostingDetails, RequestBinding, RequestRecord, Thing, UseCase,
+};
+use holdfast_domain::audit::{TrailHead, TrailRow, canonical_mac};
 use holdfast_domain::ledger::Posting;
+use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{PostingId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
@@ -76,7 +79,7 @@ pub(super) async fn check(
         }
         head = row.head();
         check_posting(&row, &postings, found);
-        check_request(&row, &request(&mut cells), found);
+        check_request(&row, &request(&mut cells), &options.secrets, found);
         if options.since.is_some_and(|since| since.seq == head.seq && since != head) {
             let sentence = format!("row {} of its trail is another one than it was", head.seq);
             found.report(Subject::Book, sentence);
@@ -218,7 +221,7 @@ fn check_posting(
 /// Columns of the request that the key of a row is bound to. Scalar sub-queries, as in [`has_row`]: each row is looked
 /// up, whatever the server thinks of a join.
 fn bound_request() -> String {
-    ["digest", "things", "created_at"]
+    ["digest", "things", "created_at", "canonical_digest"]
         .map(|column| {
             format!(
                 "(SELECT r.{column} FROM admin_requests AS r
@@ -228,28 +231,55 @@ fn bound_request() -> String {
         .join(", ")
 }
 
+/// Request that a key is bound to, and the MAC of its canonical digest, if it has one.
+type BoundRequest = (RequestRecord, Option<[u8; 32]>);
+
 /// Reads a [`bound_request`]; none where the key is bound to nothing.
-fn request(cells: &mut Cells<'_>) -> Result<Option<RequestRecord>, BadRow> {
+fn request(cells: &mut Cells<'_>) -> Result<Option<BoundRequest>, BadRow> {
     let Some(digest) = cells.opt_bytes()? else { return Ok(None) };
-    Ok(Some(RequestRecord { digest, things: trail::things(cells)?, at: cells.timestamp()? }))
+    let (things, at) = (trail::things(cells)?, cells.timestamp()?);
+    let (canonical, mac) = trail::canonical(cells)?.unzip();
+    Ok(Some((RequestRecord { digest, canonical, things, at }, mac)))
 }
 
 /// Compares a row with the request that its key is bound to.
 fn check_request(
     row: &TrailRow,
-    bound: &Result<Option<RequestRecord>, BadRow>,
+    bound: &Result<Option<BoundRequest>, BadRow>,
+    secrets: &[ServerSecret],
     found: &mut Verification,
 ) {
     let is_of = |bound: &RequestRecord| {
         (bound.digest, bound.at) == (row.digest, row.at) && is_answered_with(row, &bound.things)
     };
     let wrong = match bound {
-        Ok(Some(bound)) if is_of(bound) => return,
+        Ok(Some((bound, mac))) if is_of(bound) => {
+            if is_written(row, bound.canonical.zip(*mac), secrets) {
+                return;
+            }
+            "has a canonical digest that was not written by a gateway".to_owned()
+        }
         Ok(Some(_other)) => "is bound to another request".to_owned(),
         Ok(None) => "is bound no more".to_owned(),
         Err(error) => format!("is bound to what cannot be read: {error}"),
     };
     found.report(Subject::Book, format!("the request key of row {} of its trail {wrong}", row.seq));
+}
+
+/// True unless the canonical digest of a row's request has another MAC than the row's server secret makes.
+fn is_written(
+    row: &TrailRow,
+    canonical: Option<(CanonicalDigest, [u8; 32])>,
+    secrets: &[ServerSecret],
+) -> bool {
+    let Some((canonical, mac)) = canonical else { return true };
+    // A secret that is not known here is reported with the row.
+    let Some(secret) = secrets.iter().find(|secret| secret.id() == row.server_secret) else {
+        return true;
+    };
+    let (key, digest) = (row.request_key, row.digest);
+    let request = RequestBinding { key, digest, canonical: Some(canonical) };
+    canonical_mac(row.actor, &request, canonical, &secret.trail_key()) == mac
 }
 
 /// True where these things answer the request of a row: the thing of the row alone, or among those that were made with

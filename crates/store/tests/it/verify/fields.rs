@@ -31,7 +31,7 @@ fn detailed(wallet: WalletId, kind: PostingKind) -> AccountAction {
         reason: Some("paid".to_owned()),
         note: Some("invoice 7".to_owned()),
     };
-    AccountAction::Post(NewPosting { posting, details, allowance: None })
+    AccountAction::Post(NewPosting { posting, details, allowance: None, currency: None })
 }
 
 /// A wallet with a deposit and an adjustment; an API key with every limit, which was rotated, one that was revoked, and

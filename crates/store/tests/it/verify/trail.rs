@@ -31,7 +31,8 @@ async fn fill(home: &impl Home) {
     let refund = PostingKind::Refund(charged[0]);
     let posting = Posting::new(id, tenant.wallet, refund, Micros::new(5)).unwrap();
     let details = PostingDetails::default();
-    let refund = AccountAction::Post(NewPosting { posting, details, allowance: None });
+    let refund =
+        AccountAction::Post(NewPosting { posting, details, allowance: None, currency: None });
     act(home.store(), refund).await.unwrap();
 }
 

@@ -123,7 +123,8 @@ fn facts(record: Option<PersonRecord>) -> AccountFacts {
 /// Judges by one of the actors, and compares.
 #[track_caller]
 fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected: Verdict) {
-    let request = RequestBinding { key: CommandKey::from_u128(5), digest: [6; 32] };
+    let request =
+        RequestBinding { key: CommandKey::from_u128(5), digest: [6; 32], canonical: None };
     let command = AccountCommand {
         actor,
         address: None,
