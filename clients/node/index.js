@@ -114,6 +114,8 @@ export function keyedFetch({ namespace, base = fetch }) {
     const isPost = (init?.method ?? usual).toUpperCase() === 'POST';
     if (!isPost || !new URL(url).pathname.endsWith('/chat/completions')) return base(input, init);
     const request = new Request(input, init);
+    const forwarded = request.headers.has('idempotency-key') ? null : request.headers.get('x-idempotency-key');
+    if (forwarded !== null) { request.headers.delete('x-idempotency-key'); request.headers.set('Idempotency-Key', forwarded); }
     if (request.headers.has('idempotency-key')) return base(request);
     const bytes = Buffer.from(await request.arrayBuffer());
     const store = current.getStore();

@@ -138,12 +138,14 @@ class _Keyed:
     def _calling(self, request):
         call, named, refusal = _Call(), _current.get(), None  # what is no completion is followed for nothing
         is_completion = request.method == "POST" and request.url.path.endswith("/chat/completions")
-        if is_completion and "idempotency-key" not in request.headers:
+        if is_completion and "x-idempotency-key" in request.headers and "idempotency-key" not in request.headers:
+            request.headers["Idempotency-Key"] = request.headers.pop("x-idempotency-key")
+        elif is_completion and "idempotency-key" not in request.headers:
             with _lock:
                 call = named[0]._take(self._namespace, named[1]) if named else self._slot(request)
                 call.turn("attended")
-            request.headers["Idempotency-Key"] = call.key
-            request.headers["Accept-Encoding"] = "identity"  # so that a stream's end can be seen
+            # Not compressed, so that a stream's end can be seen.
+            request.headers.update({"Idempotency-Key": call.key, "Accept-Encoding": "identity"})
             if not call.key:  # an answer and no exception, which SDKs would take for a broken connection
                 error = {"code": "operation_step_missing", "message": "Another call is under way: name its step."}
                 refusal = _http(request).Response(400, json={"error": error}, headers={"x-should-retry": "false"})

@@ -19,7 +19,7 @@ use holdfast_domain::{Micros, RequestKey};
 use holdfast_engine::RunMode;
 use holdfast_telemetry::traces::SpanContext;
 use holdfast_wire::chat::request::BadRequest;
-use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key};
+use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key, two_keys};
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
@@ -28,7 +28,7 @@ use http::uri::Authority;
 use http::{HeaderMap, Method, Uri, Version};
 
 use crate::problem::Problem;
-use crate::reply::IDEMPOTENCY_KEY;
+use crate::reply::{IDEMPOTENCY_KEY, X_IDEMPOTENCY_KEY};
 
 const REPLAY_ONLY: HeaderName = HeaderName::from_static("holdfast-replay-only");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -96,21 +96,30 @@ pub(crate) fn method_name(method: &Method) -> &'static str {
     KNOWN.into_iter().find(|known| method == known).unwrap_or("_OTHER")
 }
 
-/// Request key in `Idempotency-Key`. A missing, a repeated and a malformed one are three errors.
+/// Request key of a completion: in `Idempotency-Key`, or in `X-Idempotency-Key` if that alone is there, because
+/// proxies forward headers with `x-`. A missing, a repeated and a malformed one are three errors, two keys that
+/// differ are a fourth.
 pub(crate) fn request_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
-    let Some(value) = once(headers, IDEMPOTENCY_KEY) else {
-        // Twice is not absent: a caller that is told to send a key would look for the wrong bug.
-        let sent = headers.contains_key(IDEMPOTENCY_KEY);
-        return Err(if sent {
-            Problem {
-                message: repeated_key().into(),
-                ..Problem::new(Code::IdempotencyKeyMalformed)
-            }
-        } else {
-            Problem::new(Code::IdempotencyKeyRequired)
-        });
+    let malformed = |message: String| Problem {
+        message: message.into(),
+        ..Problem::new(Code::IdempotencyKeyMalformed)
     };
-    read_key(unquoted(value.as_bytes()), KeyPlace::Header)
+    let read = |name| {
+        // Twice is not absent: the usual advice to send a key would hide the bug.
+        let value = once(headers, name).ok_or_else(|| malformed(repeated_key()))?;
+        read_key(unquoted(value.as_bytes()), KeyPlace::Header)
+    };
+    let forwarded = headers.contains_key(X_IDEMPOTENCY_KEY);
+    match (headers.contains_key(IDEMPOTENCY_KEY), forwarded) {
+        (false, false) => Err(Problem::new(Code::IdempotencyKeyRequired)),
+        (false, true) => read(X_IDEMPOTENCY_KEY),
+        (true, false) => read(IDEMPOTENCY_KEY),
+        (true, true) => {
+            let key = read(IDEMPOTENCY_KEY)?;
+            let is_same = read(X_IDEMPOTENCY_KEY).is_ok_and(|other| other == key);
+            is_same.then_some(key).ok_or_else(|| malformed(two_keys()))
+        }
+    }
 }
 
 /// Text of a header without one pair of double quotes around it: the IETF's draft sends the key as a
@@ -133,9 +142,11 @@ fn read_key(text: &[u8], place: KeyPlace) -> Result<RequestKey, Problem> {
     })
 }
 
-/// Request key to echo in the answer: only a well-formed one, in its one bare spelling.
-pub(crate) fn echo(headers: &HeaderMap) -> Option<HeaderValue> {
-    let value = once(headers, IDEMPOTENCY_KEY)?;
+/// Request key to echo in the answer: only a well-formed one, in its one bare spelling. `X-Idempotency-Key` is one of
+/// completions alone.
+pub(crate) fn echo(headers: &HeaderMap, is_completion: bool) -> Option<HeaderValue> {
+    let is_forwarded = is_completion && !headers.contains_key(IDEMPOTENCY_KEY);
+    let value = once(headers, if is_forwarded { X_IDEMPOTENCY_KEY } else { IDEMPOTENCY_KEY })?;
     let key = unquoted(value.as_bytes());
     read_key(key, KeyPlace::Header).ok()?;
     if key.len() == value.len() { Some(value.clone()) } else { HeaderValue::from_bytes(key).ok() }
@@ -243,7 +254,7 @@ mod tests {
         let quoted = headers(&[("idempotency-key", "\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"")]);
         for head in [&bare, &quoted] {
             assert_eq!(request_key(head).unwrap(), KEY.parse().unwrap());
-            assert_eq!(echo(head).unwrap(), KEY);
+            assert_eq!(echo(head, true).unwrap(), KEY);
         }
         for bad in [
             "\"\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"\"",
@@ -258,9 +269,38 @@ mod tests {
         ] {
             let head = headers(&[("idempotency-key", bad)]);
             assert!(request_key(&head).is_err(), "{bad}");
-            assert_eq!(echo(&head), None, "{bad}");
+            assert_eq!(echo(&head, true), None, "{bad}");
         }
         assert!(request_key_of_path("\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"").is_err());
+    }
+
+    #[test]
+    fn a_key_that_a_proxy_forwards_serves_where_it_is_alone_or_the_same() {
+        const KEY: &str = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+        const OTHER: &str = "0b4d5c1e-2a3f-4e6d-8c7b-9a0b1c2d3e4f";
+        let [own, forwarded] = ["idempotency-key", "x-idempotency-key"];
+        for pairs in [&[(forwarded, KEY)][..], &[(own, KEY), (forwarded, KEY)]] {
+            let head = headers(pairs);
+            assert_eq!(request_key(&head).unwrap(), KEY.parse().unwrap());
+            assert_eq!(echo(&head, true).unwrap(), KEY);
+        }
+        assert_eq!(echo(&headers(&[(forwarded, KEY)]), false), None, "of completions alone");
+        for pairs in [
+            &[(own, KEY), (forwarded, OTHER)][..],
+            &[(own, KEY), (forwarded, "")],
+            &[(own, KEY), (forwarded, KEY), (forwarded, KEY)],
+            // What is empty or malformed is there.
+            &[(own, ""), (forwarded, KEY)],
+            &[(own, "7f2c"), (forwarded, KEY)],
+            &[(forwarded, KEY), (forwarded, KEY)],
+            &[(forwarded, "7f2c")],
+            &[(forwarded, "")],
+        ] {
+            let refused = request_key(&headers(pairs)).unwrap_err();
+            assert_eq!(refused.code, Code::IdempotencyKeyMalformed, "{pairs:?}");
+        }
+        let told = request_key(&headers(&[(own, KEY), (forwarded, OTHER)])).unwrap_err();
+        assert!(told.message.contains("Idempotency-Key and X-Idempotency-Key"), "{}", told.message);
     }
 
     #[test]

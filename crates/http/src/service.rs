@@ -80,7 +80,8 @@ impl Service {
             None => self.answer_logged((id, client), found, &head, body).await,
         };
         answer = cors.put(answer);
-        if let Some(key) = headers::echo(&head.headers) {
+        let is_completion = matches!(found, Ok(Route::Completions));
+        if let Some(key) = headers::echo(&head.headers, is_completion) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
         }
         self.sent(answer, id)

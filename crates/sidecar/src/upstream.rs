@@ -15,6 +15,8 @@ use http::{HeaderMap, Method, Uri};
 
 /// The client's own request key, which wins.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Name of the same header as proxies forward it.
+const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
 /// Prefix of the API's paths at the sidecar.
 const API: &str = "/v1";
 const COMPLETIONS: &str = "/chat/completions";
@@ -176,6 +178,13 @@ fn crossing(headers: &HeaderMap) -> HeaderMap {
 pub(crate) fn of_completion(headers: &HeaderMap) -> HeaderMap {
     let mut crossing = of_request(headers);
     crossing.remove(ACCEPT_ENCODING);
+    if !crossing.contains_key(IDEMPOTENCY_KEY) {
+        let own: Vec<_> = crossing.get_all(X_IDEMPOTENCY_KEY).iter().cloned().collect();
+        crossing.remove(X_IDEMPOTENCY_KEY);
+        for key in own {
+            crossing.append(IDEMPOTENCY_KEY, key);
+        }
+    }
     crossing
 }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 pub use self::code::{Code, KeyEffect};
 pub use self::message::{
     KeyPlace, context_length_exceeded, malformed_key, model_not_found, no_price, repeated_key,
+    two_keys,
 };
 use crate::api::MetersView;
 use crate::render;

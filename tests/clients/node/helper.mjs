@@ -80,7 +80,22 @@ async function steps() {
   return { broken: told.broken, told: told.told, code, keys: String(keys) === String(made) };
 }
 
+// A key of the client's own, in the header that proxies forward: which headers the gateway gets.
+async function forwarded() {
+  const seen = [];
+  const base = async (request) => {
+    seen.push(['idempotency-key', 'x-idempotency-key'].map((name) => request.headers.get(name)));
+    return Response.json({});
+  };
+  const keyed = keyedFetch({ namespace: 'tests', base });
+  for (const headers of [{ 'X-Idempotency-Key': 'a' }, { 'X-Idempotency-Key': 'a', 'Idempotency-Key': 'b' }]) {
+    await keyed(url, { method: 'POST', body: '{}', headers });
+  }
+  return seen;
+}
+
 console.log(JSON.stringify({
+  forwarded: await forwarded(),
   failures: await failures(),
   streams: await streams(),
   steps: await steps(),

@@ -100,8 +100,23 @@ def steps():
     }
 
 
+def forwarded():
+    """A key of the client's own, in the header that proxies forward: which headers the gateway gets."""
+    seen = []
+
+    def base(request):
+        seen.append([request.headers.get(name) for name in ("idempotency-key", "x-idempotency-key")])
+        return httpx.Response(200, json={})
+
+    client = httpx.Client(transport=holdfast.keyed(httpx.MockTransport(base), namespace="tests"))
+    for headers in ({"X-Idempotency-Key": "a"}, {"X-Idempotency-Key": "a", "Idempotency-Key": "b"}):
+        client.post(URL, json={}, headers=headers)
+    return seen
+
+
 client = fresh()
 print(json.dumps({
+    "forwarded": forwarded(),
     "failures": failures(),
     "streams": streams(),
     "steps": steps(),

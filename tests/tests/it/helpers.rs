@@ -93,6 +93,8 @@ fn check_rules(sdk: &Sdk, ends: &Value) {
     let code = "operation_step_missing";
     let steps = json!({"broken": ends[0][2], "told": [200, 400, 200], "code": code, "keys": true});
     assert_eq!(told["steps"], steps);
+    // Two that differ are the gateway's to refuse.
+    assert_eq!(told["forwarded"], json!([["a", null], ["b", "a"]]));
 }
 
 /// Every block of a README of a helper, as it stands.

@@ -48,6 +48,7 @@ mod embedded;
 mod exposure;
 mod faults;
 mod first_day;
+mod forwarded_key;
 mod grants;
 mod helper_cuts;
 mod helpers;

@@ -49,6 +49,15 @@ pub fn repeated_key() -> String {
     )
 }
 
+/// Says that two headers have keys that differ.
+#[must_use]
+pub fn two_keys() -> String {
+    explained(
+        "Idempotency-Key and X-Idempotency-Key are both there and have not the same key. Send one of them, or the same \
+         key in both.",
+    )
+}
+
 /// Says how long a prompt and its answer may be together, where that is known.
 #[must_use]
 pub fn context_length_exceeded(context_tokens: u64) -> String {

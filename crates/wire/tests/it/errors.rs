@@ -7,7 +7,7 @@ use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::Meters;
 use holdfast_wire::error::{
     Code, ErrorBody, KeyPlace, context_length_exceeded, malformed_key, model_not_found, no_price,
-    refused, repeated_key,
+    refused, repeated_key, two_keys,
 };
 use serde_json::{Value, json};
 
@@ -199,7 +199,7 @@ const FIXES: [&str; 3] = [
 #[test]
 fn key_errors_show_the_fix_for_three_clients() {
     let codes = [Code::IdempotencyKeyRequired, Code::IdempotencyKeyMalformed];
-    let told = [malformed_key(b"x", KeyPlace::Header), repeated_key()];
+    let told = [malformed_key(b"x", KeyPlace::Header), repeated_key(), two_keys()];
     for message in codes.map(Code::message).into_iter().chain(told.iter().map(String::as_str)) {
         assert_eq!(message.lines().count(), 4, "{message}");
         for fix in FIXES {
