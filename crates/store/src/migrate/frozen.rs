@@ -80,6 +80,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "03e91dffb00bccd0b53d3bb56d8ee2e7f4c7697bc498ca453a5ebf2ac41c8215",
         "c46dcf82b509dfbc8fe8a44729740753468cd2d8de9f8cedc9696fd087f80030",
     ),
+    (
+        "0015_entry_numbers",
+        "a94d2b5fa0657b868f010db4989fe1eaf4046fc591007ed863f0aaf9cd83a0a2",
+        "c6f970d02bcecb378c4b023059206eb4af58dc6ebefd69f89b925a910a6b5b45",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -36,6 +36,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     LATE_COSTS,
     LATER_LIMITS,
     OPEN_CANCELS,
+    ENTRY_NUMBERS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -253,6 +254,21 @@ const OPEN_CANCELS: Migration = Migration {
         include_str!("../../migrations/postgres/0014_open_cancels.down.sql"),
     ],
     // A rule about rows, and no row.
+    loss: &[],
+};
+
+const ENTRY_NUMBERS: Migration = Migration {
+    version: 15,
+    name: "entry_numbers",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0015_entry_numbers.up.sql"),
+        include_str!("../../migrations/sqlite/0015_entry_numbers.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0015_entry_numbers.up.sql"),
+        include_str!("../../migrations/postgres/0015_entry_numbers.down.sql"),
+    ],
+    // The order of entries, which their moments have as well if no clock was set.
     loss: &[],
 };
 

@@ -119,7 +119,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "sums",
             "late_costs",
             "later_limits",
-            "open_cancels"
+            "open_cancels",
+            "entry_numbers"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
