@@ -418,9 +418,8 @@ async fn numbers_of_a_file_have_no_gaps() {
 async fn entries_of_a_file_have_the_numbers_that_their_wallet_counts() {
     let home = Scratch::make().await;
     for altered in [
-        "UPDATE wallets SET entries = entries + 1",
+        "UPDATE wallets SET entries = entries - 1",
         "UPDATE postings SET number = number + 100 WHERE seq = 2",
-        "UPDATE postings SET number = NULL WHERE seq = 2",
         "UPDATE transfers SET number = 2 WHERE number = 3",
         "UPDATE transfers SET number = -1 WHERE number = 3",
         "UPDATE transfers SET number = 9223372036854775807 WHERE number > 1",
