@@ -4,14 +4,15 @@
 //! see no costs, and holders no routes, which are the operator's.
 //!
 //! A report is bounded: whole hours, which are summed beforehand, and [`ROWS_MAX`] rows. A statement
-//! comes in pages from its end. All entries of one moment are on one page, because a moment is all
-//! that a page leads on with; so a page may be longer than its limit.
+//! comes in pages from its end. A page leads on with the number of its first entry. Entries that were
+//! written without one come first in the ledger, and a page leads on with their moment: all of one
+//! moment are on one page, so that such a page may be longer than its limit.
 
 use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::listing::{PageCursor, PageRequest, Period};
 use holdfast_domain::report::{
-    GroupBy, Grouping, Statement, UsageError, UsageFilter, UsageQuery, UsageRow,
+    EntryPlace, GroupBy, Grouping, Statement, UsageError, UsageFilter, UsageQuery, UsageRow,
 };
 use holdfast_domain::{Micros, Timestamp};
 
@@ -127,17 +128,19 @@ impl Accounts {
     ) -> Result<StatementPage, AccountsError> {
         principal.authorize(UseCase::StatementRead)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
-        // The entries before a page are those of the moments before its first one.
-        let to = page.after.map(|PageCursor(at)| Timestamp::from_micros(at)).or(period.to);
-        let period = Period { to, ..period };
+        let id = wallet.wallet.id;
+        let before = page.after.map(place);
         let mut limit = page.limit.clamp(1, ENTRIES_MAX);
         loop {
             // One entry more than is shown: it says whether the first moment of the page is whole.
             let read = limit.saturating_add(1);
-            let statement = self.book.statement(wallet.wallet.id, period, read).await?;
-            if let Some(statement) = from_whole_moment(statement, limit) {
-                let first = statement.entries.first().map(|entry| entry.transfer.at.as_micros());
-                let next = first.filter(|_| statement.omitted > 0).map(PageCursor);
+            let statement = match before {
+                Some(before) => self.book.statement_before(id, period, before, read).await?,
+                None => self.book.statement(id, period, read).await?,
+            };
+            if let Some(statement) = from_whole_place(statement, limit) {
+                let first = statement.entries.first().map(|entry| cursor(entry.place));
+                let next = first.filter(|_| statement.omitted > 0);
                 return Ok(StatementPage { wallet, statement, next });
             }
             // More entries of one moment than the page has room for: a batch made them together.
@@ -152,15 +155,31 @@ impl Accounts {
     }
 }
 
-/// A statement of more entries than `limit` without those of its first moment, of which earlier ones
+/// Cursor of the page before an entry: a moment, or a number below zero.
+fn cursor(place: EntryPlace) -> PageCursor {
+    PageCursor(match place {
+        EntryPlace::Moment(at) => at.as_micros(),
+        EntryPlace::Number(number) => number.saturating_neg(),
+    })
+}
+
+/// Reads a [`cursor`].
+fn place(PageCursor(at): PageCursor) -> EntryPlace {
+    if at < 0 {
+        EntryPlace::Number(at.saturating_neg())
+    } else {
+        EntryPlace::Moment(Timestamp::from_micros(at))
+    }
+}
+
+/// A statement of more entries than `limit` without those of its first place, of which earlier ones
 /// may have been left out; `None` where nothing would be left.
-fn from_whole_moment(mut statement: Statement, limit: u32) -> Option<Statement> {
+fn from_whole_place(mut statement: Statement, limit: u32) -> Option<Statement> {
     if u32::try_from(statement.entries.len()).is_ok_and(|count| count <= limit) {
         return Some(statement);
     }
-    let cut = statement.entries.first()?.transfer.at;
-    let entries = statement.entries.iter();
-    let count = entries.take_while(|entry| entry.transfer.at == cut).count();
+    let cut = statement.entries.first()?.place;
+    let count = statement.entries.iter().take_while(|entry| entry.place == cut).count();
     if count == statement.entries.len() {
         return None;
     }

@@ -38,8 +38,8 @@ pub(crate) struct StatementParams {
     /// The moment after the period; now where it is missing.
     #[param(inline)]
     to: Option<Moment>,
-    /// Entries on the page: 1 to 200, 50 where it is missing. Entries of one moment are on one page,
-    /// so it may have more, or fewer. Not for CSV.
+    /// Entries on the page: 1 to 200, 50 where it is missing. Entries without a number that have one
+    /// moment are on one page, so it may have more, or fewer. Not for CSV.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before. Not for CSV.
@@ -109,7 +109,7 @@ struct EntryView {
 }
 
 impl From<StatementEntry> for EntryView {
-    fn from(StatementEntry { transfer, posted, after }: StatementEntry) -> Self {
+    fn from(StatementEntry { transfer, posted, after, .. }: StatementEntry) -> Self {
         let (operation, generation, posting) = match transfer.source {
             LedgerSource::Operation(id, generation) => (Some(id), Some(generation), None),
             LedgerSource::Posting(id) => (None, None, Some(id)),

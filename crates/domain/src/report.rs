@@ -11,7 +11,9 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-pub use self::statement::{AmountOverflow, Statement, StatementBalance, StatementEntry};
+pub use self::statement::{
+    AmountOverflow, EntryPlace, Statement, StatementBalance, StatementEntry, StatementLine,
+};
 pub use self::sums::{
     Group, GroupBy, Grouping, KnownCost, Totals, UsageFilter, UsageQuery, UsageRow,
 };
@@ -110,6 +112,16 @@ pub trait Reports: Send + Sync {
         &self,
         wallet: WalletId,
         period: Period,
+        limit: u32,
+    ) -> Result<Statement, Unavailable>;
+
+    /// The statement of the entries of a period that come before this place: those of a page before
+    /// another one.
+    async fn statement_before(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        before: EntryPlace,
         limit: u32,
     ) -> Result<Statement, Unavailable>;
 }

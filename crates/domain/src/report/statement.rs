@@ -2,10 +2,15 @@
 //! each entry are counted back from the last one, which the store sums over the whole book: an
 //! opening balance, the entries and the closing balance always add up. The wallet's own row is not
 //! asked.
+//!
+//! Entries stand in the order in which they moved the wallet, which their moments do not have after
+//! a clock was set. A period begins after the last entry with a moment before it, and ends with the
+//! last entry with a moment before its end: each balance of a statement is one that the wallet had,
+//! and each entry is in one of two adjacent periods.
 
-use crate::Micros;
 use crate::ledger::{Account, PostingKind};
 use crate::ports::LedgerEntry;
+use crate::{Micros, Timestamp};
 
 /// Balance of a wallet at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +21,31 @@ pub struct StatementBalance {
     pub held: Micros,
 }
 
+/// Place of an entry in the order of its wallet's entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryPlace {
+    /// Moment of an entry without a number. Such entries come before all that have one.
+    Moment(Timestamp),
+    /// Number of an entry, which is positive; no other entry of the wallet has it.
+    Number(i64),
+}
+
+/// Line of a statement, without the balance after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementLine {
+    /// Place among the wallet's entries.
+    pub place: EntryPlace,
+    /// The transfer: amount, moment, accounts and source.
+    pub transfer: LedgerEntry,
+    /// Kind of the posting; `None` for a transfer that an operation made by itself.
+    pub posted: Option<PostingKind>,
+}
+
 /// A transfer with the balance after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementEntry {
+    /// Place among the wallet's entries.
+    pub place: EntryPlace,
     /// The transfer: amount, moment, accounts and source.
     pub transfer: LedgerEntry,
     /// Kind of the posting; `None` for a transfer that an operation made by itself.
@@ -53,16 +80,16 @@ impl Statement {
     ///
     /// [`AmountOverflow`] where the entries come to no amount.
     pub fn of(
-        lines: Vec<(LedgerEntry, Option<PostingKind>)>,
+        lines: Vec<StatementLine>,
         omitted: u64,
         closing: StatementBalance,
     ) -> Result<Self, AmountOverflow> {
         let mut entries = Vec::with_capacity(lines.len());
         let mut opening = closing;
-        for (transfer, posted) in lines.into_iter().rev() {
+        for StatementLine { place, transfer, posted } in lines.into_iter().rev() {
             let after = opening;
             opening = after.before(&transfer).ok_or(AmountOverflow)?;
-            entries.push(StatementEntry { transfer, posted, after });
+            entries.push(StatementEntry { place, transfer, posted, after });
         }
         entries.reverse();
         Ok(Self { opening, entries, omitted, closing })

@@ -236,7 +236,7 @@ impl Book {
             (0..OPERATIONS / 100).map(|i| format!("({i}, {})", self.blob(id('r', i)))).collect();
         let deposits: Vec<_> = (0..100).map(|i| self.blob(id('d', i))).collect();
         self.run(
-            "INSERT INTO transfers SELECT * FROM (
+            "INSERT INTO transfers (op_seq, leg, amount, created_at) SELECT * FROM (
                 SELECT seq, 8, hold, admitted_at FROM operations
                 UNION ALL SELECT seq, 9, charge, finished_at FROM operations
                 UNION ALL SELECT seq, 10, hold - charge, finished_at FROM operations) AS t

@@ -1,4 +1,5 @@
-//! Writes of a command, as statements that are the same text for both databases.
+//! Writes of a command, as statements that are the same text for both databases, but for the numbers of
+//! entries: a wallet of SQLite counts its own, a server has a sequence.
 //!
 //! Each kind of write is one statement, or two where rows hang together (a posting and its details,
 //! the keys of a wallet and their credentials). All settings of a row are written at once, as the
@@ -25,9 +26,18 @@ const INSERT_WALLET: &str = "INSERT INTO wallets (id, name, currency, available,
 const UPDATE_WALLET: &str = "UPDATE wallets SET name = $2, external_id = $3, low_balance = $4,
     key_spend = $5, key_spend_window = $6, edited = $7, suspended_at = $8, closed_at = $9
     WHERE id = $1";
-const SET_AVAILABLE: &str = "UPDATE wallets SET available = $2 WHERE id = $1";
-const INSERT_POSTING: &str = "INSERT INTO postings (id, wallet_id, kind, operation_id, amount,
-    reason, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+/// Its posting is the next entry of the wallet, which counts them. A server numbers entries itself.
+const SET_AVAILABLE: [&str; 2] = [
+    "UPDATE wallets SET available = $2, entries = entries + 1 WHERE id = $1",
+    "UPDATE wallets SET available = $2 WHERE id = $1",
+];
+/// After [`SET_AVAILABLE`], which has counted it.
+const INSERT_POSTING: [&str; 2] = [
+    "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at, number)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, (SELECT w.entries FROM wallets AS w WHERE w.id = $2))",
+    "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)",
+];
 const INSERT_DETAILS: &str = "INSERT INTO posting_details (posting_id, source, external_reference,
     reason, note) VALUES ($1, $2, $3, $4, $5)";
 const INSERT_API_KEY: &str = "INSERT INTO api_keys (id, wallet_id, created_at, name, external_id,
@@ -78,7 +88,7 @@ fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
         AccountWrite::UpdateWallet(record) => vec![update_wallet(dialect, record)],
         AccountWrite::SetAvailable(wallet, available) => {
             let binds = [blob(wallet.to_bytes()), available.get().into()];
-            vec![dialect.statement(SET_AVAILABLE, binds)]
+            vec![dialect.statement(of(dialect, SET_AVAILABLE), binds)]
         }
         AccountWrite::InsertPosting(new, at) => insert_posting(dialect, new, *at),
         AccountWrite::InsertApiKey(key) => vec![insert_api_key(dialect, key)],
@@ -108,6 +118,14 @@ fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
         }
         AccountWrite::Person(write) => vec![person::statement(dialect, write)],
         AccountWrite::Webhook(write) => webhook::statements(dialect, write),
+    }
+}
+
+/// The text of a dialect.
+const fn of(dialect: Dialect, [sqlite, postgres]: [&'static str; 2]) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => sqlite,
+        Dialect::Postgres => postgres,
     }
 }
 
@@ -184,7 +202,8 @@ fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Stat
         details.reason.clone().into(),
         details.note.clone().into(),
     ];
-    vec![dialect.statement(INSERT_POSTING, binds), dialect.statement(INSERT_DETAILS, beside)]
+    let posting = dialect.statement(of(dialect, INSERT_POSTING), binds);
+    vec![posting, dialect.statement(INSERT_DETAILS, beside)]
 }
 
 /// All that people set on an API key, in the order of both statements.

@@ -90,6 +90,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "7c0a0fdccf94552b075d479adceb4dd9f1356111b1a9d3b032df5eccb9a8cbe1",
         "1edf230d51d76889fbfaca197c8e4afde74da9a8361354303fd7b00233e1ddd4",
     ),
+    (
+        "0017_entry_numbers",
+        "a94d2b5fa0657b868f010db4989fe1eaf4046fc591007ed863f0aaf9cd83a0a2",
+        "c6f970d02bcecb378c4b023059206eb4af58dc6ebefd69f89b925a910a6b5b45",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

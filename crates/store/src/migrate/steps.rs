@@ -38,6 +38,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     OPEN_CANCELS,
     LIMITS_REVISION,
     REQUESTS,
+    ENTRY_NUMBERS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -285,6 +286,21 @@ const REQUESTS: Migration = Migration {
         include_str!("../../migrations/postgres/0016_requests.down.sql"),
     ],
     // Every request keeps the digest that it had before, and is compared by that one again.
+    loss: &[],
+};
+
+const ENTRY_NUMBERS: Migration = Migration {
+    version: 17,
+    name: "entry_numbers",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0017_entry_numbers.up.sql"),
+        include_str!("../../migrations/sqlite/0017_entry_numbers.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0017_entry_numbers.up.sql"),
+        include_str!("../../migrations/postgres/0017_entry_numbers.down.sql"),
+    ],
+    // The order of entries, which their moments have as well if no clock was set.
     loss: &[],
 };
 

@@ -7,10 +7,9 @@ use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, PostingId, WalletId, Wallets};
 
 use crate::dialect::blob;
-use crate::reading::statement;
+use crate::reading::statement::{self, EntryBounds};
 use crate::rows::{self, Cells};
 use crate::{Store, WriteBackend, unavailable};
-use holdfast_domain::listing::Period;
 
 #[async_trait]
 impl Wallets for Store {
@@ -35,9 +34,9 @@ impl Wallets for Store {
     }
 
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
-        let values = statement::values(id, Period::default(), limit);
+        let values = statement::values(id, EntryBounds::NONE, limit);
         let rows = self.query(statement::LINES, values).await?;
-        let entry = |row| statement::line(row).map(|(entry, _posted)| entry);
+        let entry = |row| statement::line(row).map(|line| line.transfer);
         rows.iter().map(entry).collect::<Result<_, _>>().map_err(unavailable)
     }
 

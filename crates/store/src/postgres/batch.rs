@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Between 2 and 3 a price version that no batch has met before costs one more, once in a
-//! connection. So do postings, and the charges that refunds name.
+//! connection. So do postings, the charges that refunds name, and the numbers of entries beside postings.
 //!
 //! Locks are held from 1 to 4, so nothing in between may wait for anything but this connection. A
 //! failure says what is certain and no more: before 4 nothing was committed, and after it only an
@@ -38,7 +38,7 @@ use super::arrays::Rows;
 use super::begin::{self, BatchStart};
 use super::error::{BatchError, RowCountMismatch};
 use super::pack;
-use super::reads::PRICES;
+use super::reads::{ENTRY_NUMBERS, PRICES};
 use super::row_cache::RowCache;
 use super::session::{answered, rollback};
 use super::statements::{ExpectedCounts, PARTS, StatementTexts, expected_counts};
@@ -156,7 +156,9 @@ async fn commit_with_cache(
         verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
     };
     book.moved.events.retain(|event| memory.interest.get().wants(event.kind));
-    let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
+    let entries = draw_entry_numbers(connection, passed()).await;
+    let entries = entries.map_err(BatchError::before_commit)?;
+    let writes = pack::writes(changes.len(), passed(), &book.moved, entries, now).in_order();
     if writes.iter().all(Rows::is_empty) {
         // Nothing passed: the locks go at once, without the flush of a commit.
         rollback(connection).await.map_err(BatchError::Unavailable)?;
@@ -184,6 +186,29 @@ fn number(changes: &[&Change], verdicts: &mut [Result<Acceptance, Rejection>], n
             passed.seq = passed.seq.or_else(|| numbers.next());
         }
     }
+}
+
+/// Draws a number for each entry of these changes if there is a posting among them. Transfers without one are numbered
+/// by their table, in their order; two tables have none.
+async fn draw_entry_numbers(
+    connection: &mut PgConnection,
+    passed: impl Iterator<Item = (&Change, Acceptance)>,
+) -> Result<Vec<i64>, sqlx::Error> {
+    let (mut entries, mut has_posting) = (0_i64, false);
+    for (change, _) in passed {
+        match change {
+            Change::Operation(transition) => {
+                entries += transition.funds.transfers().map(|_transfer| 1).sum::<i64>();
+            }
+            Change::Posting(_) => (entries, has_posting) = (entries + 1, true),
+        }
+    }
+    if !has_posting {
+        return Ok(Vec::new());
+    }
+    // A round trip of its own, while the wallets are locked: postings come one at a time, from an operator.
+    let row = answered(connection.fetch_one(query(ENTRY_NUMBERS).bind(entries))).await?;
+    row.try_get(0)
 }
 
 /// Reads the price versions that were never read before.

@@ -7,6 +7,9 @@
 //! * an ending: the operation's row, its result and its attempts, and the settlement with it;
 //! * a posting: the posting itself.
 //!
+//! Entries are numbered in the order of the changes: by the table, or by numbers that were drawn, where
+//! they are of two tables.
+//!
 //! Events are those of the book: few batches have one.
 //!
 //! Deltas of wallets and new values of counters come from the book: one row for each that moved,
@@ -28,14 +31,17 @@ use crate::event::unfinished;
 use crate::judge::{Acceptance, BookDeltas};
 use crate::rows;
 
-/// Makes the rows of every part, with room for so many changes.
+/// Makes the rows of every part, with room for so many changes. With a posting among them there is a number for
+/// each of their entries.
 pub(super) fn writes<'c>(
     expected: usize,
     passed: impl Iterator<Item = (&'c Change, Acceptance)>,
     moved: &BookDeltas,
+    numbers: Vec<i64>,
     now: Timestamp,
 ) -> Writes {
-    let mut pack = WritePacker { writes: Writes::with_room(expected), now };
+    let numbers = numbers.into_iter();
+    let mut pack = WritePacker { writes: Writes::with_room(expected), numbers, now };
     for (change, passed) in passed {
         match change {
             Change::Operation(transition) => pack.transition(transition, passed),
@@ -62,6 +68,7 @@ pub(super) fn writes<'c>(
 
 struct WritePacker {
     writes: Writes,
+    numbers: std::vec::IntoIter<i64>,
     now: Timestamp,
 }
 
@@ -123,7 +130,12 @@ impl WritePacker {
         }
         for transfer in transition.funds.transfers() {
             let leg = rows::leg(transition.generation, transfer.kind);
-            self.writes.transfers.row().int(seq).int(leg).int(transfer.amount.get());
+            let amount = transfer.amount.get();
+            if let Some(number) = self.numbers.next() {
+                self.writes.numbered_transfers.row().int(seq).int(leg).int(amount).int(number);
+            } else {
+                self.writes.transfers.row().int(seq).int(leg).int(amount);
+            }
         }
     }
 
@@ -204,7 +216,8 @@ impl WritePacker {
     }
 
     fn posting(&mut self, posting: &Posting) {
-        let rows = self.writes.postings.row().int(posting.amount.get());
+        let number = self.numbers.next();
+        let rows = self.writes.postings.row().int(posting.amount.get()).opt_int(number);
         rows.fixed(&posting.id.to_bytes()).fixed(&posting.wallet.to_bytes());
         match &posting.kind {
             PostingKind::Deposit => rows.opt_blob(None).text("deposit").no_text(),

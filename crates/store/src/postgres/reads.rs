@@ -63,6 +63,10 @@ pub(super) const CHARGED: &str = "SELECT o.id, o.wallet_id, o.charge::bigint,
      WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = ANY($1) AND o.phase = 'completed'";
 
+/// Numbers for `$1` entries, rising.
+pub(super) const ENTRY_NUMBERS: &str =
+    "SELECT ARRAY(SELECT nextval('entries_seq') FROM generate_series(1, $1))";
+
 /// Price versions by their names.
 pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
     cache_write, audio_input, output, reasoning, audio_output, request, image, tiers

@@ -30,6 +30,7 @@ pub(super) struct Writes {
     pub(super) results: Rows,
     pub(super) settled_results: Rows,
     pub(super) transfers: Rows,
+    pub(super) numbered_transfers: Rows,
     pub(super) postings: Rows,
     pub(super) counters: Rows,
     pub(super) wallets: Rows,
@@ -60,7 +61,7 @@ const EXPECTED: Columns =
     Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
 /// Largest number of parts of the writing statement, one for each field of `Writes`.
-pub(super) const PARTS: usize = 17;
+pub(super) const PARTS: usize = 18;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
 const WRITES: [WritePart; PARTS] = [
@@ -245,20 +246,29 @@ const WRITES: [WritePart; PARTS] = [
     },
     WritePart {
         columns: Columns { ints: &["op_seq", "leg", "amount"], ..Columns::NONE },
+        // Numbered by the table, in the order of the rows.
         sql: "INSERT INTO transfers (op_seq, leg, amount, created_at)
               SELECT op_seq, leg, amount, $1 FROM {v}",
         hits: RowCheck::All,
     },
     WritePart {
+        columns: Columns { ints: &["op_seq", "leg", "amount", "number"], ..Columns::NONE },
+        // Parts have no order among them: beside postings each entry has its number already.
+        sql: "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
+              SELECT op_seq, leg, amount, $1, number FROM {v}",
+        hits: RowCheck::All,
+    },
+    WritePart {
         columns: Columns {
-            ints: &["amount"],
+            ints: &["amount", "number"],
             fixed: &[("id", 16), ("wallet_id", 16)],
             blobs: &["operation_id"],
             texts: &["kind", "reason"],
             ..Columns::NONE
         },
-        sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
-              SELECT id, wallet_id, kind, operation_id, amount, reason, $1 FROM {v}",
+        sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at,
+              number)
+              SELECT id, wallet_id, kind, operation_id, amount, reason, $1, number FROM {v}",
         hits: RowCheck::All,
     },
     WritePart {
@@ -373,6 +383,7 @@ impl Writes {
             results: rows(),
             settled_results: rows(),
             transfers: rows(),
+            numbered_transfers: rows(),
             postings: rows(),
             counters: rows(),
             wallets: rows(),
@@ -395,6 +406,7 @@ impl Writes {
             self.results,
             self.settled_results,
             self.transfers,
+            self.numbered_transfers,
             self.postings,
             self.counters,
             self.wallets,

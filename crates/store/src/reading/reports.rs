@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use holdfast_domain::WalletId;
 use holdfast_domain::listing::Period;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::report::{Reports, Statement, UsageError, UsageQuery, UsageRow};
+use holdfast_domain::report::{EntryPlace, Reports, Statement, UsageError, UsageQuery, UsageRow};
 
-use super::{statement, usage};
+use super::statement::{self, StatementSpan};
+use super::usage;
 use crate::Store;
 
 #[async_trait]
@@ -23,7 +24,18 @@ impl Reports for Store {
         period: Period,
         limit: u32,
     ) -> Result<Statement, Unavailable> {
-        self.report_transaction(move |db| Box::pin(statement::read(db, wallet, period, limit)))
-            .await
+        let span = StatementSpan { period, before: None };
+        self.report_transaction(move |db| Box::pin(statement::read(db, wallet, span, limit))).await
+    }
+
+    async fn statement_before(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        before: EntryPlace,
+        limit: u32,
+    ) -> Result<Statement, Unavailable> {
+        let span = StatementSpan { period, before: Some(before) };
+        self.report_transaction(move |db| Box::pin(statement::read(db, wallet, span, limit))).await
     }
 }

@@ -12,13 +12,13 @@
 //! Errors say what is certain: before COMMIT nothing was committed, after a failed COMMIT nothing
 //! is known. The answers that follow from that are [`super::writer`]'s.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::operation::{Change, Effect, Receipt, Transition};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::{OperationId, Timestamp};
+use holdfast_domain::{OperationId, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
 
 use super::clock::Clock;
@@ -52,6 +52,9 @@ pub(super) enum BatchError {
     /// COMMIT was tried and it failed, which says nothing about what is durable.
     Uncertain(WriteError),
 }
+
+/// Numbers of the last entries of the wallets that a batch moves.
+type EntryNumbers = BTreeMap<WalletId, i64>;
 
 /// Verdicts of the changes of a batch, in their order.
 pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
@@ -143,7 +146,8 @@ fn attempt(
 ) -> Result<Verdicts, BatchError> {
     // BEGIN IMMEDIATE takes the right to write before the first read: nobody writes in between.
     statements.begin().map_err(BatchError::of)?;
-    let (mut book, mut now) = read(statements, memory, changes).map_err(BatchError::of)?;
+    let (mut book, mut entries, mut now) =
+        read(statements, memory, changes).map_err(BatchError::of)?;
     reach(Step::BatchBegun);
     let mut verdicts = judge(&mut book, changes, now);
     let refuses = |(change, verdict): (&&Change, &Result<Acceptance, Rejection>)| {
@@ -152,12 +156,13 @@ fn attempt(
     if changes.iter().zip(&verdicts).any(refuses) {
         // Somebody else may have written since: only a row that was read refuses.
         memory.forget_rows();
-        (book, now) = read(statements, memory, changes).map_err(BatchError::of)?;
+        (book, entries, now) = read(statements, memory, changes).map_err(BatchError::of)?;
         verdicts = judge(&mut book, changes, now);
     }
     let done = if verdicts.iter().any(Result::is_ok) {
         let judged = changes.iter().zip(&verdicts);
-        let written = write(statements, &book, judged, now).map_err(BatchError::of)?;
+        let written =
+            write(statements, &book, &mut entries, judged, now).map_err(BatchError::of)?;
         for event in memory.interest.wanted(&book.moved.events) {
             statements.tell(event, now).map_err(BatchError::of)?;
         }
@@ -192,15 +197,16 @@ fn read(
     statements: &mut Statements<'_>,
     memory: &mut BatchCache,
     changes: &[&Change],
-) -> Result<(Book, Timestamp), WriteError> {
+) -> Result<(Book, EntryNumbers, Timestamp), WriteError> {
     let now = memory.clock.stamp(statements.now()?);
-    let mut book = Book::default();
+    let (mut book, mut entries) = (Book::default(), EntryNumbers::new());
     for change in changes {
         let wallet = change.wallet();
         if !book.wallets.contains_key(&wallet)
-            && let Some(balance) = statements.wallet(wallet)?
+            && let Some((balance, last)) = statements.wallet(wallet)?
         {
             book.wallets.insert(wallet, balance);
+            entries.insert(wallet, last);
         }
         match change {
             Change::Operation(transition) => {
@@ -209,7 +215,7 @@ fn read(
             Change::Posting(posting) => read_posting(statements, &mut book, posting)?,
         }
     }
-    Ok((book, now))
+    Ok((book, entries, now))
 }
 
 fn read_transition(
@@ -263,10 +269,11 @@ fn read_posting(
     Ok(())
 }
 
-/// The rows of operations that it wrote.
+/// Writes what passed. The rows of operations that it wrote.
 fn write<'c>(
     statements: &mut Statements<'_>,
     book: &Book,
+    entries: &mut EntryNumbers,
     judged: impl Iterator<Item = (&'c &'c Change, &'c Result<Acceptance, Rejection>)>,
     now: Timestamp,
 ) -> Result<Vec<(&'c Transition, OperationRow)>, WriteError> {
@@ -275,15 +282,20 @@ fn write<'c>(
         statements.keep_price(price)?;
     }
     for (change, verdict) in judged {
+        // In the order in which they were judged. What passes without its wallet moves no money.
+        let last = entries.entry(change.wallet()).or_default();
         match (change, verdict) {
             (Change::Operation(transition), Ok(passed)) => {
-                let seq = statements.transition(transition, *passed, now)?;
+                let seq = statements.transition(transition, *passed, now, last)?;
                 written.extend(
                     OperationRow::after(transition, seq, passed.version)
                         .map(|row| (transition, row)),
                 );
             }
-            (Change::Posting(posting), Ok(_)) => statements.post(posting, now)?,
+            (Change::Posting(posting), Ok(_)) => {
+                *last += 1;
+                statements.post(posting, now, *last)?;
+            }
             (Change::Operation(_) | Change::Posting(_), Err(_)) => {}
         }
     }
@@ -291,7 +303,8 @@ fn write<'c>(
         statements.count(*window, *used)?;
     }
     for (wallet, moves) in &book.moved.wallets {
-        statements.move_wallet(*wallet, *moves)?;
+        let last = entries.get(wallet).copied().unwrap_or_default();
+        statements.move_wallet(*wallet, *moves, last)?;
     }
     Ok(written)
 }

@@ -57,8 +57,14 @@ fn no_statement_of_a_request_reads_a_whole_table() {
     let texts = JournalStatements::of(Dialect::Sqlite);
     let others = [texts.load.as_str(), &texts.due, &texts.leased_to, STANDING];
     statements.extend(others.map(str::to_owned));
-    let others =
-        [journal::PURGE, journal::SWEEP, statement::LINES, statement::SUMS, reads::REFUNDED_SINCE];
+    let others = [
+        journal::PURGE,
+        journal::SWEEP,
+        statement::LINES,
+        statement::SUMS,
+        statement::BOUNDS,
+        reads::REFUNDED_SINCE,
+    ];
     statements.extend(others.map(str::to_owned));
     for sql in statements {
         let plan = plan(&connection, &sql);
@@ -106,7 +112,7 @@ fn a_report_reads_rows_by_an_index_and_sorts_no_more_than_a_page() {
 #[test]
 fn a_statement_of_a_wallet_reads_no_row_of_an_operation_that_it_does_not_show() {
     let connection = ledger();
-    for sql in [statement::LINES, statement::SUMS] {
+    for sql in [statement::LINES, statement::SUMS, statement::BOUNDS] {
         let plan = plan(&connection, sql);
         let covered = "SEARCH o USING COVERING INDEX operations_of_wallet (wallet_id=?)";
         assert!(plan.iter().any(|line| line == covered), "{plan:#?}");
@@ -118,6 +124,6 @@ fn a_statement_that_changes_another_number_of_rows_than_one_has_failed() {
     let connection = ledger();
     let mut statements = Statements::prepare(&connection).unwrap();
     let moves = BalanceChange { available: Micros::new(1), held: Micros::ZERO };
-    let stopped = statements.move_wallet(WalletId::from_u128(7), moves).unwrap_err();
+    let stopped = statements.move_wallet(WalletId::from_u128(7), moves, 1).unwrap_err();
     assert!(matches!(stopped, rusqlite::Error::StatementChangedRows(0)), "{stopped:?}");
 }

@@ -6,7 +6,7 @@
 
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::event::NewEvent;
-use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind, Transfer};
+use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind};
 use holdfast_domain::operation::{
     Admission, Attempt, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition, Version,
 };
@@ -23,8 +23,8 @@ use crate::event::unfinished;
 use crate::judge::{Acceptance, OperationRow, RefundBase, WalletBalance, Window};
 use crate::rows;
 
-const WALLET: &str =
-    "SELECT available, held, low_balance, limits_revision FROM wallets WHERE id = ?1";
+const WALLET: &str = "SELECT available, held, low_balance, limits_revision, entries
+    FROM wallets WHERE id = ?1";
 const OPERATION: &str = "SELECT seq, version, claim FROM operations WHERE id = ?1";
 const COUNTER: &str = "SELECT used FROM counters
     WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
@@ -47,20 +47,24 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
 const RESULT: &str = "INSERT INTO results (op_seq, credential_id, format, nonce, sealed,
     finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const SETTLE_RESULT: &str = "UPDATE results SET finished_at = ?2 WHERE op_seq = ?1";
-const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at)
-    VALUES (?1, ?2, ?3, ?4)";
+const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
+    VALUES (?1, ?2, ?3, ?4, ?5)";
 const POST: &str = "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason,
-    created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    created_at, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 // The final value, not a difference: nobody else writes between BEGIN IMMEDIATE and COMMIT.
 const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
     VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (api_key_id, counter, window_start) DO UPDATE SET used = excluded.used";
 // A difference, which the table checks: whatever the book judged, no balance goes below zero.
-const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held + ?3 WHERE id = ?1";
+const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held + ?3, entries = ?4
+    WHERE id = ?1";
 // The currency, which a batch does not read, goes behind the members that an event of its has.
 const TELL: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
     SELECT ?1, ?2, w.id, ?3, ?4 || ',\"currency\":\"' || w.currency || '\"}' FROM wallets AS w
     WHERE w.id = ?5 ON CONFLICT (id) DO NOTHING";
+
+/// Balance of a wallet, and the number of its last entry.
+type WalletRow = (WalletBalance, i64);
 
 /// The statements of a batch on one connection.
 #[derive(Debug)]
@@ -168,13 +172,13 @@ impl<'c> Statements<'c> {
         self.clock.query_row([], |row| row.get(0).map(Timestamp::from_micros))
     }
 
-    pub(super) fn wallet(&mut self, id: WalletId) -> rusqlite::Result<Option<WalletBalance>> {
+    pub(super) fn wallet(&mut self, id: WalletId) -> rusqlite::Result<Option<WalletRow>> {
         self.done.statements += 1;
         let balance = |row: &rusqlite::Row<'_>| {
             let (available, held) = (Micros::new(row.get(0)?), Micros::new(row.get(1)?));
             let low_balance = row.get::<_, Option<i64>>(2)?.map(Micros::new);
             let limits_revision = row.get::<_, i64>(3)?.unsigned_abs();
-            Ok(WalletBalance { available, held, low_balance, limits_revision })
+            Ok((WalletBalance { available, held, low_balance, limits_revision }, row.get(4)?))
         };
         self.wallet.query_row([id.to_bytes()], balance).optional()
     }
@@ -227,8 +231,9 @@ impl<'c> Statements<'c> {
         &mut self,
         id: WalletId,
         moves: BalanceChange,
+        entries: i64,
     ) -> rusqlite::Result<()> {
-        let params = (id.to_bytes(), moves.available.get(), moves.held.get());
+        let params = (id.to_bytes(), moves.available.get(), moves.held.get(), entries);
         one(&mut self.wallet_move, &mut self.done, params)
     }
 
@@ -249,7 +254,12 @@ impl<'c> Statements<'c> {
         one(&mut self.count, &mut self.done, params)
     }
 
-    pub(super) fn post(&mut self, posting: &Posting, now: Timestamp) -> rusqlite::Result<()> {
+    pub(super) fn post(
+        &mut self,
+        posting: &Posting,
+        now: Timestamp,
+        number: i64,
+    ) -> rusqlite::Result<()> {
         let (operation, reason) = match &posting.kind {
             PostingKind::Deposit => (None, None),
             PostingKind::Refund(operation) => (Some(operation.to_bytes()), None),
@@ -263,16 +273,19 @@ impl<'c> Statements<'c> {
             posting.amount.get(),
             reason,
             now.as_micros(),
+            number,
         );
         one(&mut self.post, &mut self.done, params)
     }
 
-    /// Writes an operation's row, its result and its transfers. The number of the row.
+    /// Writes an operation's row, its result and its transfers, which count up the entries of the
+    /// wallet. The number of the row.
     pub(super) fn transition(
         &mut self,
         transition: &Transition,
         passed: Acceptance,
         now: Timestamp,
+        entries: &mut i64,
     ) -> rusqlite::Result<i64> {
         // No row has the number zero, and its update would fail.
         let judged = ExpectedRow {
@@ -315,7 +328,10 @@ impl<'c> Statements<'c> {
         }
         // After the row: a claim has its number only now, and transfers name it.
         for transfer in transition.funds.transfers() {
-            self.transfer(seq, transition.generation, &transfer, at)?;
+            *entries += 1;
+            let leg = rows::leg(transition.generation, transfer.kind);
+            let params = (seq, leg, transfer.amount.get(), at, *entries);
+            one(&mut self.transfer, &mut self.done, params)?;
         }
         Ok(seq)
     }
@@ -456,17 +472,6 @@ impl<'c> Statements<'c> {
         let SealedResult { credential, format, nonce, sealed, .. } = result;
         let params = (seq, credential.to_bytes(), format, nonce, sealed, finished_at);
         one(&mut self.result, &mut self.done, params)
-    }
-
-    fn transfer(
-        &mut self,
-        seq: i64,
-        generation: u32,
-        transfer: &Transfer,
-        at: i64,
-    ) -> rusqlite::Result<()> {
-        let leg = rows::leg(generation, transfer.kind);
-        one(&mut self.transfer, &mut self.done, (seq, leg, transfer.amount.get(), at))
     }
 }
 

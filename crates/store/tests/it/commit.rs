@@ -92,7 +92,7 @@ async fn one_bad_change_of_a_batch_fails_alone() {
     }
     // A settlement of the third is in the book already, though its row does not say so.
     let mut raw = Raw::open(&scratch).await;
-    raw.run("INSERT INTO transfers VALUES (3, 9, 1, 0)").await;
+    raw.run("INSERT INTO transfers VALUES (3, 9, 1, 0, NULL)").await;
     let mut changes = Vec::new();
     for operation in &operations {
         changes.push(judged(&tenant.load(operation.id).await, finish(operation, 10, 10)));

@@ -218,36 +218,36 @@ async fn the_book_is_append_only_and_each_effect_happens_once(home: &impl Home) 
         ("UPDATE transfers SET amount = amount + 1", Says("append-only")),
         ("DELETE FROM transfers", Says("append-only")),
         ("INSERT INTO transfers SELECT * FROM transfers", UNIQUE),
-        ("INSERT INTO transfers VALUES (1, 9, 0, 0)", CHECK),
-        ("INSERT INTO transfers VALUES (1, 9, -5, 0)", CHECK),
-        ("INSERT INTO transfers VALUES (1, 7, 5, 0)", CHECK),
-        ("INSERT INTO transfers VALUES (1, 13, 5, 0)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 9, 0, 0, NULL)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 9, -5, 0, NULL)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 7, 5, 0, NULL)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 13, 5, 0, NULL)", CHECK),
         ("UPDATE postings SET amount = 6", Says("append-only")),
         ("DELETE FROM postings", Says("append-only")),
-        ("INSERT INTO postings SELECT 99, id, wallet_id, kind, NULL, amount, reason, 0 FROM postings
+        ("INSERT INTO postings SELECT 99, id, wallet_id, kind, NULL, amount, reason, 0, NULL FROM postings
           WHERE kind = 'adjustment'", UNIQUE),
         (
-            "INSERT INTO postings SELECT 99, randomblob(16), id, 'deposit', NULL, -5, NULL, 0
+            "INSERT INTO postings SELECT 99, randomblob(16), id, 'deposit', NULL, -5, NULL, 0, NULL
              FROM wallets",
             Says("posting_kind"),
         ),
         (
-            "INSERT INTO postings SELECT 99, randomblob(16), id, 'adjustment', NULL, 5, NULL, 0
+            "INSERT INTO postings SELECT 99, randomblob(16), id, 'adjustment', NULL, 5, NULL, 0, NULL
              FROM wallets",
             Says("posting_kind"),
         ),
         (
-            "INSERT INTO postings SELECT 99, randomblob(16), id, 'refund', NULL, 5, NULL, 0
+            "INSERT INTO postings SELECT 99, randomblob(16), id, 'refund', NULL, 5, NULL, 0, NULL
              FROM wallets",
             Says("posting_kind"),
         ),
         (
             "INSERT INTO postings SELECT 99, randomblob(16), id, 'refund', randomblob(16), 5, NULL,
-             0 FROM wallets",
+             0, NULL FROM wallets",
             FOREIGN,
         ),
         (
-            "INSERT INTO postings SELECT 99, randomblob(16), id, 'gift', NULL, 5, NULL, 0
+            "INSERT INTO postings SELECT 99, randomblob(16), id, 'gift', NULL, 5, NULL, 0, NULL
              FROM wallets",
             Says("posting_kind"),
         ),

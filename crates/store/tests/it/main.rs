@@ -9,6 +9,7 @@ mod commit;
 mod constraints;
 mod differential;
 mod ended;
+mod entry_order;
 mod events;
 mod filled;
 mod heat;

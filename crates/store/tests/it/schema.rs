@@ -121,7 +121,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "later_limits",
             "open_cancels",
             "limits_revision",
-            "requests"
+            "requests",
+            "entry_numbers"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -113,14 +113,14 @@ async fn transfers_that_were_touched_are_found(home: &impl Home) {
     of("DELETE FROM transfers WHERE op_seq = 3 AND leg = 9").await;
     of("UPDATE transfers SET amount = 31 WHERE op_seq = 3 AND leg = 9").await;
     of("UPDATE transfers SET leg = 9 WHERE op_seq = 4 AND leg = 11").await;
-    of("INSERT INTO transfers VALUES (1, 9, 100, 0)").await;
-    of("INSERT INTO transfers VALUES (8, 8, 1, 0)").await;
-    of("INSERT INTO transfers VALUES (6, 16, 1, 0)").await;
-    of("INSERT INTO transfers VALUES (6, 0, 1, 0)").await;
+    of("INSERT INTO transfers VALUES (1, 9, 100, 0, NULL)").await;
+    of("INSERT INTO transfers VALUES (8, 8, 1, 0, NULL)").await;
+    of("INSERT INTO transfers VALUES (6, 16, 1, 0, NULL)").await;
+    of("INSERT INTO transfers VALUES (6, 0, 1, 0, NULL)").await;
     of("DELETE FROM transfers WHERE op_seq = 7 AND leg = 11").await;
     of("UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg = 8").await;
     of("UPDATE operations SET hold = 101 WHERE seq = 6").await;
-    finds(home, "INSERT INTO transfers VALUES (99, 8, 1, 0)", "the book", "1 ").await;
+    finds(home, "INSERT INTO transfers VALUES (99, 8, 1, 0, NULL)", "the book", "1 ").await;
     finds(home, "UPDATE transfers SET leg = -8 WHERE op_seq = 2", "operation", "be read").await;
 }
 
@@ -169,11 +169,12 @@ async fn charges_and_refunds_that_were_touched_are_found(home: &impl Home) {
     let taken = "UPDATE postings SET amount = -5 WHERE kind = 'refund';
         UPDATE wallets SET available = available - 10";
     finds(home, taken, "posting", "it is a refund of -5 micros").await;
-    let taken = "INSERT INTO postings SELECT 9, randomblob(16), id, 'deposit', NULL, -5, NULL, 0
+    let taken =
+        "INSERT INTO postings SELECT 9, randomblob(16), id, 'deposit', NULL, -5, NULL, 0, NULL
         FROM wallets; UPDATE wallets SET available = available - 5";
     finds(home, taken, "posting", "it is a deposit of -5 micros").await;
     let twice = "INSERT INTO postings SELECT 9, randomblob(16), wallet_id, kind, operation_id, 26,
-        NULL, 0 FROM postings WHERE kind = 'refund'; UPDATE wallets SET available = available + 26";
+        NULL, 0, NULL FROM postings WHERE kind = 'refund'; UPDATE wallets SET available = available + 26";
     finds(home, twice, "operation", "31 micros were refunded of a charge of 30").await;
     finds(
         home,
@@ -385,7 +386,7 @@ async fn what_belongs_to_nobody_is_found(home: &impl Home) {
         WHERE provider_cost IS NOT NULL ORDER BY seq LIMIT 1";
     finds(home, twice, "the book", "1 late costs belong to operations whose rows").await;
     for number in [-4, 0, 99] {
-        let transfer = format!("INSERT INTO transfers VALUES ({number}, 8, 1, 0)");
+        let transfer = format!("INSERT INTO transfers VALUES ({number}, 8, 1, 0, NULL)");
         finds(home, &transfer, "the book", "1 transfers, results or notes").await;
     }
 }
@@ -412,6 +413,20 @@ async fn numbers_of_a_file_have_no_gaps() {
     let gone = "UPDATE wallets SET seq = 3; UPDATE api_keys SET seq = 2";
     finds(&home, gone, "the book", "its wallets 1 to 2 are missing").await;
     finds(&home, gone, "the book", "its API keys 1 to 1 are missing").await;
+}
+
+#[tokio::test]
+async fn entries_of_a_file_have_the_numbers_that_their_wallet_counts() {
+    let home = Scratch::make().await;
+    for altered in [
+        "UPDATE wallets SET entries = entries - 1",
+        "UPDATE postings SET number = number + 100 WHERE seq = 2",
+        "UPDATE transfers SET number = 2 WHERE number = 3",
+        "UPDATE transfers SET number = -1 WHERE number = 3",
+        "UPDATE transfers SET number = 9223372036854775807 WHERE number > 1",
+    ] {
+        finds(&home, altered, "wallet", "its entries have other numbers than its row counts").await;
+    }
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ pub fn statement(
 }
 
 fn entry_cells(
-    StatementEntry { transfer, posted, after }: &StatementEntry,
+    StatementEntry { transfer, posted, after, .. }: &StatementEntry,
     currency: &str,
 ) -> [String; STATEMENT_COLUMNS.len()] {
     let micros = |amount: Micros| amount.get().to_string();

@@ -170,7 +170,7 @@ fn balance(name: &str, balance: StatementBalance, currency: Currency) -> Vec<Cel
 }
 
 fn row(entry: &StatementEntry, currency: Currency) -> Vec<Cell> {
-    let StatementEntry { transfer, posted, after } = entry;
+    let StatementEntry { transfer, posted, after, .. } = entry;
     let change = |account: Account| {
         if transfer.credit == account {
             transfer.amount

@@ -122,7 +122,8 @@ pub(super) async fn over_network(
         if cursor.is_some() && entries.len() < limit {
             continue;
         }
-        // Entries of one moment are on one page: there may be more of them than were asked for.
+        // Entries without a number that have one moment are on one page: it may have more than were
+        // asked for.
         let beyond = entries.len().saturating_sub(limit);
         let dropped: Vec<_> = entries.drain(..beyond).collect();
         let opening = dropped.last().unwrap_or_else(|| member(&page, "opening"));

@@ -11,6 +11,7 @@ use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, TransferKind};
 
 use super::{PageBounds, id, number, report_gap, terms, wide, wide_sum};
+use crate::dialect::Dialect;
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::{Subject, Verification, wallet_mismatches};
@@ -34,6 +35,41 @@ struct WalletSums {
     held: i128,
     /// Holds of what runs, by its phase and not by its transfers: both must come to the same.
     active: i128,
+    numbers: NumberSums,
+}
+
+/// Numbers of a wallet's entries, of those that have one.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct NumberSums {
+    count: i64,
+    last: i64,
+    sum: i128,
+}
+
+impl NumberSums {
+    /// True if so many different numbers from 1 to this one can make these sums.
+    fn are_within(self, entries: i64) -> bool {
+        let (count, last) = (i128::from(self.count), i128::from(entries));
+        let first_ones = count * (count + 1) / 2;
+        let last_ones = count * last - count * (count - 1) / 2;
+        count <= last && self.last <= entries && (first_ones..=last_ones).contains(&self.sum)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.last = self.last.max(other.last);
+        self.sum += other.sum;
+    }
+
+    fn read(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        Ok(Self { count: cells.int()?, last: cells.int()?, sum: wide(cells)? })
+    }
+}
+
+/// Text of [`NumberSums`].
+fn number_sums() -> String {
+    let sum = wide_sum("t.number");
+    format!("count(t.number), coalesce(max(t.number), 0), {sum}")
 }
 
 pub(super) async fn check(
@@ -42,9 +78,14 @@ pub(super) async fn check(
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
     let sql = format!(
-        "SELECT w.seq, {} FROM wallets AS w
+        "SELECT w.seq, {}, {} FROM wallets AS w
          WHERE w.seq > $1 AND w.seq <= $2 ORDER BY w.seq LIMIT $3",
-        rows::WALLET
+        rows::WALLET,
+        // Only a file's wallets count their entries: a server numbers those of all wallets together.
+        match db.dialect() {
+            Dialect::Sqlite => "w.entries",
+            Dialect::Postgres => "CAST(NULL AS bigint)",
+        }
     );
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;
@@ -60,9 +101,13 @@ pub(super) async fn check(
         let subject = Subject::Wallet(id(row, 1, WalletId::from_bytes)?);
         let mut cells = Cells::new(row);
         cells.skip(1);
-        match rows::wallet(&mut cells) {
-            Ok(wallet) => {
-                let WalletSums { available, held, active } = sums.remove(&seq).unwrap_or_default();
+        match rows::wallet(&mut cells).and_then(|wallet| Ok((wallet, cells.opt_int()?))) {
+            Ok((wallet, entries)) => {
+                let WalletSums { available, held, active, numbers } =
+                    sums.remove(&seq).unwrap_or_default();
+                if entries.is_some_and(|entries| !numbers.are_within(entries)) {
+                    found.report(subject, "its entries have other numbers than its row counts");
+                }
                 let balance = [wallet.available, wallet.held];
                 for sentence in wallet_mismatches(balance, [available, held], active) {
                     found.report(subject, sentence);
@@ -83,14 +128,21 @@ async fn sums(
     let mut sums: BTreeMap<i64, WalletSums> = BTreeMap::new();
     for row in db.query(&transfers(), [after.into(), last.into()]).await? {
         let mut cells = Cells::new(&row);
-        let mut read = || Ok::<_, BadRow>((cells.int()?, wide(&mut cells)?, wide(&mut cells)?));
-        let (seq, available, held) = read().map_err(ReadError::Row)?;
+        let mut read = || {
+            let (seq, available, held) = (cells.int()?, wide(&mut cells)?, wide(&mut cells)?);
+            Ok::<_, BadRow>((seq, available, held, NumberSums::read(&mut cells)?))
+        };
+        let (seq, available, held, numbers) = read().map_err(ReadError::Row)?;
         let of = sums.entry(seq).or_default();
-        (of.available, of.held) = (available, held);
+        (of.available, of.held, of.numbers) = (available, held, numbers);
     }
     for row in db.query(&postings(), [after.into(), last.into()]).await? {
-        let (seq, amount) = sum(&mut Cells::new(&row))?;
-        sums.entry(seq).or_default().available += amount;
+        let mut cells = Cells::new(&row);
+        let (seq, amount) = sum(&mut cells)?;
+        let numbers = NumberSums::read(&mut cells).map_err(ReadError::Row)?;
+        let of = sums.entry(seq).or_default();
+        of.available += amount;
+        of.numbers.add(numbers);
     }
     for row in db.query(&active(db), [after.into(), last.into()]).await? {
         let (seq, amount) = sum(&mut Cells::new(&row))?;
@@ -116,10 +168,11 @@ fn transfers() -> String {
         )
     });
     format!(
-        "SELECT w.seq, {available}, {held}
+        "SELECT w.seq, {available}, {held}, {}
          FROM wallets AS w CROSS JOIN operations AS o CROSS JOIN transfers AS t
          WHERE w.seq > $1 AND w.seq <= $2 AND o.wallet_id = w.id AND t.op_seq = o.seq
-         GROUP BY w.seq"
+         GROUP BY w.seq",
+        number_sums()
     )
 }
 
@@ -139,9 +192,10 @@ fn sign(account: Account) -> String {
 
 fn postings() -> String {
     format!(
-        "SELECT w.seq, {} FROM wallets AS w CROSS JOIN postings AS t
+        "SELECT w.seq, {}, {} FROM wallets AS w CROSS JOIN postings AS t
          WHERE w.seq > $1 AND w.seq <= $2 AND t.wallet_id = w.id GROUP BY w.seq",
-        wide_sum("t.amount")
+        wide_sum("t.amount"),
+        number_sums()
     )
 }
 

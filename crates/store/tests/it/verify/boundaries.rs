@@ -55,7 +55,7 @@ async fn what_just_fits_is_no_mismatch(home: &impl Home) {
 
 async fn each_half_of_a_rule_is_broken_alone(home: &impl Home) {
     // It holds and releases as a generation does, and no generation has this number.
-    let before_all = "INSERT INTO transfers VALUES (6, 0, 1, 0), (6, 3, 1, 0);
+    let before_all = "INSERT INTO transfers VALUES (6, 0, 1, 0, NULL), (6, 3, 1, 0, NULL);
         UPDATE operations SET released = 1 WHERE seq = 6";
     let sentence = "the transfers of its generation 0 are hold 1";
     finds_only(home, before_all, &[sentence]).await;
@@ -83,7 +83,7 @@ async fn codes_beside_those_of_counters_are_nobodys(home: &impl Home) {
 async fn rows_of_no_operation_are_not_those_of_the_next_one(home: &impl Home) {
     for number in [-4, 0] {
         for leg in [8, -8] {
-            let orphan = format!("INSERT INTO transfers VALUES ({number}, {leg}, 1, 0)");
+            let orphan = format!("INSERT INTO transfers VALUES ({number}, {leg}, 1, 0, NULL)");
             finds_only(home, &orphan, &["1 transfers, results or notes"]).await;
         }
     }

@@ -128,7 +128,8 @@ async fn what_moves_between_two_pages_is_no_mismatch(home: &impl Home) {
 const RETRIED: &str = "
     UPDATE transfers SET leg = leg + 64000 WHERE op_seq = 5;
     INSERT INTO transfers WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000)
-        SELECT 5, i * 8, 1, 0 FROM n UNION ALL SELECT 5, i * 8 + 3, 1, 0 FROM n;
+        SELECT 5, i * 8, 1, 0, CAST(NULL AS bigint) FROM n
+        UNION ALL SELECT 5, i * 8 + 3, 1, 0, NULL FROM n;
     UPDATE operations SET generation = 8001, released = 8000, version = 16002 WHERE seq = 5";
 
 async fn a_key_that_was_retried_thousands_of_times_is_read_in_pages(home: &impl Home) {
@@ -163,7 +164,7 @@ const RUN_AGAIN: &str = "
     CREATE TABLE copies AS
         WITH RECURSIVE n(i) AS (SELECT 11 UNION ALL SELECT i + 1 FROM n WHERE i < 2100)
         SELECT n.i AS copied, o.* FROM operations AS o, n WHERE o.seq = 5;
-    INSERT INTO transfers SELECT c.copied, t.leg, t.amount, t.created_at
+    INSERT INTO transfers SELECT c.copied, t.leg, t.amount, t.created_at, NULL
         FROM copies AS c, transfers AS t WHERE t.op_seq = 5;
     UPDATE copies SET seq = copied, id = randomblob(16);
     ALTER TABLE copies DROP COLUMN copied;
@@ -184,7 +185,8 @@ async fn operations_of_each_page_have_their_own_transfers(home: &impl Home) {
     raw.run("DELETE FROM transfers WHERE op_seq IN (11, 1000, 1001, 2000, 2001, 2100)").await;
     assert_eq!(all().await, (2_100, 24 + 2 * 2_084, 2_090 + 6));
     // Those after the last operation are looked at with the last page, and with no other.
-    raw.run("INSERT INTO transfers SELECT 2101, leg, 1, 0 FROM transfers WHERE op_seq = 5").await;
+    raw.run("INSERT INTO transfers SELECT 2101, leg, 1, 0, NULL FROM transfers WHERE op_seq = 5")
+        .await;
     assert_eq!(all().await.2, 2_090 + 6 + 1);
 }
 

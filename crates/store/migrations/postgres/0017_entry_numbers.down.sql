@@ -1,0 +1,3 @@
+ALTER TABLE postings DROP COLUMN number;
+ALTER TABLE transfers DROP COLUMN number;
+DROP SEQUENCE entries_seq;

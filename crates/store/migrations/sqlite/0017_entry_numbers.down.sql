@@ -1,0 +1,3 @@
+ALTER TABLE postings DROP COLUMN number;
+ALTER TABLE transfers DROP COLUMN number;
+ALTER TABLE wallets DROP COLUMN entries;
