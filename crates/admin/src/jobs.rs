@@ -77,7 +77,7 @@ struct VerificationReport {
     mismatches: Vec<MismatchView>,
     /// Number of mismatches beyond those.
     unlisted: u64,
-    /// What is no mismatch and people should know, such as one payment that is booked twice, the first 1,000.
+    /// Findings that are no mismatches, such as one payment that is booked twice, the first 1,000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     notes: Vec<MismatchView>,

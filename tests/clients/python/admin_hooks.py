@@ -18,6 +18,7 @@ NAME = re.compile(r"[a-z_]{1,32}[.][a-z_]{1,32}\Z")
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 MODEL = re.compile(r"[a-z0-9][a-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._:-]*\Z")
 GROUPS = re.compile(r"[a-z_]{3,7}(,[a-z_]{3,7})?\Z")
+CURRENCY = re.compile(r"[A-Z]{3}\Z")
 CURSOR = re.compile(r"[0-9a-f]{32}\Z")
 THINGS = {name: os.environ["HOLDFAST_" + name.upper()] for name in ("wallet_id", "api_key_id", "operation_id", "admin_key_id", "person_id")}
 RECEIVER = os.environ["HOLDFAST_RECEIVER"]
@@ -50,6 +51,8 @@ def complete(body):
         body.pop("wallet_id", None)
     elif str(body.get("role")).startswith("holder"):
         body["wallet_id"] = body.get("wallet_id") or THINGS["wallet_id"]
+    if CURRENCY.match(str(body.get("currency", ""))) and ("wallet_id" in body or "operation_id" in body):
+        body["currency"] = "USD"
     if body.get("amount_micros") == 0:
         body["amount_micros"] = 1
     if str(body.get("url", "")).startswith("http"):

@@ -13,7 +13,7 @@ use super::Runner;
 use crate::request_context::{PreparedClaim, RequestContext};
 
 /// Offers of one claim, each but the first after an edit of limits.
-const OFFERS_MAX: u32 = 5;
+const OFFERS_MAX: u32 = 20;
 
 impl Runner {
     /// Offers a claim until there is a verdict.

@@ -41,18 +41,18 @@ impl JournalFile {
     }
 
     fn of(path: PathBuf, metadata: &Metadata) -> Self {
-        let mut log = path.clone().into_os_string();
-        log.push("-wal");
-        let log = symlink_metadata(log).ok().map(|log| (log.dev(), log.ino()));
+        let log = symlink_metadata(log_of(&path)).ok().map(|log| (log.dev(), log.ino()));
         Self { path, device: metadata.dev(), inode: metadata.ino(), log }
     }
 
-    /// True if the file or its log is another one by now, or gone.
+    /// True if the file or its log is another one by now, or gone. A name that cannot be looked up is no loss.
     pub(super) fn is_lost(&self) -> bool {
-        match symlink_metadata(&self.path) {
-            Ok(found) => Self::of(self.path.clone(), &found) != *self,
+        let is_other = |name: &Path, held: (u64, u64)| match symlink_metadata(name) {
+            Ok(found) => (found.dev(), found.ino()) != held,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
+        };
+        is_other(&self.path, (self.device, self.inode))
+            || self.log.is_some_and(|log| is_other(&log_of(&self.path), log))
     }
 
     fn has_one_name(&self) -> bool {
@@ -74,4 +74,11 @@ impl JournalFile {
     pub(super) const fn none() -> Self {
         Self { path: PathBuf::new(), device: 0, inode: 0, log: None }
     }
+}
+
+/// Name of the log of a journal.
+fn log_of(journal: &Path) -> PathBuf {
+    let mut log = journal.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log)
 }

@@ -1,3 +1,4 @@
+DROP TRIGGER operations_note_open_cancel ON operations;
 DROP TRIGGER operations_keep_counters ON operations;
 CREATE TRIGGER operations_keep_counters
 AFTER UPDATE OF reserved_counters ON operations

@@ -10,7 +10,8 @@ ALTER TABLE transfers ALTER COLUMN number SET DEFAULT nextval('entries_seq');
 ALTER TABLE postings ADD COLUMN number BIGINT;
 ALTER TABLE postings ALTER COLUMN number SET DEFAULT nextval('entries_seq');
 
--- Roles that number operations write entries: programs that run meanwhile go on before anybody grants them more.
+-- Roles that number operations or insert entries write entries: programs that run meanwhile go on before anybody
+-- grants them more.
 DO $$
 DECLARE
     grantee TEXT;
@@ -18,7 +19,8 @@ BEGIN
     FOR grantee IN
         SELECT CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END
         FROM pg_class AS c, aclexplode(c.relacl) AS acl
-        WHERE c.oid = 'operations_seq'::regclass AND acl.privilege_type = 'USAGE'
+        WHERE (c.oid = 'operations_seq'::regclass AND acl.privilege_type IN ('USAGE', 'UPDATE'))
+            OR (c.oid IN ('transfers'::regclass, 'postings'::regclass) AND acl.privilege_type = 'INSERT')
     LOOP
         EXECUTE 'GRANT USAGE, SELECT ON SEQUENCE entries_seq TO ' || grantee;
     END LOOP;

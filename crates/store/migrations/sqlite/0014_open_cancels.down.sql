@@ -1,3 +1,4 @@
+DROP TRIGGER operations_note_open_cancel;
 DROP TRIGGER operations_keep_counters;
 CREATE TRIGGER operations_keep_counters BEFORE UPDATE OF reserved_counters ON operations
 WHEN NEW.generation = OLD.generation AND (

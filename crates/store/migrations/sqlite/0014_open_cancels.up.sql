@@ -10,3 +10,8 @@ WHEN NEW.generation = OLD.generation AND (
         OR (OLD.phase = 'open' AND NEW.phase = 'abandoned' AND NEW.reserved_counters = (OLD.reserved_counters | 128)))
 )
 BEGIN SELECT RAISE(ABORT, 'what a generation was admitted with never changes'); END;
+
+-- Sums may have passed its number while it was open: its end puts it among the late ones, as a generation does.
+CREATE TRIGGER operations_note_open_cancel AFTER UPDATE OF reserved_counters ON operations
+WHEN OLD.phase = 'open' AND NEW.phase = 'abandoned'
+BEGIN INSERT OR IGNORE INTO late_ends (op_seq) VALUES (NEW.seq); END;

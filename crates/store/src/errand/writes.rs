@@ -48,9 +48,6 @@ const UPDATE_API_KEY: &str = "UPDATE api_keys SET name = $2, external_id = $3,
     requests_per_minute = $4, tokens_per_minute = $5, concurrency = $6, spend_micros = $7,
     spend_window = $8, models = $9, balance = $10, usage = $11, ends_at = $12, edited = $13,
     suspended_at = $14, revoked_at = $15 WHERE id = $1";
-/// Claims by limits that were read before meet another revision.
-const REVISE_LIMITS: &str = "UPDATE wallets SET limits_revision = limits_revision + 1
-    WHERE id = (SELECT k.wallet_id FROM api_keys AS k WHERE k.id = $1)";
 const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = $2, edited = edited + 1
     WHERE wallet_id = $1 AND revoked_at IS NULL";
 /// Before the keys are revoked: it finds them by that.
@@ -70,7 +67,6 @@ pub(crate) fn statements(
 ) -> Option<Vec<Statement>> {
     if let AccountWrite::SeedCounters(key, counters, at) = write {
         let mut seeds = Vec::new();
-        seeds.push(dialect.statement(REVISE_LIMITS, [blob(key.to_bytes())]));
         for counter in counters {
             seeds.extend(ended?.seed(dialect, *key, *counter, *at)?);
         }

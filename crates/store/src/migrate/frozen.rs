@@ -77,13 +77,13 @@ const FROZEN: &[(&str, &str, &str)] = &[
     ),
     (
         "0014_open_cancels",
-        "03e91dffb00bccd0b53d3bb56d8ee2e7f4c7697bc498ca453a5ebf2ac41c8215",
-        "c46dcf82b509dfbc8fe8a44729740753468cd2d8de9f8cedc9696fd087f80030",
+        "3a8824e3b8225764e9584d8935970e016abcbd805e472540a59b237851acc788",
+        "e6f44d8856488184e4c0958501a4d75ebe5f234055361b8c40fbf8f731a688f4",
     ),
     (
         "0015_limits_revision",
-        "223041d0df8c60b5f3d667e0d354bb62ac78e4415d14e89ad8da433afb6b8e33",
-        "3998143a4998a12b390e3699d2ac372fb4fbaa5cddfa7f7c940e5f6009f5a6c5",
+        "233620a026f0ece6cefc70fd6f43f5a7f8bad1dcd1eb4b5604a1f6daeb48630a",
+        "b6677a2dbd642f0cad56239a79111b01be425258ac882d5d30c2c9d5adf78592",
     ),
     (
         "0016_requests",
@@ -93,7 +93,7 @@ const FROZEN: &[(&str, &str, &str)] = &[
     (
         "0017_entry_numbers",
         "a94d2b5fa0657b868f010db4989fe1eaf4046fc591007ed863f0aaf9cd83a0a2",
-        "c6f970d02bcecb378c4b023059206eb4af58dc6ebefd69f89b925a910a6b5b45",
+        "3f4cccb006043ca382067a6d5ba4b0ac9f7aff5ca974ceb248592e578e63a4e6",
     ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.

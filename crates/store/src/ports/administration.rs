@@ -173,7 +173,7 @@ async fn ended_sums(
     }
     let mut ended = EndedSums::new(*id, &counters, store.seen(now));
     loop {
-        let rows = store.reports().query(ended.chunk(store.dialect())).await?;
+        let rows = store.summing().query(ended.chunk(store.dialect())).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         if ended.add(&mut Cells::new(row)).map_err(unavailable)? {
             return Ok(Some(Arc::new(ended)));

@@ -1,6 +1,9 @@
-//! An operation that is reopened is noted at once, whether or not the summing has passed its number.
+//! An operation that is reopened, or cancelled while it is open, is noted at once, whether or not the summing has
+//! passed its number.
 
-use holdfast_domain::Event;
+use holdfast_domain::report::Reports as _;
+use holdfast_domain::report::{GroupBy, Grouping, UsageQuery};
+use holdfast_domain::{Event, Micros};
 use holdfast_store::usage::SummingProgress;
 use holdfast_testkit::laws::tenant::{Tenant, finish, not_run};
 use holdfast_testkit::sample;
@@ -22,6 +25,24 @@ async fn what_is_reopened_before_its_page_is_summed_once(home: &impl Home) {
     assert_eq!(store.verify().await.unwrap().mismatches, []);
 }
 
+async fn what_is_cancelled_while_it_is_open_is_summed_once(home: &impl Home) {
+    let (tenant, store) = (Tenant::new(home, 10_000).await, home.store());
+    for is_passed in [false, true] {
+        let first = tenant.admit(&tenant.claim().build()).await;
+        tenant.step(first.id, not_run(&first)).await;
+        if is_passed {
+            sum_all(store).await;
+        }
+        tenant.step(first.id, Event::AskCancel).await;
+        sum_all(store).await;
+        assert_eq!(store.verify().await.unwrap().mismatches, [], "passed while open: {is_passed}");
+    }
+    let all = store.usage(UsageQuery::all(Grouping::by(GroupBy::Wallet))).await.unwrap();
+    let [usage] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((usage.totals.abandoned, usage.totals.exposure), (2, Micros::ZERO));
+}
+
 crate::scratch::on_every_store! {
+    what_is_cancelled_while_it_is_open_is_summed_once,
     what_is_reopened_before_its_page_is_summed_once,
 }

@@ -200,7 +200,7 @@ pub struct VerificationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     trail: Option<String>,
     mismatches: Vec<MismatchView>,
-    /// What is no mismatch and people should know.
+    /// Findings that are no mismatches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<MismatchView>,
 }

@@ -53,8 +53,7 @@ pub fn repeated_key() -> String {
 #[must_use]
 pub fn two_keys() -> String {
     explained(
-        "Idempotency-Key and X-Idempotency-Key are both there and have not the same key. Send one of them, or the same \
-         key in both.",
+        "Idempotency-Key and X-Idempotency-Key have different values. Send one of them, or the same key in both.",
     )
 }
 
