@@ -115,6 +115,38 @@ async fn a_command_beside_other_files_than_those_served_opens_nothing() {
     }
 }
 
+/// What a replicator beside the file does: a long read that keeps the log, the log read as a file, and checkpoints of
+/// its own.
+const REPLICATION: &str = "import sqlite3, sys
+name = sys.argv[1]
+held = sqlite3.connect(name, isolation_level=None)
+held.execute('PRAGMA wal_autocheckpoint = 0')
+held.execute('BEGIN')
+held.execute('SELECT count(*) FROM wallets').fetchall()
+own = sqlite3.connect(name, isolation_level=None)
+own.execute('PRAGMA wal_checkpoint(PASSIVE)').fetchall()
+assert open(name + '-wal', 'rb').read()
+held.execute('COMMIT')
+own.execute('PRAGMA wal_checkpoint(RESTART)').fetchall()
+own.close()
+held.close()";
+
+#[tokio::test]
+async fn a_replicator_beside_the_file_is_no_loss() {
+    let (scratch, lock) = served().await;
+    let tenant = Tenant::new(&scratch, 1_000_000).await;
+    for _round in 0..3 {
+        tenant.admit(&tenant.claim().build()).await;
+        let mut python = Command::new("python3");
+        let ended = python.args(["-c", REPLICATION]).arg(scratch.file()).status();
+        assert!(ended.unwrap().success());
+        let beat = scratch.store.heartbeat(&tenant.lease.node, sample::LEASE, LeaseMode::Renew);
+        beat.await.unwrap();
+        assert!(lock.lost().now_or_never().is_none());
+    }
+    scratch.store.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn checkpoints_vacuum_and_other_processes_are_no_loss() {
     let (scratch, lock) = served().await;
