@@ -18,8 +18,8 @@ use axum::extract::{
 };
 use bytes::Bytes;
 use holdfast_accounts::{Accounts, Principal, Reason, Request};
-use holdfast_domain::CommandKey;
 use holdfast_domain::text::{is_seen, printable};
+use holdfast_domain::{CommandKey, ErrorChain};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -163,7 +163,10 @@ where
         let mut body: T = from_json(&bytes)?;
         let dry_run = query.dry_run.unwrap_or(false);
         let request = bound(key, &parts, dry_run, &body);
-        let request = request.map_err(|_error| Problem::new(Code::InternalError))?;
+        let request = request.map_err(|error| {
+            tracing::error!(error = %ErrorChain(&error), "a request cannot be bound to its key");
+            Problem::new(Code::InternalError)
+        })?;
         if let Some(shown) = shown(&bytes)
             && is_repetition(&Accounts::from_ref(state), &parts, &request).await?
         {
@@ -228,8 +231,8 @@ fn bound<T: ChangeBody>(
     Ok(Request { dry_run, ..request })
 }
 
-/// Bytes of a body for its digest: all of it that identifies nobody. Frozen: nodes of the version before compare
-/// nothing else, so that a member which is added is skipped where it is absent.
+/// Bytes of a body for its digest, without the members in `PRIVATE`. Frozen: nodes of the version before compare no
+/// other bytes. A new member is skipped if it is absent.
 fn digested<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
     if T::PRIVATE.is_empty() {
         return serde_json::to_vec(body);
@@ -241,7 +244,7 @@ fn digested<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&members)
 }
 
-/// Bytes of a body for its canonical digest: its members that are present and identify nobody.
+/// Bytes of a body for its canonical digest: its present members, without those in `PRIVATE`.
 fn canonical<T: ChangeBody>(body: &T) -> serde_json::Result<Vec<u8>> {
     let members = serde_json::to_value(body)?;
     let Value::Object(members) = members else { return serde_json::to_vec(&members) };

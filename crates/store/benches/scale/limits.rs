@@ -56,7 +56,9 @@ pub(crate) async fn edit(book: &mut Book) -> Vec<String> {
             begun.elapsed()
         })
         .await;
-        let most = waits.into_iter().max().unwrap_or_default();
+        let Some(most) = waits.into_iter().max() else {
+            return vec![format!("an edit to {window:?} without a deposit meanwhile")];
+        };
         say(&format!("  to {window:?}: {took:.1?}, a deposit meanwhile at most {most:.1?}"));
         locks.push(most.saturating_sub(middle));
     }

@@ -303,8 +303,9 @@ fn write<'c>(
         statements.count(*window, *used)?;
     }
     for (wallet, moves) in &book.moved.wallets {
-        let last = entries.get(wallet).copied().unwrap_or_default();
-        statements.move_wallet(*wallet, *moves, last)?;
+        // Never a default: the numbers of a wallet would begin anew.
+        let last = entries.get(wallet).ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        statements.move_wallet(*wallet, *moves, *last)?;
     }
     Ok(written)
 }
