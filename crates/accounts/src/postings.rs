@@ -30,7 +30,7 @@ pub struct PostingRecord {
 pub struct PostingOrder {
     /// Amount; of an adjustment it may be less than nothing.
     pub amount: Micros,
-    /// Currency of the amount; `None` if nobody has named one.
+    /// Currency of the amount; `None` if the order has none.
     pub currency: Option<Currency>,
     /// Reference and note.
     pub details: PostingDetails,

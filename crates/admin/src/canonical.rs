@@ -4,8 +4,8 @@
 //! {"note": null, "amount_micros": 5, "keys": [{"name": null}]}   ->   {"amount_micros":5,"keys":[{}]}
 //! ```
 //!
-//! A version that adds an optional member writes the same form of each request that does not have the member. So what
-//! is absent is left out, and the order of members is that of their names, whatever order they are declared in.
+//! A version that adds an optional member writes the same form of each request that does not have the member. So
+//! absent members are left out, and members are in the order of their names, not of their declaration.
 //!
 //! The form is frozen: another one is another version of
 //! [`CanonicalDigest`](holdfast_domain::account::CanonicalDigest).

@@ -340,7 +340,7 @@ impl Reservation {
         (self.counters & !Self::GIVEN_BACK).count_ones()
     }
 
-    /// This reservation, given back by T3 before its operation ended.
+    /// Copy of the reservation with the mark that T3 gave it back before its operation ended.
     #[must_use]
     pub const fn given_back(self) -> Self {
         Self { counters: self.counters | Self::GIVEN_BACK, ..self }

@@ -56,7 +56,8 @@ pub struct Verification {
     pub mismatches: Vec<Mismatch>,
     /// Number of mismatches beyond those that are listed.
     pub unlisted: u64,
-    /// What people should know and no rule forbade when it was written, the first 1,000: no mismatches.
+    /// Findings that no rule forbade when their rows were written, such as a payment that was booked twice: the first
+    /// 1,000. They are no mismatches.
     pub notes: Vec<Mismatch>,
 }
 

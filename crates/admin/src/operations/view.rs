@@ -170,7 +170,7 @@ impl OperationView {
         Self { price_lines, ..view }
     }
 
-    /// Its row, with its refunds and the cost that came after its ending.
+    /// View of an operation with its refunds and the cost that came after its ending.
     fn new(
         operation: &Operation,
         situation: Situation,

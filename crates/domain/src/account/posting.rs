@@ -7,8 +7,8 @@ use crate::{Currency, Micros, WalletId};
 /// Reference of a deposit in an outer system. A pair is used once, for ever: spellings of one text
 /// ([`crate::text`]) are equal, and so are sources that differ in upper and lower case.
 ///
-/// What is booked consists of visible ASCII characters: a payment's id has no two spellings that look alike.
-/// Rows that were booked before that rule have any printable text.
+/// New references consist of visible ASCII characters: a payment's id has no two spellings that look alike. References
+/// in rows of earlier versions have any printable text.
 #[derive(Debug, Clone)]
 pub struct DepositReference {
     /// System that the payment came through, such as `stripe` or `cli`.
@@ -94,7 +94,7 @@ pub struct NewPosting {
     /// Most, in micros, that the actor's refunds of a UTC day in the wallet's currency come to, this
     /// one among them; `None`: as much as was charged.
     pub allowance: Option<Micros>,
-    /// Currency of the amount; `None` if nobody has named one. Compared with the wallet's, and not kept.
+    /// Currency of the amount; `None` if the command has none. Compared with the wallet's, and not kept.
     pub currency: Option<Currency>,
 }
 

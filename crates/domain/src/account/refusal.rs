@@ -24,7 +24,7 @@ pub enum AccountRefusal {
         /// Currency that the command names.
         named: Currency,
     },
-    /// This field of a deposit's reference has characters beyond the visible ones of ASCII.
+    /// A field of a deposit's reference, with this name, has characters beyond the visible ones of ASCII.
     #[error("write visible ASCII characters only: letters, digits and signs, no blanks")]
     ReferenceNotAscii(&'static str),
     /// There is no such wallet.

@@ -26,7 +26,8 @@ const INSERT_WALLET: &str = "INSERT INTO wallets (id, name, currency, available,
 const UPDATE_WALLET: &str = "UPDATE wallets SET name = $2, external_id = $3, low_balance = $4,
     key_spend = $5, key_spend_window = $6, edited = $7, suspended_at = $8, closed_at = $9
     WHERE id = $1";
-/// Its posting is the next entry of the wallet, which counts them. A server numbers entries itself.
+/// Balance after a posting, on a file and on a server. On a file the wallet counts its entries, of which the posting is
+/// the next; a server numbers entries itself.
 const SET_AVAILABLE: [&str; 2] = [
     "UPDATE wallets SET available = $2, entries = entries + 1 WHERE id = $1",
     "UPDATE wallets SET available = $2 WHERE id = $1",

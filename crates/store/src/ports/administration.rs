@@ -85,7 +85,7 @@ impl Administration for Store {
     }
 }
 
-/// What was summed for a command was outdated each time that its transaction had begun.
+/// Sums for a command were outdated each time that its transaction had begun.
 #[derive(Debug, thiserror::Error)]
 #[error("the limits or their windows changed while the operations of the API key were summed")]
 struct OutdatedSums;

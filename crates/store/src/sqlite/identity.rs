@@ -66,7 +66,7 @@ pub(super) type FileId = (u64, u64);
 /// Device and inode of the file itself, of its log and of its index.
 pub(super) type FileIds = [Option<FileId>; 3];
 
-/// What SQLite appends to the name of a database: for the file, its log, the log's index.
+/// Suffixes that SQLite gives the name of a database: of the file, of its log, of the log's index.
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
 /// A database file in hold.

@@ -14,17 +14,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
 use holdfast_testkit::sample;
 
 use crate::raw::Raw;
-use crate::scratch::{Folder, Scratch};
-
-/// A database that this process serves.
-async fn served() -> (Scratch, Arc<ServeLock>) {
-    let folder = Folder::new();
-    migrate::up(&folder.url()).await.unwrap();
-    let lock = Arc::new(ServeLock::take(&folder.url()).unwrap());
-    let options = Options { lock: Some(Arc::clone(&lock)), ..Options::new(folder.url()) };
-    let store = Store::open(options).await.unwrap();
-    (Scratch { folder, store }, lock)
-}
+use crate::scratch::{Folder, Scratch, served};
 
 async fn beat(tenant: &Tenant<'_>, store: &Store) -> Result<HeartbeatOutcome, Unavailable> {
     store.heartbeat(&tenant.lease.node, sample::LEASE, LeaseMode::Renew).await

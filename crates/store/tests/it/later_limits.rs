@@ -2,7 +2,6 @@
 //! set when.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Counter, Limits, ReachedLimit, SpendLimit, SpendWindow};
@@ -16,6 +15,7 @@ use crate::administration::edit_limits;
 use crate::raw::Raw;
 use crate::scratch::{Home, on_every_store};
 use crate::server::Server;
+use crate::silence::until_waiting;
 
 on_every_store! {
     counters_are_sums_over_all_rows_whatever_limits_were_set_when,
@@ -346,11 +346,7 @@ async fn postgres_rows_that_change_after_they_were_summed_are_counted_under_the_
     let edit = set(&home, &tenant, limits);
     let changes = async {
         // The edit waits for the head: its rows are summed.
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-            WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        while raw.number(waiting).await == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_waiting(&mut home.database.connect().await, 1).await;
         tenant.step(leased.id, finish(&leased, 3, 1)).await;
         let again = tenant.claim().request_key(open.request_key).hold(50);
         let again = tenant.step(open.id, Event::Claim(Box::new(again.build()))).await;

@@ -13,17 +13,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
 use holdfast_testkit::sample;
 use rusqlite::Connection;
 
-use crate::scratch::{Folder, Scratch, url};
-
-/// A database that this process serves.
-async fn served() -> (Scratch, Arc<ServeLock>) {
-    let folder = Folder::new();
-    migrate::up(&folder.url()).await.unwrap();
-    let lock = Arc::new(ServeLock::take(&folder.url()).unwrap());
-    let options = Options { lock: Some(Arc::clone(&lock)), ..Options::new(folder.url()) };
-    let store = Store::open(options).await.unwrap();
-    (Scratch { folder, store }, lock)
-}
+use crate::scratch::{Folder, Scratch, served, url};
 
 fn beside(scratch: &Scratch, suffix: &str) -> PathBuf {
     scratch.file().with_file_name(format!("holdfast.db{suffix}"))

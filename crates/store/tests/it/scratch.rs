@@ -1,13 +1,14 @@
 //! A database in a folder that is deleted afterwards.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::limits::Limits;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Nodes, Prices, Wallets};
-use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
+use holdfast_store::{DatabaseUrl, OpenError, Options, ServeLock, Store, migrate};
 use holdfast_testkit::laws::{LimitEdits, Lists, Stores};
 use tempfile::TempDir;
 
@@ -44,6 +45,16 @@ impl Folder {
     pub(crate) async fn open(&self) -> Result<Store, OpenError> {
         Store::open(Options::new(self.url())).await
     }
+}
+
+/// A database that this process serves.
+pub(crate) async fn served() -> (Scratch, Arc<ServeLock>) {
+    let folder = Folder::new();
+    migrate::up(&folder.url()).await.unwrap();
+    let lock = Arc::new(ServeLock::take(&folder.url()).unwrap());
+    let options = Options { lock: Some(Arc::clone(&lock)), ..Options::new(folder.url()) };
+    let store = Store::open(options).await.unwrap();
+    (Scratch { folder, store }, lock)
 }
 
 impl Scratch {

@@ -55,7 +55,8 @@ pub(super) fn post(
     Ok(AccountEffect::done(writes, Thing::Posting(posting.id), changes(new)))
 }
 
-/// An amount of another currency is not the payment that was booked, whatever its reference.
+/// Refuses an amount in another currency than the wallet's. Its reference does not matter: it is not the payment that
+/// was booked under it.
 fn refuse_currency(new: &NewPosting, facts: &AccountFacts) -> Result<(), AccountRefusal> {
     let wallet = facts.wallet.as_ref().map(|wallet| wallet.wallet.currency);
     match (new.currency, wallet) {
