@@ -26,6 +26,7 @@ mod admin_keys;
 mod api_keys;
 mod attempts;
 mod authentication;
+mod cursors;
 mod error;
 mod events;
 mod jobs;
@@ -63,12 +64,14 @@ use holdfast_domain::{
 use uuid::Uuid;
 
 use self::attempts::FailedAttempts;
+use self::cursors::CursorKeys;
 use self::passwords::PasswordHasher;
 use self::refusals::RefusalCounts;
 
 pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
+pub use self::cursors::{BadCursor, PagedList};
 pub use self::error::{AccountsError, ThingKind};
 pub use self::links::{LinkError, LinkView};
 pub use self::offers::OfferedModels;
@@ -121,6 +124,7 @@ pub struct Accounts {
     book: Arc<dyn Book>,
     /// The secrets of the server; the first one writes, the others are read by.
     secrets: Arc<[ServerSecret]>,
+    cursor_keys: CursorKeys,
     pause: Arc<dyn Pause>,
     /// Micros that an actor with the role support gives back in a UTC day, by currency.
     support_refunds: Arc<BTreeMap<Currency, Micros>>,
@@ -214,9 +218,11 @@ impl Accounts {
         secrets: impl Into<Arc<[ServerSecret]>>,
         pause: Arc<dyn Pause>,
     ) -> Self {
+        let secrets = secrets.into();
         Self {
             book,
-            secrets: secrets.into(),
+            cursor_keys: CursorKeys::new(&secrets),
+            secrets,
             pause,
             support_refunds: Arc::default(),
             refusals: Arc::default(),

@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
 use crate::rotation::RotationBody;
 use crate::value::schema::{NameText, ReasonText};
@@ -202,10 +202,10 @@ pub(crate) async fn list(
     Caller(principal): Caller,
     Params(query): Params<AdminKeyQuery>,
 ) -> Result<Answer<List<AdminKeyRecordView>>> {
-    let list = ListId::new("admin_keys", &query.state);
+    let list = ListPages::new(&gate, &principal, "admin_keys", &query.state)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let state = query.state.map(Into::into);
-    Ok(Answer::of(list.list(gate.accounts.admin_keys(&principal, state, page).await?)))
+    list.list(gate.accounts.admin_keys(&principal, state, page).await?).map(Answer::of)
 }
 
 #[utoipa::path(

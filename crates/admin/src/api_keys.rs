@@ -27,7 +27,7 @@ use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::rotation::RotationBody;
 use crate::value::schema::{NameText, ReasonGiven};
@@ -136,10 +136,10 @@ pub(crate) async fn list(
         state: query.state,
         model: query.model,
     };
-    let list = ListId::new("api_keys", &filters);
+    let list = ListPages::new(&gate, &principal, "api_keys", &filters)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into), model };
-    Ok(Answer::of(list.list(gate.accounts.api_keys(&principal, filter, page).await?)))
+    list.list(gate.accounts.api_keys(&principal, filter, page).await?).map(Answer::of)
 }
 
 #[utoipa::path(

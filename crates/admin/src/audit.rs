@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::description::Errors;
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, Params};
 use crate::value::{Moment, parse_some};
 
@@ -108,10 +108,11 @@ pub(crate) async fn list(
     let actor: Option<ActorId> = parse_some("actor", query.actor.as_deref())?;
     let thing = known("thing", query.thing.as_deref(), Thing::parse)?;
     let use_case = known("use_case", query.use_case.as_deref(), UseCase::from_label)?;
-    let list = ListId::new("audit", &(&query.thing, &query.actor, &query.use_case));
+    let list =
+        ListPages::new(&gate, &principal, "audit", &(&query.thing, &query.actor, &query.use_case))?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let filter = TrailFilter { thing, actor, use_case };
-    Ok(Answer::of(list.list(gate.accounts.trail(&principal, filter, page).await?)))
+    list.list(gate.accounts.trail(&principal, filter, page).await?).map(Answer::of)
 }
 
 /// Reads a filter that has to be one of what is known.

@@ -12,7 +12,7 @@ use crate::answer::Answer;
 use crate::description::Errors;
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, Id, Params};
 use crate::value::{Moment, parse_some};
 
@@ -86,10 +86,10 @@ pub(crate) async fn list(
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let kind = query.kind.as_deref().map(kind).transpose()?;
     let filters = (wallet.map(|id| id.to_string()), kind.map(EventKind::label));
-    let list = ListId::new("events", &filters);
+    let list = ListPages::new(&gate, &principal, "events", &filters)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let page = gate.accounts.events(&principal, EventFilter { wallet, kind }, page).await?;
-    Ok(Answer::of(list.list(page)))
+    list.list(page).map(Answer::of)
 }
 
 fn kind(label: &str) -> Result<EventKind> {

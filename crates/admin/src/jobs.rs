@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
 use crate::value::schema::ReasonText;
 use crate::value::{JobKindLabel, JobStateLabel, Moment, parse_some};
@@ -168,10 +168,10 @@ pub(crate) async fn list(
     Caller(principal): Caller,
     Params(query): Params<JobQuery>,
 ) -> Result<Answer<List<JobView>>, Problem> {
-    let list = ListId::new("jobs", &());
+    let list = ListPages::new(&gate, &principal, "jobs", &())?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let found = gate.accounts.jobs(&principal, page).await?;
-    let next_cursor = list.cursor(found.next);
+    let next_cursor = list.cursor(found.next)?;
     let data = found.rows.iter().map(|job| JobView::new(job, ShownReport::LeftOut));
     let (data, has_more) = (data.collect::<Result<_, _>>()?, next_cursor.is_some());
     Ok(Answer::of(List { data, has_more, next_cursor }))

@@ -22,7 +22,7 @@ use crate::description::{ChangeHeader, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::offers::NoParams;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeRequest, Id, Params, ReasonBody};
 use crate::value::schema::ReasonGiven;
 use crate::value::{Moment, ScopeLabel, StatusLabel, model, parse, parse_some};
@@ -110,7 +110,7 @@ pub(crate) async fn list(
         status: query.status,
         charge: [query.charge_from_micros, query.charge_to_micros],
     };
-    let list = ListId::new("operations", &filters);
+    let list = ListPages::new(&gate, &principal, "operations", &filters)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
     let model = model(filters.model.as_deref())?;
@@ -132,7 +132,7 @@ pub(crate) async fn list(
     };
     let page = gate.accounts.operations(&principal, filter, page).await?;
     let sight = Sight::of(principal.role);
-    Ok(Answer::of(list.list_as(page, |row| OperationView::listed(row, sight))))
+    list.list_as(page, |row| OperationView::listed(row, sight)).map(Answer::of)
 }
 
 /// Sum of what running operations hold.

@@ -20,7 +20,7 @@ use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
 use crate::value::schema::{NameText, ReasonText};
 use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
@@ -297,11 +297,11 @@ pub(crate) async fn list(
     Caller(principal): Caller,
     Params(query): Params<PersonQuery>,
 ) -> Result<Answer<List<PersonView>>> {
-    let list = ListId::new("people", &());
+    let list = ListPages::new(&gate, &principal, "people", &())?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let found = gate.accounts.people(&principal, PersonFilter::default(), page).await?;
     let now = gate.accounts.clock().await?;
-    Ok(Answer::of(list.list_as(found, |record| PersonView::new(record, now))))
+    list.list_as(found, |record| PersonView::new(record, now)).map(Answer::of)
 }
 
 #[utoipa::path(

@@ -23,7 +23,7 @@ use crate::answer::{Answer, ChangeOutcome, Rehearsal};
 use crate::description::{ChangeHeader, DryRun, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
 use crate::value::schema::{CurrencyText, NoteText, PaymentReferenceText, ReasonText, SourceText};
 use crate::value::{Moment, parse, parse_some};
@@ -369,10 +369,10 @@ async fn list(
 ) -> Result<Answer<List<PostingRowView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let bound_to = (postings.kind(), wallet.map(|id| id.to_string()));
-    let list = ListId::new("postings", &bound_to);
+    let list = ListPages::new(gate, principal, "postings", &bound_to)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let filter = PostingFilter { list: postings, wallet, operation: None };
-    Ok(Answer::of(list.list(gate.accounts.postings(principal, filter, page).await?)))
+    list.list(gate.accounts.postings(principal, filter, page).await?).map(Answer::of)
 }
 
 /// Shows a posting, where it is of the kind that its path says.

@@ -20,7 +20,7 @@ use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
 use crate::description::Errors;
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::ListId;
+use crate::page::ListPages;
 use crate::request::{Caller, Id, Params};
 use crate::value::Moment;
 
@@ -161,7 +161,7 @@ pub(crate) async fn show(
     let [from, to] = bounds.map(|bound| bound.map(|Moment(at)| at));
     let period = Period { from, to };
     let format = accepts.format(params.format);
-    let list = ListId::new("statement", &(id.to_string(), bounds));
+    let list = ListPages::new(&gate, &principal, "statement", &(id.to_string(), bounds))?;
     let page = match format {
         ReportFormat::Json => list.request(params.limit, params.cursor.as_deref())?,
         ReportFormat::Csv if params.limit.is_none() && params.cursor.is_none() => {
@@ -182,7 +182,7 @@ pub(crate) async fn show(
         let text = csv::statement(&statement, period, currency);
         return Ok(ReportAnswer::Csv { text, file: "statement.csv" });
     }
-    let next_cursor = list.cursor(next);
+    let next_cursor = list.cursor(next)?;
     Ok(ReportAnswer::Json(Answer::of(StatementView {
         wallet_id: wallet.wallet.id.to_string(),
         currency: currency.to_string(),

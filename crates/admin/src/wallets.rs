@@ -18,7 +18,7 @@ use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonGiven, ReasonText};
 use crate::value::{
@@ -218,7 +218,7 @@ pub(crate) async fn list(
     let external_id = sought("external_id", query.external_id.as_deref(), ExternalId::sought)?;
     let bounds = [query.available_from_micros, query.available_below_micros];
     let bound_to = (&query.name, &query.external_id, query.state, bounds);
-    let list = ListId::new("wallets", &bound_to);
+    let list = ListPages::new(&gate, &principal, "wallets", &bound_to)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let [available_from, available_below] = bounds.map(|bound| bound.map(Micros::new));
     let filter = WalletFilter {
@@ -229,7 +229,7 @@ pub(crate) async fn list(
         available_below,
         runs_low: false,
     };
-    Ok(Answer::of(list.list(gate.accounts.wallets(&principal, filter, page).await?)))
+    list.list(gate.accounts.wallets(&principal, filter, page).await?).map(Answer::of)
 }
 
 #[utoipa::path(

@@ -25,7 +25,7 @@ use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListId};
+use crate::page::{List, ListPages};
 use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
 use crate::value::schema::{NoteText, ReasonText};
 use crate::value::{parse_some, present};
@@ -166,10 +166,10 @@ pub(crate) async fn list(
     Params(query): Params<WebhookQuery>,
 ) -> Result<Answer<List<WebhookView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
-    let list = ListId::new("webhooks", &wallet.map(|id| id.to_string()));
+    let list = ListPages::new(&gate, &principal, "webhooks", &wallet.map(|id| id.to_string()))?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let page = gate.accounts.webhooks(&principal, wallet, page).await?;
-    Ok(Answer::of(list.list_as(page, |record| WebhookView::new(record, principal.role))))
+    list.list_as(page, |record| WebhookView::new(record, principal.role)).map(Answer::of)
 }
 
 #[utoipa::path(
@@ -310,10 +310,10 @@ pub(crate) async fn deliveries(
     Id(id): Id,
     Params(query): Params<DeliveryQuery>,
 ) -> Result<Answer<List<DeliveryView>>> {
-    let list = ListId::new("deliveries", &id.to_string());
+    let list = ListPages::new(&gate, &principal, "deliveries", &id.to_string())?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let page = gate.accounts.deliveries(&principal, WebhookId::from(id), page).await?;
-    Ok(Answer::of(list.list(page)))
+    list.list(page).map(Answer::of)
 }
 
 #[utoipa::path(

@@ -1,30 +1,63 @@
-//! Pages of lists: newest first, fifty rows, by a cursor that is the number where a page ended.
+//! Pages of a list: newest first, fifty rows, by a sealed cursor in the address.
+//!
+//! A cursor is bound to the page's path, to the fields of its filter and to the visitor's reach
+//! ([`PagedList`]). One that does not open is refused: the first page in its place would repeat rows.
 
-use holdfast_domain::listing::{Order, PageCursor, PageRequest};
+use holdfast_accounts::PagedList;
+use holdfast_domain::listing::{PageCursor, PageRequest};
+use http::StatusCode;
 
 use crate::address::with_query;
 use crate::ask::SentFields;
+use crate::desk::Desk;
 use crate::failure::Failure;
+use crate::visitor::Visitor;
 
 /// Rows on a page.
 const ROWS: u32 = 50;
-const AFTER: &str = "after";
+/// Field of a cursor.
+pub(crate) const AFTER: &str = "after";
+const BAD_CURSOR: &str = "This address leads to no page of this list: it is old, or is of another list. Open the \
+    list again from its beginning.";
 
-/// The page that a query asks for.
-pub(crate) fn request(query: &SentFields) -> Result<PageRequest, Failure> {
-    let after = query.read(AFTER)?.map(PageCursor);
-    Ok(PageRequest { order: Order::Newest, after, limit: ROWS })
+/// Pages of one list, under the filter of a query.
+pub(crate) struct Pages<'a> {
+    path: &'a str,
+    query: &'a SentFields,
+    list: PagedList,
 }
 
-/// Address of the next page under the same filters, where there is one.
-pub(crate) fn next(path: &str, query: &SentFields, next: Option<PageCursor>) -> Option<String> {
-    let PageCursor(after) = next?;
-    let after = after.to_string();
-    let mut params: Vec<_> = query
-        .iter()
-        .filter(|(name, _)| *name != AFTER)
-        .map(|(name, value)| (name, Some(value)))
-        .collect();
-    params.push((AFTER, Some(&after)));
-    Some(with_query(path, &params))
+impl<'a> Pages<'a> {
+    /// Pages at this path, for this visitor.
+    pub(crate) fn new(
+        desk: &Desk,
+        visitor: &Visitor,
+        path: &'a str,
+        query: &'a SentFields,
+    ) -> Self {
+        let filters = with_query("", &filters(query));
+        let list = desk.accounts.paged_list(&visitor.principal, path, filters.as_bytes());
+        Self { path, query, list }
+    }
+
+    /// The page that the query is after.
+    pub(crate) fn request(&self) -> Result<PageRequest, Failure> {
+        let bad = |_bad| Failure::new(StatusCode::BAD_REQUEST, BAD_CURSOR);
+        self.list.request(ROWS, self.query.get(AFTER)).map_err(bad)
+    }
+
+    /// Address of the next page under the same filters, if there is one.
+    pub(crate) fn next(&self, next: Option<PageCursor>) -> Result<Option<String>, Failure> {
+        let Some(next) = next else { return Ok(None) };
+        let cursor = self.list.cursor(next)?;
+        let mut params = filters(self.query);
+        params.push((AFTER, Some(&cursor)));
+        Ok(Some(with_query(self.path, &params)))
+    }
+}
+
+/// Fields of a query without its cursor.
+fn filters(query: &SentFields) -> Vec<(&str, Option<&str>)> {
+    let filters = query.iter().filter(|(name, _value)| *name != AFTER);
+    filters.map(|(name, value)| (name, Some(value))).collect()
 }

@@ -9,6 +9,7 @@
 //! | webhook key | server secret, webhook, generation | a stolen database signs no delivery |
 //! | device key | server secret | nobody makes the mark of a browser that signed in before |
 //! | settings key | server secret | a stolen database confirms no guessed setting |
+//! | cursor key | server secret | a cursor of a list shows no number of a row, and nobody makes one |
 //! | upstream key | server secret, operation, generation, route | a provider that keeps keys runs a route once |
 //! | result key | credential secret, operation | database and configuration open no result |
 //! | relay proof, relay key | result key, claim, nonces | two nodes trust each other for one run |
@@ -151,6 +152,12 @@ impl ServerSecret {
     #[must_use]
     pub fn device_key(&self) -> DeviceKey {
         DeviceKey(derived("holdfast 2026-11 device v1", &[&self.bytes]))
+    }
+
+    /// The key that seals the cursors of lists.
+    #[must_use]
+    pub fn cursor_key(&self) -> CursorKey {
+        CursorKey(derived("holdfast 2026-11 cursor v1", &[&self.bytes]))
     }
 
     /// The request key of one route of one generation, for a provider that keeps keys itself. Each
@@ -308,6 +315,17 @@ keys! {
     DeviceKey,
     /// Keys the digest of a node's settings.
     SettingsKey,
+    /// Seals the cursors of lists.
+    CursorKey,
+}
+
+impl CursorKey {
+    /// The key with exactly these bytes, for a process without a server secret: its cursors are of this
+    /// process alone.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
 }
 
 impl DeviceKey {

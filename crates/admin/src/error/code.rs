@@ -117,9 +117,10 @@ codes! {
         message: "A value cannot stand. Correct the one that `param` names.",
     }
     InvalidCursor {
-        cause: "The `cursor` is none that a page of this list with these filters ended with.",
+        cause: "The `cursor` does not open: it belongs to another list, other filters or another reach, is \
+            malformed, or was sealed by a version or a server secret that is gone.",
         label: "invalid_cursor", status: 400, kind: INVALID_REQUEST, retry: false,
-        message: "The cursor belongs to another list or to other filters. Send `next_cursor` of the \
+        message: "The cursor is no cursor of this list under these filters. Send `next_cursor` of the \
             page before with the filters of that page, or begin without a cursor.",
     }
     InvalidAdminKey {

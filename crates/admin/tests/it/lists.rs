@@ -1,6 +1,11 @@
 //! Lists: newest first, every row once, and cursors that belong to their filters.
 
-use holdfast_domain::account::Role;
+use std::sync::Arc;
+
+use holdfast_accounts::Accounts;
+use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::secret::ServerSecret;
+use holdfast_testkit::NoPause;
 use serde_json::{Value, json};
 
 use crate::world::{Call, World, reach};
@@ -72,9 +77,55 @@ async fn a_cursor_of_other_filters_is_refused() {
         format!("/wallets?cursor={cursor}"),
         format!("/operations?cursor={cursor}"),
         "/api_keys?cursor=7".to_owned(),
+        "/api_keys?cursor=".to_owned(),
+        "/api_keys?cursor=00000000000000070011223344556677".to_owned(),
     ] {
         world.get(&other).await.is_error(400, "invalid_cursor");
     }
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_reach_is_refused_and_shows_no_number() {
+    let world = World::new().await;
+    let [ours, theirs] = [world.wallet("acme", 0).await, world.wallet("other", 0).await];
+    for wallet in [&ours, &ours, &theirs, &theirs] {
+        world.api_key(wallet).await;
+    }
+    let (_, viewer) = world.admin_key(Role::HolderViewer, reach(&ours)).await;
+    let (_, stranger) = world.admin_key(Role::HolderViewer, reach(&theirs)).await;
+    let ask = async |bearer: &str, query: &str| {
+        world.send(Call::get(&format!("/api_keys?{query}")).bearer(bearer)).await
+    };
+    let first = ask(&viewer, "limit=1").await.json();
+    let cursor = first["next_cursor"].as_str().unwrap();
+    assert_ne!(ask(&viewer, "limit=1").await.json()["next_cursor"], json!(cursor), "two alike");
+    let own = ask(&viewer, &format!("cursor={cursor}")).await.json();
+    assert_eq!(own["data"].as_array().unwrap().len(), 1);
+    for foreign in [&stranger, &world.owner] {
+        ask(foreign, &format!("cursor={cursor}")).await.is_error(400, "invalid_cursor");
+    }
+}
+
+#[tokio::test]
+async fn cursors_outlive_a_rotation_while_the_secret_is_listed() {
+    let world = World::new().await;
+    for name in ["acme", "other"] {
+        world.wallet(name, 5).await;
+    }
+    let page = world.get("/events?limit=1").await.json();
+    let path = format!("/events?cursor={}", page["next_cursor"].as_str().unwrap());
+    let store = world.store.clone();
+    let over = |listed: &[u8]| {
+        let secret = |byte: &u8| ServerSecret::new(&[*byte; 32]).unwrap();
+        let secrets: Vec<_> = listed.iter().map(secret).collect();
+        Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
+    };
+    let world = world.over(over(&[8, 7]));
+    assert_eq!(world.get(&path).await.status, 200);
+    // Without the listed secret the owner's key is unknown too: a second key of the new one reads on.
+    let world = world.over(over(&[8]));
+    let (_, owner) = world.admin_key(Role::Owner, Reach::All).await;
+    world.send(Call::get(&path).bearer(&owner)).await.is_error(400, "invalid_cursor");
 }
 
 #[tokio::test]

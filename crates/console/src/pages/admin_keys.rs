@@ -17,7 +17,7 @@ use crate::field::{Choice, FieldKind, FormField};
 use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::reference::short;
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Facts, Filter, Table};
 use crate::visitor::Visitor;
 
@@ -33,10 +33,10 @@ pub(crate) async fn list(
         Some("ended") => Some(AdminKeyState::Ended),
         Some(_) | None => None,
     };
-    let request = paging::request(&query)?;
-    let listed = desk.accounts.admin_keys(&visitor.principal, state, request).await?;
+    let pages = Pages::new(&desk, &visitor, "/admin-keys", &query);
+    let listed = desk.accounts.admin_keys(&visitor.principal, state, pages.request()?).await?;
     let now = desk.accounts.clock().await?;
-    let next = paging::next("/admin-keys", &query, listed.next);
+    let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(|key| row(key, now)).collect();
     let head = ["Name", "Role", "Wallet", "State", "Ends", "Made"];
     let empty = "There is no admin key. Issue one for a program that administers Holdfast.";

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::{self, short, wallet_field};
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Facts, Filter, Snippet, Table};
 use crate::visitor::Visitor;
 
@@ -32,9 +32,9 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
     let bad = || Failure::field(KIND, "There is no such kind of events.");
     let kind = query.get(KIND).map(|label| EventKind::from_label(label).ok_or_else(bad));
     let filter = EventFilter { wallet, kind: kind.transpose()? };
-    let request = paging::request(query)?;
-    let listed = desk.accounts.events(&visitor.principal, filter, request).await?;
-    let next = paging::next("/events", query, listed.next);
+    let pages = Pages::new(desk, visitor, "/events", query);
+    let listed = desk.accounts.events(&visitor.principal, filter, pages.request()?).await?;
+    let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the \
         console wants them.";

@@ -13,7 +13,7 @@ use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Facts, Table};
 use crate::visitor::Visitor;
 
@@ -27,11 +27,12 @@ pub(crate) async fn list(
     visitor: Visitor,
     Query(query): Query,
 ) -> Result<Page, Failure> {
-    let listed = desk.accounts.jobs(&visitor.principal, paging::request(&query)?).await?;
+    let pages = Pages::new(&desk, &visitor, "/jobs", &query);
+    let listed = desk.accounts.jobs(&visitor.principal, pages.request()?).await?;
     let rows = listed.rows.iter().map(row).collect();
     let empty = "No job was started yet. A verification adds all rows of the book up, and says \
         whether they agree.";
-    let next = paging::next("/jobs", &query, listed.next);
+    let next = pages.next(listed.next)?;
     Ok(Page::new("Jobs")
         .action(visitor.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
         .section(Table::new("Jobs", &HEAD, rows, empty).next(next)))

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::{self, WALLET};
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Filter, Table};
 use crate::visitor::Visitor;
 
@@ -66,9 +66,9 @@ async fn found(
     let wallet = reference::wallet(desk, visitor, query).await?;
     let name = name.map(|name| name.as_str().to_owned());
     let filter = ApiKeyFilter { name, wallet, state: state_of(query)?, model: None };
-    let page = paging::request(query)?;
-    let listed = desk.accounts.api_keys(&visitor.principal, filter, page).await?;
-    let next = paging::next("/keys", query, listed.next);
+    let pages = Pages::new(desk, visitor, "/keys", query);
+    let listed = desk.accounts.api_keys(&visitor.principal, filter, pages.request()?).await?;
+    let next = pages.next(listed.next)?;
     Ok((wallet, table(desk, visitor, &listed.rows).await?.next(next)))
 }
 

@@ -16,11 +16,12 @@ use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
+use crate::moment;
 use crate::page::Page;
 use crate::pages::reference::{self, api_key_field, short, wallet_field};
+use crate::paging::Pages;
 use crate::section::{Filter, Table};
 use crate::visitor::Visitor;
-use crate::{moment, paging};
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
@@ -61,10 +62,10 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
     }
     let filter = read_filter(desk, visitor, query).await?;
     let is_of_all = filter.scope == Scope::All;
-    let request = paging::request(query)?;
+    let pages = Pages::new(desk, visitor, "/operations", query);
     let Listed { rows, next } =
-        desk.accounts.operations(&visitor.principal, filter, request).await?;
-    let next = paging::next("/operations", query, next);
+        desk.accounts.operations(&visitor.principal, filter, pages.request()?).await?;
+    let next = pages.next(next)?;
     let head = if is_of_all { HEAD } else { HEAD_OF_RUNNING };
     let rows = rows.iter().map(if is_of_all { row } else { row_of_running }).collect();
     Ok(Table::new("Newest first", &head, rows, EMPTY).next(next))

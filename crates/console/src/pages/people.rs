@@ -23,7 +23,7 @@ use crate::form::Sheet;
 use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::reference::{self, WALLET, wallet_field};
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Facts, Filter, Notice, Snippet, Table};
 use crate::visitor::Visitor;
 
@@ -51,9 +51,9 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
         role: role.transpose()?,
         state: state.transpose()?,
     };
-    let page = paging::request(query)?;
-    let listed = desk.accounts.people(&visitor.principal, filter, page).await?;
-    let next = paging::next("/people", query, listed.next);
+    let pages = Pages::new(desk, visitor, "/people", query);
+    let listed = desk.accounts.people(&visitor.principal, filter, pages.request()?).await?;
+    let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Person", "State", "Roles", "Made"];
     let empty = "There is nobody. Invite somebody: they get a link, and set a password by it.";

@@ -15,7 +15,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::isolation::isolated;
 use crate::page::Page;
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Facts, Table};
 use crate::visitor::Visitor;
 
@@ -100,9 +100,10 @@ async fn list(
     let wallet = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?.wallet;
     let operation = query.read(OPERATION)?;
     let filter = PostingFilter { list, wallet: Some(wallet.id), operation };
-    let listed =
-        desk.accounts.postings(&visitor.principal, filter, paging::request(query)?).await?;
-    let next = paging::next(&format!("/wallets/{id}/{}", names(list)), query, listed.next);
+    let path = format!("/wallets/{id}/{}", names(list));
+    let pages = Pages::new(desk, visitor, &path, query);
+    let listed = desk.accounts.postings(&visitor.principal, filter, pages.request()?).await?;
+    let next = pages.next(listed.next)?;
     let title = match list {
         PostingList::Deposits => "Deposits",
         PostingList::Adjustments => "Adjustments",

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
 use crate::pages::reference::short;
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Filter, Section, Snippet, Table};
 use crate::visitor::Visitor;
 
@@ -42,11 +42,12 @@ async fn found(
 ) -> Result<Vec<Section>, Failure> {
     let filter = read_filter(query)?;
     let is_whole = filter == TrailFilter::default();
-    let request = paging::request(query)?;
+    let pages = Pages::new(desk, visitor, "/trail", query);
+    let request = pages.request()?;
     let is_first = request.after.is_none();
     let request = holdfast_domain::listing::PageRequest { limit: ROWS, ..request };
     let listed = desk.accounts.trail(&visitor.principal, filter, request).await?;
-    let next = paging::next("/trail", query, listed.next);
+    let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(|listing| row(listing, visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
     let empty = "Nothing in the trail is like this.";

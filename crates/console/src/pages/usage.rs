@@ -22,12 +22,13 @@ use crate::counting::{self, ReportView};
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
+use crate::moment;
 use crate::page::Page;
 use crate::pages::operations::read_model;
 use crate::pages::reference::{self, api_key_field, wallet_field};
+use crate::paging::Pages;
 use crate::section::{Filter, Section};
 use crate::visitor::Visitor;
-use crate::{moment, paging};
 
 const FIRST: &str = "first";
 const SECOND: &str = "second";
@@ -63,17 +64,19 @@ async fn found(
     };
     let mut sections: Vec<Section> = Vec::new();
     sections.extend(counting::of_moment(at, &address).map(Section::from));
-    sections.extend(shown((query, by), &report)?);
+    let pages = Pages::new(desk, visitor, "/usage", query);
+    sections.extend(shown((query, by), &pages, &report)?);
     Ok(sections)
 }
 
 /// A part of the rows, with the sums and the charts of all.
 fn shown(
     (query, by): (&SentFields, Grouping),
+    pages: &Pages<'_>,
     UsageReport { rows, shows_costs }: &UsageReport,
 ) -> Result<Vec<Section>, Failure> {
     let mut sections: Vec<Section> = Vec::new();
-    let passed = paging::request(query)?.after.map_or(0, |PageCursor(rows)| rows);
+    let passed = pages.request()?.after.map_or(0, |PageCursor(rows)| rows);
     let passed = usize::try_from(passed).unwrap_or(0).min(rows.len());
     let shown: Vec<_> = rows.iter().skip(passed).take(ROWS).collect();
     let end = passed + shown.len();
@@ -88,7 +91,7 @@ fn shown(
         "By group".to_owned()
     };
     let mut table = table(&title, by, &shown, (query, *shows_costs));
-    table = table.next(paging::next("/usage", query, next));
+    table = table.next(pages.next(next)?);
     if !rows.is_empty() {
         table = table.link(Link::new("All rows as CSV", address("/usage.csv", query)));
     }

@@ -12,7 +12,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::page::Page;
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Filter, Table};
 use crate::visitor::Visitor;
 
@@ -37,14 +37,12 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
     let below: Option<Micros> = query.read(BELOW)?;
     let runs_low = query.get(STATE) == Some(LOW);
     let filter = WalletFilter { available_below: below, runs_low, ..WalletFilter::default() };
+    let pages = Pages::new(desk, visitor, "/wallets", query);
     let listed = match query.read::<Reference>(NAME)? {
         Some(reference) => named(desk, visitor, &reference, filter).await?,
-        None => {
-            let page = paging::request(query)?;
-            desk.accounts.wallets(&visitor.principal, filter, page).await?
-        }
+        None => desk.accounts.wallets(&visitor.principal, filter, pages.request()?).await?,
     };
-    let next = paging::next("/wallets", query, listed.next);
+    let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Name", "Available", "Held", "State", "Made"];
     let empty = if visitor.may(UseCase::WalletCreate) {

@@ -16,7 +16,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::webhooks::{kinds, origin, state, wallet};
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Facts, Table};
 use crate::visitor::Visitor;
 
@@ -28,8 +28,9 @@ pub(crate) async fn show(
 ) -> Result<Page, Failure> {
     let (webhook, base) = (WebhookId::from(id), format!("/webhooks/{id}"));
     let record = desk.accounts.webhook(&visitor.principal, webhook).await?;
-    let request = paging::request(&query)?;
-    let deliveries = desk.accounts.deliveries(&visitor.principal, webhook, request).await?;
+    let pages = Pages::new(&desk, &visitor, &base, &query);
+    let deliveries =
+        desk.accounts.deliveries(&visitor.principal, webhook, pages.request()?).await?;
     let is_active = record.disabled.is_none();
     let url =
         if visitor.may(UseCase::WebhookUpdate) { record.url.0.clone() } else { origin(&record) };
@@ -44,7 +45,7 @@ pub(crate) async fn show(
         ("Made by", Cell::code(record.created_by)),
         ("Id", Cell::code(record.id)),
     ];
-    let next = paging::next(&base, &query, deliveries.next);
+    let next = pages.next(deliveries.next)?;
     let may_resend = visitor.may(UseCase::WebhookResend) && is_active;
     let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
     let head = ["Event", "State", "Tries", "Last answer", "Made", "Next or ended", "Again"];

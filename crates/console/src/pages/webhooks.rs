@@ -12,7 +12,7 @@ use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::reference::{self, short, wallet_field};
-use crate::paging;
+use crate::paging::Pages;
 use crate::section::{Filter, Table};
 use crate::visitor::Visitor;
 
@@ -36,9 +36,9 @@ pub(crate) async fn list(
 
 async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
     let wallet = reference::wallet(desk, visitor, query).await?;
-    let request = paging::request(query)?;
-    let listed = desk.accounts.webhooks(&visitor.principal, wallet, request).await?;
-    let next = paging::next("/webhooks", query, listed.next);
+    let pages = Pages::new(desk, visitor, "/webhooks", query);
+    let listed = desk.accounts.webhooks(&visitor.principal, wallet, pages.request()?).await?;
+    let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(|record| row(record, visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];
     let empty = "Nobody is told what happens. Make a webhook: your own system is told then.";

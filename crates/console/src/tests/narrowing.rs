@@ -64,5 +64,26 @@ async fn a_field_that_a_filter_has_not_is_refused_as_a_page() {
         assert_eq!(shown.status, 422, "{path}");
         assert!(!shown.html.contains("<table"), "{path}: {}", shown.html);
     }
-    assert_eq!(world.get(&owner(), "/operations?after=x").await.status, 422);
+}
+
+#[tokio::test]
+async fn an_address_of_another_page_is_refused() {
+    let world = OpsWorld::new().await;
+    for number in 0..51 {
+        world.wallet(&format!("wallet-{number}"), 0).await;
+    }
+    let first = world.get(&owner(), "/wallets").await;
+    let start = first.html.find("/wallets?after=").unwrap();
+    let next = first.html[start..].split('"').next().unwrap().to_owned();
+    assert_eq!(world.get(&owner(), &next).await.status, 200);
+    let cursor = next.split_once('=').unwrap().1;
+    for path in [
+        "/operations?after=x".to_owned(),
+        "/wallets?after=50".to_owned(),
+        format!("/wallets?after={cursor}&below=5"),
+        format!("/keys?after={cursor}"),
+        format!("/trail?after={cursor}"),
+    ] {
+        assert_eq!(world.get(&owner(), &path).await.status, 400, "{path}");
+    }
 }

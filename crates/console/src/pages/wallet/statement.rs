@@ -5,13 +5,13 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use holdfast_accounts::{Reference, StatementPage};
+use holdfast_accounts::Reference;
 use holdfast_domain::account::WalletRecord;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::limits::Counter;
-use holdfast_domain::listing::{Order, PageCursor, PageRequest, Period};
+use holdfast_domain::listing::{Order, PageRequest, Period};
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::report::{StatementBalance, StatementEntry};
+use holdfast_domain::report::{Statement, StatementBalance, StatementEntry};
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::{api, csv};
 use http::HeaderValue;
@@ -25,7 +25,7 @@ use crate::counting::{self, ReportView};
 use crate::desk::{Desk, StatementQuery};
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
-use crate::paging;
+use crate::paging::{AFTER, Pages};
 use crate::section::{Filter, Section, Table};
 use crate::visitor::Visitor;
 
@@ -88,16 +88,20 @@ pub(crate) async fn sections(
     let id = Uuid::from_bytes(record.wallet.id.to_bytes());
     let now = desk.accounts.clock().await?;
     let month = Month::asked(query, now)?;
-    let (period, page) = (month.period(), paging::request(query)?);
-    let after = page.after.map(|PageCursor(after)| after.to_string());
-    let params = [(MONTH, Some(month.text())), ("after", after)];
-    let params = params.each_ref().map(|(name, value)| (*name, value.as_deref()));
-    let address = with_query(&format!("/wallets/{id}"), &params);
+    let (base, text) = (format!("/wallets/{id}"), month.text());
+    // With the month, so that it stays the same one at midnight.
+    let params = with_query("", &[(MONTH, Some(&text)), (AFTER, query.get(AFTER))]);
+    let address = format!("{base}{params}");
+    let of_month = SentFields::parse(params.trim_start_matches('?').as_bytes());
+    let pages = Pages::new(desk, visitor, &base, &of_month);
+    let (period, page) = (month.period(), pages.request()?);
     let asked = StatementQuery { wallet: Reference::Id(id), period, page };
     Ok(match desk.statement(visitor, asked).await? {
         ReportView::There(statement, at) => {
             let moment = counting::of_moment(at, &address).map(Section::from);
-            moment.into_iter().chain([table(record, month, now, &statement).into()]).collect()
+            let earlier = pages.next(statement.next)?;
+            let table = table(record, month, now, &statement.statement, earlier);
+            moment.into_iter().chain([table.into()]).collect()
         }
         ReportView::Absent(absence) => {
             let what = format!("The statement of {}", month.text());
@@ -110,7 +114,8 @@ fn table(
     record: &WalletRecord,
     month: Month,
     now: Timestamp,
-    StatementPage { statement, next, .. }: &StatementPage,
+    statement: &Statement,
+    earlier: Option<String>,
 ) -> Table {
     let (id, currency) = (record.wallet.id, record.wallet.currency);
     let mut rows = vec![balance("Balance before", statement.opening, currency)];
@@ -120,9 +125,7 @@ fn table(
     let base = format!("/wallets/{id}");
     let title = format!("Statement of {}", month.text());
     let mut table = Table::new(&title, &head, rows, "");
-    // With the month, so that it stays the same one at midnight.
-    let of_month = SentFields::parse(format!("{MONTH}={}", month.text()).as_bytes());
-    if let Some(earlier) = paging::next(&base, &of_month, *next) {
+    if let Some(earlier) = earlier {
         table = table.link(Link::new("Earlier entries", earlier));
     }
     let of = |month: Month| format!("{base}?month={}", month.text());
