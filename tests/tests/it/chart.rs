@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use holdfast_tests::deployment::{
-    Deployment, Source, object, objects, rendered, seconds, setting, try_rendered,
+    Deployment, Source, object, objects, rendered, seconds, setting, try_rendered, words,
 };
 use holdfast_tests::postgres::Database;
 use holdfast_tests::{Gate, Gateway, Ran, Reply, Request, Site, Upstream, request_key};
@@ -17,9 +17,11 @@ use crate::check::{check_completion, until};
 use crate::compose::grace_period;
 
 /// Values that switch on what is off by itself.
-const EVERYTHING: [&str; 14] = [
+const EVERYTHING: [&str; 16] = [
     "--set",
     "serviceMonitor.enabled=true",
+    "--set-json",
+    r#"networkPolicy.adminFrom=[{"namespaceSelector":{"matchLabels":{"name":"monitoring"}}}]"#,
     "--set",
     "server.url=https://api.example.com",
     "--set",
@@ -107,6 +109,44 @@ fn helm_objects_name_each_other_and_no_secret() {
     assert!(objects.iter().all(|it| it["kind"] != "Secret"), "secrets are made elsewhere");
 }
 
+#[test]
+fn helm_lets_gateways_alone_reach_the_port_of_nodes() {
+    let ingress = |options: &[&str]| {
+        let objects = objects(&rendered(options));
+        let policy = object(&objects, "NetworkPolicy", "shop-holdfast")["spec"].clone();
+        let pod = &object(&objects, "Deployment", "shop-holdfast")["spec"];
+        assert_eq!(policy["podSelector"], pod["selector"]);
+        assert_eq!(policy["policyTypes"], json!(["Ingress"]));
+        (policy["ingress"].as_array().unwrap().clone(), pod["selector"].clone())
+    };
+    let rule_of = |rules: &[Value], port: &str| {
+        let of_port =
+            |rule: &&Value| rule["ports"].as_array().unwrap().iter().any(|it| it["port"] == port);
+        rules.iter().find(of_port).cloned()
+    };
+    let (rules, gateways) = ingress(&[]);
+    assert_eq!(rule_of(&rules, "node").unwrap()["from"], json!([{ "podSelector": gateways }]));
+    for open in ["http", "admin"] {
+        assert_eq!(rule_of(&rules, open).unwrap().get("from"), None, "{open}");
+    }
+    assert_eq!(rule_of(&rules, "console"), None);
+    let (rules, _) = ingress(&EVERYTHING);
+    let monitoring = json!([{ "namespaceSelector": { "matchLabels": { "name": "monitoring" } } }]);
+    assert_eq!(rule_of(&rules, "admin").unwrap()["from"], monitoring);
+    assert!(rule_of(&rules, "console").is_some());
+    assert!(!rendered(&["--set", "networkPolicy.enabled=false"]).contains("NetworkPolicy"));
+}
+
+#[test]
+fn helm_names_an_image_by_its_digest_if_one_is_given() {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let set = format!("image.digest={digest}");
+    let text = rendered(&["--set", "image.tag=moved", "--set", &set]);
+    let images: Vec<_> =
+        text.lines().filter_map(|line| line.trim().strip_prefix("image: ")).collect();
+    assert_eq!(images, [format!("holdfast@{digest}").as_str(); 3]);
+}
+
 /// Processes as the rendered objects start them, on addresses and in folders of the test.
 struct World {
     deployment: Deployment,
@@ -173,6 +213,23 @@ fn postgres_helm_a_gateway_as_it_is_rendered_ends_within_its_grace_period_and_lo
     assert_eq!(upstream.runs(), 2, "each ran once");
     world.site.verify();
     new.stop();
+}
+
+#[test]
+fn postgres_helm_a_missing_credential_ends_an_upgrade_before_its_migration() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let world = World::new(&upstream, &[]);
+    let objects = objects(&rendered(&[]));
+    let job = &object(&objects, "Job", "shop-holdfast-migration")["spec"]["template"]["spec"];
+    let check = &job["initContainers"][0];
+    for member in ["image", "env", "volumeMounts"] {
+        assert_eq!(check[member], world.container[member], "{member}");
+    }
+    let ran = || Ran::of(world.site.command().args(words(&check["args"])));
+    assert_eq!(ran().code, Some(0), "{:?}", ran());
+    std::fs::remove_file(world.site.path("secrets/admin-token")).unwrap();
+    let ran = ran();
+    assert!(ran.code == Some(2) && ran.stderr.contains("secrets/admin-token"), "{ran:?}");
 }
 
 #[test]

@@ -124,6 +124,11 @@ fn secrets_are_in_none_of_the_files_and_the_image_runs_as_nobody() {
         let mounted = services[service]["volumes"][0].as_str().unwrap();
         assert!(mounted.ends_with(&format!("{file}:ro")), "{mounted}");
     }
+    for (name, service) in services.as_object().unwrap() {
+        assert_eq!(service["read_only"], true, "{name}");
+        assert_eq!(service["cap_drop"], json!(["ALL"]), "{name}");
+        assert_eq!(service["security_opt"], json!(["no-new-privileges:true"]), "{name}");
+    }
     let build = json!({"context": "..", "dockerfile": "deploy/Containerfile"});
     assert_eq!(services["gateway-2"]["build"], build);
     assert!(CONTAINERFILE.contains("USER 10001:10001\n"));
