@@ -358,7 +358,11 @@ impl Lease {
     }
 }
 
-/// Formats of sealed results that this version writes and reads.
+/// Format of a result that a service which embeds this crate lays out and seals by itself. The gateway opens
+/// none of it, and an audit does not judge its bytes.
+pub const OWN_RESULT_FORMAT: u8 = 0;
+
+/// Formats of sealed results that the gateway of this version writes and reads.
 pub const RESULT_FORMATS: RangeInclusive<u8> = 1..=2;
 
 /// Length of the tag that every sealed result ends with.
@@ -369,7 +373,7 @@ pub const RESULT_TAG_LENGTH: usize = 16;
 pub struct SealedResult {
     /// The credential that opens it.
     pub credential: CredentialId,
-    /// The layout of what is sealed.
+    /// The layout of what is sealed: of [`RESULT_FORMATS`], or [`OWN_RESULT_FORMAT`].
     pub format: u8,
     /// Random, never reused under one key.
     pub nonce: [u8; 12],

@@ -6,7 +6,9 @@
 
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::Counter;
-use holdfast_domain::operation::{Operation, Phase, RESULT_FORMATS, RESULT_TAG_LENGTH};
+use holdfast_domain::operation::{
+    OWN_RESULT_FORMAT, Operation, Phase, RESULT_FORMATS, RESULT_TAG_LENGTH,
+};
 use holdfast_domain::{ApiKeyId, Micros, OperationId};
 
 use super::{AuditedOperation, Refunds, ResultShape, RetentionBound, StoredResult};
@@ -167,6 +169,9 @@ fn check_result(
 
 /// Only the caller's secret opens what is sealed: a row shows whether it can be such a thing at all.
 fn check_shape(ResultShape { format, nonce, sealed }: ResultShape, wrong: &mut Vec<String>) {
+    if format == i64::from(OWN_RESULT_FORMAT) {
+        return;
+    }
     if !u8::try_from(format).is_ok_and(|format| RESULT_FORMATS.contains(&format)) {
         wrong.push(format!("its result is in format {format}, which this version does not know"));
     }

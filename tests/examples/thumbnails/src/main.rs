@@ -7,7 +7,9 @@ use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, En
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::{FingerprintTerms, PublicModelId};
-use holdfast_domain::operation::{Binding, Change, Claim, Lease, Node, Owner, SealedResult};
+use holdfast_domain::operation::{
+    Binding, Change, Claim, Lease, Node, OWN_RESULT_FORMAT, Owner, SealedResult,
+};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::ServerSecret;
@@ -64,7 +66,8 @@ async fn sell(store: &Store, now: Timestamp, claim: &Claim) -> Result<ClaimOutco
         };
         // What nobody else may read is sealed here, under `CredentialSecret::result_key`.
         let (credential, sealed) = (CredentialId::from_u128(0), Arc::from(*b"a small picture"));
-        let result = SealedResult { credential, format: 0, nonce: [0; 12], sealed, withheld: 0 };
+        let format = OWN_RESULT_FORMAT; // a layout of this service
+        let result = SealedResult { credential, format, nonce: [0; 12], sealed, withheld: 0 };
         (Ending::Finished { metered, result }, Vec::new())
     };
     conduct.perform(&order, work).await
