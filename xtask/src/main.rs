@@ -10,6 +10,7 @@ mod docs;
 mod fixture;
 mod fuzz;
 mod gateway;
+mod lines;
 mod lint;
 mod majors;
 mod migrate;
@@ -46,6 +47,7 @@ usage: cargo xtask <command>
                       machete
   ci                  test, then lint
   docs                write the documents that are made from the code
+  lines               count the lines of code of the product's crates
   console             walk over the console in a browser as every role, on a file and on a server
   console --scale     time its pages over a million operations, on a file and on a server
   clients             drive the gateway with every client of docs/clients.md, directly and through
@@ -138,6 +140,7 @@ fn run() -> Result<bool> {
         (Some("console"), []) => console::walk(&workspace),
         (Some("console"), [scale]) if scale == "--scale" => console::scale(&workspace),
         (Some("docs"), []) => docs::run(&workspace),
+        (Some("lines"), []) => lines::run(&workspace),
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)
         }

@@ -17,6 +17,7 @@ use std::{fmt, fs, io::ErrorKind, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 
+pub(crate) use self::tokens::{Token, pieces};
 use crate::{shell, workspace::Workspace};
 
 /// A place that breaks a rule.

@@ -7,27 +7,31 @@
 
 /// A word of the code, or one character of its punctuation; `::` is one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) text: &'a str,
+pub(crate) struct Token<'a> {
+    pub(crate) text: &'a str,
     /// Index of its line, from zero.
-    pub(super) index: usize,
+    pub(crate) index: usize,
 }
 
 /// All tokens of `text`, in order.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
+    let pieces = pieces(text).into_iter();
+    pieces.filter(|(_, is_code)| *is_code).map(|(token, _)| token).collect()
+}
+
+/// All of `text` in order: its tokens, and between them blanks, comments, texts and characters.
+pub(crate) fn pieces(text: &str) -> Vec<(Token<'_>, bool)> {
+    let mut pieces = Vec::new();
     let mut rest = text;
     let mut index = 0;
     while let Some(first) = rest.chars().next() {
         let (length, is_code) = measure(rest, first);
-        let (token, after) = rest.split_at(length);
-        if is_code {
-            tokens.push(Token { text: token, index });
-        }
-        index += token.matches('\n').count();
+        let (piece, after) = rest.split_at(length);
+        pieces.push((Token { text: piece, index }, is_code));
+        index += piece.matches('\n').count();
         rest = after;
     }
-    tokens
+    pieces
 }
 
 /// Bytes of what `rest` begins with, and whether it is a token.
