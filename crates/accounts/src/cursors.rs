@@ -6,7 +6,7 @@
 //!
 //! The place is the number of a row, and rows of all wallets share one sequence: in the clear it would count
 //! other tenants' rows. The seal binds a cursor to its list, its filters, its order and the reach of its
-//! reader: anywhere else the cursor would skip rows silently, so it opens nowhere else.
+//! reader. Elsewhere the cursor would skip rows silently, so it opens for no other list.
 //!
 //! The first server secret seals, and every listed one opens: a reader who keeps a cursor of the events for a
 //! day goes on after a rotation. A process without a secret, such as a command that reads the database, has a
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_opens_for_its_list_filters_order_and_reach_alone() {
+    fn a_cursor_opens_for_no_other_list_filters_order_or_reach() {
         let ours = list(&[1]);
         for place in [0, 1, -1, i64::MIN, i64::MAX] {
             let cursor = ours.cursor(PageCursor(place)).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_shows_no_number_and_stands_no_change() {
+    fn a_changed_cursor_opens_nothing() {
         let ours = list(&[1]);
         let [one, other] = [7, 7].map(|place| ours.cursor(PageCursor(place)).unwrap());
         assert_ne!(one, other, "two cursors of one place are unlike");

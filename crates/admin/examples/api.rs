@@ -49,8 +49,10 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
 - **Bodies** are JSON of at most 1 MiB. Amounts are whole micros, moments are RFC 3339, and unknown members are refused.
   In edits an absent member stays and `null` removes. `If-Match` with the `ETag` refuses an edit of what has changed
   since.
-- **Lists** are `{\"data\", \"has_more\", \"next_cursor\"}`, newest first, with `limit` 1 to 200 (50). A cursor goes with the
-  filters of its page. `/models`, `/prices`, `/nodes`, `/usage` and `/held` are whole, and take neither.
+- **Lists** are `{\"data\", \"has_more\", \"next_cursor\"}`, newest first, with `limit` 1 to 200 (50). A cursor is sealed: it
+  shows no number of a row, and opens for no other list, filters or reach. It lasts while the server secret that sealed
+  it is listed. Any other cursor is 400 `invalid_cursor`, never the first page. `/models`, `/prices`, `/nodes`, `/usage`
+  and `/held` are whole, and take neither.
 - An admin key has 16 requests on the way at most, a listener 64 connections.
 ";
 

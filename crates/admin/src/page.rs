@@ -32,7 +32,7 @@ impl ListPages {
         Ok(Self(gate.accounts.paged_list(reader, name, &filters)))
     }
 
-    /// The page that a query asks for.
+    /// The page after this cursor, or the first one without a cursor.
     pub(crate) fn request(
         &self,
         limit: Option<u32>,

@@ -113,7 +113,7 @@ pub(crate) struct PostingQuery {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    #[param(pattern = "^[0-9a-f]{32}$")]
+    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
     cursor: Option<String>,
 }
 

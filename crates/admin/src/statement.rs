@@ -43,7 +43,7 @@ pub(crate) struct StatementParams {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before. Not for CSV.
-    #[param(pattern = "^[0-9a-f]{32}$")]
+    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
     cursor: Option<String>,
     /// Format, whatever `Accept` says.
     #[param(inline)]

@@ -40,7 +40,7 @@ impl<'a> Pages<'a> {
         Self { path, query, list }
     }
 
-    /// The page that the query is after.
+    /// The page after the query's cursor, or the first one.
     pub(crate) fn request(&self) -> Result<PageRequest, Failure> {
         let bad = |_bad| Failure::new(StatusCode::BAD_REQUEST, BAD_CURSOR);
         self.list.request(ROWS, self.query.get(AFTER)).map_err(bad)

@@ -358,8 +358,8 @@ impl Lease {
     }
 }
 
-/// Format of a result that a service which embeds this crate lays out and seals by itself. The gateway opens
-/// none of it, and an audit does not judge its bytes.
+/// Format of a result that a service which embeds this crate lays out and seals by itself, for no credential of
+/// the ledger. The gateway opens none of it, and an audit does not judge its bytes.
 pub const OWN_RESULT_FORMAT: u8 = 0;
 
 /// Formats of sealed results that the gateway of this version writes and reads.

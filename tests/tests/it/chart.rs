@@ -110,7 +110,7 @@ fn helm_objects_name_each_other_and_no_secret() {
 }
 
 #[test]
-fn helm_lets_gateways_alone_reach_the_port_of_nodes() {
+fn helm_opens_the_port_of_nodes_to_gateways_of_the_release_only() {
     let ingress = |options: &[&str]| {
         let objects = objects(&rendered(options));
         let policy = object(&objects, "NetworkPolicy", "shop-holdfast")["spec"].clone();

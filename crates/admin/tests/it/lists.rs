@@ -85,7 +85,7 @@ async fn a_cursor_of_other_filters_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_reach_is_refused_and_shows_no_number() {
+async fn a_cursor_is_as_described_and_opens_for_no_other_reach() {
     let world = World::new().await;
     let [ours, theirs] = [world.wallet("acme", 0).await, world.wallet("other", 0).await];
     for wallet in [&ours, &ours, &theirs, &theirs] {
@@ -98,6 +98,13 @@ async fn a_cursor_of_another_reach_is_refused_and_shows_no_number() {
     };
     let first = ask(&viewer, "limit=1").await.json();
     let cursor = first["next_cursor"].as_str().unwrap();
+    let described = world.send(Call::get("").path("/admin/openapi.json")).await.json();
+    let parameters = described["paths"]["/admin/v1/api_keys"]["get"]["parameters"].clone();
+    let of_cursor = |it: &&Value| it["name"] == "cursor";
+    let parameter = parameters.as_array().unwrap().iter().find(of_cursor).unwrap();
+    let is_in = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    assert_eq!(parameter["schema"]["pattern"], "^[A-Za-z0-9_-]{48}$");
+    assert!(cursor.len() == 48 && cursor.chars().all(is_in), "{cursor}");
     assert_ne!(ask(&viewer, "limit=1").await.json()["next_cursor"], json!(cursor), "two alike");
     let own = ask(&viewer, &format!("cursor={cursor}")).await.json();
     assert_eq!(own["data"].as_array().unwrap().len(), 1);
