@@ -29,6 +29,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use holdfast_engine::Engine;
+use holdfast_net::{Client, Listener, Network, accept, client_beyond, connection, finish};
 use holdfast_wire::error::Code;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response};
@@ -37,15 +38,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::connection::{Client, accept, connection, finish};
-use crate::listener::Listener;
-use crate::peers;
 use crate::probe::answer_probe;
 use crate::problem::Problem;
 use crate::reply::{HttpResponse, not_allowed, problem, with_request_id};
 use crate::response_body::ResponseBody;
 use crate::route::route;
-use crate::{Network, Options, headers};
+use crate::{Options, headers};
 
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
@@ -189,7 +187,7 @@ async fn serve_by<S, R>(
         let (state, shutdown) = (Arc::clone(&state), shutdown.clone());
         connections.spawn(async move {
             let answer = |request, client| answer(Arc::clone(&state), request, client);
-            connection(accepted, limits, &shutdown, answer).await;
+            connection(accepted, &limits.of_connection(), &shutdown, answer).await;
         });
     }
     finish(&connections).await;
@@ -265,7 +263,7 @@ async fn handled(
     if head > LIMITS.header_bytes {
         return with_request_id(problem(&Problem::new(Code::HeadersTooLarge)), id);
     }
-    let client = peers::client_beyond(proxies, address, request.headers());
+    let client = client_beyond(proxies, address, request.headers());
     // Safe to assert: a handler shares nothing that a panic could leave half changed.
     let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
     let answer = match told {

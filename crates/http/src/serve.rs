@@ -6,7 +6,7 @@
 //! - Any more are closed unheard.
 //!
 //! At its end ([`departure`](crate::departure)) answers close their connections, idle ones are closed, and then
-//! the listener is dropped; those that there are finish ([`connection`](crate::connection)). Operations do not end
+//! the listener is dropped; those that there are finish ([`connection`]). Operations do not end
 //! with their connections: the engine owns them.
 //!
 //! [`PublicApi::ask`] answers within the process what the listener answers to a socket: the same service, with
@@ -19,6 +19,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
+use holdfast_net::{
+    ConnectionLimiter, ConnectionOptions, Listener, ReadTimeouts, RefusalLog, accept, connection,
+    finish,
+};
 use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
@@ -26,27 +30,18 @@ use hyper::body::Incoming;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::Options;
 use crate::body::BodyBudget;
-use crate::connection::{accept, connection, finish};
 use crate::cors::Cors;
 use crate::departure::Departure;
 use crate::description::Description;
-use crate::listener::Listener;
-use crate::live_options::{HttpConfig, LiveOptions};
+use crate::live_options::LiveOptions;
 use crate::local::{self, LocalBody};
-use crate::peers::{AddressCounts, AddressPermit, is_trusted};
 use crate::probe::answer_probe;
 use crate::problem::Problem;
-use crate::refusals;
 use crate::reply::{HttpResponse, problem, with_request_id};
 use crate::route::route;
 use crate::service::Service;
 
-/// Connections beyond the limit that are told so at once; more are closed unheard.
-const TURNED_AWAY_MAX: usize = 64;
-/// The same for one address.
-const TURNED_AWAY_PER_ADDRESS: usize = 8;
 /// Time for the head of a request that is turned away: a slow client must not hold the place.
 const REFUSED: Duration = Duration::from_secs(1);
 /// Parts of a process that the public API asks.
@@ -105,20 +100,23 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
     let live = Arc::clone(&service.live);
     let departure = service.departure.clone();
     let connections = TaskTracker::new();
-    let mut tick = tokio::time::interval(refusals::WHILE);
+    let mut tick = tokio::time::interval(RefusalLog::TICK);
     loop {
         // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
         let accepted = tokio::select! {
             accepted = accept(&listener, departure.over()) => accepted,
             _ = tick.tick() => {
-                service.counts.refusals.tell_old();
+                service.counts.refusals.report_old();
                 continue;
             }
         };
         let Some(accepted) = accepted else { break };
         let (shutdown, service) = (departure.of_connection(), Arc::clone(&service));
         let address = accepted.1.ip();
-        let (options, place) = live.read(|config| (config.options, places.take(address, config)));
+        let (options, place) = live.read(|config| {
+            let place = places.take(address, config.options.of_listener(), &config.trusted);
+            (config.options.of_connection(), place)
+        });
         if let Some(place) = place {
             connections.spawn(async move {
                 let answer = |request, client| Arc::clone(&service).answer(request, client);
@@ -128,7 +126,8 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
         } else if let Some(place) = places.take_to_refuse(address) {
             connections.spawn(async move {
                 let answer = |request, _client| answer_beyond_limit(&service, request);
-                let options = Options { header_time: options.header_time.min(REFUSED), ..options };
+                let reads = ReadTimeouts { head: options.reads.head.min(REFUSED), ..options.reads };
+                let options = ConnectionOptions { reads, ..options };
                 connection(accepted, &options, &shutdown, answer).await;
                 drop(place);
             });
@@ -136,54 +135,6 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
     }
     drop(listener);
     finish(&connections).await;
-}
-
-/// Limiter of connections, in all and by address, within limits that a reload may change.
-#[derive(Default)]
-struct ConnectionLimiter {
-    served: ConnectionSlots,
-    of_addresses: AddressCounts,
-    refused: ConnectionSlots,
-    refused_of_addresses: AddressCounts,
-}
-
-/// The place of one connection, until it is dropped.
-struct ConnectionPermit {
-    _slot: Arc<()>,
-    _of_address: AddressPermit,
-}
-
-impl ConnectionLimiter {
-    /// A place for a connection that is served.
-    fn take(&self, address: IpAddr, config: &HttpConfig) -> Option<ConnectionPermit> {
-        let options = &config.options;
-        let is_proxy = is_trusted(&config.trusted, address);
-        let most = if is_proxy { usize::MAX } else { options.connections_per_address };
-        // The address first: where the second `take` fails, dropping this permit undoes the first.
-        let of_address = self.of_addresses.take(address, most)?;
-        let slot = self.served.take(options.connections)?;
-        Some(ConnectionPermit { _slot: slot, _of_address: of_address })
-    }
-
-    /// A place for one that is told that there is none, unless it is a probe. No address has them all.
-    fn take_to_refuse(&self, address: IpAddr) -> Option<ConnectionPermit> {
-        let of_address = self.refused_of_addresses.take(address, TURNED_AWAY_PER_ADDRESS)?;
-        let slot = self.refused.take(TURNED_AWAY_MAX)?;
-        Some(ConnectionPermit { _slot: slot, _of_address: of_address })
-    }
-}
-
-/// Connections at once, within a limit that may change. Each has a clone of the pointer, and only the
-/// task that accepts them makes clones.
-#[derive(Default)]
-struct ConnectionSlots(Arc<()>);
-
-impl ConnectionSlots {
-    /// Room for one more, until it is dropped.
-    fn take(&self, most: usize) -> Option<Arc<()>> {
-        // Safe from a race, because one task takes; drops meanwhile only make room.
-        (Arc::strong_count(&self.0) <= most).then(|| Arc::clone(&self.0))
-    }
 }
 
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.

@@ -11,14 +11,12 @@
 //!   there, so that a flood behind a balancer, which is one address, shuts nobody out who was let in before.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use holdfast_domain::CredentialId;
 use tokio::time::Instant;
-
-use super::AuthError;
 
 /// Window over which refusals are counted, and for which they are remembered.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -31,34 +29,60 @@ const MET_MAX: usize = 16_384;
 
 /// Limiter of look-ups for unknown keys. A std mutex: never held across an await, and taken only
 /// on a miss of the cache.
-#[derive(Debug, Default)]
-pub(super) struct UnknownKeyLimiter(Mutex<KeyHistory>);
+#[derive(Debug)]
+pub struct UnknownKeyLimiter<K>(Mutex<KeyHistory<K>>);
 
-#[derive(Debug, Default)]
-struct KeyHistory {
-    met: HashSet<CredentialId>,
+#[derive(Debug)]
+struct KeyHistory<K> {
+    met: HashSet<K>,
     since: Option<Instant>,
-    gone: HashSet<CredentialId>,
-    before: HashSet<CredentialId>,
+    gone: HashSet<K>,
+    before: HashSet<K>,
     refusals: HashMap<IpAddr, u32>,
 }
 
-impl UnknownKeyLimiter {
-    /// Checks whether a credential from this address is worth a look-up.
-    pub(super) fn check(&self, id: CredentialId, peer: IpAddr) -> Result<(), AuthError> {
+/// Reason for which a credential is not looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookupRefusal {
+    /// The same id was unknown or ended a moment ago.
+    Gone,
+    /// Too many look-ups for this address were in vain.
+    TooMany,
+}
+
+impl<K> Default for UnknownKeyLimiter<K> {
+    fn default() -> Self {
+        Self(Mutex::new(KeyHistory {
+            met: HashSet::new(),
+            since: None,
+            gone: HashSet::new(),
+            before: HashSet::new(),
+            refusals: HashMap::new(),
+        }))
+    }
+}
+
+impl<K: Eq + Hash> UnknownKeyLimiter<K> {
+    /// Checks whether a credential from this address is worth a look-up. Addresses are counted as given: by their
+    /// [`group`](crate::group).
+    ///
+    /// # Errors
+    ///
+    /// [`LookupRefusal`]: the credential is not looked up.
+    pub fn check(&self, id: &K, peer: IpAddr) -> Result<(), LookupRefusal> {
         let known = self.lock();
-        if known.gone.contains(&id) || known.before.contains(&id) {
-            return Err(AuthError::Invalid);
+        if known.gone.contains(id) || known.before.contains(id) {
+            return Err(LookupRefusal::Gone);
         }
         let refusals = known.refusals.get(&peer).copied().unwrap_or(0);
-        if refusals >= REFUSALS_MAX && !known.met.contains(&id) {
-            return Err(AuthError::TooManyUnknown);
+        if refusals >= REFUSALS_MAX && !known.met.contains(id) {
+            return Err(LookupRefusal::TooMany);
         }
         Ok(())
     }
 
     /// Remembers a credential that was let in.
-    pub(super) fn on_found(&self, id: CredentialId) {
+    pub fn on_found(&self, id: K) {
         let mut known = self.lock();
         if known.met.len() >= MET_MAX && !known.met.contains(&id) {
             known.met.clear();
@@ -67,7 +91,7 @@ impl UnknownKeyLimiter {
     }
 
     /// Remembers a credential that does not exist, or no more.
-    pub(super) fn on_missing(&self, id: CredentialId) {
+    pub fn on_missing(&self, id: K) {
         let mut known = self.lock();
         // What has ended passes the limiter no more.
         known.met.remove(&id);
@@ -78,7 +102,7 @@ impl UnknownKeyLimiter {
     }
 
     /// Counts a look-up in vain against its address.
-    pub(super) fn on_refused(&self, peer: IpAddr) {
+    pub fn on_refused(&self, peer: IpAddr) {
         let mut known = self.lock();
         if known.refusals.len() < REMEMBERED_MAX || known.refusals.contains_key(&peer) {
             let count = known.refusals.entry(peer).or_default();
@@ -87,7 +111,7 @@ impl UnknownKeyLimiter {
     }
 
     /// Locks the history, and moves its window on to the present.
-    fn lock(&self) -> MutexGuard<'_, KeyHistory> {
+    fn lock(&self) -> MutexGuard<'_, KeyHistory<K>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let since = *known.since.get_or_insert(now);
@@ -112,31 +136,27 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-    fn id(n: u128) -> CredentialId {
-        CredentialId::from_u128(n)
-    }
-
     #[tokio::test(start_paused = true)]
     async fn what_is_gone_is_not_looked_for_again_within_a_second() {
-        let strangers = UnknownKeyLimiter::default();
-        assert!(strangers.check(id(1), HERE).is_ok());
-        strangers.on_missing(id(1));
+        let strangers = UnknownKeyLimiter::<u32>::default();
+        assert!(strangers.check(&1, HERE).is_ok());
+        strangers.on_missing(1);
         tokio::time::advance(MOMENT / 2).await;
-        assert!(matches!(strangers.check(id(1), HERE), Err(AuthError::Invalid)));
-        assert!(strangers.check(id(2), HERE).is_ok(), "another one is");
+        assert!(matches!(strangers.check(&1, HERE), Err(LookupRefusal::Gone)));
+        assert!(strangers.check(&2, HERE).is_ok(), "another one is");
         tokio::time::advance(MOMENT * 2).await;
-        assert!(strangers.check(id(1), HERE).is_ok());
+        assert!(strangers.check(&1, HERE).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_address_is_heard_again_a_second_after_its_refusals() {
-        let strangers = UnknownKeyLimiter::default();
-        strangers.on_found(id(1));
+        let strangers = UnknownKeyLimiter::<u32>::default();
+        strangers.on_found(1);
         (0..REFUSALS_MAX).for_each(|_| strangers.on_refused(HERE));
-        assert!(matches!(strangers.check(id(2), HERE), Err(AuthError::TooManyUnknown)));
-        assert!(strangers.check(id(1), HERE).is_ok(), "who was met is looked up");
-        assert!(strangers.check(id(2), THERE).is_ok(), "others are heard");
+        assert!(matches!(strangers.check(&2, HERE), Err(LookupRefusal::TooMany)));
+        assert!(strangers.check(&1, HERE).is_ok(), "who was met is looked up");
+        assert!(strangers.check(&2, THERE).is_ok(), "others are heard");
         tokio::time::advance(MOMENT).await;
-        assert!(strangers.check(id(2), HERE).is_ok());
+        assert!(strangers.check(&2, HERE).is_ok());
     }
 }
