@@ -47,6 +47,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use self::administration::{DoorParts, Doors, EngineOffers};
+pub(crate) use self::files::allow_sidecar;
 use self::jobs::JobRunner;
 pub(crate) use self::listeners::listen;
 use self::listeners::{Addresses, Listeners};

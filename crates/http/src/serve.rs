@@ -1,9 +1,9 @@
 //! The public listener: which connections are served, and which are told that there is no room.
 //!
 //! - Within the limits, of all connections and of one address, a connection is served.
-//! - Beyond them, up to 64 at once (8 of one address) hear `overloaded` and are closed. Probes
+//! - Beyond them, one on a spare place ([`ConnectionLimiter`]) is answered `overloaded` and closed. Probes
 //!   are answered there as usual, so that a full process does not look dead to its balancer.
-//! - Any more are closed unheard.
+//! - Any more are closed without an answer.
 //!
 //! At its end ([`departure`](crate::departure)) answers close their connections, idle ones are closed, and then
 //! the listener is dropped; those that there are finish ([`connection`]). Operations do not end
@@ -14,18 +14,16 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
 use holdfast_net::{
-    ConnectionLimiter, ConnectionOptions, Listener, ReadTimeouts, RefusalLog, accept, connection,
-    finish,
+    Admission, ConnectionLimiter, Listener, RefusalLog, accept, connection, finish,
+    spare_connection,
 };
 use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
-use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -42,8 +40,6 @@ use crate::reply::{HttpResponse, problem, with_request_id};
 use crate::route::route;
 use crate::service::Service;
 
-/// Time for the head of a request that is turned away: a slow client must not hold the place.
-const REFUSED: Duration = Duration::from_secs(1);
 /// Parts of a process that the public API asks.
 #[derive(Debug, Clone)]
 pub struct Ports {
@@ -114,23 +110,20 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
         let (shutdown, service) = (departure.of_connection(), Arc::clone(&service));
         let address = accepted.1.ip();
         let (options, place) = live.read(|config| {
-            let place = places.take(address, config.options.of_listener(), &config.trusted);
+            let place = places.admit(address, config.options.of_listener(), &config.trusted);
             (config.options.of_connection(), place)
         });
-        if let Some(place) = place {
-            connections.spawn(async move {
+        match place {
+            Some(Admission::Served(place)) => drop(connections.spawn(async move {
                 let answer = |request, client| Arc::clone(&service).answer(request, client);
                 connection(accepted, &options, &shutdown, answer).await;
                 drop(place);
-            });
-        } else if let Some(place) = places.take_to_refuse(address) {
-            connections.spawn(async move {
+            })),
+            Some(Admission::Spare(place)) => drop(connections.spawn(async move {
                 let answer = |request, _client| answer_beyond_limit(&service, request);
-                let reads = ReadTimeouts { head: options.reads.head.min(REFUSED), ..options.reads };
-                let options = ConnectionOptions { reads, ..options };
-                connection(accepted, &options, &shutdown, answer).await;
-                drop(place);
-            });
+                spare_connection(accepted, &options, &shutdown, &place, answer).await;
+            })),
+            None => {}
         }
     }
     drop(listener);
@@ -141,7 +134,7 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
 async fn answer_beyond_limit(service: &Service, request: http::Request<Incoming>) -> HttpResponse {
     let (head, _body) = request.into_parts();
     let cors = service.live.read(|config| Cors::of(&config.origins, &head.headers));
-    let mut answer = match (cors.preflight(&head), route(&head.method, head.uri.path())) {
+    let answer = match (cors.preflight(&head), route(&head.method, head.uri.path())) {
         (Some(answer), _) => answer,
         (None, route) => {
             let probe = match route {
@@ -151,6 +144,5 @@ async fn answer_beyond_limit(service: &Service, request: http::Request<Incoming>
             cors.put(probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded))))
         }
     };
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
 }

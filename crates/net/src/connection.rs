@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Request, Response};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,6 +27,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::limiter::SparePermit;
 use crate::listener::Listener;
 use crate::socket::{AbortSignal, CallerSocket};
 use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
@@ -94,6 +96,28 @@ pub async fn connection<F, R, B>(
     let socket = CallerSocket::new(stream, options.write_time, client.cut.clone());
     let heads = (options.header_bytes, options.reads);
     serve_stream(socket, heads, shutdown, |request| answer(request, client.clone())).await;
+}
+
+/// Serves one connection on a spare place: one answer, after which it is closed.
+pub async fn spare_connection<F, R, B>(
+    accepted: (TcpStream, SocketAddr),
+    options: &ConnectionOptions,
+    shutdown: &CancellationToken,
+    place: &SparePermit,
+    answer: F,
+) where
+    F: Fn(Request<Incoming>, Client) -> R,
+    R: Future<Output = Response<B>>,
+    B: Body<Data = Bytes, Error = Infallible> + Unpin + 'static,
+{
+    let options = ConnectionOptions { reads: place.reads(options.reads), ..*options };
+    let answer = |request, client| {
+        place.answering(answer(request, client)).map(|mut answer| {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            answer
+        })
+    };
+    place.run(connection(accepted, &options, shutdown, answer)).await;
 }
 
 /// Sends small answers at once.

@@ -18,8 +18,11 @@ mod unknown_keys;
 
 pub use crate::connection::{
     Client, ConnectionOptions, accept, connection, finish, serve_stream, set_nodelay,
+    spare_connection,
 };
-pub use crate::limiter::{ConnectionLimiter, ConnectionPermit, ListenerLimits};
+pub use crate::limiter::{
+    Admission, ConnectionLimiter, ConnectionPermit, ListenerLimits, SparePermit,
+};
 pub use crate::listener::Listener;
 pub use crate::peers::{
     AddressCounts, AddressPermit, BadNetwork, Network, client, client_beyond, group, is_trusted,

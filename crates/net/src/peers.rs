@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::HeaderMap;
@@ -29,6 +29,12 @@ pub struct Network {
 pub struct BadNetwork;
 
 impl Network {
+    /// Networks of one machine.
+    pub const LOOPBACK: [Self; 2] = [
+        Self { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), bits: 8 },
+        Self { address: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 },
+    ];
+
     /// Reads an address, or one with the number of its bits that count.
     ///
     /// # Errors

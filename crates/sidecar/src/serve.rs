@@ -1,5 +1,6 @@
 //! The sidecar's listener. Its clients are programs of one machine. A connection has [`HEAD_TIME`] for each head and
-//! [`IDLE_TIME`] between two requests, so that connections without requests do not keep the others waiting.
+//! [`IDLE_TIME`] between two requests, so that connections without requests do not keep the others waiting. Beyond [`LIMITS`] the health is
+//! answered, and all else refused.
 
 #[cfg(test)]
 mod tests;
@@ -9,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use holdfast_net::{ReadTimeouts, serve_stream, set_nodelay};
+use holdfast_net::{
+    Admission, ConnectionLimiter, ListenerLimits, Network, ReadTimeouts, serve_stream, set_nodelay,
+};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,8 +23,8 @@ use crate::journal::{JournalFile, LostJournal};
 use crate::service::{Caller, Service};
 use crate::socket::CallerSocket;
 
-/// Connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 2_048;
+/// Connections at once, a quarter of them for one address that is not loopback.
+const LIMITS: ListenerLimits = ListenerLimits::by_quarters(2_048);
 /// The largest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Time for a head, from its first byte or from the beginning of the connection.
@@ -53,7 +55,7 @@ pub async fn serve(
     let shutdown = shutdown.child_token();
     let connections = TaskTracker::new();
     let cut = service.cut.clone();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (places, loopback) = (ConnectionLimiter::default(), Network::LOOPBACK);
     let file = service.desk.journal_file();
     let mut lost = pin!(OptionFuture::from(file.map(JournalFile::lost)));
     let mut end = Ok(());
@@ -61,10 +63,7 @@ pub async fn serve(
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let accepted = tokio::select! {
-            accepted = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (listener.accept().await, place)
-            } => accepted,
+            accepted = listener.accept() => accepted,
             _ = sweep.tick() => {
                 service.desk.sweep();
                 continue;
@@ -77,14 +76,19 @@ pub async fn serve(
             }
             () = shutdown.cancelled() => break,
         };
-        let (Ok((stream, _)), Ok(place)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
         };
+        let Some(place) = places.admit(address.ip(), LIMITS, &loopback) else { continue };
         let (service, shutdown, cut) = (Arc::clone(&service), shutdown.clone(), cut.clone());
         connections.spawn(async move {
             tokio::select! {
-                () = connection(stream, &service, &shutdown) => {}
+                () = connection(stream, &place, &service, &shutdown) => {}
                 () = cut.cancelled() => {}
             }
             drop(place);
@@ -106,7 +110,12 @@ pub async fn serve(
     end
 }
 
-async fn connection(stream: TcpStream, service: &Service, shutdown: &CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    place: &Admission,
+    service: &Service,
+    shutdown: &CancellationToken,
+) {
     set_nodelay(&stream);
     let local = match stream.local_addr() {
         Ok(local) => local,
@@ -118,6 +127,16 @@ async fn connection(stream: TcpStream, service: &Service, shutdown: &Cancellatio
     let _connection = service.health.connect();
     let caller = Caller { socket: Arc::new(stream), state: Arc::default(), local };
     let io = CallerSocket::new(Arc::clone(&caller.socket), Arc::clone(&caller.state));
-    let answer = |request| service.answer(request, caller.clone());
-    serve_stream(io, (HEAD_BYTES_MAX, READS), shutdown, answer).await;
+    match place {
+        Admission::Served(_) => {
+            let answer = |request| service.answer(request, caller.clone());
+            serve_stream(io, (HEAD_BYTES_MAX, READS), shutdown, answer).await;
+        }
+        Admission::Spare(place) => {
+            let answer =
+                |request| place.answering(service.answer_beyond_limit(request, caller.clone()));
+            let heads = (HEAD_BYTES_MAX, place.reads(READS));
+            place.run(serve_stream(io, heads, shutdown, answer)).await;
+        }
+    }
 }

@@ -106,6 +106,23 @@ impl Service {
         answer
     }
 
+    /// Answers one request on a connection beyond the limits, which closes with its answer.
+    pub(crate) async fn answer_beyond_limit(
+        &self,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> CallerResponse {
+        let is_probe = OwnPage::of(request.uri().path()) == Some(OwnPage::Health);
+        let mut answer = if is_probe {
+            self.answer(request, caller).await
+        } else {
+            self.health.count(RequestKind::Refused);
+            own(Code::Overloaded, &caller)
+        };
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        answer
+    }
+
     /// A page of the sidecar itself.
     fn own_page(&self, page: OwnPage, method: &Method, caller: &Caller) -> CallerResponse {
         if !matches!(*method, Method::GET | Method::HEAD) {
