@@ -34,7 +34,7 @@ use futures_util::stream::BoxStream;
 use holdfast_engine::Engine;
 use holdfast_net::{
     Admission, Client, ConnectionLimiter, ConnectionOptions, Listener, ListenerLimits, Network,
-    ReadTimeouts, accept, client_beyond, connection, finish, spare_connection,
+    ReadTimeouts, RefusalLog, accept, client_beyond, connection, finish, spare_connection,
 };
 use holdfast_wire::error::Code;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -91,6 +91,8 @@ pub struct Administration {
     pub console: AdminHandler,
     /// Proxies whose `X-Forwarded-For` says who their clients are.
     pub proxies: Arc<[Network]>,
+    /// Logs of the handlers' refused requests.
+    pub refusals: Vec<Arc<RefusalLog>>,
 }
 
 impl std::fmt::Debug for Administration {
@@ -128,6 +130,8 @@ pub struct HoldersPages {
     pub engine: Arc<Engine>,
     /// Proxies whose `X-Forwarded-For` says who their clients are.
     pub proxies: Arc<[Network]>,
+    /// Log of the handler's refused requests.
+    pub refusals: Arc<RefusalLog>,
 }
 
 impl std::fmt::Debug for HoldersPages {
@@ -176,6 +180,9 @@ trait Pages: Send + Sync + 'static {
     /// Proxies whose connections do not count as those of one address.
     fn proxies(&self) -> &[Network];
 
+    /// Logs of refused requests, whose old windows are reported in time.
+    fn refusals(&self) -> &[Arc<RefusalLog>];
+
     /// Answer on a connection within the limits.
     fn answer(
         self: Arc<Self>,
@@ -198,7 +205,17 @@ async fn serve_by<P: Pages>(
     pages: Arc<P>,
 ) {
     let (connections, places) = (TaskTracker::new(), ConnectionLimiter::default());
-    while let Some(accepted) = accept(&listener, &shutdown).await {
+    let mut tick = tokio::time::interval(RefusalLog::TICK);
+    loop {
+        // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &shutdown) => accepted,
+            _ = tick.tick() => {
+                pages.refusals().iter().for_each(|log| log.report_old());
+                continue;
+            }
+        };
+        let Some(accepted) = accepted else { break };
         let place = places.admit(accepted.1.ip(), limits, pages.proxies());
         let (pages, shutdown) = (Arc::clone(&pages), shutdown.clone());
         match place {
@@ -235,6 +252,10 @@ impl Pages for HoldersPages {
         &self.proxies
     }
 
+    fn refusals(&self) -> &[Arc<RefusalLog>] {
+        std::slice::from_ref(&self.refusals)
+    }
+
     async fn answer(self: Arc<Self>, request: Request<Incoming>, client: Client) -> HttpResponse {
         match probe(&self.engine, &request).await {
             Some(answer) => answer,
@@ -254,6 +275,10 @@ impl Pages for HoldersPages {
 impl Pages for Admin {
     fn proxies(&self) -> &[Network] {
         self.administration.as_ref().map_or(&[], |administration| &administration.proxies)
+    }
+
+    fn refusals(&self) -> &[Arc<RefusalLog>] {
+        self.administration.as_ref().map_or(&[], |administration| &administration.refusals)
     }
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>, client: Client) -> HttpResponse {

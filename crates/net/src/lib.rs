@@ -30,4 +30,4 @@ pub use crate::peers::{
 pub use crate::refusals::RefusalLog;
 pub use crate::socket::{AbortSignal, CallerSocket};
 pub use crate::timed_stream::{BusyFlag, BusyGuard, GuardedBody, ReadTimeouts, TimedStream};
-pub use crate::unknown_keys::{LookupRefusal, UnknownKeyLimiter};
+pub use crate::unknown_keys::{LookupRefusal, UnknownKeyLimiter, UnknownTextLimiter};

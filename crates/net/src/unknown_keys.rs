@@ -11,7 +11,7 @@
 //!   there, so that a flood behind a balancer, which is one address, shuts nobody out who was let in before.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -127,6 +127,37 @@ impl<K: Eq + Hash> UnknownKeyLimiter<K> {
     }
 }
 
+/// Limiter of look-ups for credentials that are texts, of which only keyed hashes are remembered.
+///
+/// A text that was refused is remembered whole, with its secret: its bearer is the only one who has sent it.
+#[derive(Debug, Default)]
+pub struct UnknownTextLimiter {
+    hash: RandomState,
+    keys: UnknownKeyLimiter<u64>,
+}
+
+impl UnknownTextLimiter {
+    /// Checks whether a credential from this address is worth a look-up.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupRefusal`]: the credential is not looked up.
+    pub fn check(&self, text: &str, peer: IpAddr) -> Result<(), LookupRefusal> {
+        self.keys.check(&self.hash.hash_one(text), peer)
+    }
+
+    /// Remembers a credential that was let in.
+    pub fn on_found(&self, text: &str) {
+        self.keys.on_found(self.hash.hash_one(text));
+    }
+
+    /// Remembers a credential that was refused, and counts it against its address.
+    pub fn on_refused(&self, text: &str, peer: IpAddr) {
+        self.keys.on_missing(self.hash.hash_one(text));
+        self.keys.on_refused(peer);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
@@ -158,5 +189,22 @@ mod tests {
         assert!(strangers.check(&2, THERE).is_ok(), "others are heard");
         tokio::time::advance(MOMENT).await;
         assert!(strangers.check(&2, HERE).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn forged_texts_are_looked_up_a_few_times_a_second() {
+        let strangers = UnknownTextLimiter::default();
+        strangers.on_found("known");
+        let mut looked_up = 0;
+        for number in 0..2_000 {
+            let text = format!("forged {}", number % 1_000);
+            if strangers.check(&text, HERE).is_ok() {
+                looked_up += 1;
+                strangers.on_refused(&text, HERE);
+            }
+        }
+        assert_eq!(looked_up, REFUSALS_MAX);
+        assert_eq!(strangers.check("forged 1", THERE), Err(LookupRefusal::Gone));
+        assert_eq!(strangers.check("known", HERE), Ok(()));
     }
 }

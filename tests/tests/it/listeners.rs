@@ -1,15 +1,18 @@
 //! Floods of each listener: connections that send nothing, or one probe, and stay. Probes are answered all the
 //! same, and on the operators' listener what the token and an admin key open.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Instant;
 
+use holdfast_domain::secret::SessionToken;
 use holdfast_tests::config::ADMIN_TOKEN;
 use holdfast_tests::{Answer, Config, PATIENCE, Reply, Request, Site, Upstream, Waiting};
 use holdfast_wire::error::Code;
 use socket2::{Domain, Socket, Type};
 
-use crate::check::error;
+use crate::check::{error, until};
 use crate::sidecar::SAID;
 
 /// Connections of one address, and addresses.
@@ -83,7 +86,7 @@ fn a_flooded_public_listener_answers_probes() {
         "connections_per_address",
         "16",
     );
-    let site = Site::configured(&config);
+    let (site, _account) = Site::funded(&config);
     let gateway = site.serve();
     let to = gateway.address();
     check_probes(to, &PROBES, || {
@@ -94,7 +97,7 @@ fn a_flooded_public_listener_answers_probes() {
 
 #[test]
 fn a_flooded_admin_listener_answers_probes_the_token_and_admin_keys() {
-    let site = Site::configured(&Config::simulated());
+    let (site, _account) = Site::funded(&Config::simulated());
     let made = site.json(&["admin-key", "issue", "--name", "ops", "--role", "owner"]);
     let key = made["key"].as_str().unwrap();
     let gateway = site.serve();
@@ -114,7 +117,7 @@ fn a_flooded_admin_listener_answers_probes_the_token_and_admin_keys() {
 #[test]
 fn a_flooded_holders_listener_answers_probes() {
     let config = Config::simulated().set("console", "listen", "\"127.0.0.1:0\"");
-    let site = Site::configured(&config);
+    let (site, _account) = Site::funded(&config);
     let gateway = site.serve();
     check_probes(gateway.console_address(), &PROBES, || {});
 }
@@ -139,7 +142,7 @@ fn a_flooded_sidecar_answers_probes() {
 
 #[test]
 fn a_share_of_one_address_leaves_the_others_their_places() {
-    let site = Site::configured(&Config::simulated());
+    let (site, _account) = Site::funded(&Config::simulated());
     let gateway = site.serve();
     let to = gateway.admin_address();
     let idle = flood(to, 1, 256, PROBES[0]);
@@ -148,4 +151,55 @@ fn a_share_of_one_address_leaves_the_others_their_places() {
     error(Code::Overloaded).check(&here);
     assert_eq!(send(to, ELSEWHERE, &page).unwrap().status, 200);
     drop(idle);
+}
+
+#[test]
+fn forged_admin_keys_and_sessions_leave_few_lines_with_their_address() {
+    let (site, _account) = Site::funded(&Config::simulated().set("log", "level", "\"info\""));
+    let issued = site.json(&["admin-key", "issue", "--name", "ops", "--role", "owner"]);
+    let key = issued["key"].as_str().unwrap().to_owned();
+    let gateway = site.serve();
+    let to = gateway.admin_address();
+    let wallets = Request::get("/admin/v1/wallets");
+    assert_eq!(wallets.clone().bearer(&key).send(to).status, 200);
+    let forged_key = |number: usize| {
+        let mut forged = key.clone().into_bytes();
+        for (place, digit) in (8..).zip(format!("{number:06x}").bytes()) {
+            forged[place] = digit;
+        }
+        wallets.clone().bearer(&String::from_utf8(forged).unwrap())
+    };
+    let forged_session = |number: usize| {
+        let mut bits = [7; 32];
+        bits[..8].copy_from_slice(&number.to_be_bytes());
+        let cookie = format!("holdfast={}", *SessionToken::new(bits).expose());
+        Request::get("/").header("Cookie", &cookie)
+    };
+    check_forged(&site, (to, "administration"), &[401, 429], &forged_key);
+    check_forged(&site, (to, "console"), &[303, 429], &forged_session);
+    assert_eq!(wallets.bearer(&key).send(to).status, 200, "it was let in before");
+    for warning in ["their admin keys refused", "had no session"] {
+        until(warning, || site.logs().contains(warning).then_some(()));
+    }
+}
+
+/// Sends 2,000 forged requests, and checks their answers and their lines.
+fn check_forged(
+    site: &Site,
+    (to, message): (SocketAddr, &str),
+    expected: &[u16],
+    forged: &dyn Fn(usize) -> Request,
+) {
+    let began = Instant::now();
+    let statuses: BTreeSet<u16> = (0..2_000).map(|number| forged(number).send(to).status).collect();
+    // The last of them were not looked up.
+    assert_eq!(statuses.iter().copied().collect::<Vec<_>>(), expected);
+    let logs = site.logs();
+    let refused = format!("actor=\"-\"");
+    let is_line = |line: &&str| line.contains(message) && line.contains(&refused);
+    let lines: Vec<_> = logs.lines().filter(is_line).collect();
+    // Of 20 lines in ten seconds: the first window's and the last one's may be parts.
+    let lines_max = 20 * (usize::try_from(began.elapsed().as_secs()).unwrap() / 10 + 2);
+    assert!((1..=lines_max).contains(&lines.len()), "{} lines: {logs}", lines.len());
+    assert!(lines.iter().all(|line| line.contains("client.address=127.0.0.1")), "{lines:?}");
 }

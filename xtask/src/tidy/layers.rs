@@ -43,11 +43,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     // A client of the gateway over the transport of providers, and nothing of the gateway itself.
     ("holdfast-sidecar", &["holdfast-net", "holdfast-providers", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
-    ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-wire"]),
+    ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-net", "holdfast-wire"]),
     // A door as the API is, and no client of it: their words for what fails are the same.
     (
         "holdfast-console",
-        &["holdfast-accounts", "holdfast-admin", "holdfast-domain", "holdfast-wire"],
+        &[
+            "holdfast-accounts",
+            "holdfast-admin",
+            "holdfast-domain",
+            "holdfast-net",
+            "holdfast-wire",
+        ],
     ),
     (
         "holdfast-config",
