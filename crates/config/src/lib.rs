@@ -25,6 +25,7 @@ mod process;
 mod provider;
 mod role;
 mod secret_file;
+mod secret_way;
 mod settings;
 mod stamp;
 mod telemetry;

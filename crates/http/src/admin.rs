@@ -244,7 +244,7 @@ async fn probe(engine: &Engine, request: &Request<Incoming>) -> Option<HttpRespo
 
 /// Refusal of a request on a connection beyond the limits.
 fn overloaded() -> HttpResponse {
-    problem(&Problem::new(Code::Overloaded))
+    with_request_id(problem(&Problem::new(Code::Overloaded)), Uuid::new_v4())
 }
 
 impl Pages for HoldersPages {

@@ -111,7 +111,7 @@ fn a_flooded_admin_listener_answers_probes_the_token_and_admin_keys() {
         }
     });
     let refused = Request::get("/metrics").bearer("guess").send(to);
-    error(Code::InvalidApiKey).check(&refused);
+    assert_eq!(refused.status, 401, "{refused:?}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn forged_admin_keys_and_sessions_leave_few_lines_with_their_address() {
     let forged_session = |number: usize| {
         let mut bits = [7; 32];
         bits[..8].copy_from_slice(&number.to_be_bytes());
-        let cookie = format!("holdfast={}", *SessionToken::new(bits).expose());
+        let cookie = format!("holdfast={}", SessionToken::new(bits).expose());
         Request::get("/").header("Cookie", &cookie)
     };
     check_forged(&site, (to, "administration"), &[401, 429], &forged_key);
@@ -195,8 +195,8 @@ fn check_forged(
     // The last of them were not looked up.
     assert_eq!(statuses.iter().copied().collect::<Vec<_>>(), expected);
     let logs = site.logs();
-    let refused = format!("actor=\"-\"");
-    let is_line = |line: &&str| line.contains(message) && line.contains(&refused);
+    let refused = "actor=\"-\"";
+    let is_line = |line: &&str| line.contains(message) && line.contains(refused);
     let lines: Vec<_> = logs.lines().filter(is_line).collect();
     // Of 20 lines in ten seconds: the first window's and the last one's may be parts.
     let lines_max = 20 * (usize::try_from(began.elapsed().as_secs()).unwrap() / 10 + 2);
