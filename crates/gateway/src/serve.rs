@@ -56,6 +56,7 @@ use self::settings::{SettingsKeeper, settings};
 pub(crate) use self::signals::Signals;
 pub(crate) use self::start::receivers;
 use crate::accounts;
+use crate::core_dump;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
@@ -76,6 +77,7 @@ const CLOSE: Duration = Duration::from_secs(10);
 /// its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let log = telemetry::log(&config.log)?;
+    core_dump::forbid();
     let metrics = telemetry::metrics()?;
     start::warn_of_exposure(&config);
     let mut signals = Signals::listen().context("signals cannot be received")?;

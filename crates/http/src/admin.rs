@@ -37,7 +37,7 @@ use holdfast_net::{
     ReadTimeouts, RefusalLog, accept, client_beyond, connection, finish, spare_connection,
 };
 use holdfast_wire::error::Code;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ use uuid::Uuid;
 use crate::headers;
 use crate::probe::answer_probe;
 use crate::problem::Problem;
-use crate::reply::{HttpResponse, not_allowed, problem, with_request_id};
+use crate::reply::{HttpResponse, NO_SNIFF, not_allowed, problem, with_request_id};
 use crate::response_body::ResponseBody;
 use crate::route::route;
 
@@ -368,7 +368,10 @@ async fn handled(
     // Safe to assert: a handler shares nothing that a panic could leave half changed.
     let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
     let answer = match told {
-        Ok(answer) => answer.map(ResponseBody::from),
+        Ok(mut answer) => {
+            answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+            answer.map(ResponseBody::from)
+        }
         Err(_panic) => {
             tracing::error!(request.id = %id, "a handler of administration panicked");
             // Nothing runs here and nothing is charged; whether a change was made is not known.

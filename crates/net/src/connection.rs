@@ -30,6 +30,7 @@ use tokio_util::task::TaskTracker;
 use crate::limiter::SparePermit;
 use crate::listener::Listener;
 use crate::socket::{AbortSignal, CallerSocket};
+use crate::target::in_origin_form;
 use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
 use holdfast_domain::ErrorChain;
 
@@ -144,7 +145,7 @@ pub async fn serve_stream<S, F, R, B>(
     // Mapped, not awaited by another future, which would have room for it twice.
     let service = service_fn(|request: Request<Incoming>| {
         let turn = stage.begin();
-        answer(request)
+        answer(in_origin_form(request))
             .map(|answer| Ok::<_, Infallible>(answer.map(|body| GuardedBody::new(body, turn))))
     });
     // Twice the limit, so that a head just over it gets a body that says so.

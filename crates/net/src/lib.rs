@@ -13,6 +13,7 @@ mod listener;
 mod peers;
 mod refusals;
 mod socket;
+mod target;
 mod timed_stream;
 mod unknown_keys;
 

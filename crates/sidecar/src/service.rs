@@ -18,7 +18,8 @@ use futures_util::stream::{self, StreamExt};
 use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
 use holdfast_wire::error::Code;
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,
+    HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
@@ -138,6 +139,7 @@ impl Service {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         told(StatusCode::OK, headers, body.into(), caller)
     }
 

@@ -203,3 +203,30 @@ fn check_forged(
     assert!((1..=lines_max).contains(&lines.len()), "{} lines: {logs}", lines.len());
     assert!(lines.iter().all(|line| line.contains("client.address=127.0.0.1")), "{lines:?}");
 }
+
+#[test]
+fn the_authority_of_a_target_is_judged_as_host_is() {
+    let config = Config::simulated().set("console", "listen", "\"127.0.0.1:0\"");
+    let (site, _account) = Site::funded(&config);
+    let gateway = site.serve();
+    let status = |to: SocketAddr, target: &str| {
+        let answer = Request::get(target).send(to);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{answer:?}");
+        answer.status
+    };
+    for (to, path) in [
+        (gateway.admin_address(), "/sign-in"),
+        (gateway.console_address(), "/sign-in"),
+        (gateway.admin_address(), "/admin/openapi.json"),
+    ] {
+        assert_eq!(status(to, &format!("http://evil.example{path}")), 421, "{path}");
+        assert_eq!(status(to, &format!("ftp://{to}{path}")), 421, "{path}");
+        assert_eq!(status(to, &format!("http://{to}{path}")), 200, "{path}");
+    }
+    let public = gateway.address();
+    assert_eq!(status(public, "http://any.example/docs"), 200, "it has no rule for names");
+    for target in ["ftp://any.example/docs", "http://me@any.example/docs"] {
+        let refused = Request::get(target).send(public);
+        error(Code::InvalidValue).param("Host").check(&refused);
+    }
+}

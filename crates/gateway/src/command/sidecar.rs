@@ -10,6 +10,7 @@ use holdfast_sidecar::{HangUpPolicy, IdenticalCalls, JournalOptions, Options, Si
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, HangUp, Identical};
+use crate::core_dump;
 use crate::failure::{CommandFailure, Status};
 use crate::serve::{Signals, allow_sidecar, listen, say};
 use crate::telemetry;
@@ -34,6 +35,7 @@ pub(crate) async fn run(order: cli::Sidecar) -> Result<(), CommandFailure> {
             "the URL of --upstream does not end with /v1: clients get 404 unless the gateway's API is there"
         );
     }
+    core_dump::forbid();
     allow_sidecar();
     let mut signals = Signals::listen().context("signals cannot be received")?;
     // Before the journal is made: a taken port leaves no trace.
