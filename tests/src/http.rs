@@ -134,6 +134,12 @@ impl Waiting {
         Self::on(TcpStream::connect_timeout(&to, PATIENCE).expect("somebody listens"), bytes)
     }
 
+    /// A connection on which a request was written already.
+    #[must_use]
+    pub const fn of(stream: TcpStream) -> Self {
+        Self(stream)
+    }
+
     fn on(mut stream: TcpStream, bytes: &[u8]) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();

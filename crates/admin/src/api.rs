@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -9,6 +10,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use holdfast_accounts::Accounts;
+use holdfast_net::RefusalLog;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
@@ -28,6 +30,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct AdminApi {
     router: Router,
+    refusals: Arc<RefusalLog>,
 }
 
 impl AdminApi {
@@ -35,6 +38,7 @@ impl AdminApi {
     #[must_use]
     pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let gate = Gate::new(accounts, options);
+        let refusals = Arc::clone(&gate.refusals);
         let (router, document) = endpoints().split_for_parts();
         let document = description::render(document);
         let router = router
@@ -43,7 +47,13 @@ impl AdminApi {
             .method_not_allowed_fallback(async || Problem::new(Code::MethodNotAllowed))
             .layer(from_fn_with_state(gate.clone(), gate::pass))
             .with_state(gate);
-        Self { router }
+        Self { router, refusals }
+    }
+
+    /// Log of its refused requests, whose listener reports old windows.
+    #[must_use]
+    pub fn refusals(&self) -> Arc<RefusalLog> {
+        Arc::clone(&self.refusals)
     }
 
     /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,

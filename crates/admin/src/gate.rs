@@ -9,17 +9,20 @@
 //!   with the wallet.
 //! - The description needs no key: it is the same text for everybody. Every other path does, the
 //!   unknown ones too.
-//! - One line in the log for each request of a key, and for each that is refused one; never a body,
-//!   a query or a key.
+//! - A key that was refused a moment ago is not looked up again, nor are keys of an address that has sent many such.
+//! - One line in the log for each request of a key, and for the first of those that are refused one
+//!   ([`RefusalLog`]), with the client's address; never a body, a query or a key.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{FromRef, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use holdfast_accounts::{Accounts, Principal, TABLE};
-use holdfast_domain::account::{ActorId, UseCase};
+use holdfast_accounts::{Accounts, AuthenticationError, Principal, TABLE};
+use holdfast_domain::account::{ActorId, AdminBearer, UseCase};
+use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
 use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 
@@ -33,6 +36,12 @@ use crate::request::Caller;
 const REPORT_RUNS: &str = "This admin key has a report on the way, and has one at once. Wait for its \
     answer, then send the same request again.";
 
+/// Remedy of a client beside others that send keys which are not valid.
+const MANY_UNKNOWN: &str = "Too many requests with admin keys that are not valid come from this address, and this \
+    one's was not looked up. Send the same request again in a second.";
+/// Warning of refused requests that have no line.
+const REFUSED: &str = "more requests had their admin keys refused than are listed";
+
 /// State of the gate, and of every handler.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
@@ -40,6 +49,8 @@ pub(crate) struct Gate {
     pub(crate) options: AdminOptions,
     in_flight: InFlight,
     reports: InFlight,
+    unknown: Arc<UnknownTextLimiter>,
+    pub(crate) refusals: Arc<RefusalLog>,
 }
 
 impl FromRef<Gate> for Accounts {
@@ -65,7 +76,7 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     let endpoint = endpoint.unwrap_or_else(|| "none".to_owned());
     // Taken out first: no future may borrow a request, whose body is not `Sync`.
     let bearer = bearer(request.headers()).unwrap_or_default().to_owned();
-    let address = request.extensions().get().map(|ClientAddress(address)| address.to_string());
+    let address = request.extensions().get().map(|ClientAddress(address)| *address);
     let admitted = gate.admit((&method, &endpoint), &bearer, address).await;
     let (actor, answer) = match admitted {
         Ok((principal, place)) => {
@@ -82,10 +93,17 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     {
         gate.accounts.note_refused(actor, use_case);
     }
+    if actor.is_none() && !gate.refusals.has_line() {
+        return answer;
+    }
     let status = answer.status().as_u16();
     let actor = actor.map_or_else(|| "-".to_owned(), |actor| actor.to_string());
     let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(%method, endpoint, actor, status, latency_ms, "administration");
+    tracing::info!(
+        client.address = address.map(tracing::field::display),
+        %method, endpoint, actor, status, latency_ms,
+        "administration"
+    );
     answer
 }
 
@@ -96,7 +114,8 @@ impl Gate {
     /// A gate that nobody has passed yet.
     pub(crate) fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let (in_flight, reports) = (InFlight::of_requests(), InFlight::of_reports());
-        Self { accounts, options, in_flight, reports }
+        let (unknown, refusals) = (Arc::default(), Arc::new(RefusalLog::new(REFUSED)));
+        Self { accounts, options, in_flight, reports, unknown, refusals }
     }
 
     /// A place for a report, until it is dropped: few are read at once, for all keys together.
@@ -109,10 +128,10 @@ impl Gate {
         &self,
         (method, endpoint): (&Method, &str),
         bearer: &str,
-        address: Option<String>,
+        address: Option<IpAddr>,
     ) -> Result<(Principal, Place), GateRefusal> {
-        let principal = self.accounts.authenticate(bearer, address).await;
-        let principal = principal.map_err(|error| (None, Problem::from(error)))?;
+        let principal = self.authenticate(bearer, address).await;
+        let principal = principal.map_err(|refused| (None, refused))?;
         let refuse = |refused| (Some(principal.actor), refused);
         let place = self.in_flight.enter(principal.actor);
         let place = place.ok_or_else(|| refuse(Problem::new(Code::TooManyRequests)))?;
@@ -120,6 +139,36 @@ impl Gate {
             principal.authorize(use_case).map_err(|error| refuse(Problem::from(error)))?;
         }
         Ok((principal, place))
+    }
+}
+
+impl Gate {
+    /// The principal of a bearer, which is looked up unless the limiter refuses that.
+    async fn authenticate(
+        &self,
+        bearer: &str,
+        address: Option<IpAddr>,
+    ) -> Result<Principal, Problem> {
+        let invalid = || Problem::from(AuthenticationError::Invalid);
+        if AdminBearer::parse(bearer).is_none() {
+            return Err(invalid());
+        }
+        // Within the process there is no address, and no stranger.
+        let Some(address) = address else {
+            return Ok(self.accounts.authenticate(bearer, None).await?);
+        };
+        let peer = group(address);
+        self.unknown.check(bearer, peer).map_err(|refusal| match refusal {
+            LookupRefusal::Gone => invalid(),
+            LookupRefusal::TooMany => Problem::told(Code::TooManyRequests, MANY_UNKNOWN),
+        })?;
+        let principal = self.accounts.authenticate(bearer, Some(address.to_string())).await;
+        match &principal {
+            Ok(_) => self.unknown.on_found(bearer),
+            Err(AuthenticationError::Invalid) => self.unknown.on_refused(bearer, peer),
+            Err(AuthenticationError::Unavailable(_)) => {}
+        }
+        Ok(principal?)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use holdfast_admin::{AdminOptions, AdminUrl};
-use holdfast_http::Network;
+use holdfast_net::Network;
 
 use crate::document::Table;
 use crate::listen::ListenAddress;

@@ -28,6 +28,12 @@ pub fn proxies() -> Result<Proxies, (&'static str, BadProxy)> {
     Proxies::read(&process)
 }
 
+/// True if the operator allows core dumps, to look for a fault: `HOLDFAST_CORE_DUMPS=1`.
+#[must_use]
+pub fn allows_core_dumps() -> bool {
+    process("HOLDFAST_CORE_DUMPS").as_deref() == Some("1")
+}
+
 /// Value of a variable that overrides something; an empty one overrides nothing.
 pub(crate) fn overriding(environment: Environment<'_>, name: &str) -> Option<String> {
     environment(name).filter(|value| !value.is_empty())

@@ -20,7 +20,8 @@ use holdfast_domain::event::UNLISTED_KEPT;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::webhook::Origin;
 use holdfast_engine::CoolDown;
-use holdfast_http::{AllowedOrigin, Network};
+use holdfast_http::AllowedOrigin;
+use holdfast_net::Network;
 use holdfast_store::DatabaseUrl;
 
 use crate::document::{Field, Table};

@@ -2,13 +2,14 @@
 //! systemd (`LoadCredential`) mount them. A file is read whenever the configuration is, so that a new
 //! secret is taken by a reload.
 //!
-//! A file that others may write is refused: its writers could choose the secret. Its readers are the
-//! supervisor's business: mounts are often readable for all inside their container.
+//! A file that others may write is refused, and one that they may replace ([`secret_way`]): they could choose the
+//! secret. Its readers are the supervisor's business: mounts are often readable for all inside their container.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use crate::secret_way::{self, BadWay};
 
 /// Longest secret that is read, in bytes.
 const BYTES_MAX: u64 = 65_536;
@@ -25,8 +26,17 @@ pub(crate) fn read(path: &str) -> Result<String, String> {
     }
     let cannot =
         |error: std::io::Error| format!("needs the file {path}, which cannot be read: {error}");
-    let file = File::open(path).map_err(cannot)?;
-    let about = file.metadata().map_err(cannot)?;
+    let (file, about) = secret_way::open(Path::new(path)).map_err(|bad| match bad {
+        BadWay::Unreadable(error) => cannot(error),
+        BadWay::Foreign(other) => format!(
+            "needs the file {path}, but {} belongs to another user: chown it to root or to the gateway's user",
+            other.display()
+        ),
+        BadWay::Open(folder) => format!(
+            "needs the file {path}, but others may write in its folder {folder}: chmod go-w {folder}",
+            folder = folder.display()
+        ),
+    })?;
     if !about.is_file() {
         return Err(format!("needs the file {path}, which is no file"));
     }

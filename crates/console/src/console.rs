@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::ready;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use holdfast_accounts::Accounts;
+use holdfast_net::RefusalLog;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
@@ -43,6 +45,7 @@ impl fmt::Debug for ConsoleBody {
 #[derive(Debug, Clone)]
 pub struct Console {
     router: Router,
+    refusals: Arc<RefusalLog>,
 }
 
 impl Console {
@@ -52,11 +55,18 @@ impl Console {
         let desk = Desk::new(accounts, options);
         let frame = ShellState::new(&desk);
         let guard = Guard::new(&desk);
+        let refusals = Arc::clone(&guard.refusals);
         let router = pages(desk)
             .layer(from_fn_with_state(guard, guard::pass))
             // Once more, for what the guard refuses.
             .layer(from_fn_with_state(frame, shell::render));
-        Self { router }
+        Self { router, refusals }
+    }
+
+    /// Log of its requests without a session, whose listener reports old windows.
+    #[must_use]
+    pub fn refusals(&self) -> Arc<RefusalLog> {
+        Arc::clone(&self.refusals)
     }
 
     /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,

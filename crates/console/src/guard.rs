@@ -8,7 +8,10 @@
 //! - Nothing of a body is read before all of that is known.
 //! - The stylesheet, the script, the sign-in and the page of a link need no session. A session that has a role
 //!   which may not be used at this listener is none.
-//! - One line in the log for each request, with the route and never its path: a link's path is a secret.
+//! - A session that had ended a moment ago is not looked up again, nor are sessions of an address that has sent many
+//!   such.
+//! - One line in the log for each request of a session, and for the first without one ([`RefusalLog`]), with the
+//!   client's address, with the route and never its path: a link's path is a secret.
 //!
 //! Never in here: a query, a cookie, a token or a body in the log.
 
@@ -21,6 +24,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{Accounts, SessionError, SignedIn};
 use holdfast_admin::{InFlight, Place};
 use holdfast_domain::account::{ActorId, EmailAddress};
+use holdfast_domain::secret::SessionToken;
+use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
 use http::header::HOST;
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -48,7 +53,12 @@ pub(crate) struct Guard {
     accounts: Accounts,
     options: Arc<ConsoleOptions>,
     in_flight: InFlight,
+    unknown: Arc<UnknownTextLimiter>,
+    pub(crate) refusals: Arc<RefusalLog>,
 }
+
+/// Warning of requests without a session that have no line.
+const ANONYMOUS: &str = "more requests had no session than are listed";
 
 /// Refusal of a request.
 #[derive(Debug)]
@@ -58,6 +68,7 @@ enum GuardRefusal {
     /// To be signed in for this address.
     SignIn(String),
     TooMany,
+    TooManyUnknown,
     Unavailable,
 }
 
@@ -77,13 +88,11 @@ impl IntoResponse for GuardRefusal {
             )
             .into_response(),
             Self::SignIn(next) => sign_in(&next),
-            Self::TooMany => {
-                let message = "You have 16 requests on the way. Wait for their answers.";
-                let mut answer =
-                    Failure::new(StatusCode::TOO_MANY_REQUESTS, message).into_response();
-                answer.headers_mut().insert(http::header::RETRY_AFTER, 1.into());
-                answer
-            }
+            Self::TooMany => too_many("You have 16 requests on the way. Wait for their answers."),
+            Self::TooManyUnknown => too_many(
+                "Too many requests with sessions that have ended come from your network address. Try again in a \
+                 second.",
+            ),
             Self::Unavailable => Failure::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The database does not answer, so nobody can be let in. Try again.",
@@ -91,6 +100,12 @@ impl IntoResponse for GuardRefusal {
             .into_response(),
         }
     }
+}
+
+fn too_many(message: &'static str) -> Response {
+    let mut answer = Failure::new(StatusCode::TOO_MANY_REQUESTS, message).into_response();
+    answer.headers_mut().insert(http::header::RETRY_AFTER, 1.into());
+    answer
 }
 
 fn sign_in(next: &str) -> Response {
@@ -103,6 +118,7 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
     let (began, method) = (Instant::now(), request.method().clone());
     let endpoint = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let endpoint = endpoint.unwrap_or_else(|| "none".to_owned());
+    let address = request.extensions().get().map(|ClientAddress(address)| *address);
     // Apart: no future may borrow a request, whose body is not `Sync`.
     let (mut parts, body) = request.into_parts();
     let (actor, answer) = match guard.admit(&mut parts).await {
@@ -117,10 +133,17 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
     if let Some((actor, RefusedUseCase(use_case))) = actor.zip(answer.extensions().get().copied()) {
         guard.accounts.note_refused(actor, use_case);
     }
+    if actor.is_none() && !guard.refusals.has_line() {
+        return answer;
+    }
     let status = answer.status().as_u16();
     let actor = actor.map_or_else(|| "-".to_owned(), |actor| actor.to_string());
     let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(%method, endpoint, actor, status, latency_ms, "console");
+    tracing::info!(
+        client.address = address.map(tracing::field::display),
+        %method, endpoint, actor, status, latency_ms,
+        "console"
+    );
     answer
 }
 
@@ -128,7 +151,8 @@ impl Guard {
     /// A guard that nobody has passed yet.
     pub(crate) fn new(desk: &Desk) -> Self {
         let (accounts, options) = (desk.accounts.clone(), Arc::clone(&desk.options));
-        Self { accounts, options, in_flight: InFlight::of_requests() }
+        let (unknown, refusals) = (Arc::default(), Arc::new(RefusalLog::new(ANONYMOUS)));
+        Self { accounts, options, in_flight: InFlight::of_requests(), unknown, refusals }
     }
 
     /// Judges a request by its head, and puts beside it the door and whoever asks.
@@ -184,7 +208,7 @@ impl Guard {
         door: &Doorway,
     ) -> Result<Option<SignedIn>, GuardRefusal> {
         let Some(token) = cookie::session(&parts.headers, door.jar()) else { return Ok(None) };
-        match self.accounts.session(&token, door.client).await {
+        match self.look_up(&token, door).await? {
             Ok(signed_in) => {
                 let is_admitted = door.audience.admits(signed_in.principal.role);
                 Ok(Some(signed_in).filter(|_signed_in| is_admitted))
@@ -195,6 +219,29 @@ impl Guard {
                 Err(GuardRefusal::Unavailable)
             }
         }
+    }
+}
+
+impl Guard {
+    /// The session of a token, which is looked up unless the limiter refuses that.
+    async fn look_up(
+        &self,
+        token: &SessionToken,
+        door: &Doorway,
+    ) -> Result<Result<SignedIn, SessionError>, GuardRefusal> {
+        let (text, peer) = (token.expose(), group(door.client));
+        match self.unknown.check(&text, peer) {
+            Ok(()) => {}
+            Err(LookupRefusal::Gone) => return Ok(Err(SessionError::Ended)),
+            Err(LookupRefusal::TooMany) => return Err(GuardRefusal::TooManyUnknown),
+        }
+        let found = self.accounts.session(token, door.client).await;
+        match &found {
+            Ok(_) => self.unknown.on_found(&text),
+            Err(SessionError::Ended) => self.unknown.on_refused(&text, peer),
+            Err(SessionError::Unavailable(_)) => {}
+        }
+        Ok(found)
     }
 }
 

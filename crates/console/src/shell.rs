@@ -13,7 +13,7 @@ use holdfast_domain::account::UseCase;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::cell::Link;
 use crate::desk::Desk;
@@ -23,6 +23,14 @@ use crate::visitor::Visitor;
 /// Policy of pages: they load their own things, and nobody frames them.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
+/// Features of browsers that no page uses.
+const FEATURES: &str = "accelerometer=(), autoplay=(), camera=(), display-capture=(), fullscreen=(), \
+    geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), \
+    publickey-credentials-get=(), usb=()";
 
 /// Address of the playground.
 pub(crate) const PLAYGROUND: &str = "/playground";
@@ -85,6 +93,9 @@ pub(crate) async fn render(
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(PERMISSIONS_POLICY, HeaderValue::from_static(FEATURES));
     // The path stays here, as it may be a link's. Under `no-referrer` browsers say `Origin: null` of our own
     // forms, and those that do not send `Sec-Fetch-Site` could change nothing.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));

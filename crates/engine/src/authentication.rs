@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The cache answers almost every request without the store. What it does not know passes the bounds of
-//! [`unknown_keys`], which keep made-up credentials from the database, and is then read and proven. A secret is
+//! [`UnknownKeyLimiter`], which keep made-up credentials from the database, and is then read and proven. A secret is
 //! compared by its verifier under the server's secret that the row names, so that a copy of the table lets nobody in.
 //!
 //! A refusal never tells which of missing, malformed, unknown, revoked or expired a credential is. A
@@ -16,7 +16,6 @@
 mod credential_cache;
 mod in_flight;
 mod secrets;
-mod unknown_keys;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +23,8 @@ use std::sync::Arc;
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::ports::{ApiKeys, KnownCredential, Unavailable, Wallets};
 use holdfast_domain::secret::PseudonymKey;
-use holdfast_domain::{Currency, ErrorChain, Timestamp};
+use holdfast_domain::{CredentialId, Currency, ErrorChain, Timestamp};
+use holdfast_net::{LookupRefusal, UnknownKeyLimiter};
 use tokio::time::Instant;
 
 use self::credential_cache::{CachedCaller, CredentialCache};
@@ -32,7 +32,6 @@ pub use self::in_flight::InFlight;
 use self::in_flight::InFlightCounts;
 use self::secrets::DerivedKeys;
 pub use self::secrets::Secrets;
-use self::unknown_keys::UnknownKeyLimiter;
 
 /// Authentication of callers: cache, limiter of unknown keys, and counts in flight.
 pub(crate) struct Authentication {
@@ -41,7 +40,7 @@ pub(crate) struct Authentication {
     secrets: Arc<Secrets>,
     cache: CredentialCache,
     in_flight: InFlightCounts,
-    unknown_keys: UnknownKeyLimiter,
+    unknown_keys: UnknownKeyLimiter<CredentialId>,
 }
 
 impl std::fmt::Debug for Authentication {
@@ -131,7 +130,10 @@ impl Authentication {
         };
         // A renewal passes no limiter: its credential was let in seconds ago.
         if !is_due {
-            self.unknown_keys.check(bearer.id, peer)?;
+            self.unknown_keys.check(&bearer.id, peer).map_err(|refusal| match refusal {
+                LookupRefusal::Gone => AuthError::Invalid,
+                LookupRefusal::TooMany => AuthError::TooManyUnknown,
+            })?;
         }
         // In a box: few requests miss the cache.
         let told = Box::pin(self.read_caller(&bearer)).await;

@@ -3,6 +3,7 @@
 mod accounts;
 mod cli;
 mod command;
+mod core_dump;
 mod database;
 mod door;
 mod failure;

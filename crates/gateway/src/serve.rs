@@ -47,6 +47,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use self::administration::{DoorParts, Doors, EngineOffers};
+pub(crate) use self::files::allow_sidecar;
 use self::jobs::JobRunner;
 pub(crate) use self::listeners::listen;
 use self::listeners::{Addresses, Listeners};
@@ -55,6 +56,7 @@ use self::settings::{SettingsKeeper, settings};
 pub(crate) use self::signals::Signals;
 pub(crate) use self::start::receivers;
 use crate::accounts;
+use crate::core_dump;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
@@ -75,6 +77,7 @@ const CLOSE: Duration = Duration::from_secs(10);
 /// its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let log = telemetry::log(&config.log)?;
+    core_dump::forbid();
     let metrics = telemetry::metrics()?;
     start::warn_of_exposure(&config);
     let mut signals = Signals::listen().context("signals cannot be received")?;

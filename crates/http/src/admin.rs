@@ -9,8 +9,11 @@
 //! ```
 //!
 //! Probes are answered first and to everybody, then the token is judged, and only then path and method: whoever
-//! has no token learns nothing of what is here. Neither handler is given the token. Its limits are fixed, so that no mistake in the configuration
-//! can shut the operator out. No API key is valid here, and the token is valid nowhere else.
+//! has no token learns nothing of what is here. Neither handler is given the token. No API key is valid here, and the
+//! token is valid nowhere else.
+//!
+//! Limits: [`CONNECTIONS`] of operators, [`HOLDERS_CONNECTIONS`] of holders, a quarter of them for one address. Beyond
+//! them probes are answered, and on the operator's listener whatever the token or an admin key opens.
 //!
 //! Holders' pages have a listener of their own ([`serve_holders`]): the probes, the pages, and nothing else. No
 //! path leads from there to the API of administration or to the metrics.
@@ -29,23 +32,24 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use holdfast_engine::Engine;
+use holdfast_net::{
+    Admission, Client, ConnectionLimiter, ConnectionOptions, Listener, ListenerLimits, Network,
+    ReadTimeouts, RefusalLog, accept, client_beyond, connection, finish, spare_connection,
+};
 use holdfast_wire::error::Code;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::connection::{Client, accept, connection, finish};
-use crate::listener::Listener;
-use crate::peers;
+use crate::headers;
 use crate::probe::answer_probe;
 use crate::problem::Problem;
-use crate::reply::{HttpResponse, not_allowed, problem, with_request_id};
+use crate::reply::{HttpResponse, NO_SNIFF, not_allowed, problem, with_request_id};
 use crate::response_body::ResponseBody;
 use crate::route::route;
-use crate::{Network, Options, headers};
 
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
@@ -87,6 +91,8 @@ pub struct Administration {
     pub console: AdminHandler,
     /// Proxies whose `X-Forwarded-For` says who their clients are.
     pub proxies: Arc<[Network]>,
+    /// Logs of the handlers' refused requests.
+    pub refusals: Vec<Arc<RefusalLog>>,
 }
 
 impl std::fmt::Debug for Administration {
@@ -124,6 +130,8 @@ pub struct HoldersPages {
     pub engine: Arc<Engine>,
     /// Proxies whose `X-Forwarded-For` says who their clients are.
     pub proxies: Arc<[Network]>,
+    /// Log of the handler's refused requests.
+    pub refusals: Arc<RefusalLog>,
 }
 
 impl std::fmt::Debug for HoldersPages {
@@ -137,60 +145,92 @@ const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bea
      configuration.";
 const ONLY_METRICS: &str = "There is nothing here but GET /metrics, /healthz and /readyz.";
 
-/// Fixed limits of the operator's connections: 64 at once, heads of 16 KiB. Bodies are read by the
-/// handler of administration alone, which bounds them.
-const LIMITS: Options = Options {
-    header_bytes: 16_384,
-    body_bytes: 0,
-    header_time: Duration::from_secs(10),
-    idle_time: Duration::from_secs(120),
-    body_time: Duration::from_secs(10),
+/// Largest head of a request, in bytes. Bodies are read by the handlers, which bound them.
+const HEADER_BYTES: usize = 16_384;
+/// Limits of one connection of an operator.
+const CONNECTION: ConnectionOptions = ConnectionOptions {
+    header_bytes: HEADER_BYTES,
+    reads: ReadTimeouts { head: Duration::from_secs(10), idle: Duration::from_secs(120) },
     write_time: Duration::from_secs(10),
-    connections: 64,
-    connections_per_address: 64,
-    body_bytes_in_memory: 0,
-    retry_wait: Duration::ZERO,
 };
-/// The same where holders are: each of their browsers keeps several connections, and not for long.
-const HOLDERS_LIMITS: Options = Options {
-    idle_time: Duration::from_secs(30),
-    connections: 1_024,
-    connections_per_address: 1_024,
-    ..LIMITS
+/// Limits of one connection of a holder: each browser keeps several connections, and only for a short time.
+const HOLDERS_CONNECTION: ConnectionOptions = ConnectionOptions {
+    reads: ReadTimeouts { idle: Duration::from_secs(30), ..CONNECTION.reads },
+    ..CONNECTION
 };
+/// Connections of operators at once. Fixed, so that no mistake in the configuration can shut the operator out.
+const CONNECTIONS: ListenerLimits = ListenerLimits::by_quarters(256);
+/// Connections of holders at once.
+const HOLDERS_CONNECTIONS: ListenerLimits = ListenerLimits::by_quarters(1_024);
 
 /// Serves the operator's listener until `shutdown`; what is in flight then is answered within a
 /// few seconds.
 pub async fn serve_admin(listener: Listener, admin: Admin, shutdown: CancellationToken) {
-    serve_by(listener, &LIMITS, shutdown, Arc::new(admin), answer).await;
+    serve_by(listener, (CONNECTIONS, &CONNECTION), shutdown, Arc::new(admin)).await;
 }
 
 /// Serves the listener of holders' pages until `shutdown`, as the operator's is.
 pub async fn serve_holders(listener: Listener, pages: HoldersPages, shutdown: CancellationToken) {
-    serve_by(listener, &HOLDERS_LIMITS, shutdown, Arc::new(pages), answer_holder).await;
+    let limits = (HOLDERS_CONNECTIONS, &HOLDERS_CONNECTION);
+    serve_by(listener, limits, shutdown, Arc::new(pages)).await;
 }
 
-async fn serve_by<S, R>(
+/// Answers of a listener of people.
+trait Pages: Send + Sync + 'static {
+    /// Proxies whose connections do not count as those of one address.
+    fn proxies(&self) -> &[Network];
+
+    /// Logs of refused requests, whose old windows are reported in time.
+    fn refusals(&self) -> &[Arc<RefusalLog>];
+
+    /// Answer on a connection within the limits.
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        client: Client,
+    ) -> impl Future<Output = HttpResponse> + Send;
+
+    /// Answer on a connection beyond the limits.
+    fn answer_beyond_limit(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        client: Client,
+    ) -> impl Future<Output = HttpResponse> + Send;
+}
+
+async fn serve_by<P: Pages>(
     listener: Listener,
-    limits: &'static Options,
+    (limits, options): (ListenerLimits, &'static ConnectionOptions),
     shutdown: CancellationToken,
-    state: Arc<S>,
-    answer: fn(Arc<S>, Request<Incoming>, Client) -> R,
-) where
-    S: Send + Sync + 'static,
-    R: Future<Output = HttpResponse> + Send + 'static,
-{
-    let connections = TaskTracker::new();
-    while let Some(accepted) = accept(&listener, &shutdown).await {
-        // Closed unheard, without a line in the log: a scraper that finds no room tries again.
-        if connections.len() >= limits.connections {
-            continue;
+    pages: Arc<P>,
+) {
+    let (connections, places) = (TaskTracker::new(), ConnectionLimiter::default());
+    let mut tick = tokio::time::interval(RefusalLog::TICK);
+    loop {
+        // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &shutdown) => accepted,
+            _ = tick.tick() => {
+                pages.refusals().iter().for_each(|log| log.report_old());
+                continue;
+            }
+        };
+        let Some(accepted) = accepted else { break };
+        let place = places.admit(accepted.1.ip(), limits, pages.proxies());
+        let (pages, shutdown) = (Arc::clone(&pages), shutdown.clone());
+        match place {
+            Some(Admission::Served(place)) => drop(connections.spawn(async move {
+                let answer = |request, client| Arc::clone(&pages).answer(request, client);
+                connection(accepted, options, &shutdown, answer).await;
+                drop(place);
+            })),
+            Some(Admission::Spare(place)) => drop(connections.spawn(async move {
+                let answer =
+                    |request, client| Arc::clone(&pages).answer_beyond_limit(request, client);
+                spare_connection(accepted, options, &shutdown, &place, answer).await;
+            })),
+            None => {}
         }
-        let (state, shutdown) = (Arc::clone(&state), shutdown.clone());
-        connections.spawn(async move {
-            let answer = |request, client| answer(Arc::clone(&state), request, client);
-            connection(accepted, limits, &shutdown, answer).await;
-        });
     }
     finish(&connections).await;
 }
@@ -202,41 +242,100 @@ async fn probe(engine: &Engine, request: &Request<Incoming>) -> Option<HttpRespo
     answer_probe(engine, route).await
 }
 
-async fn answer_holder(
-    pages: Arc<HoldersPages>,
-    request: Request<Incoming>,
-    client: Client,
-) -> HttpResponse {
-    match probe(&pages.engine, &request).await {
-        Some(answer) => answer,
-        None => handled(&pages.console, &pages.proxies, request, client.address).await,
+/// Refusal of a request on a connection beyond the limits.
+fn overloaded() -> HttpResponse {
+    with_request_id(problem(&Problem::new(Code::Overloaded)), Uuid::new_v4())
+}
+
+impl Pages for HoldersPages {
+    fn proxies(&self) -> &[Network] {
+        &self.proxies
+    }
+
+    fn refusals(&self) -> &[Arc<RefusalLog>] {
+        std::slice::from_ref(&self.refusals)
+    }
+
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, client: Client) -> HttpResponse {
+        match probe(&self.engine, &request).await {
+            Some(answer) => answer,
+            None => handled(&self.console, &self.proxies, request, client.address).await,
+        }
+    }
+
+    async fn answer_beyond_limit(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        _client: Client,
+    ) -> HttpResponse {
+        probe(&self.engine, &request).await.unwrap_or_else(overloaded)
     }
 }
 
-async fn answer(admin: Arc<Admin>, request: Request<Incoming>, client: Client) -> HttpResponse {
-    if let Some(answer) = probe(&admin.engine, &request).await {
-        return answer;
+impl Pages for Admin {
+    fn proxies(&self) -> &[Network] {
+        self.administration.as_ref().map_or(&[], |administration| &administration.proxies)
     }
-    if let Some(administration) = &admin.administration
-        && let Some(handler) = administration.handler(request.uri().path())
-    {
-        return handled(handler, &administration.proxies, request, client.address).await;
+
+    fn refusals(&self) -> &[Arc<RefusalLog>] {
+        self.administration.as_ref().map_or(&[], |administration| &administration.refusals)
     }
-    let token = headers::bearer(request.headers()).unwrap_or("");
-    if !is_token(token.as_bytes(), admin.token.as_bytes()) {
-        return problem(&Problem { message: NO_TOKEN.into(), ..Problem::new(Code::InvalidApiKey) });
+
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, client: Client) -> HttpResponse {
+        if let Some(answer) = probe(&self.engine, &request).await {
+            return answer;
+        }
+        if let Some(administration) = &self.administration
+            && let Some(handler) = administration.handler(request.uri().path())
+        {
+            return handled(handler, &administration.proxies, request, client.address).await;
+        }
+        self.answer_token(&request).await
     }
-    // After the token: without it, nobody learns which paths there are.
-    if request.uri().path() != METRICS {
-        return problem(&Problem { message: ONLY_METRICS.into(), ..Problem::new(Code::NotFound) });
+
+    /// Probes, and what the token or an admin key opens: an operator looks at a flood while it lasts.
+    async fn answer_beyond_limit(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        client: Client,
+    ) -> HttpResponse {
+        let is_open = match headers::bearer(request.headers()) {
+            Some(_) if is_administration(request.uri().path()) => true,
+            Some(token) => is_token(token.as_bytes(), self.token.as_bytes()),
+            None => false,
+        };
+        if is_open {
+            return self.answer(request, client).await;
+        }
+        probe(&self.engine, &request).await.unwrap_or_else(overloaded)
     }
-    if request.method() != Method::GET {
-        return not_allowed("GET");
+}
+
+impl Admin {
+    /// Answer to a bearer of the token.
+    async fn answer_token(&self, request: &Request<Incoming>) -> HttpResponse {
+        let token = headers::bearer(request.headers()).unwrap_or("");
+        if !is_token(token.as_bytes(), self.token.as_bytes()) {
+            return problem(&Problem {
+                message: NO_TOKEN.into(),
+                ..Problem::new(Code::InvalidApiKey)
+            });
+        }
+        // After the token: without it, nobody learns which paths there are.
+        if request.uri().path() != METRICS {
+            return problem(&Problem {
+                message: ONLY_METRICS.into(),
+                ..Problem::new(Code::NotFound)
+            });
+        }
+        if request.method() != Method::GET {
+            return not_allowed("GET");
+        }
+        let mut answer = Response::new(ResponseBody::from((self.metrics)().await));
+        let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        answer.headers_mut().insert(CONTENT_TYPE, format);
+        answer
     }
-    let mut answer = Response::new(ResponseBody::from((admin.metrics)().await));
-    let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, format);
-    answer
 }
 
 fn is_administration(path: &str) -> bool {
@@ -262,14 +361,17 @@ async fn handled(
 ) -> HttpResponse {
     let id = Uuid::new_v4();
     let head = headers::head_bytes(request.uri(), request.headers());
-    if head > LIMITS.header_bytes {
+    if head > HEADER_BYTES {
         return with_request_id(problem(&Problem::new(Code::HeadersTooLarge)), id);
     }
-    let client = peers::client_beyond(proxies, address, request.headers());
+    let client = client_beyond(proxies, address, request.headers());
     // Safe to assert: a handler shares nothing that a panic could leave half changed.
     let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
     let answer = match told {
-        Ok(answer) => answer.map(ResponseBody::from),
+        Ok(mut answer) => {
+            answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+            answer.map(ResponseBody::from)
+        }
         Err(_panic) => {
             tracing::error!(request.id = %id, "a handler of administration panicked");
             // Nothing runs here and nothing is charged; whether a change was made is not known.

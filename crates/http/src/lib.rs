@@ -8,7 +8,6 @@
 mod admin;
 mod body;
 mod chat;
-mod connection;
 mod cors;
 mod departure;
 mod description;
@@ -16,14 +15,11 @@ mod error;
 mod guarded_bytes;
 mod headers;
 mod limits;
-mod listener;
 mod live_options;
 mod local;
 mod log;
-mod peers;
 mod probe;
 mod problem;
-mod refusals;
 mod relay;
 mod reply;
 mod request_metrics;
@@ -32,11 +28,11 @@ mod response_body;
 mod route;
 mod serve;
 mod service;
-mod socket;
-mod timed_stream;
 mod usage;
 
 use std::time::Duration;
+
+use holdfast_net::{ConnectionOptions, ListenerLimits, ReadTimeouts};
 
 pub use crate::admin::{
     Admin, AdminHandler, Administration, HandlerBody, HoldersPages, Metrics, serve_admin,
@@ -44,10 +40,8 @@ pub use crate::admin::{
 };
 pub use crate::cors::{AllowedOrigin, BadOrigin};
 pub use crate::departure::Departure;
-pub use crate::listener::Listener;
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::local::LocalBody;
-pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};
 pub use crate::serve::{Ports, PublicApi, serve};
 
@@ -74,4 +68,23 @@ pub struct Options {
     pub body_bytes_in_memory: usize,
     /// Longest wait of a retry for the running operation of its key.
     pub retry_wait: Duration,
+}
+
+impl Options {
+    /// Limits of one connection.
+    pub(crate) const fn of_connection(&self) -> ConnectionOptions {
+        ConnectionOptions {
+            header_bytes: self.header_bytes,
+            reads: ReadTimeouts { head: self.header_time, idle: self.idle_time },
+            write_time: self.write_time,
+        }
+    }
+
+    /// Numbers of connections at once.
+    pub(crate) const fn of_listener(&self) -> ListenerLimits {
+        ListenerLimits {
+            connections: self.connections,
+            connections_per_address: self.connections_per_address,
+        }
+    }
 }

@@ -9,9 +9,10 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use holdfast_net::Network;
+
 use crate::Options;
 use crate::cors::AllowedOrigin;
-use crate::peers::Network;
 
 /// Options of the listeners at one moment.
 #[derive(Debug, Clone)]

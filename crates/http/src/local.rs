@@ -26,10 +26,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use tokio::task::JoinSet;
 
-use crate::connection::Client;
-use crate::response_body::AbortSignal;
 use crate::service::Service;
 use holdfast_domain::ErrorChain;
+use holdfast_net::{AbortSignal, Client};
 
 /// Bytes on their way in either direction.
 const PIPE: usize = 64 << 10;

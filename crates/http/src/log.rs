@@ -7,7 +7,7 @@
 //!
 //! A line has ids, names, meters, money and times, under the same names as everywhere; never content, secrets or
 //! the name of a parameter that a caller made up. Of refused API keys only the first of a while have lines
-//! ([`refusals`](crate::refusals)); the metrics count all.
+//! ([`RefusalLog`](holdfast_net::RefusalLog)); the metrics count all.
 
 use std::net::IpAddr;
 use std::sync::Arc;

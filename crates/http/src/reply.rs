@@ -3,6 +3,7 @@
 //! | answer | headers |
 //! |---|---|
 //! | any | `x-request-id` |
+//! | JSON | `x-content-type-options` |
 //! | error | `x-should-retry`; `retry-after` and `retry-after-ms` where a retry may help |
 //! | error after which the body is not read | `connection: close` |
 //! | stream | `cache-control` and `x-accel-buffering`: nobody on the way keeps an event back |
@@ -17,7 +18,7 @@ use holdfast_engine::{CompletionStream, InFlight};
 use holdfast_wire::error::Code;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
 use uuid::Uuid;
@@ -35,6 +36,9 @@ const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
+/// No browser takes an answer for another type than it has: errors repeat what their caller has sent.
+pub(crate) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
 /// The shortest hint for a retry where nothing is known of when it helps.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 /// The longest hint for a retry.
@@ -44,7 +48,9 @@ const RETRY_MS_MAX: u64 = 60_000;
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     let mut answer = Response::new(ResponseBody::from(body));
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
     answer
 }
 

@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use holdfast_net::RefusalLog;
 use metrics::{Counter, Histogram, counter, histogram};
 
-use crate::refusals::RefusalLog;
+/// Warning of refused API keys that have no line.
+const REFUSED: &str = "more requests had their API keys refused than are listed";
 
 /// Metrics of answered requests, with their series looked up once and kept.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RequestMetrics {
     /// By route and status; no status where the caller hung up.
     answered: RwLock<HashMap<(&'static str, Option<u16>), RequestSeries>>,
@@ -25,6 +27,16 @@ pub(crate) struct RequestMetrics {
 struct RequestSeries {
     requests: Counter,
     seconds: Histogram,
+}
+
+impl Default for RequestMetrics {
+    fn default() -> Self {
+        Self {
+            answered: RwLock::default(),
+            begun: OnceLock::new(),
+            refusals: RefusalLog::new(REFUSED),
+        }
+    }
 }
 
 impl RequestMetrics {

@@ -14,7 +14,6 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use holdfast_domain::private::Private;
 use holdfast_engine::{
     CompletionStream, InFlight, ReplyFacts, StreamFailure, StreamItem, is_large,
 };
+use holdfast_net::AbortSignal;
 use holdfast_wire::chat::chunk;
 use holdfast_wire::error::Code;
 use holdfast_wire::sse::PING;
@@ -102,20 +102,6 @@ impl HttpBody for ResponseBody {
             }
             Self::Streamed(_) | Self::Relayed(_) => SizeHint::default(),
         }
-    }
-}
-
-/// Breaks a connection off once everything that was written to it is on its way.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AbortSignal(Arc<AtomicBool>);
-
-impl AbortSignal {
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-
-    fn set(&self) {
-        self.0.store(true, Ordering::Release);
     }
 }
 

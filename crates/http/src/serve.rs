@@ -1,12 +1,12 @@
 //! The public listener: which connections are served, and which are told that there is no room.
 //!
 //! - Within the limits, of all connections and of one address, a connection is served.
-//! - Beyond them, up to 64 at once (8 of one address) hear `overloaded` and are closed. Probes
+//! - Beyond them, one on a spare place ([`ConnectionLimiter`]) is answered `overloaded` and closed. Probes
 //!   are answered there as usual, so that a full process does not look dead to its balancer.
-//! - Any more are closed unheard.
+//! - Any more are closed without an answer.
 //!
 //! At its end ([`departure`](crate::departure)) answers close their connections, idle ones are closed, and then
-//! the listener is dropped; those that there are finish ([`connection`](crate::connection)). Operations do not end
+//! the listener is dropped; those that there are finish ([`connection`]). Operations do not end
 //! with their connections: the engine owns them.
 //!
 //! [`PublicApi::ask`] answers within the process what the listener answers to a socket: the same service, with
@@ -14,41 +14,32 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
+use holdfast_net::{
+    Admission, ConnectionLimiter, Listener, RefusalLog, accept, connection, finish,
+    spare_connection,
+};
 use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
-use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::Options;
 use crate::body::BodyBudget;
-use crate::connection::{accept, connection, finish};
 use crate::cors::Cors;
 use crate::departure::Departure;
 use crate::description::Description;
-use crate::listener::Listener;
-use crate::live_options::{HttpConfig, LiveOptions};
+use crate::live_options::LiveOptions;
 use crate::local::{self, LocalBody};
-use crate::peers::{AddressCounts, AddressPermit, is_trusted};
 use crate::probe::answer_probe;
 use crate::problem::Problem;
-use crate::refusals;
 use crate::reply::{HttpResponse, problem, with_request_id};
 use crate::route::route;
 use crate::service::Service;
 
-/// Connections beyond the limit that are told so at once; more are closed unheard.
-const TURNED_AWAY_MAX: usize = 64;
-/// The same for one address.
-const TURNED_AWAY_PER_ADDRESS: usize = 8;
-/// Time for the head of a request that is turned away: a slow client must not hold the place.
-const REFUSED: Duration = Duration::from_secs(1);
 /// Parts of a process that the public API asks.
 #[derive(Debug, Clone)]
 pub struct Ports {
@@ -105,92 +96,45 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
     let live = Arc::clone(&service.live);
     let departure = service.departure.clone();
     let connections = TaskTracker::new();
-    let mut tick = tokio::time::interval(refusals::WHILE);
+    let mut tick = tokio::time::interval(RefusalLog::TICK);
     loop {
         // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
         let accepted = tokio::select! {
             accepted = accept(&listener, departure.over()) => accepted,
             _ = tick.tick() => {
-                service.counts.refusals.tell_old();
+                service.counts.refusals.report_old();
                 continue;
             }
         };
         let Some(accepted) = accepted else { break };
         let (shutdown, service) = (departure.of_connection(), Arc::clone(&service));
         let address = accepted.1.ip();
-        let (options, place) = live.read(|config| (config.options, places.take(address, config)));
-        if let Some(place) = place {
-            connections.spawn(async move {
+        let (options, place) = live.read(|config| {
+            let place = places.admit(address, config.options.of_listener(), &config.trusted);
+            (config.options.of_connection(), place)
+        });
+        match place {
+            Some(Admission::Served(place)) => drop(connections.spawn(async move {
                 let answer = |request, client| Arc::clone(&service).answer(request, client);
                 connection(accepted, &options, &shutdown, answer).await;
                 drop(place);
-            });
-        } else if let Some(place) = places.take_to_refuse(address) {
-            connections.spawn(async move {
+            })),
+            Some(Admission::Spare(place)) => drop(connections.spawn(async move {
                 let answer = |request, _client| answer_beyond_limit(&service, request);
-                let options = Options { header_time: options.header_time.min(REFUSED), ..options };
-                connection(accepted, &options, &shutdown, answer).await;
-                drop(place);
-            });
+                spare_connection(accepted, &options, &shutdown, &place, answer).await;
+            })),
+            None => {}
         }
     }
     drop(listener);
     finish(&connections).await;
 }
 
-/// Limiter of connections, in all and by address, within limits that a reload may change.
-#[derive(Default)]
-struct ConnectionLimiter {
-    served: ConnectionSlots,
-    of_addresses: AddressCounts,
-    refused: ConnectionSlots,
-    refused_of_addresses: AddressCounts,
-}
-
-/// The place of one connection, until it is dropped.
-struct ConnectionPermit {
-    _slot: Arc<()>,
-    _of_address: AddressPermit,
-}
-
-impl ConnectionLimiter {
-    /// A place for a connection that is served.
-    fn take(&self, address: IpAddr, config: &HttpConfig) -> Option<ConnectionPermit> {
-        let options = &config.options;
-        let is_proxy = is_trusted(&config.trusted, address);
-        let most = if is_proxy { usize::MAX } else { options.connections_per_address };
-        // The address first: where the second `take` fails, dropping this permit undoes the first.
-        let of_address = self.of_addresses.take(address, most)?;
-        let slot = self.served.take(options.connections)?;
-        Some(ConnectionPermit { _slot: slot, _of_address: of_address })
-    }
-
-    /// A place for one that is told that there is none, unless it is a probe. No address has them all.
-    fn take_to_refuse(&self, address: IpAddr) -> Option<ConnectionPermit> {
-        let of_address = self.refused_of_addresses.take(address, TURNED_AWAY_PER_ADDRESS)?;
-        let slot = self.refused.take(TURNED_AWAY_MAX)?;
-        Some(ConnectionPermit { _slot: slot, _of_address: of_address })
-    }
-}
-
-/// Connections at once, within a limit that may change. Each has a clone of the pointer, and only the
-/// task that accepts them makes clones.
-#[derive(Default)]
-struct ConnectionSlots(Arc<()>);
-
-impl ConnectionSlots {
-    /// Room for one more, until it is dropped.
-    fn take(&self, most: usize) -> Option<Arc<()>> {
-        // Safe from a race, because one task takes; drops meanwhile only make room.
-        (Arc::strong_count(&self.0) <= most).then(|| Arc::clone(&self.0))
-    }
-}
-
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
 async fn answer_beyond_limit(service: &Service, request: http::Request<Incoming>) -> HttpResponse {
     let (head, _body) = request.into_parts();
     let cors = service.live.read(|config| Cors::of(&config.origins, &head.headers));
-    let mut answer = match (cors.preflight(&head), route(&head.method, head.uri.path())) {
+    let answer = match (cors.preflight(&head), route(&head.method, head.uri.path())) {
         (Some(answer), _) => answer,
         (None, route) => {
             let probe = match route {
@@ -200,6 +144,5 @@ async fn answer_beyond_limit(service: &Service, request: http::Request<Incoming>
             cors.put(probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded))))
         }
     };
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::{AuthError, Caller, Engine};
+use holdfast_net::{Client, client, group};
 use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
 use http::header::CONNECTION;
@@ -22,7 +23,6 @@ use uuid::Uuid;
 
 use crate::body::{BodyBudget, Upload};
 use crate::chat::CompletionRequest;
-use crate::connection::Client;
 use crate::cors::Cors;
 use crate::departure::Departure;
 use crate::description::Description;
@@ -37,7 +37,7 @@ use crate::request_metrics::RequestMetrics;
 use crate::response_body::ResponseBody;
 use crate::route::{Auth, NoRoute, Route, route};
 use crate::usage::UsageAsk;
-use crate::{chat, headers, peers, resources, usage};
+use crate::{chat, headers, resources, usage};
 
 /// Shared state of all requests: engine, reports, live options, description, metrics, body budget.
 #[derive(Debug)]
@@ -137,9 +137,9 @@ impl Service {
         log: &mut RequestLog,
     ) -> Result<HttpResponse, Problem> {
         // Once: the limits of a request are the same to its end, whatever takes their place meanwhile.
-        let (options, client) = self.live.read(|config| {
-            (config.options, peers::client(&config.trusted, log.client, &head.headers))
-        });
+        let (options, client) = self
+            .live
+            .read(|config| (config.options, client(&config.trusted, log.client, &head.headers)));
         log.client = client;
         if headers::head_bytes(&head.uri, &head.headers) > options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
@@ -221,7 +221,7 @@ impl Service {
 
     async fn caller(&self, head: &Parts, log: &mut RequestLog) -> Result<Arc<Caller>, Problem> {
         let authenticated = match headers::bearer(&head.headers) {
-            Some(bearer) => self.engine.authenticate(bearer, peers::group(log.client)).await,
+            Some(bearer) => self.engine.authenticate(bearer, group(log.client)).await,
             None => Err(AuthError::Invalid),
         };
         log.is_refused =

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
 use holdfast_wire::error::{Code, ErrorBody};
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -59,6 +59,7 @@ impl WholeAnswer {
     pub(crate) fn error(code: Code) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         let is_retry = code.retry();
         let hint = if is_retry { "true" } else { "false" };
         headers.insert(SHOULD_RETRY, HeaderValue::from_static(hint));

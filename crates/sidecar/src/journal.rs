@@ -10,23 +10,24 @@
 //! their keys, which are random, each would be on a page of its own.
 //!
 //! A row has the key, a keyed digest of the call, its stage and two moments: no prompt, no answer,
-//! no credential. The file is its owner's alone (0600), and one process has it at a time. A row is
+//! no credential. The file is its owner's alone (0600), of the process's own user (`owner`), and one
+//! process has it at a time. A row is
 //! committed before a byte of its call goes out; a kill does not lose it, and where every commit is
 //! synced (`sync`) a loss of power does not either. Ends are written late: a lost one replays once.
 //!
 //! A transaction that fails is told to whoever waits for a row of it. Its ends go into the next one.
 
 mod file;
+mod owner;
 mod queue;
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{io, thread};
 
-use rusqlite::{Connection, ErrorCode, Transaction, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -65,6 +66,20 @@ pub enum BadJournal {
     /// A file with several names, each of which would have a log of its own.
     #[error("{0} has a second name (a hard link): name another file, or remove one of the names")]
     Linked(PathBuf),
+    /// A symbolic link in the place of the file.
+    #[error("{0} is a symbolic link: name the file itself")]
+    Link(PathBuf),
+    /// A file that belongs to another user, or is not a file.
+    #[error("{0} is not a file of the sidecar's own user: name another file")]
+    ForeignOwner(PathBuf),
+    /// A folder in which others may replace the file.
+    #[error(
+        "{0} is a folder of another user, or one that everybody may write: keep the journal in a folder of its own"
+    )]
+    OpenFolder(PathBuf),
+    /// Another file took the place of the one that was opened.
+    #[error("{0} was replaced while it was opened: start the sidecar again")]
+    Replaced(PathBuf),
     /// A file that cannot be made, or whose permissions cannot be set.
     #[error("{0} cannot be made, or kept from others")]
     File(PathBuf, #[source] io::Error),
@@ -117,6 +132,18 @@ impl Journal {
         });
         drop(spawned.map_err(of_file)?);
         Ok((Self(Some(OpenJournal { changes, ended, file })), records))
+    }
+
+    /// A journal on a disk that hangs: its queue is full, and the receiver never takes.
+    #[cfg(test)]
+    pub(crate) fn hanging() -> (Self, impl Sized) {
+        let ((changes, receiver), (end, ended)) = (queue::queue(), oneshot::channel());
+        let journal = Self(Some(OpenJournal { changes, ended, file: JournalFile::none() }));
+        for number in 0..=queue::ROWS_MAX {
+            let key = Uuid::from_u128(u128::try_from(number).unwrap());
+            journal.note(Change::Remove { key, born: Moment(1) });
+        }
+        (journal, (receiver, end))
     }
 
     /// Has a row written at once.
@@ -177,15 +204,11 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
         Some(ErrorCode::NotADatabase) => BadJournal::Foreign(path.to_owned()),
         Some(_) | None => BadJournal::Database(path.to_owned(), error),
     };
-    // Before SQLite, which would make it for others to read; its log takes the file's mode.
-    let mut options = OpenOptions::new();
-    let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
-    // Closed before SQLite locks it: a file that is closed later takes the lock with it.
-    let metadata = file.and_then(|file| file.metadata()).map_err(of_file)?;
-    if metadata.nlink() > 1 {
-        return Err(BadJournal::Linked(path.to_owned()));
-    }
-    let mut connection = Connection::open(path).map_err(of_database)?;
+    let opened = owner::open(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection = Connection::open_with_flags(&opened.path, flags).map_err(of_database)?;
+    // SQLite opens by name: the name must still be that of the file that was judged.
+    opened.check_name()?;
     connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
     // Set before the first read, so that the lock is taken once and kept until the process ends.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(of_database)?;
@@ -198,7 +221,7 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     }
     transaction.commit().map_err(of_database)?;
     // Only now: the mode of a file of something else is not ours to change.
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(of_file)?;
+    std::fs::set_permissions(&opened.path, PermissionsExt::from_mode(0o600)).map_err(of_file)?;
     connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |_mode| Ok(()))
         .map_err(of_database)?;

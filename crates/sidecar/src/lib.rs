@@ -25,7 +25,6 @@ mod call;
 mod guard;
 mod health;
 mod journal;
-mod pace;
 mod patience;
 mod peek;
 mod serve;

@@ -1,38 +1,39 @@
 //! The sidecar's listener. Its clients are programs of one machine. A connection has [`HEAD_TIME`] for each head and
-//! [`IDLE_TIME`] between two requests, so that connections without requests do not keep the others waiting.
-//!
-//! [`HEAD_TIME`]: crate::pace::HEAD_TIME
-//! [`IDLE_TIME`]: crate::pace::IDLE_TIME
+//! [`IDLE_TIME`] between two requests, so that connections without requests do not keep the others waiting. Beyond [`LIMITS`] the health is
+//! answered, and all else refused.
 
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use holdfast_net::{
+    Admission, ConnectionLimiter, ListenerLimits, Network, ReadTimeouts, serve_stream, set_nodelay,
+};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Sidecar;
 use crate::journal::{JournalFile, LostJournal};
-use crate::pace::{BusyFlag, TimedSocket, TurnBody};
 use crate::service::{Caller, Service};
 use crate::socket::CallerSocket;
 
-/// Connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 2_048;
+/// Connections at once, a quarter of them for one address that is not loopback.
+const LIMITS: ListenerLimits = ListenerLimits::by_quarters(2_048);
 /// The largest head of a request, in bytes.
-const HEAD_BYTES_MAX: usize = 128 << 10;
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Time for a head, from its first byte or from the beginning of the connection.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Time without a byte between two requests. It exceeds what the connection pools of common clients keep, because a
+/// client may lose a request that it sends as its connection is closed.
+const IDLE_TIME: Duration = Duration::from_secs(120);
+/// Timeouts of a connection's reads.
+const READS: ReadTimeouts = ReadTimeouts { head: HEAD_TIME, idle: IDLE_TIME };
 /// Pause after an error of the listener, such as too many open files, which would repeat at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Time for answers in flight at shutdown; what is cut is asked for again under its key.
@@ -54,7 +55,7 @@ pub async fn serve(
     let shutdown = shutdown.child_token();
     let connections = TaskTracker::new();
     let cut = service.cut.clone();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (places, loopback) = (ConnectionLimiter::default(), Network::LOOPBACK);
     let file = service.desk.journal_file();
     let mut lost = pin!(OptionFuture::from(file.map(JournalFile::lost)));
     let mut end = Ok(());
@@ -62,10 +63,7 @@ pub async fn serve(
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let accepted = tokio::select! {
-            accepted = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (listener.accept().await, place)
-            } => accepted,
+            accepted = listener.accept() => accepted,
             _ = sweep.tick() => {
                 service.desk.sweep();
                 continue;
@@ -78,14 +76,19 @@ pub async fn serve(
             }
             () = shutdown.cancelled() => break,
         };
-        let (Ok((stream, _)), Ok(place)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
         };
+        let Some(place) = places.admit(address.ip(), LIMITS, &loopback) else { continue };
         let (service, shutdown, cut) = (Arc::clone(&service), shutdown.clone(), cut.clone());
         connections.spawn(async move {
             tokio::select! {
-                () = connection(stream, &service, &shutdown) => {}
+                () = connection(stream, &place, &service, &shutdown) => {}
                 () = cut.cancelled() => {}
             }
             drop(place);
@@ -107,10 +110,13 @@ pub async fn serve(
     end
 }
 
-async fn connection(stream: TcpStream, service: &Service, shutdown: &CancellationToken) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection keeps its delay");
-    }
+async fn connection(
+    stream: TcpStream,
+    place: &Admission,
+    service: &Service,
+    shutdown: &CancellationToken,
+) {
+    set_nodelay(&stream);
     let local = match stream.local_addr() {
         Ok(local) => local,
         Err(error) => {
@@ -121,27 +127,16 @@ async fn connection(stream: TcpStream, service: &Service, shutdown: &Cancellatio
     let _connection = service.health.connect();
     let caller = Caller { socket: Arc::new(stream), state: Arc::default(), local };
     let io = CallerSocket::new(Arc::clone(&caller.socket), Arc::clone(&caller.state));
-    let busy = BusyFlag::default();
-    let io = TimedSocket::new(io, busy.clone());
-    let answer = service_fn(|request: http::Request<Incoming>| {
-        let turn = busy.begin();
-        let answered = service.answer(request, caller.clone());
-        async { Ok::<_, Infallible>(answered.await.map(|body| TurnBody::new(body, turn))) }
-    });
-    let mut builder = http1::Builder::new();
-    // The time of a head is the socket's.
-    let builder = builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answer));
-    let served = tokio::select! {
-        biased;
-        served = connection.as_mut() => served,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    match place {
+        Admission::Served(_) => {
+            let answer = |request| service.answer(request, caller.clone());
+            serve_stream(io, (HEAD_BYTES_MAX, READS), shutdown, answer).await;
         }
-    };
-    if let Err(error) = served {
-        // A client that goes away is nobody's mistake.
-        tracing::debug!(?error, "a connection ended");
+        Admission::Spare(place) => {
+            let answer =
+                |request| place.answering(service.answer_beyond_limit(request, caller.clone()));
+            let heads = (HEAD_BYTES_MAX, place.reads(READS));
+            place.run(serve_stream(io, heads, shutdown, answer)).await;
+        }
     }
 }

@@ -18,7 +18,8 @@ use futures_util::stream::{self, StreamExt};
 use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
 use holdfast_wire::error::Code;
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,
+    HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
@@ -106,6 +107,23 @@ impl Service {
         answer
     }
 
+    /// Answers one request on a connection beyond the limits, which closes with its answer.
+    pub(crate) async fn answer_beyond_limit(
+        &self,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> CallerResponse {
+        let is_probe = OwnPage::of(request.uri().path()) == Some(OwnPage::Health);
+        let mut answer = if is_probe {
+            self.answer(request, caller).await
+        } else {
+            self.health.count(RequestKind::Refused);
+            own(Code::Overloaded, &caller)
+        };
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        answer
+    }
+
     /// A page of the sidecar itself.
     fn own_page(&self, page: OwnPage, method: &Method, caller: &Caller) -> CallerResponse {
         if !matches!(*method, Method::GET | Method::HEAD) {
@@ -121,6 +139,7 @@ impl Service {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         told(StatusCode::OK, headers, body.into(), caller)
     }
 

@@ -164,7 +164,7 @@ impl ExpectedError {
     fn check_headers(&self, answer: &Answer, retry: bool) {
         let mut names = ALWAYS.to_vec();
         names.push("x-should-retry");
-        names.push("x-request-id");
+        names.extend(["x-content-type-options", "x-request-id"]);
         names.extend(retry.then_some(["retry-after", "retry-after-ms"]).into_iter().flatten());
         names.extend(self.echo.as_ref().map(|_| "idempotency-key"));
         names.extend(self.replayed.map(|_| "idempotent-replayed"));
@@ -207,7 +207,7 @@ pub(crate) fn check_request_id(answer: &Answer) {
 pub(crate) fn check_json(answer: &Answer, status: u16) -> Value {
     assert_eq!(answer.status, status, "{answer:?}");
     let mut names = ALWAYS.to_vec();
-    names.push("x-request-id");
+    names.extend(["x-content-type-options", "x-request-id"]);
     assert_eq!(answer.header_names(), names, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some("application/json"));
     check_request_id(answer);
@@ -219,7 +219,8 @@ pub(crate) fn check_json(answer: &Answer, status: u16) -> Value {
 pub(crate) fn check_completion(answer: &Answer, request_key: &str, replayed: bool) -> Value {
     assert_eq!(answer.status, 200, "{answer:?}");
     let mut names = ALWAYS.to_vec();
-    names.extend(["idempotency-key", "idempotent-replayed", "x-request-id"]);
+    names.extend(["idempotency-key", "idempotent-replayed"]);
+    names.extend(["x-content-type-options", "x-request-id"]);
     assert_eq!(answer.header_names(), names, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.header("idempotency-key"), Some(request_key));

@@ -81,9 +81,15 @@ fn every_described_path_takes_its_method_and_no_other() {
     }
 }
 
-/// Headers of HTTP itself, which no description tells.
-const OF_HTTP: [&str; 5] =
-    ["connection", "content-length", "content-type", "date", "www-authenticate"];
+/// Headers of HTTP itself and of browsers, which no description has.
+const OF_HTTP: [&str; 6] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "date",
+    "www-authenticate",
+    "x-content-type-options",
+];
 
 /// Finds an answer in the description: its status, its code, its headers. The headers it has.
 #[track_caller]

@@ -66,6 +66,7 @@ mod kinds;
 mod kinds_tools;
 mod leaks;
 mod limits;
+mod listeners;
 mod log_lines;
 mod lookups;
 mod media;

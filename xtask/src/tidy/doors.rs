@@ -17,6 +17,7 @@ const DOORS: &[(&[&str], &[&str])] = &[
             "holdfast",
             "holdfast-bench",
             "holdfast-http",
+            "holdfast-net",
             "holdfast-providers",
             "holdfast-sidecar",
             "holdfast-tests",

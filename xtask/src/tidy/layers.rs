@@ -13,26 +13,47 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-wire", &["holdfast-domain"]),
     // Names, and spans of plain values: whoever counts has no need of it.
     ("holdfast-telemetry", &[]),
+    // Sockets, limits and timeouts: no route, no answer.
+    ("holdfast-net", &["holdfast-domain"]),
     ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
     (
         "holdfast-engine",
-        &["holdfast-domain", "holdfast-failpoint", "holdfast-telemetry", "holdfast-wire"],
+        &[
+            "holdfast-domain",
+            "holdfast-failpoint",
+            // The memory of unknown credentials alone.
+            "holdfast-net",
+            "holdfast-telemetry",
+            "holdfast-wire",
+        ],
     ),
     ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
     // No provider and no store: whoever has the rows hands it what it sends.
     ("holdfast-webhooks", &["holdfast-domain", "holdfast-wire"]),
     (
         "holdfast-http",
-        &["holdfast-domain", "holdfast-engine", "holdfast-telemetry", "holdfast-wire"],
+        &[
+            "holdfast-domain",
+            "holdfast-engine",
+            "holdfast-net",
+            "holdfast-telemetry",
+            "holdfast-wire",
+        ],
     ),
     // A client of the gateway over the transport of providers, and nothing of the gateway itself.
-    ("holdfast-sidecar", &["holdfast-providers", "holdfast-wire"]),
+    ("holdfast-sidecar", &["holdfast-net", "holdfast-providers", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
-    ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-wire"]),
+    ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-net", "holdfast-wire"]),
     // A door as the API is, and no client of it: their words for what fails are the same.
     (
         "holdfast-console",
-        &["holdfast-accounts", "holdfast-admin", "holdfast-domain", "holdfast-wire"],
+        &[
+            "holdfast-accounts",
+            "holdfast-admin",
+            "holdfast-domain",
+            "holdfast-net",
+            "holdfast-wire",
+        ],
     ),
     (
         "holdfast-config",
@@ -42,6 +63,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-engine",
             "holdfast-failpoint",
             "holdfast-http",
+            "holdfast-net",
             "holdfast-providers",
             "holdfast-store",
             "holdfast-telemetry",
@@ -58,6 +80,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-domain",
             "holdfast-engine",
             "holdfast-http",
+            "holdfast-net",
             "holdfast-providers",
             "holdfast-sidecar",
             "holdfast-store",

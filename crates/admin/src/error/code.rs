@@ -299,7 +299,7 @@ codes! {
         message: "Less than that is left of the charge. Refund less.",
     }
     TooManyRequests {
-        cause: "The admin key has 16 requests on the way, or a report and asked for another one.",
+        cause: "The admin key has 16 requests or a report on the way, or its address sends many keys that are not valid.",
         label: "too_many_requests", status: 429, kind: RATE_LIMIT, retry: true,
         message: "This admin key has 16 requests on the way. Wait for answers, then send the same \
             request again.",

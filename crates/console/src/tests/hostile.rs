@@ -186,6 +186,14 @@ async fn nothing_is_taken_from_another_origin_or_shown_in_a_frame() {
         assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
         assert!(policy.starts_with("default-src 'none'"), "{path}: {policy}");
         assert_eq!(shown.header("x-content-type-options"), Some("nosniff"), "{path}");
+        for policy in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
+            assert_eq!(shown.header(policy), Some("same-origin"), "{path}: {policy}");
+        }
+        let features = shown.header("permissions-policy").unwrap();
+        assert!(
+            features.contains("camera=()") && features.contains("usb=()"),
+            "{path}: {features}"
+        );
         assert_eq!(shown.header("referrer-policy"), Some("strict-origin"), "{path}");
         assert_eq!(shown.header("cache-control"), Some("no-store"), "{path}");
         if kind == RouteKind::Page {

@@ -10,8 +10,9 @@ use holdfast_sidecar::{HangUpPolicy, IdenticalCalls, JournalOptions, Options, Si
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, HangUp, Identical};
+use crate::core_dump;
 use crate::failure::{CommandFailure, Status};
-use crate::serve::{Signals, listen, say};
+use crate::serve::{Signals, allow_sidecar, listen, say};
 use crate::telemetry;
 
 /// Name that stands for no journal.
@@ -34,6 +35,8 @@ pub(crate) async fn run(order: cli::Sidecar) -> Result<(), CommandFailure> {
             "the URL of --upstream does not end with /v1: clients get 404 unless the gateway's API is there"
         );
     }
+    core_dump::forbid();
+    allow_sidecar();
     let mut signals = Signals::listen().context("signals cannot be received")?;
     // Before the journal is made: a taken port leaves no trace.
     let listener = listen(address).with_context(|| {

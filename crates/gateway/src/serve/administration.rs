@@ -23,6 +23,7 @@ use holdfast_domain::offer::{ModelOffer, Offers};
 use holdfast_domain::ports::Unavailable;
 use holdfast_engine::Engine;
 use holdfast_http::{AdminHandler, Administration, HandlerBody, HoldersPages, PublicApi};
+use holdfast_net::RefusalLog;
 use http::{Request, Response};
 
 use super::greeting::reachable;
@@ -99,9 +100,10 @@ impl DoorParts<'_> {
         // Without a file there is one listener for everybody, on this machine alone.
         let is_embedded = self.config.file.is_none();
         let audience = if is_embedded { Audience::Everyone } else { Audience::Operators };
-        let console = self.console(options.clone(), audience);
+        let (console, pages) = self.console(options.clone(), audience);
         let api = AdminApi::new(self.accounts.clone(), options);
         Some(Administration {
+            refusals: vec![api.refusals(), pages],
             api: Arc::new(move |request, client| {
                 let api = api.clone();
                 Box::pin(async move { api.answer(request, client).await.map(HandlerBody::Whole) })
@@ -116,14 +118,21 @@ impl DoorParts<'_> {
         let settings = self.config.console.holders.as_ref()?;
         // The configuration was refused where this is none.
         let options = AdminOptions::new(self.addresses.console?, settings.url.clone())?;
+        let (console, refusals) = self.console(options, Audience::Holders);
         Some(HoldersPages {
-            console: self.console(options, Audience::Holders),
+            console,
+            refusals,
             engine: Arc::clone(self.engine),
             proxies: settings.proxies.as_slice().into(),
         })
     }
 
-    fn console(&self, address: AdminOptions, audience: Audience) -> AdminHandler {
+    /// The pages, and the log of their requests without a session.
+    fn console(
+        &self,
+        address: AdminOptions,
+        audience: Audience,
+    ) -> (AdminHandler, Arc<RefusalLog>) {
         let relay = || -> Arc<dyn ApiRelay> { Arc::new(LocalRelay(self.api.clone())) };
         let options = ConsoleOptions {
             address,
@@ -132,7 +141,8 @@ impl DoorParts<'_> {
             playground: self.config.console.playground.then(relay),
         };
         let console = Console::new(self.accounts.clone(), options);
-        Arc::new(move |request, client| {
+        let refusals = console.refusals();
+        let handler: AdminHandler = Arc::new(move |request, client| {
             let console = console.clone();
             Box::pin(async move {
                 console.answer(request, client).await.map(|body| match body {
@@ -140,7 +150,8 @@ impl DoorParts<'_> {
                     ConsoleBody::Streamed(bytes) => HandlerBody::Streamed(bytes),
                 })
             })
-        })
+        });
+        (handler, refusals)
     }
 
     /// Where the public API begins for callers.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use holdfast_config::{Config, ListenAddress};
-use holdfast_http::Listener;
+use holdfast_net::Listener;
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpSocket};
 

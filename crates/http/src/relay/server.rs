@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_engine::{Engine, RelayRequest};
+use holdfast_net::{ConnectionOptions, Listener, accept, connection, finish};
 use http::header::{CONNECTION, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -13,9 +14,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
-use crate::Options;
-use crate::connection::{accept, connection, finish};
-use crate::listener::Listener;
 use crate::live_options::LiveOptions;
 use crate::reply::HttpResponse;
 use crate::response_body::ResponseBody;
@@ -45,9 +43,9 @@ pub async fn serve_nodes(
             continue;
         }
         let (engine, shutdown) = (Arc::clone(&engine), shutdown.clone());
-        let options = live.read(|config| config.options);
+        let options = live.read(|config| config.options.of_connection());
         connections.spawn(async move {
-            let options = Options { header_bytes: HEADER_BYTES, ..options };
+            let options = ConnectionOptions { header_bytes: HEADER_BYTES, ..options };
             let answer = |request, _client| std::future::ready(answer(&engine, &request));
             connection(accepted, &options, &shutdown, answer).await;
         });

@@ -34,7 +34,7 @@ const BATCH_MAX: usize = 512;
 
 /// Entries that may wait when a row is added. More than there are connections, so that only a disk that hangs
 /// refuses calls.
-const ROWS_MAX: usize = 8_192;
+pub(super) const ROWS_MAX: usize = 8_192;
 /// Entries that may wait when an end is added: as many ends as rows.
 const ENTRIES_MAX: usize = 2 * ROWS_MAX;
 

@@ -4,8 +4,10 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::JournalOptions;
+use crate::attendance::Desk;
 use crate::budget::{BYTES_MAX, Reservation};
 use crate::journal::{FULL, Journal};
+use crate::table::Rules;
 
 const GOOD: &str = "{\"choices\":[{\"message\":{\"content\":\"Good day\"}}]}";
 
@@ -178,4 +180,23 @@ async fn a_sidecar_whose_journal_is_gone_ends() {
     let ended = bench.tasks.join_next().await.unwrap().unwrap();
     let told = ended.unwrap_err().to_string();
     assert!(told.starts_with(path.to_str().unwrap()) && told.contains("replaced"), "{told}");
+}
+
+#[tokio::test]
+async fn a_call_beyond_the_queue_of_a_hanging_disk_is_not_sent() {
+    let (journal, _disk) = Journal::hanging();
+    let bench = Bench::with(|options| {
+        let rules = Rules { identical: options.identical, window: options.window };
+        let mut sidecar = Sidecar::open(options).unwrap();
+        let desk = Arc::new(Desk::new(rules, journal, Vec::new()));
+        Arc::get_mut(&mut sidecar.service).unwrap().desk = desk;
+        sidecar
+    })
+    .await;
+    let refused = rest(bench.send(&post("", "{}")).await).await;
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
+    assert!(refused.contains("x-should-retry: true"), "{refused}");
+    let sent = tokio::time::timeout(Duration::ZERO, bench.gateway.accept()).await;
+    assert!(sent.is_err(), "{sent:?}");
 }

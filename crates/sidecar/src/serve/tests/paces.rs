@@ -1,7 +1,6 @@
 //! Connections that send no head, or no request any more, and what crosses to the gateway.
 
 use super::*;
-use crate::pace::{HEAD_TIME, IDLE_TIME};
 
 /// Time until the sidecar closes a connection.
 async fn time_to_close(client: &mut TcpStream) -> Duration {

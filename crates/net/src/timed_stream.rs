@@ -15,23 +15,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
-
-use crate::response_body::ResponseBody;
 
 /// Between two looks whether an answer was written to its end.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Flag of a connection that has a request in flight. The service sets it, the stream reads it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct BusyFlag(Arc<AtomicBool>);
+pub struct BusyFlag(Arc<AtomicBool>);
 
 impl BusyFlag {
     /// A head was read: a turn begins, which ends when its answer has been handed over.
-    pub(crate) fn begin(&self) -> BusyGuard {
+    #[must_use]
+    pub fn begin(&self) -> BusyGuard {
         self.0.store(true, Ordering::Release);
         BusyGuard(self.clone())
     }
@@ -43,7 +41,7 @@ impl BusyFlag {
 
 /// Guard of one request and its answer; dropping it makes the connection idle again.
 #[derive(Debug)]
-pub(crate) struct BusyGuard(BusyFlag);
+pub struct BusyGuard(BusyFlag);
 
 impl Drop for BusyGuard {
     fn drop(&mut self) {
@@ -52,25 +50,27 @@ impl Drop for BusyGuard {
 }
 
 /// The body of an answer, which ends its turn.
-pub(crate) struct GuardedBody {
-    body: ResponseBody,
+#[derive(Debug)]
+pub struct GuardedBody<B> {
+    body: B,
     _turn: BusyGuard,
 }
 
-impl GuardedBody {
-    pub(crate) const fn new(body: ResponseBody, turn: BusyGuard) -> Self {
+impl<B> GuardedBody<B> {
+    /// A body whose end, or drop, ends this turn.
+    pub const fn new(body: B, turn: BusyGuard) -> Self {
         Self { body, _turn: turn }
     }
 }
 
-impl HttpBody for GuardedBody {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
+impl<B: HttpBody + Unpin> HttpBody for GuardedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 
@@ -84,10 +84,12 @@ impl HttpBody for GuardedBody {
 }
 
 /// Timeouts of reads: for the rest of a head, and for the first byte of the next.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadTimeouts {
-    pub(crate) head: Duration,
-    pub(crate) idle: Duration,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadTimeouts {
+    /// Time for a head, from its first byte, or from the beginning of the connection.
+    pub head: Duration,
+    /// Time without a byte between two requests.
+    pub idle: Duration,
 }
 
 /// Input that is awaited between two answers; it chooses the timeout.
@@ -101,7 +103,7 @@ enum ReadPhase {
 
 /// A connection that keeps its pace.
 #[derive(Debug)]
-pub(crate) struct TimedStream<S> {
+pub struct TimedStream<S> {
     stream: S,
     stage: BusyFlag,
     times: ReadTimeouts,
@@ -115,7 +117,8 @@ pub(crate) struct TimedStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
-    pub(crate) fn new(stream: S, stage: BusyFlag, times: ReadTimeouts) -> Self {
+    /// A connection that has just begun: its first head is awaited.
+    pub fn new(stream: S, stage: BusyFlag, times: ReadTimeouts) -> Self {
         let now = Instant::now();
         Self {
             stream,

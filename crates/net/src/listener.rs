@@ -33,7 +33,11 @@ impl Listener {
     }
 
     /// The next connection to any of them. Cancel safe.
-    pub(crate) async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+    ///
+    /// # Errors
+    ///
+    /// An error of the system.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         poll_fn(|context| {
             for socket in std::iter::once(&self.first).chain(&self.others) {
                 if let Poll::Ready(accepted) = socket.poll_accept(context) {

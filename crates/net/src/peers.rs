@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::HeaderMap;
@@ -29,6 +29,12 @@ pub struct Network {
 pub struct BadNetwork;
 
 impl Network {
+    /// Networks of one machine.
+    pub const LOOPBACK: [Self; 2] = [
+        Self { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), bits: 8 },
+        Self { address: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 },
+    ];
+
     /// Reads an address, or one with the number of its bits that count.
     ///
     /// # Errors
@@ -61,12 +67,14 @@ impl Network {
 }
 
 /// True for an address of a trusted proxy, whose `X-Forwarded-For` is believed.
-pub(crate) fn is_trusted(trusted: &[Network], address: IpAddr) -> bool {
+#[must_use]
+pub fn is_trusted(trusted: &[Network], address: IpAddr) -> bool {
     trusted.iter().any(|network| network.contains(address))
 }
 
 /// The client of a request that came from this address.
-pub(crate) fn client(trusted: &[Network], address: IpAddr, headers: &HeaderMap) -> IpAddr {
+#[must_use]
+pub fn client(trusted: &[Network], address: IpAddr, headers: &HeaderMap) -> IpAddr {
     let is_told = !trusted.is_empty() && is_trusted(trusted, address);
     let told = if is_told { forwarded(headers) } else { None };
     told.unwrap_or(address).to_canonical()
@@ -74,7 +82,8 @@ pub(crate) fn client(trusted: &[Network], address: IpAddr, headers: &HeaderMap) 
 
 /// The client of a request that came through a row of trusted proxies: the last address in
 /// `X-Forwarded-For` that is none of theirs.
-pub(crate) fn client_beyond(trusted: &[Network], address: IpAddr, headers: &HeaderMap) -> IpAddr {
+#[must_use]
+pub fn client_beyond(trusted: &[Network], address: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut client = address.to_canonical();
     let values = headers.get_all(FORWARDED_FOR).iter().rev();
     let texts = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
@@ -108,7 +117,8 @@ fn forwarded_address(text: &str) -> Option<IpAddr> {
 }
 
 /// Key that an address is counted by: itself, or the /64 of an address of version 6.
-pub(crate) fn group(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & (u128::MAX << 64)).into(),
@@ -117,18 +127,19 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
 
 /// Counter of connections by address. An address without connections has no entry.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct AddressCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub struct AddressCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 /// A connection of an address, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct AddressPermit {
+pub struct AddressPermit {
     addresses: AddressCounts,
     address: IpAddr,
 }
 
 impl AddressCounts {
     /// Counts one more of an address that has fewer than this.
-    pub(crate) fn take(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
+    #[must_use]
+    pub fn take(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
         let address = group(address);
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();

@@ -5,10 +5,12 @@
 //! - After the last answer, what the caller still sends is read for a moment and thrown away: bytes that are
 //!   unread at the close become a reset, to which a refusal may be lost.
 //!
-//! Not here: how long heads ([`timed_stream`](crate::timed_stream)) and bodies ([`body`](crate::body)) may take.
+//! Not here: how long heads ([`timed_stream`](crate::timed_stream)) and bodies may take.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -16,16 +18,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-use crate::response_body::AbortSignal;
-
 /// Time after the last answer in which a caller's unread bytes are taken and thrown away.
 const LINGER: Duration = Duration::from_secs(2);
 /// Bytes of that taken by one read.
 const DISCARDED: usize = 8_192;
 
+/// Breaks a connection off once everything that was written to it is on its way.
+#[derive(Debug, Clone, Default)]
+pub struct AbortSignal(Arc<AtomicBool>);
+
+impl AbortSignal {
+    /// True once the connection is to end.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Ends the connection after the next complete flush.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// A connection with limits of time on its ends of answers.
 #[derive(Debug)]
-pub(crate) struct CallerSocket {
+pub struct CallerSocket {
     socket: TcpStream,
     write_time: Duration,
     /// Signal that a stream broke: the next complete flush ends the connection.
@@ -38,7 +55,8 @@ pub(crate) struct CallerSocket {
 
 impl CallerSocket {
     /// Allows a write so long to make any progress.
-    pub(crate) const fn new(socket: TcpStream, write_time: Duration, cut: AbortSignal) -> Self {
+    #[must_use]
+    pub const fn new(socket: TcpStream, write_time: Duration, cut: AbortSignal) -> Self {
         Self { socket, write_time, cut, stalled: None, lingering: None }
     }
 
