@@ -118,8 +118,12 @@ pub enum AccountAction {
     RotateApiKey {
         /// The credential, which names its key.
         credential: Credential,
+        /// Wallet of the key.
+        wallet: WalletId,
         /// Time that the others stay.
         grace: Duration,
+        /// True if the actor grants at most the wallet's `key_spend`.
+        is_bounded: bool,
     },
     /// End an API key for good.
     RevokeApiKey(ApiKeyId),

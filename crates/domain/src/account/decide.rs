@@ -117,7 +117,9 @@ pub fn decide(
             let before = api_key(facts)?;
             Ok(api_key_effect(before, before.resume()?))
         }
-        Action::RotateApiKey { credential, grace } => rotate_api_key(credential, *grace, facts),
+        Action::RotateApiKey { credential, grace, is_bounded, .. } => {
+            rotate_api_key(credential, *grace, *is_bounded, facts)
+        }
         Action::RevokeApiKey(id) => revoke_api_key(*id, facts),
         Action::AskOperation { operation, .. } => {
             // Whether it can still end is the operation's own judgement, after this row.
@@ -270,11 +272,16 @@ fn issue_api_keys(
 fn rotate_api_key(
     credential: &Credential,
     grace: Duration,
+    is_bounded: bool,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
     let before = api_key(facts)?;
     if before.has_ended(facts.now) {
         return Err(AccountRefusal::ApiKeyEnded);
+    }
+    if is_bounded {
+        // The actor receives the bearer: a rotation hands out the key's limits as an issue does.
+        refuse_unbounded(wallet(facts)?, before.grant.limits.spend)?;
     }
     let others_end_at = facts.now.after(grace);
     let writes = vec![
