@@ -211,7 +211,8 @@ async fn an_operator_says_why_a_key_is_rotated_and_its_holder_need_not() {
     let (_, developer) = world.admin_key(Role::HolderDeveloper, reach(&wallet)).await;
     let bound = json!({ "key_spend_micros": 10, "key_spend_window": "day" });
     let spend = json!({ "spend_micros": 10, "spend_window": "day" });
-    for (path, body) in [(format!("/wallets/{wallet}"), bound), (format!("/api_keys/{id}"), spend)] {
+    for (path, body) in [(format!("/wallets/{wallet}"), bound), (format!("/api_keys/{id}"), spend)]
+    {
         let edit = Call::post(&path, &body).method("PATCH").bearer(&world.owner);
         assert_eq!(world.send(edit).await.status, 200);
     }

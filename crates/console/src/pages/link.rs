@@ -7,7 +7,7 @@
 
 use axum::extract::{Path, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use holdfast_accounts::{LinkError, LinkView, Name};
+use holdfast_accounts::{LinkError, LinkView, Name, SignInOrigin};
 use holdfast_domain::PersonId;
 use holdfast_domain::account::{EmailAddress, LinkPurpose};
 use holdfast_domain::secret::LinkToken;
@@ -16,6 +16,7 @@ use http::StatusCode;
 use crate::address::with_query;
 use crate::ask::{SentFields, form};
 use crate::cell::{Cell, Tone};
+use crate::cookie;
 use crate::desk::{Audience, Desk};
 use crate::door::Doorway;
 use crate::failure::Failure;
@@ -23,7 +24,7 @@ use crate::field::{FieldKind, FormField};
 use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::plain::{PlainForm, new_password};
-use crate::pages::sign_in::shown;
+use crate::pages::sign_in::{self, shown};
 use crate::section::{Facts, Notice};
 use crate::visitor::CurrentSession;
 
@@ -68,6 +69,7 @@ pub(crate) async fn send(
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
     let signed_in = session.as_ref().map(|CurrentSession(signed_in)| signed_in.person.id);
+    let origin = door.sign_in_origin(&parts.headers);
     let done = |person| {
         Redirect::to(if signed_in == Some(person) { "/account" } else { "/sign-in" })
             .into_response()
@@ -78,13 +80,25 @@ pub(crate) async fn send(
         }
         Ok(view) => view,
         Err(failure) => {
-            return again(&desk, &door, &token, &fields, signed_in).await.map(done).ok_or(failure);
+            return again(&desk, &origin, &token, &fields, signed_in)
+                .await
+                .map(done)
+                .ok_or(failure);
         }
     };
     match accept(&desk, &token, &view, &fields, signed_in).await {
-        Ok(person) => Ok(done(person)),
+        Ok(person) => {
+            let mut answer = done(person);
+            if !view.has_password {
+                // The next sign-in from here waits for no failures of strangers.
+                let mark = desk.accounts.mark_browser(person, door.client).await;
+                let mark = mark.map_err(sign_in::refusal)?;
+                cookie::put_mark(answer.headers_mut(), door.jar(), &mark);
+            }
+            Ok(answer)
+        }
         Err(failure) if failure.status == StatusCode::NOT_FOUND => {
-            again(&desk, &door, &token, &fields, signed_in).await.map(done).ok_or(failure)
+            again(&desk, &origin, &token, &fields, signed_in).await.map(done).ok_or(failure)
         }
         Err(failure) => Ok(sheet(&token, &view).failed(&fields, failure).into_response()),
     }
@@ -93,13 +107,13 @@ pub(crate) async fn send(
 /// The person of a link whose form was sent before with the same values: a double click sends it twice.
 async fn again(
     desk: &Desk,
-    door: &Doorway,
+    origin: &SignInOrigin,
     token: &LinkToken,
     fields: &SentFields,
     signed_in: Option<PersonId>,
 ) -> Option<PersonId> {
     let password = new_password(fields).ok();
-    desk.accounts.accepted_by(token, password.as_ref(), signed_in, door.client).await
+    desk.accounts.accepted_by(token, password.as_ref(), signed_in, origin).await
 }
 
 fn read(token: &str) -> Result<LinkToken, Failure> {

@@ -150,6 +150,20 @@ pub enum AccountAction {
         /// Number of them.
         operations: u64,
     },
+    /// Note that the actor has read: an audit row only.
+    NoteRead {
+        /// Use case of the read.
+        use_case: UseCase,
+        /// Wallet of the read, or the actor's own identity for a read over all wallets.
+        thing: Thing,
+    },
+    /// Note failed sign-ins of one address group within an hour: an audit row only.
+    NoteFailedSignIns {
+        /// Person of the e-mail address, if one with a password has it.
+        person: Option<PersonId>,
+        /// Number of the failures.
+        attempts: u64,
+    },
     /// Issue an admin key with its first credential.
     IssueAdminKey(AdminKey, AdminCredential),
     /// Add a credential to an admin key, and end its other ones after a grace.
@@ -190,6 +204,8 @@ impl AccountAction {
             | Self::RevokeApiKey(_)
             | Self::AskOperation { .. }
             | Self::ExcludeCosts { .. }
+            | Self::NoteRead { .. }
+            | Self::NoteFailedSignIns { .. }
             | Self::RotateAdminKey { .. }
             | Self::RevokeAdminKey(_) => None,
         }
@@ -215,6 +231,8 @@ impl AccountAction {
             | Self::AskOperation { .. }
             | Self::StartJob { .. }
             | Self::ExcludeCosts { .. }
+            | Self::NoteRead { .. }
+            | Self::NoteFailedSignIns { .. }
             | Self::IssueAdminKey(..)
             | Self::RevokeAdminKey(_)
             | Self::Webhook(_) => false,
@@ -244,6 +262,8 @@ impl AccountAction {
             Self::AskOperation { use_case, .. } => *use_case,
             Self::StartJob { .. } => UseCase::JobCreate,
             Self::ExcludeCosts { .. } => UseCase::UsageExcludeCosts,
+            Self::NoteRead { use_case, .. } => *use_case,
+            Self::NoteFailedSignIns { .. } => UseCase::PersonSignInFailed,
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
@@ -400,6 +420,8 @@ pub enum Thing {
     Webhook(WebhookId),
     /// A job.
     Job(JobId),
+    /// The person of an e-mail address that no person with a password has.
+    Unknown,
 }
 
 impl Thing {
@@ -415,6 +437,7 @@ impl Thing {
             Self::Person(_) => "person",
             Self::Webhook(_) => "webhook",
             Self::Job(_) => "job",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -430,6 +453,7 @@ impl Thing {
             Self::Person(id) => id.to_bytes(),
             Self::Webhook(id) => id.to_bytes(),
             Self::Job(id) => id.to_bytes(),
+            Self::Unknown => [0; 16],
         }
     }
 
@@ -452,8 +476,9 @@ impl Thing {
             Self::Person(PersonId::from_bytes(id)),
             Self::Webhook(WebhookId::from_bytes(id)),
             Self::Job(JobId::from_bytes(id)),
+            Self::Unknown,
         ];
-        things.into_iter().find(|thing| thing.kind() == kind)
+        things.into_iter().find(|thing| thing.kind() == kind && thing.id() == id)
     }
 }
 

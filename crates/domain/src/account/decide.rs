@@ -131,6 +131,15 @@ pub fn decide(
             Ok(AccountEffect::done(Vec::new(), Thing::Job(*job), differences(None, fields)))
         }
         Action::ExcludeCosts { first, operations } => Ok(exclude_costs(*first, *operations)),
+        Action::NoteRead { thing, .. } => {
+            let read = FieldChange::set("read", "true");
+            Ok(AccountEffect::done(Vec::new(), *thing, vec![read]))
+        }
+        Action::NoteFailedSignIns { person, attempts } => {
+            let thing = person.map_or(Thing::Unknown, Thing::Person);
+            let failed = FieldChange::set("failed_attempts", attempts);
+            Ok(AccountEffect::done(Vec::new(), thing, vec![failed]))
+        }
         Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
         Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
         Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),

@@ -355,6 +355,8 @@ pub struct KnownPassword {
     pub person: PersonId,
     /// Hash of the password.
     pub hash: PasswordHash,
+    /// Moment at which it was set.
+    pub set_at: Timestamp,
     /// Authorities of the person.
     pub grants: Vec<PersonGrant>,
 }

@@ -90,8 +90,8 @@ pub enum PersonAction {
         old: PasswordHash,
         /// The next one.
         new: PasswordHash,
-        /// Session that stays.
-        kept: SessionId,
+        /// Session that stays, and the hash of its next token.
+        kept: (SessionId, TokenHash),
     },
     /// End an authority, or the offer of it.
     EndGrant {
@@ -167,6 +167,8 @@ pub enum PersonWrite {
     DeleteLink(PersonId),
     /// End of sessions.
     EndSessions(PersonId, EndedSessions),
+    /// Another token of a session; the one before ends.
+    RenewSession(SessionId, TokenHash),
 }
 
 impl PersonAction {

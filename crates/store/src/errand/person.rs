@@ -16,6 +16,8 @@ const UPDATE: &str = "UPDATE people SET email = $1, name = $2, ended_at = $3 WHE
 const PUT_PASSWORD: &str = "INSERT INTO person_passwords (person_id, hash, set_at)
     VALUES ($1, $2, $3)
     ON CONFLICT (person_id) DO UPDATE SET hash = excluded.hash, set_at = excluded.set_at";
+/// A mark lasts no longer than the password that it was made under.
+const DELETE_MARKS: &str = "DELETE FROM browser_marks WHERE person_id = $1";
 const DELETE_PASSWORD: &str = "DELETE FROM person_passwords WHERE person_id = $1";
 const INSERT_GRANT: &str = "INSERT INTO person_grants (person_id, role, wallet_id, granted_at,
     granted_by) VALUES ($1, $2, $3, $4, $5)";
@@ -29,10 +31,19 @@ const PUT_LINK: &str = "INSERT INTO person_links (id, person_id, token, purpose,
     expires_at = excluded.expires_at, used_at = NULL, created_by = excluded.created_by";
 const USE_LINK: &str = "UPDATE person_links SET used_at = $1 WHERE person_id = $2";
 const DELETE_LINK: &str = "DELETE FROM person_links WHERE person_id = $1";
+const RENEW_SESSION: &str = "UPDATE sessions SET token = $1 WHERE id = $2";
 const END_SESSIONS: &str = "DELETE FROM sessions WHERE person_id = $1";
 
-/// The statement of a write.
-pub(super) fn statement(dialect: Dialect, write: &PersonWrite) -> Statement {
+/// The statements of a write.
+pub(super) fn statements(dialect: Dialect, write: &PersonWrite) -> Vec<Statement> {
+    let mut statements = vec![statement(dialect, write)];
+    if let PersonWrite::PutPassword(person, ..) | PersonWrite::DeletePassword(person) = write {
+        statements.push(dialect.statement(DELETE_MARKS, [blob(person.to_bytes())]));
+    }
+    statements
+}
+
+fn statement(dialect: Dialect, write: &PersonWrite) -> Statement {
     let of = |sql, person: &PersonId| dialect.statement(sql, [blob(person.to_bytes())]);
     match write {
         PersonWrite::Insert(person) => insert(dialect, person),
@@ -54,6 +65,10 @@ pub(super) fn statement(dialect: Dialect, write: &PersonWrite) -> Statement {
         }
         PersonWrite::DeleteLink(person) => of(DELETE_LINK, person),
         PersonWrite::EndSessions(person, which) => end_sessions(dialect, *person, *which),
+        PersonWrite::RenewSession(session, token) => {
+            let binds = [blob(token.to_bytes()), blob(session.to_bytes())];
+            dialect.statement(RENEW_SESSION, binds)
+        }
     }
 }
 

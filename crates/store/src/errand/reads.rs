@@ -170,9 +170,11 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             reads.push(api_key(dialect, credential.api_key));
             reads
         }
-        Action::AskOperation { .. } | Action::StartJob { .. } | Action::ExcludeCosts { .. } => {
-            Vec::new()
-        }
+        Action::AskOperation { .. }
+        | Action::StartJob { .. }
+        | Action::ExcludeCosts { .. }
+        | Action::NoteRead { .. }
+        | Action::NoteFailedSignIns { .. } => Vec::new(),
         Action::IssueAdminKey(key, _) => {
             vec![namesake(dialect, &key.name)]
         }

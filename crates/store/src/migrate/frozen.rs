@@ -95,6 +95,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "a94d2b5fa0657b868f010db4989fe1eaf4046fc591007ed863f0aaf9cd83a0a2",
         "3f4cccb006043ca382067a6d5ba4b0ac9f7aff5ca974ceb248592e578e63a4e6",
     ),
+    (
+        "0018_browser_marks",
+        "d383914bc23cac74fd6c46dda330652af008a197bef1f8ac524f438be0c59392",
+        "7f84f60f3a0b391ca290adc6e3bf7ccc056853a02a0730046dc7af1050fc1569",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -1,11 +1,11 @@
-//! People, their grants, links and sessions as rows.
+//! People, their grants, links, sessions and browsers as rows.
 
 use holdfast_domain::account::{
-    Authority, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, Person, PersonGrant,
-    PersonLink, Reach, Role, Session,
+    Authority, BrowserMark, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, Person,
+    PersonGrant, PersonLink, Reach, Role, Session,
 };
 use holdfast_domain::private::Private;
-use holdfast_domain::{LinkId, PersonId, SessionId, WalletId};
+use holdfast_domain::{BrowserMarkId, LinkId, PersonId, SessionId, WalletId};
 use sea_orm::Value;
 
 use super::{BadRow, Cells};
@@ -21,7 +21,9 @@ pub(crate) const LINK: &str = "l.id, l.person_id, l.purpose, l.role, l.wallet_id
 pub(crate) const SESSION: &str = "s.id, s.person_id, s.role, s.wallet_id, s.created_at, \
     s.last_seen_at, s.signed_in_at, s.address";
 /// The columns that [`password`] reads, of `person_passwords AS w`.
-pub(crate) const PASSWORD: &str = "w.person_id, w.hash";
+pub(crate) const PASSWORD: &str = "w.person_id, w.hash, w.set_at";
+/// The columns that [`browser_mark`] reads, of `browser_marks AS b`.
+pub(crate) const BROWSER_MARK: &str = "b.id, b.person_id, b.created_at, b.used_at, b.address";
 
 /// Condition that finds the person who has an address and has not ended, over `people AS p`. Rows of
 /// before may have two spellings of one address: the one that was typed comes first.
@@ -113,6 +115,21 @@ pub(crate) fn session(cells: &mut Cells<'_>) -> Result<Session, BadRow> {
 
 /// Reads [`PASSWORD`]; the grants are of other rows.
 pub(crate) fn password(cells: &mut Cells<'_>) -> Result<KnownPassword, BadRow> {
-    let person = PersonId::from_bytes(cells.bytes()?);
-    Ok(KnownPassword { person, hash: PasswordHash::new(cells.text()?), grants: Vec::new() })
+    Ok(KnownPassword {
+        person: PersonId::from_bytes(cells.bytes()?),
+        hash: PasswordHash::new(cells.text()?),
+        set_at: cells.timestamp()?,
+        grants: Vec::new(),
+    })
+}
+
+/// Reads [`BROWSER_MARK`].
+pub(crate) fn browser_mark(cells: &mut Cells<'_>) -> Result<BrowserMark, BadRow> {
+    Ok(BrowserMark {
+        id: BrowserMarkId::from_bytes(cells.bytes()?),
+        person: PersonId::from_bytes(cells.bytes()?),
+        created_at: cells.timestamp()?,
+        used_at: cells.timestamp()?,
+        address: Private(cells.text()?),
+    })
 }

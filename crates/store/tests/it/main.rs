@@ -32,6 +32,7 @@ mod report;
 mod schema;
 mod scratch;
 mod server;
+mod sign_in;
 mod silence;
 mod spellings;
 mod statement;

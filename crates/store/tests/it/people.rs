@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use holdfast_accounts::{
-    Accounts, AccountsError, LinkError, NewInvitation, Password, Principal, Request, SessionError,
-    SignInError, SignedIn,
+    Accounts, AccountsError, BegunSession, LinkError, Listener, NewInvitation, Password, Principal,
+    Request, SessionError, SignInError, SignInOrigin, SignedIn,
 };
 use holdfast_domain::account::{
-    AccountAction, AccountRefusal, Authority, LinkPurpose, PersonState, Reach, Role, SESSIONS_MAX,
+    AccountAction, AccountRefusal, Authority, LinkPurpose, PersonState, Reach, Role,
 };
 use holdfast_domain::listing::{Order, PageRequest, PersonFilter};
-use holdfast_domain::secret::{LinkToken, SessionToken};
+use holdfast_domain::secret::{BrowserToken, LinkToken, SessionToken};
 use holdfast_domain::{PersonId, WalletId};
 use holdfast_testkit::{NoPause, sample};
 
@@ -25,7 +25,7 @@ pub(crate) const OWNER: Authority = Authority { role: Role::Owner, reach: Reach:
 
 /// The use cases over the book of this home, with the command line beside it.
 pub(crate) struct Desk {
-    accounts: Accounts,
+    pub(crate) accounts: Accounts,
     pub(crate) local: Principal,
 }
 
@@ -60,11 +60,20 @@ impl Desk {
         &self,
         email: &str,
     ) -> Result<(SessionToken, SignedIn), SignInError> {
-        let begun = self.accounts.sign_in(email, &password(), ADDRESS, true).await?;
+        let begun = self.begin(email, &password(), None).await?;
         Ok((begun.token, begun.signed_in))
     }
 
-    async fn is_ended(&self, token: &SessionToken) -> bool {
+    pub(crate) async fn begin(
+        &self,
+        email: &str,
+        password: &Password,
+        mark: Option<&BrowserToken>,
+    ) -> Result<BegunSession, SignInError> {
+        self.accounts.sign_in(email, password, &origin(1, mark)).await
+    }
+
+    pub(crate) async fn is_ended(&self, token: &SessionToken) -> bool {
         matches!(self.accounts.session(token, ADDRESS).await, Err(SessionError::Ended))
     }
 
@@ -97,11 +106,17 @@ impl Desk {
     }
 }
 
-fn request() -> Request {
+/// A browser at the operators' listener, on this host of a network.
+pub(crate) fn origin(host: u8, mark: Option<&BrowserToken>) -> SignInOrigin {
+    let address = IpAddr::from([192, 0, 2, host]);
+    SignInOrigin { address, listener: Listener::Operators, mark: mark.cloned() }
+}
+
+pub(crate) fn request() -> Request {
     Request::new(sample::fresh(), &[b"a request of these tests"], None)
 }
 
-fn password() -> Password {
+pub(crate) fn password() -> Password {
     "correct horse battery".parse().unwrap()
 }
 
@@ -197,7 +212,9 @@ async fn whoever_has_a_password_accepts_signed_in_and_chooses_among_roles(home: 
     let (token, signed_in) = desk.sign_in("ada@example.com").await.unwrap();
     assert_eq!(signed_in.grants.len(), 2);
     assert_eq!(signed_in.session.authority, admin_of(wallet), "the broadest one");
-    desk.accounts.choose_grant(&signed_in, viewer_of(wallet)).await.unwrap();
+    let before = token;
+    let token = desk.accounts.choose_grant(&signed_in, viewer_of(wallet)).await.unwrap();
+    assert!(desk.is_ended(&before).await, "another role, another token");
     let none = desk.accounts.choose_grant(&signed_in, OWNER).await;
     assert!(matches!(none, Err(AccountsError::NotFound(_))));
     let signed_in = desk.accounts.session(&token, ADDRESS).await.unwrap();
@@ -420,62 +437,6 @@ async fn the_link_of_the_first_owner_gives_nothing_once_there_is_one(home: &impl
     assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
-async fn a_changed_password_ends_the_other_sessions(home: &impl Home) {
-    let desk = Desk::of(home).await;
-    desk.member("ada@example.com", OWNER).await;
-    let (token, signed_in) = desk.sign_in("ada@example.com").await.unwrap();
-    let (other, _) = desk.sign_in("ada@example.com").await.unwrap();
-    assert_eq!(desk.accounts.sessions_of(&signed_in).await.unwrap().len(), 2);
-    let next: Password = "another horse battery".parse().unwrap();
-    let wrong = desk.accounts.change_password(&signed_in, &next, &password()).await;
-    assert!(matches!(wrong, Err(SignInError::Wrong)));
-    let slow = desk.accounts.change_password(&signed_in, &password(), &next).await;
-    assert!(matches!(slow, Err(SignInError::Slow { .. })), "a failure slows down");
-    let desk = Desk::of(home).await;
-    desk.accounts.change_password(&signed_in, &password(), &next).await.unwrap();
-    assert!(desk.is_ended(&other).await && !desk.is_ended(&token).await);
-    assert!(matches!(desk.sign_in("ada@example.com").await, Err(SignInError::Wrong)));
-    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
-}
-
-async fn sessions_end_by_age_and_by_silence_and_are_bounded(home: &impl Home) {
-    let desk = Desk::of(home).await;
-    desk.member("ada@example.com", OWNER).await;
-    let mut raw = Raw::open(home).await;
-    for (column, hours) in [("last_seen_at", 12), ("created_at", 24 * 7)] {
-        let (token, _) = desk.sign_in("ada@example.com").await.unwrap();
-        assert!(!desk.is_ended(&token).await);
-        let age = hours * 3_600_000_000_i64;
-        raw.run(&format!("UPDATE sessions SET {column} = {column} - {age}")).await;
-        assert!(desk.is_ended(&token).await, "{column}");
-    }
-    let (_token, signed_in) = desk.sign_in("ada@example.com").await.unwrap();
-    assert_eq!(raw.number("SELECT count(*) FROM sessions").await, 1, "the ended ones are gone");
-    let signed_in_before = "UPDATE sessions SET signed_in_at = signed_in_at - 900000000";
-    raw.run(signed_in_before).await;
-    let listed = desk.accounts.sessions_of(&signed_in).await.unwrap();
-    assert!(!listed[0].is_fresh(signed_in.now));
-    for n in 1..=i64::from(SESSIONS_MAX) {
-        let copy = format!(
-            "INSERT INTO sessions SELECT randomblob(16), person_id, randomblob(32), role, wallet_id,
-             created_at - {n}, last_seen_at, signed_in_at, address
-             FROM sessions ORDER BY created_at DESC LIMIT 1"
-        );
-        raw.run(&copy).await;
-    }
-    desk.sign_in("ada@example.com").await.unwrap();
-    let count = raw.number("SELECT count(*) FROM sessions").await;
-    assert_eq!(count, i64::from(SESSIONS_MAX));
-}
-
-async fn a_device_that_is_known_shows_the_mark_of_its_address(home: &impl Home) {
-    let desk = Desk::of(home).await;
-    let mark = desk.accounts.device_mark(&"ada@example.com".parse().unwrap()).unwrap();
-    assert!(desk.accounts.is_known_device("Ada@example.com", &mark));
-    assert!(!desk.accounts.is_known_device("bob@example.com", &mark));
-    assert!(!desk.accounts.is_known_device("ada@example.com", ""));
-}
-
 on_every_store! {
     an_invitation_gives_one_role_to_whoever_sets_a_password,
     nothing_private_stands_in_the_trail_or_in_the_clear,
@@ -488,7 +449,4 @@ on_every_store! {
     people_are_listed_by_wallet_role_and_state,
     the_first_owner_has_a_link_until_there_is_one,
     the_link_of_the_first_owner_gives_nothing_once_there_is_one,
-    a_changed_password_ends_the_other_sessions,
-    sessions_end_by_age_and_by_silence_and_are_bounded,
-    a_device_that_is_known_shows_the_mark_of_its_address,
 }

@@ -68,7 +68,8 @@ pub(super) fn decide(
             }
             let writes = vec![
                 PersonWrite::PutPassword(*id, new.clone(), facts.now),
-                PersonWrite::EndSessions(*id, EndedSessions::Except(*kept)),
+                PersonWrite::EndSessions(*id, EndedSessions::Except(kept.0)),
+                PersonWrite::RenewSession(kept.0, kept.1),
             ];
             Ok(done(*id, writes, vec![touched("password")]))
         }
@@ -238,6 +239,7 @@ fn is_still_given(link: &PersonLink, record: &PersonRecord, facts: &AccountFacts
     match link.created_by {
         // Beside the database there is no role to lose.
         ActorId::Local => true,
+        ActorId::Anonymous => false,
         ActorId::AdminKey(_) | ActorId::Person(_) => match link.purpose.authority() {
             Some(offered) => may(UseCase::PersonInvite, offered),
             None => record.grants.iter().all(|it| may(UseCase::PersonLink, it.authority)),

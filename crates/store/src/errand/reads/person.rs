@@ -111,7 +111,7 @@ pub(super) fn owners(
 /// What whoever made a link has now. No command changes it meanwhile: they come one after the other.
 fn maker(dialect: Dialect, made_by: ActorId, now: Timestamp) -> Option<Read> {
     let statement = match made_by {
-        ActorId::Local => return None,
+        ActorId::Local | ActorId::Anonymous => return None,
         ActorId::AdminKey(id) => {
             dialect.statement(KEYS_AUTHORITY, [blob(id.to_bytes()), now.as_micros().into()])
         }

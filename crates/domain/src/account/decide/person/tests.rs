@@ -111,6 +111,7 @@ const fn label(write: &PersonWrite) -> &'static str {
         PersonWrite::EndSessions(_, EndedSessions::All) => "end sessions",
         PersonWrite::EndSessions(_, EndedSessions::Except(_)) => "end other sessions",
         PersonWrite::EndSessions(_, EndedSessions::Using(_)) => "end its sessions",
+        PersonWrite::RenewSession(..) => "renew session",
     }
 }
 
@@ -322,13 +323,13 @@ fn a_password_is_changed_by_whoever_knows_it() {
         person: ID,
         old: hash("old"),
         new: hash("new"),
-        kept: SessionId::from_u128(1),
+        kept: (SessionId::from_u128(1), TokenHash::from_bytes([1; 32])),
     };
     let mut facts = facts(Some(member(&[SUPPORT])));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
     facts.person.password = Some(hash("another"));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
     facts.person.password = Some(hash("old"));
-    let changed: Verdict = Ok(&["put password", "end other sessions"]);
+    let changed: Verdict = Ok(&["put password", "end other sessions", "renew session"]);
     check_by(ActorId::Person(ID), &facts, change(), changed);
 }
