@@ -24,8 +24,8 @@ pub struct LinkView {
     pub name: Option<Private<String>>,
     /// Purpose of the link.
     pub purpose: LinkPurpose,
-    /// True where its person has a password: they use it signed in.
-    pub has_password: bool,
+    /// True if its person uses it signed in.
+    pub requires_sign_in: bool,
     /// Moment from which it is not accepted.
     pub expires_at: Timestamp,
 }
@@ -92,10 +92,10 @@ impl Accounts {
         let (known, link) = self.open_link(token).await?;
         let record = known.record;
         Ok(LinkView {
+            requires_sign_in: record.requires_sign_in(link.purpose),
             email: record.person.email,
             name: record.person.name,
             purpose: link.purpose,
-            has_password: record.has_password,
             expires_at: link.expires_at,
         })
     }
@@ -115,7 +115,7 @@ impl Accounts {
         let (known, link) = self.open_link(token).await?;
         let person = known.record.person.id;
         let is_signed_in = signed_in == Some(person);
-        let hash = match (known.record.has_password, password) {
+        let hash = match (known.record.requires_sign_in(link.purpose), password) {
             (true, _) if !is_signed_in => return Err(LinkError::SignInFirst),
             (true, _) => None,
             (false, Some(password)) => {
@@ -168,7 +168,7 @@ impl Accounts {
         origin: &SignInOrigin,
     ) -> Option<PersonId> {
         let known = self.book.known_link(&token.hash()).await.ok()??;
-        let person = known.record.link.filter(|link| link.used_at.is_some())?.person;
+        let person = Some(known.link).filter(|link| link.used_at.is_some())?.person;
         if signed_in == Some(person) {
             return signed_in;
         }
@@ -182,7 +182,8 @@ impl Accounts {
     async fn open_link(&self, token: &LinkToken) -> Result<(KnownLink, PersonLink), LinkError> {
         let known = self.book.known_link(&token.hash()).await.map_err(AccountsError::from)?;
         let known = known.ok_or(LinkError::NotValid)?;
-        let link = known.record.open_link(known.now).cloned().ok_or(LinkError::NotValid)?;
+        let open = known.record.open_links(known.now).find(|link| link.id == known.link.id);
+        let link = open.cloned().ok_or(LinkError::NotValid)?;
         Ok((known, link))
     }
 

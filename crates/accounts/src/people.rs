@@ -59,7 +59,8 @@ impl Accounts {
             }
             (own, asked) => own.or(asked),
         };
-        let Page { rows, next } = self.book.people(PersonFilter { wallet, ..filter }, page).await?;
+        let filter = PersonFilter { wallet, seen_from: principal.only_wallet(), ..filter };
+        let Page { rows, next } = self.book.people(filter, page).await?;
         self.note_read(principal, UseCase::PersonRead, wallet).await?;
         let seen = rows.into_iter().filter_map(|record| record.seen_from(principal.reach));
         Ok(Page { rows: seen.collect(), next })

@@ -26,6 +26,7 @@ mod decide;
 mod email_address;
 mod event;
 mod field_change;
+mod invitation;
 mod person;
 mod person_action;
 mod posting;
@@ -47,6 +48,7 @@ pub use self::decide::{decide, replay};
 pub use self::email_address::{BadEmailAddress, EmailAddress};
 pub use self::event::{events, refusal_event};
 pub use self::field_change::FieldChange;
+pub use self::invitation::PersonInvitation;
 pub use self::person::{
     Authority, FIRST_OWNER_LIFETIME, FRESH_FOR, KnownLink, KnownPassword, KnownSession,
     LINK_LIFETIME, LinkPurpose, NewSession, PasswordHash, Person, PersonGrant, PersonLink,

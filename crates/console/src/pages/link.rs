@@ -89,7 +89,7 @@ pub(crate) async fn send(
     match accept(&desk, &token, &view, &fields, signed_in).await {
         Ok(person) => {
             let mut answer = done(person);
-            if !view.has_password {
+            if !view.requires_sign_in {
                 // The next sign-in from here waits for no failures of strangers.
                 let mark = desk.accounts.mark_browser(person, door.client).await;
                 let mark = mark.map_err(sign_in::refusal)?;
@@ -123,7 +123,7 @@ fn read(token: &str) -> Result<LinkToken, Failure> {
 /// True where its person has a password, and is not the one who is signed in.
 fn must_sign_in(view: &LinkView, session: Option<&CurrentSession>) -> bool {
     let email = session.and_then(|CurrentSession(signed_in)| signed_in.person.email.as_ref());
-    view.has_password && (email.is_none() || email != view.email.as_ref())
+    view.requires_sign_in && (email.is_none() || email != view.email.as_ref())
 }
 
 fn sign_in_first(token: &LinkToken, view: &LinkView) -> Page {
@@ -165,7 +165,7 @@ fn sheet(token: &LinkToken, view: &LinkView) -> PlainForm {
     }
     rows.push(("Valid until", Cell::moment(view.expires_at)));
     let page = page.section(Facts::new("", rows));
-    if view.has_password {
+    if view.requires_sign_in {
         PlainForm::new(page, address(token), "Accept")
     } else {
         PlainForm::new(page, address(token), "Set the password").new_password()
@@ -186,7 +186,7 @@ async fn accept(
         let password = new_password(fields)?;
         accounts.accept_first_owner(token, &email, name.as_ref(), &password).await
     } else {
-        let password = if view.has_password { None } else { Some(new_password(fields)?) };
+        let password = if view.requires_sign_in { None } else { Some(new_password(fields)?) };
         accounts.accept_link(token, password.as_ref(), signed_in).await
     };
     accepted.map_err(refusal)

@@ -40,6 +40,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     REQUESTS,
     ENTRY_NUMBERS,
     BROWSER_MARKS,
+    PERSON_WALLETS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -317,6 +318,21 @@ const BROWSER_MARKS: Migration = Migration {
         include_str!("../../migrations/postgres/0018_browser_marks.down.sql"),
     ],
     // A browser without a mark is one that the person has not signed in from.
+    loss: &[],
+};
+
+const PERSON_WALLETS: Migration = Migration {
+    version: 19,
+    name: "person_wallets",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0019_person_wallets.up.sql"),
+        include_str!("../../migrations/sqlite/0019_person_wallets.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0019_person_wallets.up.sql"),
+        include_str!("../../migrations/postgres/0019_person_wallets.down.sql"),
+    ],
+    // Links that were not used, which are made again, and the names of invitations.
     loss: &[],
 };
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::account::{
     Authority, BROWSER_MARKS_MAX, BrowserMark, EmailAddress, KnownLink, KnownPassword,
-    KnownSession, NewBrowserMark, NewSession, Person, PersonGrant, PersonRecord, SESSION_IDLE,
-    SESSION_LIFETIME, SESSIONS_MAX, Session,
+    KnownSession, NewBrowserMark, NewSession, Person, PersonGrant, SESSION_IDLE, SESSION_LIFETIME,
+    SESSIONS_MAX, Session,
 };
 use holdfast_domain::ports::{Sessions, Unavailable};
 use holdfast_domain::private::Private;
@@ -22,8 +22,8 @@ use crate::dialect::{Dialect, blob};
 use crate::errand::admin_key::wallet_of;
 use crate::outbox::Exchange;
 use crate::rows::person::{
-    BROWSER_MARK, GRANT, PASSWORD, PERSON, SESSION, browser_mark, grant, of_email, password,
-    person, session,
+    BROWSER_MARK, GRANT, LINK_TABLES, PASSWORD, PERSON, SESSION, browser_mark, grant, of_email,
+    password, person, session,
 };
 use crate::rows::{BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
@@ -269,17 +269,20 @@ impl Sessions for Store {
     }
 
     async fn known_link(&self, token: &TokenHash) -> Result<Option<KnownLink>, Unavailable> {
-        let sql = format!(
-            "SELECT {}, l.id, l.person_id FROM person_links AS l WHERE l.token = $1",
-            self.dialect().clock()
-        );
-        let rows = self.query(&sql, [blob(token.to_bytes())]).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let (now, link, person) = found_link(&mut Cells::new(row)).map_err(unavailable)?;
-        let record = self.person(person).await?;
-        // Another one may have taken its place between the two reads.
-        let is_this = |it: &PersonRecord| it.link.as_ref().is_some_and(|found| found.id == link);
-        Ok(record.filter(is_this).map(|record| KnownLink { record, now: self.seen(now) }))
+        for table in LINK_TABLES {
+            let sql = format!(
+                "SELECT {}, l.id, l.person_id FROM {table} AS l WHERE l.token = $1",
+                self.dialect().clock()
+            );
+            let rows = self.query(&sql, [blob(token.to_bytes())]).await?;
+            let Some(row) = rows.first() else { continue };
+            let (now, link, person) = found_link(&mut Cells::new(row)).map_err(unavailable)?;
+            let Some(record) = self.person(person).await? else { return Ok(None) };
+            // Another one may have taken its place between the two reads.
+            let link = record.links.iter().find(|it| it.id == link).cloned();
+            return Ok(link.map(|link| KnownLink { record, link, now: self.seen(now) }));
+        }
+        Ok(None)
     }
 }
 

@@ -26,6 +26,7 @@ mod postgres;
 mod proxy;
 mod purge;
 mod raw;
+mod reaches;
 mod remembered;
 mod repetition;
 mod report;

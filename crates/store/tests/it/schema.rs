@@ -123,7 +123,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "limits_revision",
             "requests",
             "entry_numbers",
-            "browser_marks"
+            "browser_marks",
+            "person_wallets"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
