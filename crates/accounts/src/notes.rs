@@ -220,7 +220,7 @@ impl Accounts {
             let (day, kind) = (day.to_be_bytes(), use_case.label().as_bytes());
             let digest = digest(&[b"read", &day, by.as_bytes(), kind, of.as_bytes()]);
             let [key @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = digest;
-            let action = AccountAction::NoteRead { use_case, thing };
+            let action = AccountAction::NoteRead(use_case, thing);
             let command = note(actor, address, (CommandKey::from_bytes(key), digest), action);
             self.book.administer(&command, self.writing_secret()?).await?;
             self.notes.is_written(read);

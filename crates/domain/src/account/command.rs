@@ -150,13 +150,8 @@ pub enum AccountAction {
         /// Number of them.
         operations: u64,
     },
-    /// Note that the actor has read: an audit row only.
-    NoteRead {
-        /// Use case of the read.
-        use_case: UseCase,
-        /// Wallet of the read, or the actor's own identity for a read over all wallets.
-        thing: Thing,
-    },
+    /// Note a read of a wallet, or by the actor's own identity of all wallets: an audit row only.
+    NoteRead(UseCase, Thing),
     /// Note failed sign-ins of one address group within an hour: an audit row only.
     NoteFailedSignIns {
         /// Person of the e-mail address, if one with a password has it.
@@ -204,7 +199,7 @@ impl AccountAction {
             | Self::RevokeApiKey(_)
             | Self::AskOperation { .. }
             | Self::ExcludeCosts { .. }
-            | Self::NoteRead { .. }
+            | Self::NoteRead(..)
             | Self::NoteFailedSignIns { .. }
             | Self::RotateAdminKey { .. }
             | Self::RevokeAdminKey(_) => None,
@@ -231,7 +226,7 @@ impl AccountAction {
             | Self::AskOperation { .. }
             | Self::StartJob { .. }
             | Self::ExcludeCosts { .. }
-            | Self::NoteRead { .. }
+            | Self::NoteRead(..)
             | Self::NoteFailedSignIns { .. }
             | Self::IssueAdminKey(..)
             | Self::RevokeAdminKey(_)
@@ -262,7 +257,7 @@ impl AccountAction {
             Self::AskOperation { use_case, .. } => *use_case,
             Self::StartJob { .. } => UseCase::JobCreate,
             Self::ExcludeCosts { .. } => UseCase::UsageExcludeCosts,
-            Self::NoteRead { use_case, .. } => *use_case,
+            Self::NoteRead(use_case, _thing) => *use_case,
             Self::NoteFailedSignIns { .. } => UseCase::PersonSignInFailed,
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,

@@ -83,7 +83,7 @@ pub fn events(
         | Action::RevokeAdminKey(_)
         | Action::StartJob { .. }
         | Action::ExcludeCosts { .. }
-        | Action::NoteRead { .. }
+        | Action::NoteRead(..)
         | Action::NoteFailedSignIns { .. }
         | Action::Person(_)
         | Action::Webhook(_) => Vec::new(),

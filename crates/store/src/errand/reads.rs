@@ -173,7 +173,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
         Action::AskOperation { .. }
         | Action::StartJob { .. }
         | Action::ExcludeCosts { .. }
-        | Action::NoteRead { .. }
+        | Action::NoteRead(..)
         | Action::NoteFailedSignIns { .. } => Vec::new(),
         Action::IssueAdminKey(key, _) => {
             vec![namesake(dialect, &key.name)]
