@@ -239,7 +239,8 @@ impl Accounts {
         Self::want_reason_of_operator(principal, UseCase::ApiKeyRotate, request)?;
         let found = self.reachable_api_key(principal, reference, None).await?;
         let (credential, bearer) = self.credential(found.id)?;
-        let action = AccountAction::RotateApiKey { credential, grace };
+        let (wallet, is_bounded) = (found.wallet, is_bounded(principal));
+        let action = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded };
         let done = self.change(principal, request, action).await?;
         let is_told = !request.dry_run && !done.replayed;
         let thing = IssuedApiKey {

@@ -1,110 +1,179 @@
-//! Failed attempts to sign in. They slow down, and lock nobody out.
+//! Attempts to sign in. Failures slow an attempt down, and lock no person out.
 //!
 //! | counted for | after a failure |
 //! |---|---|
-//! | an address and an e-mail address | a pause of 1 s, twice as long after each one, at most 60 s |
-//! | an e-mail address, over all addresses | 30 an hour, but for browsers that signed in before |
+//! | an e-mail address, an address group and a listener | a pause of 1 s, doubled by each failure, at most 60 s |
+//! | an e-mail address and a listener, over all address groups | 30 an hour, then one attempt a minute |
+//! | a browser with a mark of the person, or a session | the pause alone, under a key of its own |
 //!
-//! Counts are of this process alone and last as long as it. They are bounded: what would be forgotten
-//! first anyway goes first. A network of IPv6 (/64) is one address. E-mail addresses are kept as
-//! hashes, those of nobody too.
+//! An attempt counts as a failure before its hash is computed, in the step that judges the pause: of parallel
+//! attempts within one pause one is judged. A success takes its own count back, and so does an attempt without a
+//! verdict.
+//!
+//! Counts are in the memory of this process, and bounded: the ones that would be forgotten first go first. A new
+//! password forgets all of its person. A network of IPv6 (/64) is one address group. E-mail addresses are kept as
+//! hashes, unknown ones too.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use holdfast_domain::Timestamp;
 use tokio::time::Instant;
 
-/// Entries of each of both maps.
+use crate::origin::Listener;
+
+/// Entries of each map.
 const ENTRIES_MAX: usize = 10_000;
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Time without a failure after which a pause begins with a second again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
 const HOUR: Duration = Duration::from_secs(3_600);
-/// Failures of an e-mail address within an hour.
+/// Failures of an e-mail address at a listener within an hour that the pauses of pairs alone slow down.
 const HOURLY_MAX: u32 = 30;
+/// Pause of all address groups together above [`HOURLY_MAX`].
+const PAUSE_ABOVE: Duration = Duration::from_secs(60);
 
-/// Somebody who tries to sign in.
+/// The e-mail address of an attempt, and the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Attempt {
-    address: IpAddr,
+struct Subject {
     email: [u8; 16],
-    /// True for a browser that the e-mail address signed in from before.
-    is_known_device: bool,
+    listener: Listener,
+}
+
+/// Client of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Client {
+    /// An address group.
+    Stranger(IpAddr),
+    /// A browser with a mark of the person, or a session of theirs.
+    Known([u8; 16]),
+}
+
+/// Attempt to prove a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    subject: Subject,
+    client: Client,
+    /// Moment at which the person's password was set; failures of before are forgotten.
+    password_set_at: Timestamp,
 }
 
 impl Attempt {
-    pub(crate) fn new(address: IpAddr, email: &str, is_known_device: bool) -> Self {
-        let address = match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(address) => match address.to_ipv4_mapped() {
-                Some(inner) => IpAddr::V4(inner),
-                None => {
-                    let network = u128::from(address) & !u128::from(u64::MAX);
-                    IpAddr::V6(network.into())
-                }
-            },
-        };
-        let [hash @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
-            *blake3::hash(email.as_bytes()).as_bytes();
-        Self { address, email: hash, is_known_device }
+    /// An attempt of an address group. `password_set_at` is `None` if no person has the e-mail address.
+    pub(crate) fn of_stranger(
+        (address, listener): (IpAddr, Listener),
+        email: &str,
+        password_set_at: Option<Timestamp>,
+    ) -> Self {
+        let subject = Subject { email: short_hash(email.as_bytes()), listener };
+        let client = Client::Stranger(address_group(address));
+        let password_set_at = password_set_at.unwrap_or(Timestamp::from_micros(0));
+        Self { subject, client, password_set_at }
+    }
+
+    /// The same attempt by a browser with a mark, or in a session, which has these bytes.
+    pub(crate) fn by_known(self, browser: &[u8]) -> Self {
+        Self { client: Client::Known(short_hash(browser)), ..self }
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+/// The first half of a hash.
+fn short_hash(bytes: &[u8]) -> [u8; 16] {
+    let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
+        *blake3::hash(bytes).as_bytes();
+    half
+}
+
+/// Addresses that count as one: an address of IPv4, or a network of IPv6 (/64).
+pub(crate) fn address_group(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(inner) => inner.to_ipv4_mapped().map_or_else(
+            || IpAddr::V6((u128::from(inner) & !u128::from(u64::MAX)).into()),
+            IpAddr::V4,
+        ),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     failures: u32,
-    /// Moment until which whoever comes has to wait.
+    /// Moment before which no attempt is judged.
     closed_until: Instant,
     forgotten_at: Instant,
+    password_set_at: Timestamp,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
-    pairs: BTreeMap<(IpAddr, [u8; 16]), Count>,
-    emails: BTreeMap<[u8; 16], Count>,
+    clients: BTreeMap<(Subject, Client), Count>,
+    emails: BTreeMap<Subject, Count>,
 }
 
-/// Failed attempts that are remembered.
+/// A count that an attempt has changed.
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    before: Option<Count>,
+    after: Count,
+}
+
+/// Failures that are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct FailedAttempts(Mutex<Counts>);
 
+/// An attempt that is judged now. Dropped without [`Reservation::keep`], the failure that it counts as is taken back.
+#[derive(Debug)]
+pub(crate) struct Reservation<'a> {
+    attempts: &'a FailedAttempts,
+    attempt: Attempt,
+    client: Change,
+    email: Option<Change>,
+    is_kept: bool,
+}
+
 impl FailedAttempts {
-    /// Time that has to pass before this attempt is judged.
-    pub(crate) fn pause(&self, attempt: Attempt, now: Instant) -> Option<Duration> {
-        let counts = self.counts();
-        let pair = counts.pairs.get(&(attempt.address, attempt.email));
-        let email = counts.emails.get(&attempt.email).filter(|_| !attempt.is_known_device);
-        let closed = pair.into_iter().chain(email).map(|count| count.closed_until).max()?;
-        Some(closed.saturating_duration_since(now)).filter(|pause| !pause.is_zero())
-    }
-
-    /// Notes that an attempt has failed.
-    pub(crate) fn failed(&self, attempt: Attempt, now: Instant) {
+    /// Judges the pauses of an attempt and counts it as a failure, in one step.
+    ///
+    /// # Errors
+    ///
+    /// Time that has to pass before the attempt is judged.
+    pub(crate) fn reserve(
+        &self,
+        attempt: Attempt,
+        now: Instant,
+    ) -> Result<Reservation<'_>, Duration> {
+        let Attempt { subject, client, password_set_at } = attempt;
         let mut counts = self.counts();
-        let pair = entry(&mut counts.pairs, (attempt.address, attempt.email), now);
-        let doublings = pair.failures.min(6);
-        pair.failures = pair.failures.saturating_add(1);
-        let pause = Duration::from_secs(1_u64.checked_shl(doublings).unwrap_or(u64::MAX));
-        pair.closed_until = now + pause.min(PAUSE_MAX);
-        pair.forgotten_at = now + FORGOTTEN_AFTER;
-        if attempt.is_known_device {
-            return;
+        let of_client = remembered(&counts.clients, &(subject, client), attempt, now);
+        let is_stranger = matches!(client, Client::Stranger(_));
+        let of_email = remembered(&counts.emails, &subject, attempt, now).filter(|_| is_stranger);
+        let closed = of_client.into_iter().chain(of_email).map(|it| it.closed_until).max();
+        let pause = closed.map(|closed| closed.saturating_duration_since(now));
+        if let Some(pause) = pause.filter(|pause| !pause.is_zero()) {
+            return Err(pause);
         }
-        let email = entry(&mut counts.emails, attempt.email, now);
-        if email.failures == 0 {
-            email.forgotten_at = now + HOUR;
-        }
-        email.failures = email.failures.saturating_add(1);
-        if email.failures >= HOURLY_MAX {
-            email.closed_until = email.forgotten_at;
-        }
-    }
-
-    /// Notes that somebody has signed in.
-    pub(crate) fn succeeded(&self, attempt: Attempt) {
-        self.counts().pairs.remove(&(attempt.address, attempt.email));
+        let failures = of_client.map_or(0, |count| count.failures);
+        let pause = Duration::from_secs(1_u64.checked_shl(failures.min(6)).unwrap_or(u64::MAX));
+        let after = Count {
+            failures: failures.saturating_add(1),
+            closed_until: now + pause.min(PAUSE_MAX),
+            forgotten_at: now + FORGOTTEN_AFTER,
+            password_set_at,
+        };
+        put(&mut counts.clients, (subject, client), after, now);
+        let email = is_stranger.then(|| {
+            let failures = of_email.map_or(0, |count| count.failures).saturating_add(1);
+            let pause = if failures >= HOURLY_MAX { PAUSE_ABOVE } else { Duration::ZERO };
+            let forgotten_at = of_email.map_or(now + HOUR, |count| count.forgotten_at);
+            let closed_until = now + pause;
+            let after = Count { failures, closed_until, forgotten_at, password_set_at };
+            put(&mut counts.emails, subject, after, now);
+            Change { before: of_email, after }
+        });
+        let client = Change { before: of_client, after };
+        Ok(Reservation { attempts: self, attempt, client, email, is_kept: false })
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -113,8 +182,47 @@ impl FailedAttempts {
     }
 }
 
-/// The count of a key, which is made where there is none, or none that is remembered.
-fn entry<K: Ord + Copy>(counts: &mut BTreeMap<K, Count>, key: K, now: Instant) -> &mut Count {
+impl Reservation<'_> {
+    /// Keeps the failure: the password was wrong.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+
+    /// Forgets the failures of the client: the password was right.
+    pub(crate) fn succeed(self) {
+        let key = (self.attempt.subject, self.attempt.client);
+        self.attempts.counts().clients.remove(&key);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        let Attempt { subject, client, .. } = self.attempt;
+        let mut counts = self.attempts.counts();
+        take_back(&mut counts.clients, (subject, client), self.client);
+        if let Some(email) = self.email {
+            take_back(&mut counts.emails, subject, email);
+        }
+    }
+}
+
+/// The count of a key, unless it is forgotten or of a password before.
+fn remembered<K: Ord>(
+    counts: &BTreeMap<K, Count>,
+    key: &K,
+    attempt: Attempt,
+    now: Instant,
+) -> Option<Count> {
+    let is_of_now = |count: &&Count| {
+        count.forgotten_at > now && count.password_set_at >= attempt.password_set_at
+    };
+    counts.get(key).filter(is_of_now).copied()
+}
+
+fn put<K: Ord + Copy>(counts: &mut BTreeMap<K, Count>, key: K, count: Count, now: Instant) {
     if counts.len() >= ENTRIES_MAX && !counts.contains_key(&key) {
         counts.retain(|_key, count| count.forgotten_at > now);
         let first = counts.iter().min_by_key(|(_key, count)| count.forgotten_at);
@@ -123,58 +231,155 @@ fn entry<K: Ord + Copy>(counts: &mut BTreeMap<K, Count>, key: K, now: Instant) -
             counts.remove(&first);
         }
     }
-    let fresh = Count { failures: 0, closed_until: now, forgotten_at: now };
-    let count = counts.entry(key).or_insert(fresh);
-    if count.forgotten_at <= now {
-        *count = fresh;
+    counts.insert(key, count);
+}
+
+/// Takes one failure back: the whole change, unless another attempt came after it.
+fn take_back<K: Ord>(counts: &mut BTreeMap<K, Count>, key: K, change: Change) {
+    let Some(count) = counts.get_mut(&key) else { return };
+    if *count != change.after {
+        count.failures = count.failures.saturating_sub(1);
+        return;
     }
-    count
+    match change.before {
+        Some(before) => *count = before,
+        None => {
+            counts.remove(&key);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ADMIN: Listener = Listener::Operators;
+
     fn attempt(address: &str, email: &str) -> Attempt {
-        Attempt::new(address.parse().unwrap(), email, false)
+        Attempt::of_stranger((address.parse().unwrap(), ADMIN), email, None)
+    }
+
+    fn fail(attempts: &FailedAttempts, attempt: Attempt, now: Instant) {
+        attempts.reserve(attempt, now).unwrap().keep();
+    }
+
+    /// The pause before an attempt, which then is not made.
+    fn pause(attempts: &FailedAttempts, attempt: Attempt, now: Instant) -> Option<Duration> {
+        attempts.reserve(attempt, now).err()
     }
 
     #[test]
     fn a_pair_waits_twice_as_long_after_each_failure_and_a_minute_at_most() {
         let (attempts, ours) = (FailedAttempts::default(), attempt("192.0.2.1", "a@b"));
         let mut now = Instant::now();
-        assert_eq!(attempts.pause(ours, now), None);
+        assert_eq!(pause(&attempts, ours, now), None);
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-            attempts.failed(ours, now);
-            assert_eq!(attempts.pause(ours, now), Some(Duration::from_secs(seconds)));
+            fail(&attempts, ours, now);
+            assert_eq!(pause(&attempts, ours, now), Some(Duration::from_secs(seconds)));
             now += Duration::from_secs(seconds);
-            assert_eq!(attempts.pause(ours, now), None, "it slows down, and never locks");
+            assert_eq!(pause(&attempts, ours, now), None, "it slows down, and never locks");
         }
-        assert_eq!(attempts.pause(attempt("192.0.2.2", "a@b"), now), None);
-        attempts.failed(ours, now);
-        assert_eq!(attempts.pause(attempt("192.0.2.1", "b@b"), now), None);
-        attempts.succeeded(ours);
-        assert_eq!(attempts.pause(ours, now), None);
-        attempts.failed(ours, now);
+        assert_eq!(pause(&attempts, attempt("192.0.2.2", "a@b"), now), None);
+        fail(&attempts, ours, now);
+        assert_eq!(pause(&attempts, attempt("192.0.2.1", "b@b"), now), None);
+        now += PAUSE_MAX;
+        attempts.reserve(ours, now).unwrap().succeed();
+        assert_eq!(pause(&attempts, ours, now), None);
+        fail(&attempts, ours, now);
         now += FORGOTTEN_AFTER;
-        attempts.failed(ours, now);
-        assert_eq!(attempts.pause(ours, now), Some(Duration::from_secs(1)), "it is forgotten");
+        fail(&attempts, ours, now);
+        assert_eq!(pause(&attempts, ours, now), Some(Duration::from_secs(1)), "it is forgotten");
     }
 
     #[test]
-    fn an_address_of_mail_has_30_failures_an_hour_but_for_browsers_that_are_known() {
-        let attempts = FailedAttempts::default();
+    fn of_parallel_attempts_within_one_pause_one_is_judged() {
+        let (attempts, ours) = (FailedAttempts::default(), attempt("192.0.2.1", "a@b"));
         let now = Instant::now();
-        for host in 1..=30 {
-            let from = attempt(&format!("192.0.2.{host}"), "a@b");
-            assert_eq!(attempts.pause(from, now), None);
-            attempts.failed(from, now);
+        let first = attempts.reserve(ours, now).unwrap();
+        for _parallel in 0..24 {
+            assert_eq!(pause(&attempts, ours, now), Some(Duration::from_secs(1)));
+        }
+        // No verdict: the attempt was none.
+        drop(first);
+        let second = attempts.reserve(ours, now).unwrap();
+        let later = attempts.reserve(ours, now + Duration::from_secs(1)).unwrap();
+        drop(second);
+        later.keep();
+        let now = now + Duration::from_secs(1);
+        assert_eq!(pause(&attempts, ours, now), Some(Duration::from_secs(2)), "of the later one");
+    }
+
+    #[test]
+    fn an_email_address_above_its_hourly_bound_has_one_attempt_a_minute() {
+        let attempts = FailedAttempts::default();
+        let mut now = Instant::now();
+        for host in 1..=HOURLY_MAX {
+            fail(&attempts, attempt(&format!("192.0.2.{host}"), "a@b"), now);
         }
         let elsewhere = attempt("198.51.100.1", "a@b");
-        assert_eq!(attempts.pause(elsewhere, now), Some(HOUR));
-        assert_eq!(attempts.pause(Attempt { is_known_device: true, ..elsewhere }, now), None);
-        assert_eq!(attempts.pause(attempt("198.51.100.1", "c@b"), now), None);
-        assert_eq!(attempts.pause(elsewhere, now + HOUR), None);
+        for host in 2..5 {
+            assert_eq!(pause(&attempts, elsewhere, now), Some(PAUSE_ABOVE));
+            now += PAUSE_ABOVE;
+            assert_eq!(pause(&attempts, elsewhere, now), None, "one is judged all the same");
+            fail(&attempts, attempt(&format!("198.51.100.{host}"), "a@b"), now);
+        }
+        assert_eq!(pause(&attempts, attempt("198.51.100.1", "c@b"), now), None);
+        now += HOUR;
+        fail(&attempts, elsewhere, now);
+        assert_eq!(pause(&attempts, attempt("198.51.100.9", "a@b"), now), None, "an hour is over");
+    }
+
+    #[test]
+    fn failures_at_one_listener_close_no_other_one() {
+        let attempts = FailedAttempts::default();
+        let now = Instant::now();
+        let at = |listener, host: u32| {
+            let address = format!("192.0.2.{host}").parse().unwrap();
+            Attempt::of_stranger((address, listener), "a@b", None)
+        };
+        for host in 1..=HOURLY_MAX {
+            fail(&attempts, at(Listener::Holders, host), now);
+        }
+        assert_eq!(pause(&attempts, at(Listener::Holders, 99), now), Some(PAUSE_ABOVE));
+        for host in [1, 99] {
+            assert_eq!(pause(&attempts, at(Listener::Operators, host), now), None);
+        }
+    }
+
+    #[test]
+    fn a_browser_with_a_mark_has_a_pause_of_its_own() {
+        let attempts = FailedAttempts::default();
+        let now = Instant::now();
+        for host in 1..=HOURLY_MAX {
+            fail(&attempts, attempt(&format!("192.0.2.{host}"), "a@b"), now);
+        }
+        let stranger = attempt("192.0.2.1", "a@b");
+        let [ours, other] = [&b"ours"[..], b"other"].map(|mark| stranger.by_known(mark));
+        fail(&attempts, ours, now);
+        assert_eq!(pause(&attempts, ours, now), Some(Duration::from_secs(1)));
+        assert_eq!(pause(&attempts, other, now), None);
+        assert_eq!(pause(&attempts, ours, now + Duration::from_secs(1)), None);
+        // Nor is its failure one of the e-mail address.
+        assert_eq!(attempts.counts().emails.values().next().unwrap().failures, HOURLY_MAX);
+    }
+
+    #[test]
+    fn a_new_password_forgets_the_failures_of_before() {
+        let attempts = FailedAttempts::default();
+        let now = Instant::now();
+        let address = "192.0.2.1".parse().unwrap();
+        let set_at = |micros| {
+            let set_at = Some(Timestamp::from_micros(micros));
+            Attempt::of_stranger((address, ADMIN), "a@b", set_at)
+        };
+        for host in 1..=HOURLY_MAX {
+            fail(&attempts, attempt(&format!("198.51.100.{host}"), "a@b"), now);
+        }
+        assert_eq!(pause(&attempts, attempt("192.0.2.1", "a@b"), now), Some(PAUSE_ABOVE));
+        assert_eq!(pause(&attempts, set_at(1), now), None);
+        fail(&attempts, set_at(1), now);
+        assert_eq!(pause(&attempts, set_at(1), now), Some(Duration::from_secs(1)));
+        assert_eq!(pause(&attempts, set_at(2), now), None);
     }
 
     #[test]
@@ -182,9 +387,9 @@ mod tests {
         let attempts = FailedAttempts::default();
         let now = Instant::now();
         for count in 0..=ENTRIES_MAX {
-            attempts.failed(attempt("192.0.2.1", &format!("{count}@b")), now);
+            fail(&attempts, attempt("192.0.2.1", &format!("{count}@b")), now);
         }
-        assert_eq!(attempts.counts().pairs.len(), ENTRIES_MAX);
+        assert_eq!(attempts.counts().clients.len(), ENTRIES_MAX);
         assert_eq!(attempts.counts().emails.len(), ENTRIES_MAX);
         let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|host| attempt(host, "a@b"));
         assert_eq!(one, other);

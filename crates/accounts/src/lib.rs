@@ -31,8 +31,10 @@ mod error;
 mod events;
 mod jobs;
 mod links;
+mod notes;
 mod offers;
 mod operations;
+mod origin;
 mod passwords;
 mod people;
 mod postings;
@@ -65,6 +67,7 @@ use uuid::Uuid;
 
 use self::attempts::FailedAttempts;
 use self::cursors::CursorKeys;
+use self::notes::Notes;
 use self::passwords::PasswordHasher;
 use self::refusals::RefusalCounts;
 
@@ -74,14 +77,16 @@ pub use self::authentication::AuthenticationError;
 pub use self::cursors::{BadCursor, PagedList};
 pub use self::error::{AccountsError, ThingKind};
 pub use self::links::{LinkError, LinkView};
+pub use self::notes::FailedSignIns;
 pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;
+pub use self::origin::{Listener, SignInOrigin};
 pub use self::passwords::{BadPassword, Password};
 pub use self::people::{NewInvitation, ToldInvitation};
 pub use self::postings::{PostingOrder, PostingRecord};
 pub use self::principal::Principal;
 pub use self::reports::{StatementPage, UsageReport};
-pub use self::sessions::{BegunSession, SessionError, SignInError, SignedIn};
+pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
 pub use self::table::{Door, TABLE};
 pub use self::text::{
     BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
@@ -131,6 +136,7 @@ pub struct Accounts {
     refusals: Arc<RefusalCounts>,
     passwords: Arc<PasswordHasher>,
     attempts: Arc<FailedAttempts>,
+    notes: Arc<Notes>,
     endpoints: Arc<dyn Endpoints>,
     /// What this process serves; nothing where it serves nothing.
     offers: Option<Arc<dyn Offers>>,
@@ -228,6 +234,7 @@ impl Accounts {
             refusals: Arc::default(),
             passwords: Arc::default(),
             attempts: Arc::default(),
+            notes: Arc::default(),
             endpoints: Arc::new(webhooks::PublicEndpoints),
             offers: None,
         }

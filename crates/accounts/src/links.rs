@@ -3,8 +3,6 @@
 //! Whatever is wrong with a link, its bearer is told the same: it is not valid any more. A link is
 //! used by its person, and by its id as the request key: a second use is a repetition, and refused.
 
-use std::net::IpAddr;
-
 use holdfast_domain::account::{
     AccountAction, AccountRefusal, EmailAddress, KnownLink, LinkPurpose, PasswordHash,
     PersonAction, PersonLink,
@@ -13,9 +11,9 @@ use holdfast_domain::private::Private;
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{CommandKey, PersonId, Timestamp};
 
-use crate::attempts::Attempt;
-use crate::passwords::HashError;
-use crate::{Accounts, AccountsError, Name, Password, Principal, Request};
+use crate::passwords::{HashError, Lane};
+use crate::sessions::attempt;
+use crate::{Accounts, AccountsError, Name, Password, Principal, Request, SignInOrigin};
 
 /// What a link shows to its bearer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +24,8 @@ pub struct LinkView {
     pub name: Option<Private<String>>,
     /// Purpose of the link.
     pub purpose: LinkPurpose,
-    /// True where its person has a password: they use it signed in.
-    pub has_password: bool,
+    /// True if its person uses it signed in.
+    pub requires_sign_in: bool,
     /// Moment from which it is not accepted.
     pub expires_at: Timestamp,
 }
@@ -94,10 +92,10 @@ impl Accounts {
         let (known, link) = self.open_link(token).await?;
         let record = known.record;
         Ok(LinkView {
+            requires_sign_in: record.requires_sign_in(link.purpose),
             email: record.person.email,
             name: record.person.name,
             purpose: link.purpose,
-            has_password: record.has_password,
             expires_at: link.expires_at,
         })
     }
@@ -117,10 +115,12 @@ impl Accounts {
         let (known, link) = self.open_link(token).await?;
         let person = known.record.person.id;
         let is_signed_in = signed_in == Some(person);
-        let hash = match (known.record.has_password, password) {
+        let hash = match (known.record.requires_sign_in(link.purpose), password) {
             (true, _) if !is_signed_in => return Err(LinkError::SignInFirst),
             (true, _) => None,
-            (false, Some(password)) => Some(self.passwords.hash(password).await?),
+            (false, Some(password)) => {
+                Some(self.passwords.hash(Lane::of_known(person.to_bytes()), password).await?)
+            }
             (false, None) => return Err(LinkError::PasswordMissing),
         };
         let (id, made_by) = (link.id, link.created_by);
@@ -146,7 +146,8 @@ impl Accounts {
             return Err(LinkError::NotValid);
         }
         let person = known.record.person.id;
-        let password: PasswordHash = self.passwords.hash(password).await?;
+        let lane = Lane::of_known(person.to_bytes());
+        let password: PasswordHash = self.passwords.hash(lane, password).await?;
         let accepted = PersonAction::AcceptFirstOwner {
             person,
             link: link.id,
@@ -164,23 +165,25 @@ impl Accounts {
         token: &LinkToken,
         password: Option<&Password>,
         signed_in: Option<PersonId>,
-        address: IpAddr,
+        origin: &SignInOrigin,
     ) -> Option<PersonId> {
         let known = self.book.known_link(&token.hash()).await.ok()??;
-        let person = known.record.link.filter(|link| link.used_at.is_some())?.person;
+        let person = Some(known.link).filter(|link| link.used_at.is_some())?.person;
         if signed_in == Some(person) {
             return signed_in;
         }
         let email = known.record.person.email?;
-        let attempt = Attempt::new(address, email.as_str(), false);
         let known = self.book.password_of(&email).await.ok()?;
-        self.prove(attempt, password?, known).await.ok().map(|known| known.person)
+        let attempt = attempt(origin, email.as_str(), known.as_ref(), None);
+        let proven = self.prove(attempt, origin.address, password?, known).await;
+        proven.ok().map(|known| known.person)
     }
 
     async fn open_link(&self, token: &LinkToken) -> Result<(KnownLink, PersonLink), LinkError> {
         let known = self.book.known_link(&token.hash()).await.map_err(AccountsError::from)?;
         let known = known.ok_or(LinkError::NotValid)?;
-        let link = known.record.open_link(known.now).cloned().ok_or(LinkError::NotValid)?;
+        let open = known.record.open_links(known.now).find(|link| link.id == known.link.id);
+        let link = open.cloned().ok_or(LinkError::NotValid)?;
         Ok((known, link))
     }
 

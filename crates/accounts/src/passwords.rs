@@ -1,14 +1,21 @@
-//! Passwords: what one may be, and how they are hashed and checked.
+//! Passwords: their form, and the computation of their hashes.
 //!
-//! argon2id with 19 MiB, two passes and one lane. One is computed at a time in a process, ten wait,
-//! and whoever comes then is told to come again: nobody fills memory and processors by signing in.
-//! What is computed runs to its end, on a thread that may block, whether or not its caller waits.
+//! argon2id with 19 MiB, two passes and one lane. A process computes one hash at a time, so that sign-ins fill neither
+//! memory nor processors. Requests that wait are drawn by lot: first among the classes (known browsers, and each
+//! listener), then among the clients of the class, then among the requests of the client. So the share of a client
+//! does not grow with its requests, and no flood at one listener takes the turns of another one or of known browsers.
+//!
+//! Each class has room for [`WAITING_MAX`] requests. If it is full, one of the client with the most requests is refused,
+//! the new one or an older one, by lot.
+//!
+//! A computation runs to its end, on a thread that may block, whether or not its caller waits.
 //!
 //! Never in here: a password in an error, or in a `Debug`.
 
+mod turns;
+
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -16,10 +23,10 @@ use aws_lc_rs::rand;
 use holdfast_domain::account::PasswordHash;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::private::Private;
-use tokio::sync::Semaphore;
 
-/// Hashes that wait for the one that is computed.
-const WAITING_MAX: usize = 10;
+use self::turns::Turns;
+pub(crate) use self::turns::{Lane, WAITING_MAX};
+
 /// Memory of a hash, in KiB, and its passes and lanes.
 const COSTS: (u32, u32, u32) = (19_456, 2, 1);
 const SALT_LEN: usize = 16;
@@ -49,19 +56,18 @@ impl FromStr for Password {
 /// Failure to hash or to check a password.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HashError {
-    /// As many as may wait are waiting.
+    /// The room is full, and the lot fell on this request.
     #[error("{WAITING_MAX} passwords wait to be checked already")]
     Busy,
-    /// It could not be computed.
+    /// The computation failed.
     #[error("a password cannot be hashed")]
     Failed(#[source] Cause),
 }
 
 /// The one place of a process where passwords are hashed.
+#[derive(Default)]
 pub(crate) struct PasswordHasher {
-    running: Arc<Semaphore>,
-    /// Places of the one that is computed and of those that wait.
-    places: Arc<Semaphore>,
+    turns: Turns,
 }
 
 impl fmt::Debug for PasswordHasher {
@@ -70,23 +76,21 @@ impl fmt::Debug for PasswordHasher {
     }
 }
 
-impl Default for PasswordHasher {
-    fn default() -> Self {
-        let places = WAITING_MAX.saturating_add(1);
-        Self { running: Arc::new(Semaphore::new(1)), places: Arc::new(Semaphore::new(places)) }
-    }
-}
-
 impl PasswordHasher {
     /// Hashes a password with a salt of its own.
-    pub(crate) async fn hash(&self, password: &Password) -> Result<PasswordHash, HashError> {
+    pub(crate) async fn hash(
+        &self,
+        lane: Lane,
+        password: &Password,
+    ) -> Result<PasswordHash, HashError> {
         let password = password.clone();
-        self.compute(move || hashed(&password)).await?
+        self.compute(lane, move || hashed(&password)).await?
     }
 
-    /// True where this is the password of the hash. Without one the same work is done, and it is not.
+    /// True if the hash is of this password. Without a hash the work is the same, and the result false.
     pub(crate) async fn is_proven(
         &self,
+        lane: Lane,
         password: &Password,
         hash: Option<&PasswordHash>,
     ) -> Result<bool, HashError> {
@@ -98,20 +102,18 @@ impl PasswordHasher {
             }
             None => hashed(&password).map(|_hash| false),
         };
-        self.compute(verify).await?
+        self.compute(lane, verify).await?
     }
 
     async fn compute<T: Send + 'static>(
         &self,
+        lane: Lane,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HashError> {
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_full| HashError::Busy)?;
-        let turn = Arc::clone(&self.running).acquire_owned().await;
-        let turn = turn.map_err(|closed| HashError::Failed(Box::new(closed)))?;
+        let turn = self.turns.take(lane).await.ok_or(HashError::Busy)?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
-            drop((turn, place));
+            drop(turn);
             done
         });
         done.await.map_err(|error| HashError::Failed(Box::new(error)))
@@ -135,12 +137,20 @@ fn hashed(password: &Password) -> Result<PasswordHash, HashError> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::origin::Listener;
 
     fn password(text: &str) -> Password {
         text.parse().unwrap()
+    }
+
+    fn stranger(listener: Listener) -> Lane {
+        Lane::of_stranger(listener, IpAddr::from([192, 0, 2, 1]))
     }
 
     #[test]
@@ -156,32 +166,38 @@ mod tests {
     #[tokio::test]
     async fn a_password_proves_its_own_hash_alone() {
         let hasher = PasswordHasher::default();
-        let hash = hasher.hash(&password("correct horse")).await.unwrap();
+        let lane = stranger(Listener::Operators);
+        let hash = hasher.hash(lane, &password("correct horse")).await.unwrap();
         assert!(hash.expose().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "its costs");
-        let check = async |text, hash| hasher.is_proven(&password(text), hash).await.unwrap();
+        let check = async |text, hash| hasher.is_proven(lane, &password(text), hash).await.unwrap();
         assert!(check("correct horse", Some(&hash)).await);
         assert!(!check("correct house", Some(&hash)).await);
         assert!(!check("correct horse", None).await);
-        assert_ne!(hasher.hash(&password("correct horse")).await.unwrap(), hash, "a salt");
+        assert_ne!(hasher.hash(lane, &password("correct horse")).await.unwrap(), hash, "a salt");
     }
 
-    #[tokio::test]
-    async fn one_is_computed_ten_wait_and_the_twelfth_is_told_to_come_again() {
+    /// Crowds of strangers at one listener, each connection with another request as soon as one is answered, while a
+    /// person elsewhere signs in again and again.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_crowd_at_one_listener_keeps_no_person_elsewhere_from_a_hash() {
         let hasher = Arc::new(PasswordHasher::default());
-        let (go, gate) = std::sync::mpsc::channel::<()>();
-        let mut running = JoinSet::new();
-        let own = Arc::clone(&hasher);
-        running.spawn(async move { own.compute(move || gate.recv().is_ok()).await.is_ok() });
-        for _waiting in 0..WAITING_MAX {
+        let mut crowd = JoinSet::new();
+        for _connection in 0..24 {
             let own = Arc::clone(&hasher);
-            running.spawn(async move { own.compute(|| ()).await.is_ok() });
+            crowd.spawn(async move {
+                loop {
+                    let lane = stranger(Listener::Holders);
+                    drop(own.is_proven(lane, &password("made-up password"), None).await);
+                }
+            });
         }
-        while hasher.places.available_permits() > 0 {
-            tokio::task::yield_now().await;
+        let lanes = [stranger(Listener::Operators), Lane::of_known([7; 16])];
+        for _sign_in in 0..10 {
+            for lane in lanes {
+                let checked = hasher.is_proven(lane, &password("correct horse"), None).await;
+                assert!(matches!(checked, Ok(false)), "{checked:?}");
+            }
         }
-        assert!(matches!(hasher.compute(|| ()).await, Err(HashError::Busy)));
-        go.send(()).unwrap();
-        assert!(running.join_all().await.into_iter().all(|is_done| is_done));
-        assert!(hasher.compute(|| ()).await.is_ok());
+        crowd.shutdown().await;
     }
 }

@@ -59,7 +59,9 @@ impl Accounts {
             }
             (own, asked) => own.or(asked),
         };
-        let Page { rows, next } = self.book.people(PersonFilter { wallet, ..filter }, page).await?;
+        let filter = PersonFilter { wallet, seen_from: principal.only_wallet(), ..filter };
+        let Page { rows, next } = self.book.people(filter, page).await?;
+        self.note_read(principal, UseCase::PersonRead, wallet).await?;
         let seen = rows.into_iter().filter_map(|record| record.seen_from(principal.reach));
         Ok(Page { rows: seen.collect(), next })
     }
@@ -75,7 +77,9 @@ impl Accounts {
         id: PersonId,
     ) -> Result<PersonRecord, AccountsError> {
         principal.authorize(UseCase::PersonRead)?;
-        self.seen_person(principal, id).await
+        let person = self.seen_person(principal, id).await?;
+        self.note_read(principal, UseCase::PersonRead, None).await?;
+        Ok(person)
     }
 
     /// Offers a role to whoever has an address.

@@ -71,6 +71,7 @@ impl Accounts {
             }
             (own, asked) => query.filter.wallet = own.or(asked),
         }
+        let wallet = query.filter.wallet;
         let rows = self.book.usage(query).await.map_err(|error| match error {
             UsageError::TooManyRows(most) => AccountsError::Invalid {
                 field: "by",
@@ -81,6 +82,7 @@ impl Accounts {
             },
             UsageError::Unavailable(error) => error.into(),
         })?;
+        self.note_read(principal, UseCase::UsageRead, wallet).await?;
         Ok(UsageReport { rows, shows_costs })
     }
 
@@ -129,6 +131,7 @@ impl Accounts {
         principal.authorize(UseCase::StatementRead)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
         let id = wallet.wallet.id;
+        self.note_read(principal, UseCase::StatementRead, Some(id)).await?;
         let before = page.after.map(place);
         let mut limit = page.limit.clamp(1, ENTRIES_MAX);
         loop {

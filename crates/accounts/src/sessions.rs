@@ -2,26 +2,26 @@
 //!
 //! A wrong password, an unknown address and a person without a password are told alike, and cost the
 //! same hash. A session has one of its person's roles in use; a role that ends takes the sessions
-//! that use it along.
+//! that use it along. Each change of the password or of the role in use gives a session another token.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use holdfast_domain::account::{
-    AccountAction, AccountRefusal, Authority, EmailAddress, KnownPassword, NewSession, Person,
-    PersonAction, PersonGrant, Session,
+    AccountAction, AccountRefusal, Authority, BrowserMark, EmailAddress, KnownPassword,
+    NewBrowserMark, NewSession, Person, PersonAction, PersonGrant, Session,
 };
 use holdfast_domain::ports::{Cause, Unavailable};
 use holdfast_domain::private::Private;
-use holdfast_domain::secret::SessionToken;
-use holdfast_domain::{SessionId, Timestamp};
+use holdfast_domain::secret::{BrowserToken, SessionToken};
+use holdfast_domain::{BrowserMarkId, PersonId, SessionId, Timestamp};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::api_keys::random_bits;
 use crate::attempts::Attempt;
-use crate::passwords::HashError;
-use crate::{Accounts, AccountsError, Password, Principal, Request, ThingKind};
+use crate::passwords::{HashError, Lane};
+use crate::{Accounts, AccountsError, Password, Principal, Request, SignInOrigin, ThingKind};
 
 /// Age at which the last request of a session is noted anew.
 const TOUCHED_EVERY: Duration = Duration::from_secs(60);
@@ -31,6 +31,8 @@ const TOUCHED_EVERY: Duration = Duration::from_secs(60);
 pub struct BegunSession {
     /// Token, which the browser shows from now on.
     pub token: SessionToken,
+    /// Mark of the browser, which it shows at the next sign-in.
+    pub mark: BrowserToken,
     /// The session.
     pub signed_in: SignedIn,
 }
@@ -110,10 +112,18 @@ impl From<Unavailable> for SessionError {
     }
 }
 
+/// Tokens that a session continues with; the ones before end.
+#[derive(Debug, Clone)]
+pub struct RenewedSession {
+    /// Token of the session.
+    pub token: SessionToken,
+    /// Mark of the browser under the new password.
+    pub mark: BrowserToken,
+}
+
 impl Accounts {
     /// Begins a session, with the first of the person's roles in the order of
-    /// [`Role`](holdfast_domain::account::Role). `is_known_device` is true for a browser that has a
-    /// mark of this address ([`Accounts::is_known_device`]).
+    /// [`Role`](holdfast_domain::account::Role).
     ///
     /// # Errors
     ///
@@ -122,80 +132,101 @@ impl Accounts {
         &self,
         email: &str,
         password: &Password,
-        address: IpAddr,
-        is_known_device: bool,
+        origin: &SignInOrigin,
     ) -> Result<BegunSession, SignInError> {
         // One of before the rule of addresses is in its row as it was typed.
         let email = EmailAddress::known(email);
         let written = email.as_ref().map_or("", EmailAddress::as_str);
-        let attempt = Attempt::new(address, written, is_known_device);
         let known = match &email {
             Some(email) => self.book.password_of(email).await?,
             None => None,
         };
-        let known = self.prove(attempt, password, known).await?;
+        let mark = self.mark_of(known.as_ref(), origin).await?;
+        let attempt = attempt(origin, written, known.as_ref(), mark.as_ref());
+        let known = self.prove(attempt, origin.address, password, known).await?;
         // The broadest one: whoever wants another one chooses it.
         let first = known.grants.iter().map(|grant| grant.authority).min_by_key(|it| it.role);
         let authority = first.ok_or(SignInError::Wrong)?;
-        let bits = random_bits().map_err(|error| SignInError::Unavailable(Box::new(error)))?;
-        let token = SessionToken::new(bits);
+        let token = SessionToken::new(random()?);
+        let address = Private(origin.address.to_string());
         let new = NewSession {
             id: SessionId::from(Uuid::new_v4()),
             person: known.person,
             token: token.hash(),
             authority,
-            address: Private(address.to_string()),
+            address: address.clone(),
             password: known.hash,
         };
         self.book.begin_session(&new).await?;
-        match self.session(&token, address).await {
-            Ok(signed_in) => Ok(BegunSession { token, signed_in }),
+        let signed_in = match self.session(&token, origin.address).await {
+            Ok(signed_in) => signed_in,
             // The password or the role was changed while it was proven.
-            Err(SessionError::Ended) => Err(SignInError::Wrong),
-            Err(SessionError::Unavailable(cause)) => Err(SignInError::Unavailable(cause)),
-        }
+            Err(SessionError::Ended) => return Err(SignInError::Wrong),
+            Err(SessionError::Unavailable(cause)) => return Err(SignInError::Unavailable(cause)),
+        };
+        let mark = match mark {
+            Some(mark) => {
+                self.book.touch_browser_mark(&mark.hash(), &address).await?;
+                mark
+            }
+            None => self.mark_browser(known.person, origin.address).await?,
+        };
+        Ok(BegunSession { token, mark, signed_in })
     }
 
-    /// Proves a password, and counts a failure to.
-    pub(crate) async fn prove(
+    /// The mark that the browser shows, if it is one of this person's.
+    async fn mark_of(
         &self,
-        attempt: Attempt,
-        password: &Password,
-        known: Option<KnownPassword>,
-    ) -> Result<KnownPassword, SignInError> {
-        if let Some(retry_after) = self.attempts.pause(attempt, Instant::now()) {
-            return Err(SignInError::Slow { retry_after });
-        }
-        let hash = known.as_ref().map(|known| &known.hash);
-        let is_proven = self.passwords.is_proven(password, hash).await?;
-        match known.filter(|_| is_proven) {
-            Some(known) => {
-                self.attempts.succeeded(attempt);
-                Ok(known)
-            }
-            None => {
-                self.attempts.failed(attempt, Instant::now());
-                Err(SignInError::Wrong)
-            }
-        }
+        known: Option<&KnownPassword>,
+        origin: &SignInOrigin,
+    ) -> Result<Option<BrowserToken>, SignInError> {
+        let Some(mark) = &origin.mark else { return Ok(None) };
+        // Looked up for unknown addresses as well, which so take as long.
+        let marked = self.book.marked_person(&mark.hash()).await?;
+        let is_theirs = marked.is_some() && marked == known.map(|known| known.person);
+        Ok(is_theirs.then(|| mark.clone()))
     }
 
-    /// Mark of a browser that this address has signed in from, to be kept in a cookie there.
+    /// Makes a mark for a browser in which a person has proven or set their password.
     ///
     /// # Errors
     ///
-    /// [`AccountsError::NoSecret`].
-    pub fn device_mark(&self, email: &EmailAddress) -> Result<String, AccountsError> {
-        Ok(self.writing_secret()?.device_key().mark(email.as_str()))
+    /// A [`SignInError`].
+    pub async fn mark_browser(
+        &self,
+        person: PersonId,
+        address: IpAddr,
+    ) -> Result<BrowserToken, SignInError> {
+        let token = BrowserToken::new(random()?);
+        let new = NewBrowserMark {
+            id: BrowserMarkId::from(Uuid::new_v4()),
+            person,
+            token: token.hash(),
+            address: Private(address.to_string()),
+        };
+        self.book.put_browser_mark(&new).await?;
+        Ok(token)
     }
 
-    /// True where a browser shows the mark of this address, as it was typed.
-    #[must_use]
-    pub fn is_known_device(&self, email: &str, mark: &str) -> bool {
-        let Some(email) = EmailAddress::known(email) else { return false };
-        let digest = blake3::hash(mark.as_bytes());
-        let is_mark = |made: String| blake3::hash(made.as_bytes()) == digest;
-        self.secrets.iter().any(|secret| is_mark(secret.device_key().mark(email.as_str())))
+    /// Proves a password. The attempt counts as a failure before the hash is computed.
+    pub(crate) async fn prove(
+        &self,
+        (attempt, lane): (Attempt, Lane),
+        address: IpAddr,
+        password: &Password,
+        known: Option<KnownPassword>,
+    ) -> Result<KnownPassword, SignInError> {
+        let reserved = self.attempts.reserve(attempt, Instant::now());
+        let reserved = reserved.map_err(|retry_after| SignInError::Slow { retry_after })?;
+        let hash = known.as_ref().map(|known| &known.hash);
+        let is_proven = self.passwords.is_proven(lane, password, hash).await?;
+        if is_proven && let Some(known) = known {
+            reserved.succeed();
+            return Ok(known);
+        }
+        reserved.keep();
+        self.notes.add_failure(known.map(|known| known.person), address);
+        Err(SignInError::Wrong)
     }
 
     /// The session of this token, which is in use at this address from now on.
@@ -253,7 +284,28 @@ impl Accounts {
         Ok(self.book.end_session(signed_in.person.id, session).await?)
     }
 
-    /// Has the session use another role of the person.
+    /// Ends all sessions of the person, this one too, and all marks of their browsers.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Unavailable`].
+    pub async fn sign_out_everywhere(&self, signed_in: &SignedIn) -> Result<(), AccountsError> {
+        Ok(self.book.end_everywhere(signed_in.person.id).await?)
+    }
+
+    /// Browsers that the person has signed in from with the password that they have, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Unavailable`].
+    pub async fn browsers_of(
+        &self,
+        signed_in: &SignedIn,
+    ) -> Result<Vec<BrowserMark>, AccountsError> {
+        Ok(self.book.browser_marks_of(signed_in.person.id).await?)
+    }
+
+    /// Has the session use another role of the person, under the token that is returned: the one before ends.
     ///
     /// # Errors
     ///
@@ -262,39 +314,46 @@ impl Accounts {
         &self,
         signed_in: &SignedIn,
         authority: Authority,
-    ) -> Result<(), AccountsError> {
+    ) -> Result<SessionToken, AccountsError> {
         if !signed_in.grants.iter().any(|grant| grant.authority == authority) {
             return Err(AccountsError::NotFound(ThingKind::Grant));
         }
-        Ok(self.book.use_authority(signed_in.session.id, authority).await?)
+        let token = SessionToken::new(random_bits()?);
+        self.book.use_authority(signed_in.session.id, authority, &token.hash()).await?;
+        Ok(token)
     }
 
-    /// Changes the person's password, and ends their other sessions.
+    /// Changes the person's password. Their other sessions and the marks of all browsers end; the session continues
+    /// under another token.
     ///
     /// # Errors
     ///
-    /// A [`SignInError`]: [`SignInError::Wrong`] where the old one is.
+    /// A [`SignInError`]: [`SignInError::Wrong`] if the old password is.
     pub async fn change_password(
         &self,
         signed_in: &SignedIn,
         old: &Password,
         new: &Password,
-    ) -> Result<(), SignInError> {
-        let person = signed_in.person.id;
-        // Guesses in a session are slowed down as those before it are.
-        let address = signed_in.session.address.parse().ok();
-        let address = address.unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        origin: &SignInOrigin,
+    ) -> Result<RenewedSession, SignInError> {
+        let (person, session) = (signed_in.person.id, signed_in.session.id);
+        // Guesses in a session are slowed down as those before it are, under a count of the session.
         let email = signed_in.person.email.as_ref().map_or("", EmailAddress::as_str);
-        let attempt = Attempt::new(address, email, true);
         let known = self.book.password_of_person(person).await?;
-        let known = self.prove(attempt, old, known).await?;
-        let new = self.passwords.hash(new).await?;
-        let kept = signed_in.session.id;
+        let (attempt, _lane) = attempt(origin, email, known.as_ref(), None);
+        let lane = Lane::of_known(person.to_bytes());
+        let attempt = (attempt.by_known(&session.to_bytes()), lane);
+        let known = self.prove(attempt, origin.address, old, known).await?;
+        let new = self.passwords.hash(lane, new).await?;
+        let token = SessionToken::new(random()?);
+        let kept = (session, token.hash());
         let action = PersonAction::ChangePassword { person, old: known.hash, new, kept };
         let request = Request::own(&[b"change password", &person.to_bytes()]);
         let action = AccountAction::Person(action);
         match self.change(&signed_in.principal, &request, action).await {
-            Ok(_done) => Ok(()),
+            Ok(_done) => {
+                Ok(RenewedSession { token, mark: self.mark_browser(person, origin.address).await? })
+            }
             Err(AccountsError::Refused(
                 AccountRefusal::PasswordChanged
                 | AccountRefusal::NoPerson
@@ -303,4 +362,27 @@ impl Accounts {
             Err(error) => Err(SignInError::Unavailable(Box::new(error))),
         }
     }
+}
+
+/// The attempt of an origin, with the lane of its hash.
+pub(crate) fn attempt(
+    origin: &SignInOrigin,
+    email: &str,
+    known: Option<&KnownPassword>,
+    mark: Option<&BrowserToken>,
+) -> (Attempt, Lane) {
+    let SignInOrigin { address, listener, .. } = *origin;
+    let set_at = known.map(|known| known.set_at);
+    let attempt = Attempt::of_stranger((address, listener), email, set_at);
+    match (mark, known) {
+        (Some(mark), Some(known)) => {
+            let lane = Lane::of_known(known.person.to_bytes());
+            (attempt.by_known(&mark.hash().to_bytes()), lane)
+        }
+        (_, _) => (attempt, Lane::of_stranger(listener, address)),
+    }
+}
+
+fn random() -> Result<[u8; 32], SignInError> {
+    random_bits().map_err(|error| SignInError::Unavailable(Box::new(error)))
 }

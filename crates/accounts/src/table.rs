@@ -115,6 +115,8 @@ pub const TABLE: &[Door] = &[
     // What people do with a link and a password, in a browser: no role gives it, and no other door.
     door(UseCase::PersonAccept, &[], &[]),
     door(UseCase::PersonPassword, &[], &[]),
+    // A client without a role does it.
+    door(UseCase::PersonSignInFailed, &[], &[]),
     door(UseCase::WebhookCreate, &[("POST", "/webhooks")], &["webhook create"]),
     door(
         UseCase::WebhookRead,
@@ -155,7 +157,7 @@ mod tests {
             let doors = TABLE.iter().filter(|door| is_shut(door));
             doors.map(|door| door.use_case).collect::<Vec<_>>()
         };
-        let own = [UseCase::PersonAccept, UseCase::PersonPassword];
+        let own = [UseCase::PersonAccept, UseCase::PersonPassword, UseCase::PersonSignInFailed];
         // A correction of sums that a version before has made: beside the database alone.
         let mut none = without(|door| door.endpoints.is_empty());
         none.retain(|it| *it != UseCase::UsageExcludeCosts);

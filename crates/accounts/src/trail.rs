@@ -18,6 +18,8 @@ impl Accounts {
         page: PageRequest,
     ) -> Result<Page<TrailListing>, AccountsError> {
         principal.authorize(UseCase::AuditRead)?;
-        Ok(self.book.trail(filter, page).await?)
+        let page = self.book.trail(filter, page).await?;
+        self.note_read(principal, UseCase::AuditRead, None).await?;
+        Ok(page)
     }
 }

@@ -28,8 +28,10 @@ pub(crate) struct TrailQuery {
         pattern = "^[a-z_]{1,32}:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
     )]
     thing: Option<String>,
-    /// Rows of this actor: `local`, `admin_key:<id>` or `person:<id>`.
-    #[param(pattern = "^(local|(admin_key|person):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")]
+    /// Rows of this actor: `local`, `anonymous`, `admin_key:<id>` or `person:<id>`.
+    #[param(
+        pattern = "^(local|anonymous|(admin_key|person):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
+    )]
     actor: Option<String>,
     /// Rows of this use case.
     #[param(example = "wallet.suspend", pattern = "^[a-z_]{1,32}[.][a-z_]{1,32}$")]

@@ -70,7 +70,7 @@ pub(crate) struct PersonView {
     state: PersonStateLabel,
     /// Roles, in the order in which they were taken.
     grants: Vec<PersonGrantView>,
-    /// The link that they can use, where there is one.
+    /// The link that they can use, if one exists; of several the one that expires last.
     link: Option<OpenLinkView>,
     created_at: Moment,
     /// Whoever invited them first: `local`, `admin_key:<id>` or `person:<id>`.
@@ -94,7 +94,7 @@ fn wallet_of(authority: Authority) -> Option<String> {
 impl PersonView {
     fn new(record: PersonRecord, now: Timestamp) -> Self {
         let state = record.state().into();
-        let link = record.open_link(now).map(|link| {
+        let link = record.open_links(now).next().map(|link| {
             let authority = link.purpose.authority();
             OpenLinkView {
                 purpose: link.purpose.label(),

@@ -43,6 +43,7 @@ pub(crate) fn of_thing(thing: Thing) -> Option<String> {
         Thing::AdminKey(id) => ("admin-keys", id.to_bytes()),
         Thing::Webhook(id) => ("webhooks", id.to_bytes()),
         Thing::Job(id) => ("jobs", id.to_bytes()),
+        Thing::Unknown => return None,
     };
     Some(format!("/{folder}/{}", Uuid::from_bytes(id)))
 }

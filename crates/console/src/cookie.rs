@@ -10,7 +10,7 @@
 //!
 //! Never in here: a value in a log or a `Debug`. Headers that carry one are marked as sensitive.
 
-use holdfast_domain::secret::SessionToken;
+use holdfast_domain::secret::{BrowserToken, SessionToken};
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
@@ -80,8 +80,8 @@ pub(crate) fn session(headers: &HeaderMap, jar: CookieJar) -> Option<SessionToke
 }
 
 /// Mark of the browser.
-pub(crate) fn device(headers: &HeaderMap, jar: CookieJar) -> Option<&str> {
-    Cookie::Device.values(headers, jar).next()
+pub(crate) fn mark(headers: &HeaderMap, jar: CookieJar) -> Option<BrowserToken> {
+    Cookie::Device.values(headers, jar).find_map(BrowserToken::parse)
 }
 
 /// Has the browser show this session from now on.
@@ -90,8 +90,8 @@ pub(crate) fn begin(headers: &mut HeaderMap, jar: CookieJar, token: &SessionToke
 }
 
 /// Has the browser keep this mark.
-pub(crate) fn mark(headers: &mut HeaderMap, jar: CookieJar, mark: &str) {
-    Cookie::Device.put(headers, jar, mark, Cookie::Device.age());
+pub(crate) fn put_mark(headers: &mut HeaderMap, jar: CookieJar, mark: &BrowserToken) {
+    Cookie::Device.put(headers, jar, &mark.expose(), Cookie::Device.age());
 }
 
 /// Has the browser forget its session.

@@ -7,12 +7,13 @@
 use std::net::IpAddr;
 
 use axum::extract::FromRequestParts;
+use holdfast_accounts::{Listener, SignInOrigin};
 use holdfast_admin::AdminUrl;
 use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
-use crate::cookie::CookieJar;
+use crate::cookie::{self, CookieJar};
 use crate::desk::Audience;
 use crate::failure::Failure;
 
@@ -37,6 +38,15 @@ impl Doorway {
     /// Names and attributes of the cookies here.
     pub(crate) const fn jar(&self) -> CookieJar {
         CookieJar { is_https: self.is_https, audience: self.audience }
+    }
+
+    /// Origin of an attempt to sign in, by a request with these headers.
+    pub(crate) fn sign_in_origin(&self, headers: &HeaderMap) -> SignInOrigin {
+        let listener = match self.audience {
+            Audience::Everyone | Audience::Operators => Listener::Operators,
+            Audience::Holders => Listener::Holders,
+        };
+        SignInOrigin { address: self.client, listener, mark: cookie::mark(headers, self.jar()) }
     }
 
     /// True where the console's own pages sent a request with these headers.

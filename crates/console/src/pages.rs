@@ -123,6 +123,7 @@ fn of_account() -> Router<Desk> {
         .route("/account", get(account::show))
         .route("/account/role", get(account::show_role).post(account::send_role))
         .route("/account/password", get(account::show_password).post(account::send_password))
+        .route("/account/sign-out", get(account::show_sign_out).post(account::send_sign_out))
         .route("/account/sessions/{id}", get(account::show_session).post(account::send_session))
 }
 

@@ -18,6 +18,7 @@ mod playground;
 mod reach;
 mod review;
 mod sight;
+mod sign_in;
 pub(crate) mod site;
 mod statement;
 mod walk;

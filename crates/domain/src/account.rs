@@ -20,11 +20,13 @@
 mod actor;
 mod admin_key;
 mod api_key;
+mod browser_mark;
 mod command;
 mod decide;
 mod email_address;
 mod event;
 mod field_change;
+mod invitation;
 mod person;
 mod person_action;
 mod posting;
@@ -37,6 +39,7 @@ mod webhook;
 pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
 pub use self::api_key::ApiKeyPatch;
+pub use self::browser_mark::{BROWSER_MARKS_MAX, BrowserMark, NewBrowserMark};
 pub use self::command::{
     AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
     RequestRecord, Thing,
@@ -45,6 +48,7 @@ pub use self::decide::{decide, replay};
 pub use self::email_address::{BadEmailAddress, EmailAddress};
 pub use self::event::{events, refusal_event};
 pub use self::field_change::FieldChange;
+pub use self::invitation::PersonInvitation;
 pub use self::person::{
     Authority, FIRST_OWNER_LIFETIME, FRESH_FOR, KnownLink, KnownPassword, KnownSession,
     LINK_LIFETIME, LinkPurpose, NewSession, PasswordHash, Person, PersonGrant, PersonLink,

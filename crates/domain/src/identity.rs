@@ -118,6 +118,8 @@ ids! {
     SessionId,
     /// A one-time link of a person.
     LinkId,
+    /// A mark of a browser that a person has signed in from: an identity in lists, and no secret.
+    BrowserMarkId,
     /// Request key of a command of administration, chosen by its actor: a UUID of any version.
     CommandKey,
     /// A webhook: an endpoint, the kinds of events that it is sent, and a secret.

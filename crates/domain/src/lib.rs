@@ -83,8 +83,8 @@ pub mod webhook;
 
 pub use crate::error_chain::ErrorChain;
 pub use crate::identity::{
-    AdminKeyId, ApiKeyId, BadRequestKey, ClaimId, CommandKey, CredentialId, EventId, HoldId,
-    Incarnation, JobId, LinkId, NodeAddress, NodeName, OperationId, PersonId, PostingId,
+    AdminKeyId, ApiKeyId, BadRequestKey, BrowserMarkId, ClaimId, CommandKey, CredentialId, EventId,
+    HoldId, Incarnation, JobId, LinkId, NodeAddress, NodeName, OperationId, PersonId, PostingId,
     RelayNonce, RequestKey, SessionId, SettlementId, UsageId, WalletId, WebhookId,
 };
 pub use crate::money::{Currency, Micros, Timestamp};

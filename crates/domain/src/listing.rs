@@ -250,6 +250,8 @@ pub struct PersonFilter {
     pub role: Option<Role>,
     /// State of all people in the list.
     pub state: Option<PersonState>,
+    /// Wallet whose holder reads the list: a person who has accepted nothing there is pending for them.
+    pub seen_from: Option<WalletId>,
 }
 
 /// List of postings, by their kind.

@@ -182,4 +182,10 @@ impl Timestamp {
     pub fn after(self, span: Duration) -> Self {
         Self(i64::try_from(span.as_micros()).map_or(i64::MAX, |span| self.0.saturating_add(span)))
     }
+
+    /// The moment this much earlier; the beginning of time if that does not fit.
+    #[must_use]
+    pub fn before(self, span: Duration) -> Self {
+        Self(i64::try_from(span.as_micros()).map_or(i64::MIN, |span| self.0.saturating_sub(span)))
+    }
 }

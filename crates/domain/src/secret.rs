@@ -28,7 +28,7 @@ use blake3::Hasher;
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
 pub use self::relay::{BadRelayProof, RelayKey, RelayProof};
-pub use self::token::{LinkToken, SessionToken, TokenHash};
+pub use self::token::{BrowserToken, LinkToken, SessionToken, TokenHash};
 use crate::private::unprinted;
 use crate::{ApiKeyId, OperationId, RequestKey, WebhookId, base62};
 
@@ -146,12 +146,6 @@ impl ServerSecret {
     pub fn webhook_key(&self, webhook: WebhookId, generation: u32) -> WebhookKey {
         let parts = [&self.bytes[..], &webhook.to_bytes()[..], &generation.to_be_bytes()[..]];
         WebhookKey(derived("holdfast 2026-11 webhook v1", &parts))
-    }
-
-    /// The key that marks browsers which an e-mail address has signed in from.
-    #[must_use]
-    pub fn device_key(&self) -> DeviceKey {
-        DeviceKey(derived("holdfast 2026-11 device v1", &[&self.bytes]))
     }
 
     /// The key that seals the cursors of lists.
@@ -311,8 +305,6 @@ keys! {
     TrailKey,
     /// Signs the deliveries of one webhook; its receiver has it too.
     WebhookKey,
-    /// Marks browsers that somebody has signed in from.
-    DeviceKey,
     /// Keys the digest of a node's settings.
     SettingsKey,
     /// Seals the cursors of lists.
@@ -325,15 +317,6 @@ impl CursorKey {
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
-    }
-}
-
-impl DeviceKey {
-    /// Mark of a browser that this e-mail address has signed in from: 43 letters and digits.
-    #[must_use]
-    pub fn mark(&self, email: &str) -> String {
-        let mark = blake3::keyed_hash(&self.0, email.as_bytes());
-        base62::write(mark.as_bytes(), base62::LEN_OF_256)
     }
 }
 

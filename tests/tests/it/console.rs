@@ -316,7 +316,7 @@ fn sqlite_a_renewed_link_is_told_where_the_persons_roles_cannot_be_read() {
     };
     assert!(renew().starts_with("http://localhost:1/link/"), "a holder's link");
     // The transaction that makes the link leaves an address that is none, so the person cannot be read after it.
-    let unreadable = "CREATE TRIGGER unreadable AFTER UPDATE ON person_links
+    let unreadable = "CREATE TRIGGER unreadable AFTER UPDATE ON person_wallet_links
         BEGIN UPDATE people SET email = 'nobody' WHERE id = NEW.person_id; END";
     drop(database::execute(&site.database(), unreadable));
     let link = renew();

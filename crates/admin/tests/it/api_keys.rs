@@ -158,7 +158,16 @@ async fn who_is_bound_leaves_no_key_beyond_the_wallets_bound() {
     let edit = |body: &Value| Call::post(&path, body).method("PATCH");
     let spend = |micros: i64| json!({ "spend_micros": micros, "spend_window": "day" });
     let issue = Call::post("/api_keys", &json!({ "wallet_id": wallet }));
+    let rotate = || {
+        let body = json!({ "reason": "was lost", "grace_seconds": 3_600 });
+        Call::post(&format!("{path}/rotate"), &body)
+    };
+    let credentials = async || {
+        let listed = world.get(&format!("/api_keys?wallet_id={wallet}")).await.json();
+        listed["data"][0]["credentials"].as_array().unwrap().len()
+    };
     for bearer in [&operator, &developer] {
+        send(rotate(), bearer).await.is_error(403, "bound_not_set");
         let unset = send(edit(&spend(1)), bearer).await;
         unset.is_error(403, "bound_not_set");
         assert!(unset.json()["error"]["message"].to_string().contains("key_spend"), "{unset:?}");
@@ -169,6 +178,9 @@ async fn who_is_bound_leaves_no_key_beyond_the_wallets_bound() {
     let set = Call::post(&format!("/wallets/{wallet}"), &bound).method("PATCH");
     assert_eq!(send(set, &world.owner).await.status, 200);
     for bearer in [&operator, &developer] {
+        // The bearer of an unlimited key is worth more than the bound.
+        send(rotate(), bearer).await.is_about(400, "invalid_value", "spend_micros");
+        assert_eq!(credentials().await, 1, "no refused rotation leaves a credential");
         // Whatever is edited, the key has a bound after it.
         for body in [spend(11), json!({ "concurrency": 9 }), json!({ "name": "mine" })] {
             send(edit(&body), bearer).await.is_about(400, "invalid_value", "spend_micros");
@@ -180,6 +192,14 @@ async fn who_is_bound_leaves_no_key_beyond_the_wallets_bound() {
         assert_eq!(send(edit(&lifted), &world.owner).await.status, 200);
     }
     send(issue, &developer).await.is_about(400, "invalid_value", "spend_micros");
+    assert_eq!(send(edit(&spend(10)), &world.owner).await.status, 200);
+    for (rotations, bearer) in [(2, &operator), (3, &developer)] {
+        assert_eq!(send(rotate(), bearer).await.status, 200);
+        assert_eq!(credentials().await, rotations);
+    }
+    assert_eq!(send(edit(&spend(11)), &world.owner).await.status, 200);
+    send(rotate(), &developer).await.is_about(400, "invalid_value", "spend_micros");
+    assert_eq!(send(rotate(), &world.owner).await.status, 200, "an owner is not bounded");
 }
 
 #[tokio::test]
@@ -189,6 +209,13 @@ async fn an_operator_says_why_a_key_is_rotated_and_its_holder_need_not() {
     let id = world.api_key(&wallet).await;
     let (_, operator) = world.admin_key(Role::Operator, Reach::All).await;
     let (_, developer) = world.admin_key(Role::HolderDeveloper, reach(&wallet)).await;
+    let bound = json!({ "key_spend_micros": 10, "key_spend_window": "day" });
+    let spend = json!({ "spend_micros": 10, "spend_window": "day" });
+    for (path, body) in [(format!("/wallets/{wallet}"), bound), (format!("/api_keys/{id}"), spend)]
+    {
+        let edit = Call::post(&path, &body).method("PATCH").bearer(&world.owner);
+        assert_eq!(world.send(edit).await.status, 200);
+    }
     let rotate = |body: &Value| Call::post(&format!("/api_keys/{id}/rotate"), body);
     let silent = world.send(rotate(&json!({})).bearer(&operator)).await;
     silent.is_about(400, "invalid_value", "reason");

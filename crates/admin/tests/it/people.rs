@@ -113,7 +113,7 @@ async fn an_owners_link_is_not_made_over_the_network_and_the_last_owner_stays() 
 }
 
 #[tokio::test]
-async fn a_holder_sees_and_ends_what_is_of_their_wallet_and_waits_for_the_links_of_others() {
+async fn a_holder_sees_and_ends_what_is_of_their_wallet_and_waits_for_no_links_of_others() {
     let world = World::new().await;
     let [own, other] = [world.wallet("acme", 0).await, world.wallet("other", 0).await];
     let (_, holder) = world.admin_key(Role::HolderAdmin, reach(&own)).await;
@@ -132,6 +132,22 @@ async fn a_holder_sees_and_ends_what_is_of_their_wallet_and_waits_for_the_links_
     let waiting = world.post("/people", invitation("carol@example.com", "owner")).await;
     assert_eq!(waiting.status, 201);
     body["email"] = json!("carol@example.com");
+    let told = world.send(Call::post("/people", &body).bearer(&holder)).await;
+    assert_eq!(told.status, 201, "the link of the operators is none of theirs: {told:?}");
+    let carol = format!("/people/{}", told.json()["id"].as_str().unwrap());
+    let seen = world.send(Call::get(&carol).bearer(&holder)).await.json();
+    assert_eq!(
+        (&seen["state"], &seen["link"]["role"]),
+        (&json!("pending"), &json!("holder_viewer"))
+    );
+    assert!(seen["created_by"].as_str().unwrap().starts_with("admin_key:"), "{seen}");
+    assert_ne!(seen["created_by"], world.get(&carol).await.json()["created_by"]);
+    // Within the wallet a link that sets a password stays.
+    let dan = member(&world, "dan@example.com", "holder_viewer", Some(&own)).await;
+    let renew = Call::post(&format!("/people/{dan}/link"), &json!({})).bearer(&holder);
+    assert_eq!(world.send(renew).await.status, 200);
+    let mut body = invitation("dan@example.com", "holder_developer");
+    body["wallet_id"] = json!(own);
     let refused = world.send(Call::post("/people", &body).bearer(&holder)).await;
     refused.is_error(409, "person_has_link");
 }

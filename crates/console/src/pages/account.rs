@@ -6,11 +6,12 @@ use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{AccountsError, SignInError, SignedIn, ThingKind};
 use holdfast_domain::SessionId;
-use holdfast_domain::account::{Authority, Session};
+use holdfast_domain::account::{Authority, BrowserMark, Session};
 use uuid::Uuid;
 
 use crate::ask::{Id, form};
 use crate::cell::{Cell, Tone};
+use crate::cookie;
 use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
@@ -28,6 +29,7 @@ pub(crate) async fn show(
     CurrentSession(signed_in): CurrentSession,
 ) -> Result<Page, Failure> {
     let sessions = desk.accounts.sessions_of(&signed_in).await?;
+    let browsers = desk.accounts.browsers_of(&signed_in).await?;
     let person = &signed_in.person;
     let facts = vec![
         ("E-mail address", Cell::text(shown(person.email.as_ref()))),
@@ -47,7 +49,9 @@ pub(crate) async fn show(
         .action(roles(&door, &signed_in).count() > 1, "Use another role", "/account/role")
         .action(true, "Change the password", "/account/password")
         .section(Facts::new("", facts))
+        .action(true, "Sign out everywhere", "/account/sign-out")
         .section(Table::new("Sessions", &head, rows, "There are no sessions."))
+        .section(known_browsers(&browsers))
         .section(sign_out))
 }
 
@@ -65,6 +69,19 @@ fn row(session: &Session, signed_in: &SignedIn) -> Vec<Cell> {
         Cell::text(session.authority.to_string()),
         end,
     ]
+}
+
+fn known_browsers(browsers: &[BrowserMark]) -> Table {
+    let row = |browser: &BrowserMark| {
+        vec![
+            Cell::moment(browser.created_at),
+            Cell::moment(browser.used_at),
+            Cell::text(browser.address.as_str()),
+        ]
+    };
+    let head = ["First sign-in", "Last sign-in", "Address"];
+    let rows = browsers.iter().map(row).collect();
+    Table::new("Known browsers", &head, rows, "There are no known browsers.")
 }
 
 /// Roles of the person that may be used here.
@@ -100,8 +117,10 @@ pub(crate) async fn send_role(
     let chosen = fields.raw("role");
     let chosen = roles(&door, &signed_in).find(|authority| authority.to_string() == chosen);
     let chosen = chosen.ok_or(AccountsError::NotFound(ThingKind::Grant))?;
-    desk.accounts.choose_grant(&signed_in, chosen).await?;
-    Ok(Redirect::to("/account").into_response())
+    let token = desk.accounts.choose_grant(&signed_in, chosen).await?;
+    let mut answer = Redirect::to("/account").into_response();
+    cookie::begin(answer.headers_mut(), door.jar(), &token);
+    Ok(answer)
 }
 
 pub(crate) async fn show_password() -> Page {
@@ -117,20 +136,30 @@ fn password_sheet() -> PlainForm {
 
 pub(crate) async fn send_password(
     State(desk): State<Desk>,
+    door: Doorway,
     CurrentSession(signed_in): CurrentSession,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
+    let origin = door.sign_in_origin(&parts.headers);
     let new = match new_password(&fields) {
         Ok(new) => new,
         Err(failure) => return Ok(password_sheet().failed(&fields, failure).into_response()),
     };
     let changed = match fields.raw("old").parse() {
-        Ok(old) => desk.accounts.change_password(&signed_in, &old, &new).await,
+        Ok(old) => desk.accounts.change_password(&signed_in, &old, &new, &origin).await,
         Err(_bad) => Err(SignInError::Wrong),
     };
-    let Err(error) = changed else { return Ok(Redirect::to("/account").into_response()) };
+    let error = match changed {
+        Ok(renewed) => {
+            let mut answer = Redirect::to("/account").into_response();
+            cookie::begin(answer.headers_mut(), door.jar(), &renewed.token);
+            cookie::put_mark(answer.headers_mut(), door.jar(), &renewed.mark);
+            return Ok(answer);
+        }
+        Err(error) => error,
+    };
     let retry_after = retry_after(&error);
     let failure = match error {
         SignInError::Wrong => Failure::field("old", "This is not your password."),
@@ -166,4 +195,23 @@ pub(crate) async fn send_session(
 ) -> Result<Response, Failure> {
     desk.accounts.end_session(&signed_in, SessionId::from(id)).await?;
     Ok(Redirect::to("/account").into_response())
+}
+
+pub(crate) async fn show_sign_out() -> Page {
+    let page = below("Sign out everywhere").intro(
+        "All your sessions end, this one too. No browser is known any more: at its next sign-in it is a new one.",
+    );
+    let sheet = PlainForm::new(page, "/account/sign-out", "Sign out everywhere");
+    PlainForm { is_grave: true, ..sheet }.page()
+}
+
+pub(crate) async fn send_sign_out(
+    State(desk): State<Desk>,
+    door: Doorway,
+    CurrentSession(signed_in): CurrentSession,
+) -> Result<Response, Failure> {
+    desk.accounts.sign_out_everywhere(&signed_in).await?;
+    let mut answer = Redirect::to("/sign-in").into_response();
+    cookie::end(answer.headers_mut(), door.jar());
+    Ok(answer)
 }

@@ -7,7 +7,7 @@
 
 use axum::extract::{Path, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use holdfast_accounts::{LinkError, LinkView, Name};
+use holdfast_accounts::{LinkError, LinkView, Name, SignInOrigin};
 use holdfast_domain::PersonId;
 use holdfast_domain::account::{EmailAddress, LinkPurpose};
 use holdfast_domain::secret::LinkToken;
@@ -16,6 +16,7 @@ use http::StatusCode;
 use crate::address::with_query;
 use crate::ask::{SentFields, form};
 use crate::cell::{Cell, Tone};
+use crate::cookie;
 use crate::desk::{Audience, Desk};
 use crate::door::Doorway;
 use crate::failure::Failure;
@@ -23,7 +24,7 @@ use crate::field::{FieldKind, FormField};
 use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::plain::{PlainForm, new_password};
-use crate::pages::sign_in::shown;
+use crate::pages::sign_in::{self, shown};
 use crate::section::{Facts, Notice};
 use crate::visitor::CurrentSession;
 
@@ -68,6 +69,7 @@ pub(crate) async fn send(
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
     let signed_in = session.as_ref().map(|CurrentSession(signed_in)| signed_in.person.id);
+    let origin = door.sign_in_origin(&parts.headers);
     let done = |person| {
         Redirect::to(if signed_in == Some(person) { "/account" } else { "/sign-in" })
             .into_response()
@@ -78,13 +80,25 @@ pub(crate) async fn send(
         }
         Ok(view) => view,
         Err(failure) => {
-            return again(&desk, &door, &token, &fields, signed_in).await.map(done).ok_or(failure);
+            return again(&desk, &origin, &token, &fields, signed_in)
+                .await
+                .map(done)
+                .ok_or(failure);
         }
     };
     match accept(&desk, &token, &view, &fields, signed_in).await {
-        Ok(person) => Ok(done(person)),
+        Ok(person) => {
+            let mut answer = done(person);
+            if !view.requires_sign_in {
+                // The next sign-in from here waits for no failures of strangers.
+                let mark = desk.accounts.mark_browser(person, door.client).await;
+                let mark = mark.map_err(sign_in::refusal)?;
+                cookie::put_mark(answer.headers_mut(), door.jar(), &mark);
+            }
+            Ok(answer)
+        }
         Err(failure) if failure.status == StatusCode::NOT_FOUND => {
-            again(&desk, &door, &token, &fields, signed_in).await.map(done).ok_or(failure)
+            again(&desk, &origin, &token, &fields, signed_in).await.map(done).ok_or(failure)
         }
         Err(failure) => Ok(sheet(&token, &view).failed(&fields, failure).into_response()),
     }
@@ -93,13 +107,13 @@ pub(crate) async fn send(
 /// The person of a link whose form was sent before with the same values: a double click sends it twice.
 async fn again(
     desk: &Desk,
-    door: &Doorway,
+    origin: &SignInOrigin,
     token: &LinkToken,
     fields: &SentFields,
     signed_in: Option<PersonId>,
 ) -> Option<PersonId> {
     let password = new_password(fields).ok();
-    desk.accounts.accepted_by(token, password.as_ref(), signed_in, door.client).await
+    desk.accounts.accepted_by(token, password.as_ref(), signed_in, origin).await
 }
 
 fn read(token: &str) -> Result<LinkToken, Failure> {
@@ -109,7 +123,7 @@ fn read(token: &str) -> Result<LinkToken, Failure> {
 /// True where its person has a password, and is not the one who is signed in.
 fn must_sign_in(view: &LinkView, session: Option<&CurrentSession>) -> bool {
     let email = session.and_then(|CurrentSession(signed_in)| signed_in.person.email.as_ref());
-    view.has_password && (email.is_none() || email != view.email.as_ref())
+    view.requires_sign_in && (email.is_none() || email != view.email.as_ref())
 }
 
 fn sign_in_first(token: &LinkToken, view: &LinkView) -> Page {
@@ -151,7 +165,7 @@ fn sheet(token: &LinkToken, view: &LinkView) -> PlainForm {
     }
     rows.push(("Valid until", Cell::moment(view.expires_at)));
     let page = page.section(Facts::new("", rows));
-    if view.has_password {
+    if view.requires_sign_in {
         PlainForm::new(page, address(token), "Accept")
     } else {
         PlainForm::new(page, address(token), "Set the password").new_password()
@@ -172,7 +186,7 @@ async fn accept(
         let password = new_password(fields)?;
         accounts.accept_first_owner(token, &email, name.as_ref(), &password).await
     } else {
-        let password = if view.has_password { None } else { Some(new_password(fields)?) };
+        let password = if view.requires_sign_in { None } else { Some(new_password(fields)?) };
         accounts.accept_link(token, password.as_ref(), signed_in).await
     };
     accepted.map_err(refusal)

@@ -8,7 +8,7 @@ pub(crate) mod role;
 use axum::extract::State;
 use holdfast_accounts::Principal;
 use holdfast_domain::account::{
-    Authority, EmailAddress, PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase,
+    EmailAddress, PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase,
 };
 use holdfast_domain::listing::{PageRequest, PersonFilter};
 use holdfast_domain::{PersonId, WalletId};
@@ -50,6 +50,7 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
         wallet: reference::wallet(desk, visitor, query).await?,
         role: role.transpose()?,
         state: state.transpose()?,
+        seen_from: None,
     };
     let pages = Pages::new(desk, visitor, "/people", query);
     let listed = desk.accounts.people(&visitor.principal, filter, pages.request()?).await?;
@@ -122,7 +123,7 @@ pub(crate) async fn show(
         ("Id", Cell::code(id)),
     ];
     let now = desk.accounts.clock().await?;
-    if let Some(link) = record.open_link(now) {
+    for link in record.open_links(now) {
         facts.push(("Link", Cell::text(link.purpose.label())));
         facts.push(("Link valid until", Cell::moment(link.expires_at)));
     }
@@ -149,18 +150,13 @@ fn may_give_link(principal: &Principal, record: &PersonRecord) -> bool {
 }
 
 fn has_role(record: &PersonRecord) -> bool {
-    offered(record).is_some() || !record.grants.is_empty()
+    record.offered().next().is_some() || !record.grants.is_empty()
 }
 
-/// Role of an invitation that nobody has used, even where its link has run out.
-fn offered(record: &PersonRecord) -> Option<Authority> {
-    record.link.as_ref().filter(|link| link.used_at.is_none())?.purpose.authority()
-}
-
-/// Roles that they have, and the one that they are offered.
+/// Roles that they have, and those that they are offered.
 fn roles(record: &PersonRecord) -> Cell {
     let taken = record.grants.iter().map(|grant| grant.authority.role.to_string());
-    let offered = offered(record).map(|it| format!("{} (offered)", it.role));
+    let offered = record.offered().map(|it| format!("{} (offered)", it.role));
     Cell::text(taken.chain(offered).collect::<Vec<_>>().join(", "))
 }
 

@@ -11,6 +11,7 @@ use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{AccountsError, BegunSession, SignInError, SignedIn};
 use holdfast_domain::account::EmailAddress;
+use holdfast_domain::secret::SessionToken;
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 use http::request::Parts;
@@ -71,7 +72,7 @@ pub(crate) async fn send(
         }
     };
     let before = parts.extensions.get().map(|CurrentSession(before)| before);
-    if !took_role(&desk, &door, &begun.signed_in, before).await? {
+    let Some(token) = took_role(&desk, &door, &begun, before).await? else {
         desk.accounts.sign_out(&begun.signed_in).await?;
         let message = match door.audience {
             Audience::Holders => HOLDERS_ALONE,
@@ -79,17 +80,14 @@ pub(crate) async fn send(
         };
         let refused = Failure::new(StatusCode::FORBIDDEN, message);
         return Ok(sheet(&next).failed(&fields, refused).into_response());
-    }
+    };
     if let Some(before) = before {
         desk.accounts.sign_out(before).await?;
     }
     let mut answer = Redirect::to(&next).into_response();
     let headers = answer.headers_mut();
-    cookie::begin(headers, door.jar(), &begun.token);
-    let mark = begun.signed_in.person.email.as_ref().map(|email| desk.accounts.device_mark(email));
-    if let Some(Ok(mark)) = mark {
-        cookie::mark(headers, door.jar(), &mark);
-    }
+    cookie::begin(headers, door.jar(), &token);
+    cookie::put_mark(headers, door.jar(), &begun.mark);
     Ok(answer)
 }
 
@@ -102,30 +100,30 @@ async fn begin(
     let email = fields.raw("email");
     // A text that cannot be a password cannot be right.
     let password = fields.raw("password").parse().map_err(|_bad| SignInError::Wrong)?;
-    let mark = cookie::device(&parts.headers, door.jar());
-    let is_known = mark.is_some_and(|mark| desk.accounts.is_known_device(email, mark));
-    desk.accounts.sign_in(email, &password, door.client, is_known).await
+    let origin = door.sign_in_origin(&parts.headers);
+    desk.accounts.sign_in(email, &password, &origin).await
 }
 
-/// Has the new session use a role that may be used here; false where the person has none. The role of the
-/// session before is taken, where it was theirs.
+/// Has the new session use a role that may be used here, and returns its token; `None` if the person has no such
+/// role. The role of the session before is taken, if it was theirs.
 async fn took_role(
     desk: &Desk,
     door: &Doorway,
-    begun: &SignedIn,
+    begun: &BegunSession,
     before: Option<&SignedIn>,
-) -> Result<bool, AccountsError> {
+) -> Result<Option<SessionToken>, AccountsError> {
+    let BegunSession { token, signed_in: begun, .. } = begun;
     let admitted =
         || begun.grants.iter().map(|it| it.authority).filter(|it| door.audience.admits(it.role));
     let used = before.filter(|before| before.person.id == begun.person.id);
     let used = used.and_then(|before| admitted().find(|it| *it == before.session.authority));
     let Some(authority) = used.or_else(|| admitted().min_by_key(|it| it.role)) else {
-        return Ok(false);
+        return Ok(None);
     };
-    if authority != begun.session.authority {
-        desk.accounts.choose_grant(begun, authority).await?;
+    if authority == begun.session.authority {
+        return Ok(Some(token.clone()));
     }
-    Ok(true)
+    desk.accounts.choose_grant(begun, authority).await.map(Some)
 }
 
 pub(crate) async fn sign_out(

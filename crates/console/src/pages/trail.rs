@@ -76,7 +76,8 @@ fn read_filter(query: &SentFields) -> Result<TrailFilter, Failure> {
 
 fn narrow(query: &SentFields) -> Filter {
     let mut use_cases = vec![Choice::new("", "Anything")];
-    let changes = UseCase::ALL.iter().filter(|it| !it.label().ends_with(".read"));
+    let changes =
+        UseCase::ALL.iter().filter(|it| it.is_noted_read() || !it.label().ends_with(".read"));
     use_cases.extend(changes.map(|it| Choice::new(it.label(), it.label())));
     let held = |field: FormField| {
         let value = query.raw(field.name).to_owned();
@@ -120,6 +121,7 @@ fn change(FieldChange { field, before, after }: &FieldChange) -> String {
 fn actor(actor: ActorId, address: Option<&str>, visitor: &Visitor) -> Cell {
     let (kind, id) = match actor {
         ActorId::Local => ("command line", None),
+        ActorId::Anonymous => ("anonymous", None),
         ActorId::AdminKey(id) => ("admin key", Some(Thing::AdminKey(id))),
         ActorId::Person(id) => ("person", Some(Thing::Person(id))),
     };
@@ -150,6 +152,7 @@ fn linked(name: String, thing: Thing, visitor: &Visitor) -> Cell {
         Thing::Person(_) => UseCase::PersonRead,
         Thing::Webhook(_) => UseCase::WebhookRead,
         Thing::Job(_) => UseCase::JobRead,
+        Thing::Unknown => return Cell::text(thing.kind()),
     };
     match of_thing(thing).filter(|_| visitor.may(use_case)) {
         Some(href) => Cell::link(name, href),

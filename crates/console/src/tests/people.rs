@@ -195,7 +195,10 @@ async fn a_password_is_changed_by_whoever_knows_it_and_ends_the_other_sessions()
     pass_a_minute().await;
     let changed = world.send(change(&own, PASSWORD, OTHER)).await;
     assert_eq!((changed.status, changed.location()), (303, "/account"), "{changed:?}");
+    let own_before = own;
+    let own = changed.cookies();
     assert!(is_in(&own).await && !is_in(&other).await, "the other session has ended");
+    assert!(!is_in(&own_before).await, "the session continues under another token");
     assert_eq!(world.sign_in(EMAIL, PASSWORD).await.status, 401);
     pass_a_minute().await;
     assert_eq!(world.sign_in(EMAIL, OTHER).await.status, 303);

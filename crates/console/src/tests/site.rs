@@ -43,7 +43,7 @@ impl ApiRelay for NoApi {
 }
 
 /// Options of a console whose playground gets no answer.
-fn options(address: AdminOptions, audience: Audience) -> ConsoleOptions {
+pub(crate) fn options(address: AdminOptions, audience: Audience) -> ConsoleOptions {
     let base_url = "https://api.example.com/v1".to_owned();
     ConsoleOptions { address, audience, base_url, playground: Some(Arc::new(NoApi)) }
 }

@@ -15,6 +15,8 @@ pub enum ActorId {
     AdminKey(AdminKeyId),
     /// A person, in any session.
     Person(PersonId),
+    /// A client that has proven no identity: the actor of failed sign-ins, and of no change.
+    Anonymous,
 }
 
 impl fmt::Display for ActorId {
@@ -23,13 +25,14 @@ impl fmt::Display for ActorId {
             Self::Local => f.write_str("local"),
             Self::AdminKey(id) => write!(f, "admin_key:{id}"),
             Self::Person(id) => write!(f, "person:{id}"),
+            Self::Anonymous => f.write_str("anonymous"),
         }
     }
 }
 
 /// A text that names no actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an actor is local, admin_key:<id> or person:<id>")]
+#[error("an actor is local, anonymous, admin_key:<id> or person:<id>")]
 pub struct BadActorId;
 
 impl FromStr for ActorId {
@@ -38,6 +41,9 @@ impl FromStr for ActorId {
     fn from_str(text: &str) -> Result<Self, BadActorId> {
         if text == "local" {
             return Ok(Self::Local);
+        }
+        if text == "anonymous" {
+            return Ok(Self::Anonymous);
         }
         let (kind, id) = text.split_once(':').ok_or(BadActorId)?;
         let actor = if kind == "admin_key" {
@@ -57,11 +63,12 @@ mod tests {
     #[test]
     fn an_actor_reads_what_it_wrote_and_no_other_spelling() {
         let key = ActorId::AdminKey(AdminKeyId::from_u128(0xAB));
-        for actor in [ActorId::Local, key, ActorId::Person(PersonId::from_u128(7))] {
+        let person = ActorId::Person(PersonId::from_u128(7));
+        for actor in [ActorId::Local, ActorId::Anonymous, key, person] {
             assert_eq!(actor.to_string().parse(), Ok(actor));
         }
         let loud = key.to_string().to_uppercase();
-        for text in ["", "root", "local:", "admin_key:", "admin_key:7", &loud] {
+        for text in ["", "root", "local:", "anonymous:", "admin_key:", "admin_key:7", &loud] {
             assert_eq!(text.parse::<ActorId>(), Err(BadActorId), "{text}");
         }
     }

@@ -118,8 +118,12 @@ pub enum AccountAction {
     RotateApiKey {
         /// The credential, which names its key.
         credential: Credential,
+        /// Wallet of the key.
+        wallet: WalletId,
         /// Time that the others stay.
         grace: Duration,
+        /// True if the actor grants at most the wallet's `key_spend`.
+        is_bounded: bool,
     },
     /// End an API key for good.
     RevokeApiKey(ApiKeyId),
@@ -145,6 +149,15 @@ pub enum AccountAction {
         first: OperationId,
         /// Number of them.
         operations: u64,
+    },
+    /// Note a read of a wallet, or by the actor's own identity of all wallets: an audit row only.
+    NoteRead(UseCase, Thing),
+    /// Note failed sign-ins of one address group within an hour: an audit row only.
+    NoteFailedSignIns {
+        /// Person of the e-mail address, if one with a password has it.
+        person: Option<PersonId>,
+        /// Number of the failures.
+        attempts: u64,
     },
     /// Issue an admin key with its first credential.
     IssueAdminKey(AdminKey, AdminCredential),
@@ -186,6 +199,8 @@ impl AccountAction {
             | Self::RevokeApiKey(_)
             | Self::AskOperation { .. }
             | Self::ExcludeCosts { .. }
+            | Self::NoteRead(..)
+            | Self::NoteFailedSignIns { .. }
             | Self::RotateAdminKey { .. }
             | Self::RevokeAdminKey(_) => None,
         }
@@ -211,6 +226,8 @@ impl AccountAction {
             | Self::AskOperation { .. }
             | Self::StartJob { .. }
             | Self::ExcludeCosts { .. }
+            | Self::NoteRead(..)
+            | Self::NoteFailedSignIns { .. }
             | Self::IssueAdminKey(..)
             | Self::RevokeAdminKey(_)
             | Self::Webhook(_) => false,
@@ -240,6 +257,8 @@ impl AccountAction {
             Self::AskOperation { use_case, .. } => *use_case,
             Self::StartJob { .. } => UseCase::JobCreate,
             Self::ExcludeCosts { .. } => UseCase::UsageExcludeCosts,
+            Self::NoteRead(use_case, _thing) => *use_case,
+            Self::NoteFailedSignIns { .. } => UseCase::PersonSignInFailed,
             Self::IssueAdminKey(..) => UseCase::AdminKeyIssue,
             Self::RotateAdminKey { .. } => UseCase::AdminKeyRotate,
             Self::RevokeAdminKey(_) => UseCase::AdminKeyRevoke,
@@ -396,6 +415,8 @@ pub enum Thing {
     Webhook(WebhookId),
     /// A job.
     Job(JobId),
+    /// The person of an e-mail address that no person with a password has.
+    Unknown,
 }
 
 impl Thing {
@@ -411,6 +432,7 @@ impl Thing {
             Self::Person(_) => "person",
             Self::Webhook(_) => "webhook",
             Self::Job(_) => "job",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -426,6 +448,7 @@ impl Thing {
             Self::Person(id) => id.to_bytes(),
             Self::Webhook(id) => id.to_bytes(),
             Self::Job(id) => id.to_bytes(),
+            Self::Unknown => [0; 16],
         }
     }
 
@@ -448,8 +471,9 @@ impl Thing {
             Self::Person(PersonId::from_bytes(id)),
             Self::Webhook(WebhookId::from_bytes(id)),
             Self::Job(JobId::from_bytes(id)),
+            Self::Unknown,
         ];
-        things.into_iter().find(|thing| thing.kind() == kind)
+        things.into_iter().find(|thing| thing.kind() == kind && thing.id() == id)
     }
 }
 

@@ -23,7 +23,9 @@ use super::command::{
 };
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
-use super::{AdminCredential, AdminKey, PersonAction, PersonRecord, Role, WalletRecord};
+use super::{
+    AdminCredential, AdminKey, ApiKeyPatch, PersonAction, PersonRecord, Role, WalletRecord,
+};
 use crate::credential::{ApiKey, Credential, NewApiKey};
 use crate::limits::SpendLimit;
 use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, Timestamp};
@@ -96,18 +98,7 @@ pub fn decide(
         Action::Post(new) => post(new, facts),
         Action::IssueApiKeys { keys, is_bounded, .. } => issue_api_keys(keys, *is_bounded, facts),
         Action::EditApiKey { patch, expected, is_bounded, .. } => {
-            let before = api_key(facts)?;
-            expect(*expected, before.edited)?;
-            let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
-            refuse_taken(names, facts)?;
-            refuse_passed(patch.ends_at.flatten(), facts)?;
-            let after = before.edit(patch)?;
-            if *is_bounded {
-                // The bound that the key has after it, whatever is edited: an end that is moved or a
-                // model that is added makes an unbounded key worth more.
-                refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
-            }
-            Ok(edit_effect(before, after, facts.now))
+            edit_api_key(patch, *expected, *is_bounded, facts)
         }
         Action::SuspendApiKey(_) => {
             let before = api_key(facts)?;
@@ -117,7 +108,9 @@ pub fn decide(
             let before = api_key(facts)?;
             Ok(api_key_effect(before, before.resume()?))
         }
-        Action::RotateApiKey { credential, grace } => rotate_api_key(credential, *grace, facts),
+        Action::RotateApiKey { credential, grace, is_bounded, .. } => {
+            rotate_api_key(credential, *grace, *is_bounded, facts)
+        }
         Action::RevokeApiKey(id) => revoke_api_key(*id, facts),
         Action::AskOperation { operation, .. } => {
             // Whether it can still end is the operation's own judgement, after this row.
@@ -129,12 +122,22 @@ pub fn decide(
             Ok(AccountEffect::done(Vec::new(), Thing::Job(*job), differences(None, fields)))
         }
         Action::ExcludeCosts { first, operations } => Ok(exclude_costs(*first, *operations)),
+        Action::NoteRead(_use_case, thing) => Ok(note(*thing, FieldChange::set("read", "true"))),
+        Action::NoteFailedSignIns { person, attempts } => {
+            let thing = person.map_or(Thing::Unknown, Thing::Person);
+            Ok(note(thing, FieldChange::set("failed_attempts", attempts)))
+        }
         Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
         Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
         Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),
         Action::Person(action) => person::decide(command, action, facts),
         Action::Webhook(action) => webhook::decide(action, &facts.webhook, facts.now),
     }
+}
+
+/// An audit row about what changes nothing.
+fn note(thing: Thing, noted: FieldChange) -> AccountEffect {
+    AccountEffect::done(Vec::new(), thing, vec![noted])
 }
 
 /// The row alone: the sums are corrected after it.
@@ -267,14 +270,39 @@ fn issue_api_keys(
     Ok(AccountEffect { writes, entries, also: Vec::new(), was_done: false })
 }
 
+fn edit_api_key(
+    patch: &ApiKeyPatch,
+    expected: Option<u32>,
+    is_bounded: bool,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    let before = api_key(facts)?;
+    expect(expected, before.edited)?;
+    let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
+    refuse_taken(names, facts)?;
+    refuse_passed(patch.ends_at.flatten(), facts)?;
+    let after = before.edit(patch)?;
+    if is_bounded {
+        // The bound that the key has after it, whatever is edited: an end that is moved or a
+        // model that is added makes an unbounded key worth more.
+        refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
+    }
+    Ok(edit_effect(before, after, facts.now))
+}
+
 fn rotate_api_key(
     credential: &Credential,
     grace: Duration,
+    is_bounded: bool,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
     let before = api_key(facts)?;
     if before.has_ended(facts.now) {
         return Err(AccountRefusal::ApiKeyEnded);
+    }
+    if is_bounded {
+        // The actor receives the bearer: a rotation hands out the key's limits as an issue does.
+        refuse_unbounded(wallet(facts)?, before.grant.limits.spend)?;
     }
     let others_end_at = facts.now.after(grace);
     let writes = vec![

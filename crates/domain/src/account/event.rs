@@ -83,6 +83,8 @@ pub fn events(
         | Action::RevokeAdminKey(_)
         | Action::StartJob { .. }
         | Action::ExcludeCosts { .. }
+        | Action::NoteRead(..)
+        | Action::NoteFailedSignIns { .. }
         | Action::Person(_)
         | Action::Webhook(_) => Vec::new(),
     }

@@ -9,11 +9,13 @@
 //! ```
 //!
 //! - A grant is one authority: a role, for all wallets or one. A person may have several, each once.
-//! - A link is for one person, told once, used once, and one a person: a later one takes its place.
-//!   It gives one authority, or lets a person without a password set one, and nothing else.
-//! - Whoever has a password accepts a link signed in: its bearer alone takes over nobody.
-//! - A person has a password only as long as they have a grant, so that whoever has no password has
-//!   nothing that a link could take over, but where a lost password was given up.
+//! - A link is for one person, told once and used once. A person has one for the operators and one for each wallet: a
+//!   later one takes the place of the one before there. It gives one authority, or lets a person without a password set
+//!   one, and nothing else.
+//! - A person with a password, or with a grant whose password was given up, accepts an authority signed in: the bearer
+//!   of a link takes over no person.
+//! - A person has a password only as long as they have a grant.
+//! - A holder sees of a person what was written for the one wallet: invitation, link and grants there.
 //!
 //! Never in here: how a password is hashed, or a token in the clear. What people have typed has no
 //! `Debug`.
@@ -22,7 +24,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::email_address::EmailAddress;
-use super::{ActorId, Reach, Role};
+use super::{ActorId, PersonInvitation, Reach, Role};
 use crate::private::{Private, unprinted};
 use crate::secret::TokenHash;
 use crate::{LinkId, PersonId, SessionId, Timestamp};
@@ -160,13 +162,15 @@ impl LinkPurpose {
     }
 }
 
-/// The last link of a person.
+/// The last link of a person for the operators, or for one wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersonLink {
     /// Id of the link.
     pub id: LinkId,
     /// The person.
     pub person: PersonId,
+    /// Reach within which a later link takes its place: of the authority that it gives, or of its maker.
+    pub reach: Reach,
     /// Purpose of the link.
     pub purpose: LinkPurpose,
     /// Moment from which it is not accepted.
@@ -220,8 +224,10 @@ pub struct PersonRecord {
     pub grants: Vec<PersonGrant>,
     /// True where they have a password.
     pub has_password: bool,
-    /// Last link of the person.
-    pub link: Option<PersonLink>,
+    /// Last link of the person for each reach, the one that expires last first.
+    pub links: Vec<PersonLink>,
+    /// Invitations for wallets, one for each wallet.
+    pub invitations: Vec<PersonInvitation>,
 }
 
 impl PersonRecord {
@@ -237,39 +243,67 @@ impl PersonRecord {
         }
     }
 
-    /// Roles that they have, and the one that a link offers which nobody has used.
+    /// Roles that they have, and those that links offer which nobody has used.
     #[must_use]
     pub fn roles(&self) -> Vec<Role> {
-        let unused = self.link.as_ref().filter(|link| link.used_at.is_none());
-        let offered = unused.and_then(|link| link.purpose.authority());
         let had = self.grants.iter().map(|grant| grant.authority);
-        had.chain(offered).map(|authority| authority.role).collect()
+        had.chain(self.offered()).map(|authority| authority.role).collect()
     }
 
-    /// Last link of the person, where it can be used.
+    /// Authorities of links that nobody has used, even if the links have run out.
+    pub fn offered(&self) -> impl Iterator<Item = Authority> + '_ {
+        let unused = self.links.iter().filter(|link| link.used_at.is_none());
+        unused.filter_map(|link| link.purpose.authority())
+    }
+
+    /// Last link of the person within a reach.
     #[must_use]
-    pub fn open_link(&self, now: Timestamp) -> Option<&PersonLink> {
-        self.link.as_ref().filter(|link| self.person.ended_at.is_none() && link.is_open(now))
+    pub fn link_of(&self, reach: Reach) -> Option<&PersonLink> {
+        self.links.iter().find(|link| link.reach == reach)
     }
 
-    /// The part of the person that this reach sees: their grants and link there; `None` where there is
-    /// nothing of that.
+    /// Links of the person that can be used.
+    pub fn open_links(&self, now: Timestamp) -> impl Iterator<Item = &PersonLink> + '_ {
+        let goes_on = self.person.ended_at.is_none();
+        self.links.iter().filter(move |link| goes_on && link.is_open(now))
+    }
+
+    /// True if the person uses a link signed in: its bearer must not set a password for what they have.
+    #[must_use]
+    pub fn requires_sign_in(&self, purpose: LinkPurpose) -> bool {
+        self.has_password || (purpose != LinkPurpose::SetPassword && !self.grants.is_empty())
+    }
+
+    /// The part of the person that this reach sees. Of a wallet: grants, unused link and invitation there, and nothing
+    /// that was written for another reach; `None` if there is neither grant nor link.
     #[must_use]
     pub fn seen_from(mut self, reach: Reach) -> Option<Self> {
-        let Reach::Wallet(_) = reach else { return Some(self) };
+        let Reach::Wallet(wallet) = reach else { return Some(self) };
         self.grants.retain(|grant| grant.authority.reach == reach);
-        let gives = |link: &PersonLink| link.purpose.authority().map(|it| it.reach);
         // A used one gives nothing any more: what it gave is among the grants, or was ended.
-        self.link = self.link.filter(|it| it.used_at.is_none() && gives(it) == Some(reach));
-        (!self.grants.is_empty() || self.link.is_some()).then_some(self)
+        self.links.retain(|link| link.reach == reach && link.used_at.is_none());
+        self.invitations.retain(|invitation| invitation.wallet == wallet);
+        let invitation = self.invitations.first().cloned();
+        // A version before kept no invitation: the oldest row of the wallet is the nearest to it.
+        let grant = self.grants.first().map(|grant| (grant.granted_at, grant.granted_by));
+        let link =
+            self.links.first().map(|link| (link.expires_at.before(LINK_LIFETIME), link.created_by));
+        let written = invitation.as_ref().map(|it| (it.invited_at, it.invited_by));
+        (self.person.created_at, self.person.created_by) = written.or(grant).or(link)?;
+        self.person.name = invitation.and_then(|invitation| invitation.name);
+        // A state elsewhere is not the wallet's to know.
+        self.has_password = self.has_password && !self.grants.is_empty();
+        (!self.grants.is_empty() || !self.links.is_empty()).then_some(self)
     }
 }
 
 /// A link as it is kept, with its person and the database's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownLink {
-    /// The person; their link is the one that was looked for.
+    /// The person.
     pub record: PersonRecord,
+    /// The link that was looked for, which is one of theirs.
+    pub link: PersonLink,
     /// The database's clock.
     pub now: Timestamp,
 }
@@ -355,6 +389,8 @@ pub struct KnownPassword {
     pub person: PersonId,
     /// Hash of the password.
     pub hash: PasswordHash,
+    /// Moment at which it was set.
+    pub set_at: Timestamp,
     /// Authorities of the person.
     pub grants: Vec<PersonGrant>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::email_address::EmailAddress;
 use super::person::{Authority, PasswordHash, Person, PersonGrant, PersonLink, PersonRecord};
-use super::{ActorId, UseCase};
+use super::{ActorId, PersonInvitation, UseCase};
 use crate::private::Private;
 use crate::secret::TokenHash;
 use crate::{LinkId, PersonId, SessionId, Timestamp};
@@ -90,8 +90,8 @@ pub enum PersonAction {
         old: PasswordHash,
         /// The next one.
         new: PasswordHash,
-        /// Session that stays.
-        kept: SessionId,
+        /// Session that stays, and the hash of its next token.
+        kept: (SessionId, TokenHash),
     },
     /// End an authority, or the offer of it.
     EndGrant {
@@ -159,14 +159,22 @@ pub enum PersonWrite {
     DeleteGrant(PersonId, Authority),
     /// No grants.
     DeleteGrants(PersonId),
-    /// The link of a person, in the place of the one before.
+    /// An invitation, unless the person has one for the wallet. A name that it has not is added.
+    PutInvitation(PersonId, PersonInvitation),
+    /// No names in invitations.
+    EraseInvitations(PersonId),
+    /// A link of a person, in the place of the one before within its reach.
     PutLink(PersonLink, TokenHash),
     /// The moment at which a link was used.
-    UseLink(PersonId, Timestamp),
-    /// No link.
-    DeleteLink(PersonId),
+    UseLink(LinkId, Timestamp),
+    /// No such link.
+    DeleteLink(LinkId),
+    /// No links.
+    DeleteLinks(PersonId),
     /// End of sessions.
     EndSessions(PersonId, EndedSessions),
+    /// Another token of a session; the one before ends.
+    RenewSession(SessionId, TokenHash),
 }
 
 impl PersonAction {

@@ -130,6 +130,15 @@ macro_rules! use_cases {
                 match self { $(Self::$name => $label),+ }
             }
 
+            /// True if the audit log has a row of the first one of a day, for each actor and wallet.
+            #[must_use]
+            pub const fn is_noted_read(self) -> bool {
+                matches!(
+                    self,
+                    Self::StatementRead | Self::UsageRead | Self::AuditRead | Self::PersonRead
+                )
+            }
+
             /// The use case of this name.
             #[must_use]
             pub fn from_label(label: &str) -> Option<Self> {
@@ -228,6 +237,8 @@ use_cases! {
     PersonAccept = "person.accept": Owner;
     /// A person changes the password that they have: they do it themselves.
     PersonPassword = "person.password": Owner;
+    /// A sign-in has failed: a client does it without a role.
+    PersonSignInFailed = "person.sign_in_failed": Owner;
     /// A webhook is made.
     WebhookCreate = "webhook.create": Operator HolderAdmin;
     /// Webhooks and their deliveries are listed, and one is shown.

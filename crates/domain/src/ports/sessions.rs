@@ -4,7 +4,8 @@ use async_trait::async_trait;
 
 use super::Unavailable;
 use crate::account::{
-    Authority, EmailAddress, KnownLink, KnownPassword, KnownSession, NewSession, Session,
+    Authority, BrowserMark, EmailAddress, KnownLink, KnownPassword, KnownSession, NewBrowserMark,
+    NewSession, Session,
 };
 use crate::private::Private;
 use crate::secret::TokenHash;
@@ -38,11 +39,12 @@ pub trait Sessions: Send + Sync {
         address: &Private<String>,
     ) -> Result<(), Unavailable>;
 
-    /// Has a session use another authority of its person, where they have it.
+    /// Has a session use another authority of its person, if they have it, under another token: the one before ends.
     async fn use_authority(
         &self,
         session: SessionId,
         authority: Authority,
+        token: &TokenHash,
     ) -> Result<(), Unavailable>;
 
     /// Lists the sessions of a person that have not ended, the newest first.
@@ -50,6 +52,26 @@ pub trait Sessions: Send + Sync {
 
     /// Ends a session of this person.
     async fn end_session(&self, person: PersonId, session: SessionId) -> Result<(), Unavailable>;
+
+    /// Keeps a mark of a browser, and the newest of its person up to
+    /// [`BROWSER_MARKS_MAX`](crate::account::BROWSER_MARKS_MAX).
+    async fn put_browser_mark(&self, new: &NewBrowserMark) -> Result<(), Unavailable>;
+
+    /// Finds the person of a mark that was made under the password that they have.
+    async fn marked_person(&self, mark: &TokenHash) -> Result<Option<PersonId>, Unavailable>;
+
+    /// Notes that a person has signed in from the browser of a mark, at this address.
+    async fn touch_browser_mark(
+        &self,
+        mark: &TokenHash,
+        address: &Private<String>,
+    ) -> Result<(), Unavailable>;
+
+    /// Lists the marks of a person that were made under the password that they have, the newest first.
+    async fn browser_marks_of(&self, person: PersonId) -> Result<Vec<BrowserMark>, Unavailable>;
+
+    /// Ends all sessions and all marks of a person.
+    async fn end_everywhere(&self, person: PersonId) -> Result<(), Unavailable>;
 
     /// Looks a link up by the hash of its token; one that is not open any more too.
     async fn known_link(&self, token: &TokenHash) -> Result<Option<KnownLink>, Unavailable>;

@@ -1,6 +1,6 @@
-//! Tokens of people: 256 random bits of a session or of a one-time link, and the hash that is kept.
+//! Tokens of people: 256 random bits of a session, of a one-time link or of a browser, and the hash that is kept.
 //!
-//! The two have contexts of their own: no link is a session, whatever table somebody copies its hash
+//! Each kind has a context of its own: no link is a session, whatever table somebody copies its hash
 //! to. The bits are random and so many that their hash confirms no guess, and needs no secret.
 
 use super::derived;
@@ -51,6 +51,8 @@ tokens! {
     SessionToken = "holdfast 2026-11 session token v1",
     /// Token of a one-time link, which is a part of its address.
     LinkToken = "holdfast 2026-11 link token v1",
+    /// Token of a browser that a person has signed in from.
+    BrowserToken = "holdfast 2026-11 browser token v1",
 }
 
 /// Hash of a token. Comparison takes the same time whatever differs.
@@ -91,6 +93,8 @@ mod tests {
 
     #[test]
     fn no_link_is_a_session() {
-        assert_ne!(SessionToken::new([7; 32]).hash(), LinkToken::new([7; 32]).hash());
+        let session = SessionToken::new([7; 32]).hash();
+        assert_ne!(session, LinkToken::new([7; 32]).hash());
+        assert_ne!(session, BrowserToken::new([7; 32]).hash());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use holdfast_accounts::Accounts;
+use holdfast_accounts::{Accounts, FailedSignIns};
 use holdfast_domain::{Administration as _, ErrorChain};
 use holdfast_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -33,16 +33,17 @@ async fn run_every(
     }
     loop {
         tokio::select! {
-            _tick = writes.tick() => write(&accounts).await,
+            _tick = writes.tick() => write(&accounts, false).await,
             _tick = heads.tick() => log_head(&store).await,
             () = shutdown.cancelled() => break,
         }
     }
     // Those since the last write.
-    write(&accounts).await;
+    write(&accounts, true).await;
 }
 
-async fn write(accounts: &Accounts) {
+async fn write(accounts: &Accounts, is_last: bool) {
+    write_notes(accounts, is_last).await;
     match accounts.write_refused().await {
         Ok(refused) => {
             for it in refused {
@@ -55,6 +56,26 @@ async fn write(accounts: &Accounts) {
             tracing::warn!(
                 error = %ErrorChain(&error),
                 "refused attempts were not written: they wait for the next write"
+            );
+        }
+    }
+}
+
+/// Writes notes of reads and failed sign-ins, and logs the latter: a pair of person and address group at most twice an
+/// hour.
+async fn write_notes(accounts: &Accounts, is_last: bool) {
+    match accounts.write_notes(is_last).await {
+        Ok(failed) => {
+            for FailedSignIns { person, group, attempts } in failed {
+                let person = person.map_or_else(|| "unknown".to_owned(), |it| it.to_string());
+                let address = group.map_or_else(|| "several".to_owned(), |it| it.to_string());
+                tracing::warn!(person, client.address = address, attempts, "sign-ins failed");
+            }
+        }
+        Err(error) => {
+            tracing::warn!(
+                error = %ErrorChain(&error),
+                "notes of reads and failed sign-ins were not written: they wait for the next write"
             );
         }
     }

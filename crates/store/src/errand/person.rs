@@ -1,7 +1,8 @@
 //! Writes of changes of people.
 
 use holdfast_domain::account::{
-    Authority, EndedSessions, LinkPurpose, Person, PersonGrant, PersonLink, PersonWrite,
+    Authority, EndedSessions, LinkPurpose, Person, PersonGrant, PersonInvitation, PersonLink,
+    PersonWrite, Reach,
 };
 use holdfast_domain::secret::TokenHash;
 use holdfast_domain::{PersonId, Timestamp};
@@ -9,6 +10,7 @@ use sea_orm::{Statement, Value};
 
 use super::admin_key::wallet_of;
 use crate::dialect::{Dialect, blob};
+use crate::rows::person::LINK_TABLES;
 
 const INSERT: &str = "INSERT INTO people (id, email, name, created_at, created_by)
     VALUES ($1, $2, $3, $4, $5)";
@@ -16,6 +18,8 @@ const UPDATE: &str = "UPDATE people SET email = $1, name = $2, ended_at = $3 WHE
 const PUT_PASSWORD: &str = "INSERT INTO person_passwords (person_id, hash, set_at)
     VALUES ($1, $2, $3)
     ON CONFLICT (person_id) DO UPDATE SET hash = excluded.hash, set_at = excluded.set_at";
+/// A mark lasts no longer than the password that it was made under.
+const DELETE_MARKS: &str = "DELETE FROM browser_marks WHERE person_id = $1";
 const DELETE_PASSWORD: &str = "DELETE FROM person_passwords WHERE person_id = $1";
 const INSERT_GRANT: &str = "INSERT INTO person_grants (person_id, role, wallet_id, granted_at,
     granted_by) VALUES ($1, $2, $3, $4, $5)";
@@ -27,34 +31,94 @@ const PUT_LINK: &str = "INSERT INTO person_links (id, person_id, token, purpose,
     ON CONFLICT (person_id) DO UPDATE SET id = excluded.id, token = excluded.token,
     purpose = excluded.purpose, role = excluded.role, wallet_id = excluded.wallet_id,
     expires_at = excluded.expires_at, used_at = NULL, created_by = excluded.created_by";
-const USE_LINK: &str = "UPDATE person_links SET used_at = $1 WHERE person_id = $2";
-const DELETE_LINK: &str = "DELETE FROM person_links WHERE person_id = $1";
+/// A version before keeps the link of a wallet among those of operators: moved, so that neither takes the other's place.
+const MOVE_LINK: &str =
+    "INSERT INTO person_wallet_links (id, person_id, token, purpose, role, wallet_id,
+    expires_at, used_at, created_by)
+    SELECT id, person_id, token, purpose, role, wallet_id, expires_at, used_at, created_by
+    FROM person_links WHERE person_id = $1 AND wallet_id IS NOT NULL
+    ON CONFLICT (person_id, wallet_id) DO UPDATE SET id = excluded.id, token = excluded.token,
+    purpose = excluded.purpose, role = excluded.role, expires_at = excluded.expires_at,
+    used_at = excluded.used_at, created_by = excluded.created_by";
+const DELETE_MOVED: &str =
+    "DELETE FROM person_links WHERE person_id = $1 AND wallet_id IS NOT NULL";
+const PUT_WALLET_LINK: &str =
+    "INSERT INTO person_wallet_links (id, person_id, token, purpose, role,
+    wallet_id, expires_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (person_id, wallet_id) DO UPDATE SET id = excluded.id, token = excluded.token,
+    purpose = excluded.purpose, role = excluded.role, expires_at = excluded.expires_at,
+    used_at = NULL, created_by = excluded.created_by";
+const PUT_INVITATION: &str =
+    "INSERT INTO person_invitations (person_id, wallet_id, name, invited_at,
+    invited_by) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (person_id, wallet_id)
+    DO UPDATE SET name = coalesce(person_invitations.name, excluded.name)";
+const ERASE_INVITATIONS: &str = "UPDATE person_invitations SET name = NULL WHERE person_id = $1";
+const RENEW_SESSION: &str = "UPDATE sessions SET token = $1 WHERE id = $2";
 const END_SESSIONS: &str = "DELETE FROM sessions WHERE person_id = $1";
 
-/// The statement of a write.
-pub(super) fn statement(dialect: Dialect, write: &PersonWrite) -> Statement {
+/// The statements of a write.
+pub(super) fn statements(dialect: Dialect, write: &PersonWrite) -> Vec<Statement> {
     let of = |sql, person: &PersonId| dialect.statement(sql, [blob(person.to_bytes())]);
+    let in_both = |change: &str, binds: &[Value]| {
+        let statement = |table| {
+            let sql = change.replace("{links}", table);
+            Statement::from_sql_and_values(dialect.backend(), sql, binds.to_vec())
+        };
+        LINK_TABLES.map(statement).to_vec()
+    };
     match write {
-        PersonWrite::Insert(person) => insert(dialect, person),
-        PersonWrite::Update(person) => update(dialect, person),
         PersonWrite::PutPassword(person, hash, at) => {
             let binds =
                 [blob(person.to_bytes()), hash.expose().to_owned().into(), at.as_micros().into()];
-            dialect.statement(PUT_PASSWORD, binds)
+            vec![dialect.statement(PUT_PASSWORD, binds), of(DELETE_MARKS, person)]
         }
-        PersonWrite::DeletePassword(person) => of(DELETE_PASSWORD, person),
-        PersonWrite::InsertGrant(person, grant) => insert_grant(dialect, *person, grant),
+        PersonWrite::DeletePassword(person) => {
+            vec![of(DELETE_PASSWORD, person), of(DELETE_MARKS, person)]
+        }
+        PersonWrite::PutLink(link, token) => vec![
+            of(MOVE_LINK, &link.person),
+            of(DELETE_MOVED, &link.person),
+            put_link(dialect, link, *token),
+        ],
+        PersonWrite::UseLink(link, at) => in_both(
+            "UPDATE {links} SET used_at = $1 WHERE id = $2",
+            &[at.as_micros().into(), blob(link.to_bytes())],
+        ),
+        PersonWrite::DeleteLink(link) => {
+            in_both("DELETE FROM {links} WHERE id = $1", &[blob(link.to_bytes())])
+        }
+        PersonWrite::DeleteLinks(person) => {
+            in_both("DELETE FROM {links} WHERE person_id = $1", &[blob(person.to_bytes())])
+        }
+        PersonWrite::PutInvitation(person, invitation) => {
+            vec![put_invitation(dialect, *person, invitation)]
+        }
+        PersonWrite::EraseInvitations(person) => vec![of(ERASE_INVITATIONS, person)],
+        PersonWrite::Insert(person) => vec![insert(dialect, person)],
+        PersonWrite::Update(person) => vec![update(dialect, person)],
+        PersonWrite::InsertGrant(person, grant) => vec![insert_grant(dialect, *person, grant)],
         PersonWrite::DeleteGrant(person, authority) => {
-            dialect.statement(DELETE_GRANT, authority_of(*person, *authority))
+            vec![dialect.statement(DELETE_GRANT, authority_of(*person, *authority))]
         }
-        PersonWrite::DeleteGrants(person) => of(DELETE_GRANTS, person),
-        PersonWrite::PutLink(link, token) => put_link(dialect, link, *token),
-        PersonWrite::UseLink(person, at) => {
-            dialect.statement(USE_LINK, [at.as_micros().into(), blob(person.to_bytes())])
+        PersonWrite::DeleteGrants(person) => vec![of(DELETE_GRANTS, person)],
+        PersonWrite::EndSessions(person, which) => vec![end_sessions(dialect, *person, *which)],
+        PersonWrite::RenewSession(session, token) => {
+            let binds = [blob(token.to_bytes()), blob(session.to_bytes())];
+            vec![dialect.statement(RENEW_SESSION, binds)]
         }
-        PersonWrite::DeleteLink(person) => of(DELETE_LINK, person),
-        PersonWrite::EndSessions(person, which) => end_sessions(dialect, *person, *which),
     }
+}
+
+fn put_invitation(dialect: Dialect, person: PersonId, invitation: &PersonInvitation) -> Statement {
+    let binds = [
+        blob(person.to_bytes()),
+        blob(invitation.wallet.to_bytes()),
+        invitation.name.as_ref().map(|name| name.0.clone()).into(),
+        invitation.invited_at.as_micros().into(),
+        invitation.invited_by.to_string().into(),
+    ];
+    dialect.statement(PUT_INVITATION, binds)
 }
 
 fn authority_of(person: PersonId, authority: Authority) -> [Value; 3] {
@@ -93,17 +157,21 @@ fn put_link(dialect: Dialect, link: &PersonLink, token: TokenHash) -> Statement 
         LinkPurpose::Accept(authority) => Some(authority),
         LinkPurpose::SetPassword | LinkPurpose::FirstOwner => None,
     };
+    let put = match link.reach {
+        Reach::All => PUT_LINK,
+        Reach::Wallet(_) => PUT_WALLET_LINK,
+    };
     let binds = [
         blob(link.id.to_bytes()),
         blob(link.person.to_bytes()),
         blob(token.to_bytes()),
         link.purpose.label().into(),
         authority.map(|it| it.role.label().to_owned()).into(),
-        authority.and_then(|it| wallet_of(it.reach)).into(),
+        wallet_of(link.reach).into(),
         link.expires_at.as_micros().into(),
         link.created_by.to_string().into(),
     ];
-    dialect.statement(PUT_LINK, binds)
+    dialect.statement(put, binds)
 }
 
 fn end_sessions(dialect: Dialect, person: PersonId, which: EndedSessions) -> Statement {

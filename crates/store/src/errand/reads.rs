@@ -164,10 +164,17 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
         Action::SuspendApiKey(id) | Action::ResumeApiKey(id) | Action::RevokeApiKey(id) => {
             vec![api_key(dialect, *id)]
         }
-        Action::RotateApiKey { credential, .. } => vec![api_key(dialect, credential.api_key)],
-        Action::AskOperation { .. } | Action::StartJob { .. } | Action::ExcludeCosts { .. } => {
-            Vec::new()
+        Action::RotateApiKey { credential, wallet: payer, is_bounded, .. } => {
+            let mut reads = Vec::new();
+            reads.extend(is_bounded.then(|| wallet(dialect, *payer)));
+            reads.push(api_key(dialect, credential.api_key));
+            reads
         }
+        Action::AskOperation { .. }
+        | Action::StartJob { .. }
+        | Action::ExcludeCosts { .. }
+        | Action::NoteRead(..)
+        | Action::NoteFailedSignIns { .. } => Vec::new(),
         Action::IssueAdminKey(key, _) => {
             vec![namesake(dialect, &key.name)]
         }

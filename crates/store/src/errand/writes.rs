@@ -113,7 +113,7 @@ fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
         AccountWrite::EndAdminCredentials(key, at) => {
             vec![by_id(admin_key::END_CREDENTIALS, key.to_bytes(), *at)]
         }
-        AccountWrite::Person(write) => vec![person::statement(dialect, write)],
+        AccountWrite::Person(write) => person::statements(dialect, write),
         AccountWrite::Webhook(write) => webhook::statements(dialect, write),
     }
 }

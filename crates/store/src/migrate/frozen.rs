@@ -95,6 +95,16 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "a94d2b5fa0657b868f010db4989fe1eaf4046fc591007ed863f0aaf9cd83a0a2",
         "3f4cccb006043ca382067a6d5ba4b0ac9f7aff5ca974ceb248592e578e63a4e6",
     ),
+    (
+        "0018_browser_marks",
+        "d383914bc23cac74fd6c46dda330652af008a197bef1f8ac524f438be0c59392",
+        "7f84f60f3a0b391ca290adc6e3bf7ccc056853a02a0730046dc7af1050fc1569",
+    ),
+    (
+        "0019_person_wallets",
+        "cb2634286a604f390744b76be5762d3711b8ef4420213f04bb8b6ef924d5487d",
+        "91ba348e4051ffbc05c5e414ebf0192015a64839d61e91bc93332f2050543750",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

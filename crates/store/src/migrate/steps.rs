@@ -39,6 +39,8 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     LIMITS_REVISION,
     REQUESTS,
     ENTRY_NUMBERS,
+    BROWSER_MARKS,
+    PERSON_WALLETS,
 ];
 
 const LEDGER: Migration = Migration {
@@ -301,6 +303,36 @@ const ENTRY_NUMBERS: Migration = Migration {
         include_str!("../../migrations/postgres/0017_entry_numbers.down.sql"),
     ],
     // The order of entries, which their moments have as well if no clock was set.
+    loss: &[],
+};
+
+const BROWSER_MARKS: Migration = Migration {
+    version: 18,
+    name: "browser_marks",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0018_browser_marks.up.sql"),
+        include_str!("../../migrations/sqlite/0018_browser_marks.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0018_browser_marks.up.sql"),
+        include_str!("../../migrations/postgres/0018_browser_marks.down.sql"),
+    ],
+    // A browser without a mark is one that the person has not signed in from.
+    loss: &[],
+};
+
+const PERSON_WALLETS: Migration = Migration {
+    version: 19,
+    name: "person_wallets",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0019_person_wallets.up.sql"),
+        include_str!("../../migrations/sqlite/0019_person_wallets.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0019_person_wallets.up.sql"),
+        include_str!("../../migrations/postgres/0019_person_wallets.down.sql"),
+    ],
+    // Links that were not used, which are made again, and the names of invitations.
     loss: &[],
 };
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::account::{
-    Authority, EmailAddress, KnownLink, KnownPassword, KnownSession, NewSession, Person,
-    PersonGrant, PersonRecord, SESSION_IDLE, SESSION_LIFETIME, SESSIONS_MAX, Session,
+    Authority, BROWSER_MARKS_MAX, BrowserMark, EmailAddress, KnownLink, KnownPassword,
+    KnownSession, NewBrowserMark, NewSession, Person, PersonGrant, SESSION_IDLE, SESSION_LIFETIME,
+    SESSIONS_MAX, Session,
 };
 use holdfast_domain::ports::{Sessions, Unavailable};
 use holdfast_domain::private::Private;
@@ -21,7 +22,8 @@ use crate::dialect::{Dialect, blob};
 use crate::errand::admin_key::wallet_of;
 use crate::outbox::Exchange;
 use crate::rows::person::{
-    GRANT, PASSWORD, PERSON, SESSION, grant, of_email, password, person, session,
+    BROWSER_MARK, GRANT, LINK_TABLES, PASSWORD, PERSON, SESSION, browser_mark, grant, of_email,
+    password, person, session,
 };
 use crate::rows::{BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
@@ -39,9 +41,23 @@ const INSERT: &str = "INSERT INTO sessions (id, person_id, token, role, wallet_i
     WHERE p.id = $5 AND p.ended_at IS NULL AND w.hash = $6
     AND g.role = $7 AND g.wallet_id IS NOT DISTINCT FROM $8";
 const TOUCH: &str = "UPDATE sessions SET last_seen_at = $1, address = $2 WHERE id = $3";
-const USE_AUTHORITY: &str = "UPDATE sessions SET role = $1, wallet_id = $2 WHERE id = $3
+const USE_AUTHORITY: &str =
+    "UPDATE sessions SET role = $1, wallet_id = $2, token = $4 WHERE id = $3
     AND EXISTS (SELECT 1 FROM person_grants AS g WHERE g.person_id = sessions.person_id
         AND g.role = $1 AND g.wallet_id IS NOT DISTINCT FROM $2)";
+/// Nothing is inserted if the person has no password any more.
+const INSERT_MARK: &str =
+    "INSERT INTO browser_marks (id, person_id, mark, created_at, used_at, address)
+    SELECT $1, w.person_id, $2, $3, $3, $4 FROM person_passwords AS w WHERE w.person_id = $5";
+const DELETE_OLDEST_MARKS: &str = "DELETE FROM browser_marks WHERE person_id = $1 AND id NOT IN
+    (SELECT b.id FROM browser_marks AS b WHERE b.person_id = $1
+     ORDER BY b.created_at DESC, b.id DESC LIMIT $2)";
+const TOUCH_MARK: &str = "UPDATE browser_marks SET used_at = $1, address = $2 WHERE mark = $3";
+const END_SESSIONS: &str = "DELETE FROM sessions WHERE person_id = $1";
+const END_MARKS: &str = "DELETE FROM browser_marks WHERE person_id = $1";
+/// A node of the version before changes passwords and leaves the marks.
+const OF_PASSWORD: &str = "FROM browser_marks AS b JOIN person_passwords AS w
+    ON w.person_id = b.person_id AND b.created_at >= w.set_at";
 const END: &str = "DELETE FROM sessions WHERE person_id = $1 AND id = $2";
 
 impl Store {
@@ -153,9 +169,15 @@ impl Sessions for Store {
         &self,
         session: SessionId,
         authority: Authority,
+        token: &TokenHash,
     ) -> Result<(), Unavailable> {
         let role = authority.role.label();
-        let binds = [role.into(), wallet_of(authority.reach).into(), blob(session.to_bytes())];
+        let binds = [
+            role.into(),
+            wallet_of(authority.reach).into(),
+            blob(session.to_bytes()),
+            blob(token.to_bytes()),
+        ];
         self.run_one(self.dialect().statement(USE_AUTHORITY, binds)).await
     }
 
@@ -181,18 +203,86 @@ impl Sessions for Store {
         self.run_one(self.dialect().statement(END, binds)).await
     }
 
-    async fn known_link(&self, token: &TokenHash) -> Result<Option<KnownLink>, Unavailable> {
-        let sql = format!(
-            "SELECT {}, l.id, l.person_id FROM person_links AS l WHERE l.token = $1",
-            self.dialect().clock()
-        );
-        let rows = self.query(&sql, [blob(token.to_bytes())]).await?;
+    async fn put_browser_mark(&self, new: &NewBrowserMark) -> Result<(), Unavailable> {
+        let (dialect, new) = (self.dialect(), new.clone());
+        let lock = format!("SELECT p.id FROM people AS p WHERE p.id = $1{}", dialect.row_lock());
+        let lock = dialect.statement(&lock, [blob(new.person.to_bytes())]);
+        let put = move |now: Timestamp| {
+            let person = blob(new.person.to_bytes());
+            let insert = [
+                blob(new.id.to_bytes()),
+                blob(new.token.to_bytes()),
+                now.as_micros().into(),
+                new.address.0.into(),
+                person.clone(),
+            ];
+            let kept = i64::from(BROWSER_MARKS_MAX);
+            vec![
+                dialect.statement(INSERT_MARK, insert),
+                dialect.statement(DELETE_OLDEST_MARKS, [person, kept.into()]),
+            ]
+        };
+        self.write_session(lock, put).await
+    }
+
+    async fn marked_person(&self, mark: &TokenHash) -> Result<Option<PersonId>, Unavailable> {
+        let sql = format!("SELECT b.person_id {OF_PASSWORD} WHERE b.mark = $1");
+        let rows = self.quick_query(&sql, [blob(mark.to_bytes())]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let (now, link, person) = found_link(&mut Cells::new(row)).map_err(unavailable)?;
-        let record = self.person(person).await?;
-        // Another one may have taken its place between the two reads.
-        let is_this = |it: &PersonRecord| it.link.as_ref().is_some_and(|found| found.id == link);
-        Ok(record.filter(is_this).map(|record| KnownLink { record, now: self.seen(now) }))
+        let person = Cells::new(row).bytes().map_err(unavailable)?;
+        Ok(Some(PersonId::from_bytes(person)))
+    }
+
+    async fn touch_browser_mark(
+        &self,
+        mark: &TokenHash,
+        address: &Private<String>,
+    ) -> Result<(), Unavailable> {
+        let (dialect, address, mark) = (self.dialect(), address.0.clone(), *mark);
+        let read = "SELECT b.id FROM browser_marks AS b WHERE b.mark = $1";
+        let read = dialect.statement(read, [blob(mark.to_bytes())]);
+        let touch = move |now: Timestamp| {
+            let binds = [now.as_micros().into(), address.into(), blob(mark.to_bytes())];
+            vec![dialect.statement(TOUCH_MARK, binds)]
+        };
+        self.write_session(read, touch).await
+    }
+
+    async fn browser_marks_of(&self, person: PersonId) -> Result<Vec<BrowserMark>, Unavailable> {
+        let sql = format!(
+            "SELECT {BROWSER_MARK} {OF_PASSWORD} WHERE b.person_id = $1
+             ORDER BY b.created_at DESC, b.id DESC"
+        );
+        let rows = self.query(&sql, [blob(person.to_bytes())]).await?;
+        let read: Result<Vec<_>, BadRow> =
+            rows.iter().map(|row| browser_mark(&mut Cells::new(row))).collect();
+        read.map_err(unavailable)
+    }
+
+    async fn end_everywhere(&self, person: PersonId) -> Result<(), Unavailable> {
+        let of = |sql| self.dialect().statement(sql, [blob(person.to_bytes())]);
+        let ends = vec![of(END_SESSIONS), of(END_MARKS)];
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.run(ends).await,
+            WriteBackend::Postgres(postgres) => postgres.run(ends).await,
+        }
+    }
+
+    async fn known_link(&self, token: &TokenHash) -> Result<Option<KnownLink>, Unavailable> {
+        for table in LINK_TABLES {
+            let sql = format!(
+                "SELECT {}, l.id, l.person_id FROM {table} AS l WHERE l.token = $1",
+                self.dialect().clock()
+            );
+            let rows = self.query(&sql, [blob(token.to_bytes())]).await?;
+            let Some(row) = rows.first() else { continue };
+            let (now, link, person) = found_link(&mut Cells::new(row)).map_err(unavailable)?;
+            let Some(record) = self.person(person).await? else { return Ok(None) };
+            // Another one may have taken its place between the two reads.
+            let link = record.links.iter().find(|it| it.id == link).cloned();
+            return Ok(link.map(|link| KnownLink { record, link, now: self.seen(now) }));
+        }
+        Ok(None)
     }
 }
 

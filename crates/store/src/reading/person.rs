@@ -1,6 +1,8 @@
 //! People with all that belongs to them, but their passwords.
 
-use holdfast_domain::account::{Person, PersonGrant, PersonLink, PersonRecord, PersonState, Role};
+use holdfast_domain::account::{
+    Person, PersonGrant, PersonInvitation, PersonLink, PersonRecord, PersonState, Role,
+};
 use holdfast_domain::listing::{Page, PageRequest, PersonFilter};
 use holdfast_domain::{PersonId, WalletId};
 use sea_orm::sea_query::Query;
@@ -9,7 +11,9 @@ use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, Quer
 use super::page::page;
 use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
-use crate::entity::{person, person_grant, person_link, person_password};
+use crate::entity::{
+    person, person_grant, person_invitation, person_link, person_password, person_wallet_link,
+};
 use crate::rows::{self, BadRow, Cells};
 
 impl FromCells for Person {
@@ -32,6 +36,12 @@ impl FromCells for PersonLink {
     }
 }
 
+impl FromCells for (PersonId, PersonInvitation) {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        rows::person::invitation(cells)
+    }
+}
+
 impl FromCells for PersonId {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         Ok(Self::from_bytes(cells.bytes()?))
@@ -40,7 +50,7 @@ impl FromCells for PersonId {
 
 pub(super) async fn people(
     db: &ReadTransaction,
-    PersonFilter { wallet, role, state }: PersonFilter,
+    PersonFilter { wallet, role, state, seen_from }: PersonFilter,
     request: PageRequest,
 ) -> Result<Page<PersonRecord>, ReadError> {
     let mut people = person::Entity::find();
@@ -48,7 +58,7 @@ pub(super) async fn people(
         people = people.filter(has_or_is_offered(wallet, role));
     }
     if let Some(state) = state {
-        people = people.filter(is_in(state));
+        people = people.filter(is_in(state, seen_from));
     }
     let found: Page<Person> = page(db, people, person::Column::Seq, request).await?;
     Ok(Page { rows: records(db, found.rows).await?, next: found.next })
@@ -63,28 +73,57 @@ fn has_or_is_offered(wallet: Option<WalletId>, role: Option<Role>) -> Condition 
         .and_where_option(wallet.clone().map(|id| person_grant::Column::WalletId.eq(id)))
         .and_where_option(role.map(|role| person_grant::Column::Role.eq(role.label())))
         .take();
-    let offered = Query::select()
+    let mut of_operators = Query::select();
+    let of_operators = of_operators
         .column(person_link::Column::PersonId)
         .from(person_link::Entity)
         .and_where(person_link::Column::UsedAt.is_null())
-        .and_where_option(wallet.map(|id| person_link::Column::WalletId.eq(id)))
-        .and_where_option(role.map(|role| person_link::Column::Role.eq(role.label())))
-        .take();
+        .and_where_option(wallet.clone().map(|id| person_link::Column::WalletId.eq(id)))
+        .and_where_option(role.map(|role| person_link::Column::Role.eq(role.label())));
+    let mut of_wallets = Query::select();
+    let of_wallets = of_wallets
+        .column(person_wallet_link::Column::PersonId)
+        .from(person_wallet_link::Entity)
+        .and_where(person_wallet_link::Column::UsedAt.is_null())
+        .and_where_option(wallet.map(|id| person_wallet_link::Column::WalletId.eq(id)))
+        .and_where_option(role.map(|role| person_wallet_link::Column::Role.eq(role.label())));
     Condition::any()
         .add(person::Column::Id.in_subquery(granted))
-        .add(person::Column::Id.in_subquery(offered))
+        .add(person::Column::Id.in_subquery(of_operators.take()))
+        .add(person::Column::Id.in_subquery(of_wallets.take()))
 }
 
-/// The condition of [`PersonRecord::state`].
-fn is_in(state: PersonState) -> Condition {
-    let passwords = Query::select()
-        .column(person_password::Column::PersonId)
-        .from(person_password::Entity)
-        .take();
+/// The condition of [`PersonRecord::state`]. For the holder of a wallet a person without a grant there is pending.
+fn is_in(state: PersonState, seen_from: Option<WalletId>) -> Condition {
+    let passwords = || {
+        Query::select()
+            .column(person_password::Column::PersonId)
+            .from(person_password::Entity)
+            .take()
+    };
+    let grants = seen_from.map(|wallet| {
+        Query::select()
+            .column(person_grant::Column::PersonId)
+            .from(person_grant::Entity)
+            .and_where(person_grant::Column::WalletId.eq(wallet.to_bytes().to_vec()))
+            .take()
+    });
     let goes_on = Condition::all().add(person::Column::EndedAt.is_null());
     match state {
-        PersonState::Pending => goes_on.add(person::Column::Id.not_in_subquery(passwords)),
-        PersonState::Active => goes_on.add(person::Column::Id.in_subquery(passwords)),
+        PersonState::Pending => {
+            let mut pending = Condition::any().add(person::Column::Id.not_in_subquery(passwords()));
+            if let Some(grants) = grants {
+                pending = pending.add(person::Column::Id.not_in_subquery(grants));
+            }
+            goes_on.add(pending)
+        }
+        PersonState::Active => {
+            let active = goes_on.add(person::Column::Id.in_subquery(passwords()));
+            match grants {
+                Some(grants) => active.add(person::Column::Id.in_subquery(grants)),
+                None => active,
+            }
+        }
         PersonState::Ended => Condition::all().add(person::Column::EndedAt.is_not_null()),
     }
 }
@@ -109,19 +148,32 @@ async fn records(
         .filter(person_grant::Column::PersonId.is_in(ids.clone()))
         .order_by_asc(person_grant::Column::Seq);
     let grants: Vec<(PersonId, PersonGrant)> = db.select(grants.as_query()).await?;
-    let links =
+    let of_operators =
         person_link::Entity::find().filter(person_link::Column::PersonId.is_in(ids.clone()));
-    let links: Vec<PersonLink> = db.select(links.as_query()).await?;
+    let mut links: Vec<PersonLink> = db.select(of_operators.as_query()).await?;
+    let of_wallets = person_wallet_link::Entity::find()
+        .filter(person_wallet_link::Column::PersonId.is_in(ids.clone()));
+    let of_wallets: Vec<PersonLink> = db.select(of_wallets.as_query()).await?;
+    links.extend(of_wallets);
+    let invitations = person_invitation::Entity::find()
+        .filter(person_invitation::Column::PersonId.is_in(ids.clone()));
+    let invitations: Vec<(PersonId, PersonInvitation)> = db.select(invitations.as_query()).await?;
     let passwords =
         person_password::Entity::find().filter(person_password::Column::PersonId.is_in(ids));
     let passwords: Vec<PersonId> = db.select(passwords.as_query()).await?;
     let record = |person: Person| {
         let id = person.id;
         let own = grants.iter().filter(|(of, _)| *of == id).map(|(_, grant)| *grant);
+        let mut own_links = Vec::new();
+        for link in links.iter().filter(|link| link.person == id) {
+            rows::person::add_link(&mut own_links, link.clone());
+        }
+        let invitations = invitations.iter().filter(|(of, _)| *of == id);
         PersonRecord {
             grants: own.collect(),
             has_password: passwords.contains(&id),
-            link: links.iter().find(|link| link.person == id).cloned(),
+            links: own_links,
+            invitations: invitations.map(|(_, invitation)| invitation.clone()).collect(),
             person,
         }
     };

@@ -1,11 +1,11 @@
-//! People, their grants, links and sessions as rows.
+//! People, their grants, links, sessions and browsers as rows.
 
 use holdfast_domain::account::{
-    Authority, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, Person, PersonGrant,
-    PersonLink, Reach, Role, Session,
+    Authority, BrowserMark, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, Person,
+    PersonGrant, PersonInvitation, PersonLink, Reach, Role, Session,
 };
 use holdfast_domain::private::Private;
-use holdfast_domain::{LinkId, PersonId, SessionId, WalletId};
+use holdfast_domain::{BrowserMarkId, LinkId, PersonId, SessionId, WalletId};
 use sea_orm::Value;
 
 use super::{BadRow, Cells};
@@ -14,14 +14,22 @@ use super::{BadRow, Cells};
 pub(crate) const PERSON: &str = "p.id, p.email, p.name, p.created_at, p.created_by, p.ended_at";
 /// The columns that [`grant`] reads, of `person_grants AS g`.
 pub(crate) const GRANT: &str = "g.person_id, g.role, g.wallet_id, g.granted_at, g.granted_by";
-/// The columns that [`link`] reads, of `person_links AS l`.
+/// The tables whose rows [`link`] reads: the links of operators, and of a version before all others too, and those of
+/// wallets.
+pub(crate) const LINK_TABLES: [&str; 2] = ["person_links", "person_wallet_links"];
+/// The columns that [`invitation`] reads, of `person_invitations AS i`.
+#[cfg(test)]
+pub(crate) const INVITATION: &str = "i.person_id, i.wallet_id, i.name, i.invited_at, i.invited_by";
+/// The columns that [`link`] reads, of one of [`LINK_TABLES`] `AS l`.
 pub(crate) const LINK: &str = "l.id, l.person_id, l.purpose, l.role, l.wallet_id, l.expires_at, \
     l.used_at, l.created_by";
 /// The columns that [`session`] reads, of `sessions AS s`.
 pub(crate) const SESSION: &str = "s.id, s.person_id, s.role, s.wallet_id, s.created_at, \
     s.last_seen_at, s.signed_in_at, s.address";
 /// The columns that [`password`] reads, of `person_passwords AS w`.
-pub(crate) const PASSWORD: &str = "w.person_id, w.hash";
+pub(crate) const PASSWORD: &str = "w.person_id, w.hash, w.set_at";
+/// The columns that [`browser_mark`] reads, of `browser_marks AS b`.
+pub(crate) const BROWSER_MARK: &str = "b.id, b.person_id, b.created_at, b.used_at, b.address";
 
 /// Condition that finds the person who has an address and has not ended, over `people AS p`. Rows of
 /// before may have two spellings of one address: the one that was typed comes first.
@@ -82,20 +90,41 @@ pub(crate) fn link(cells: &mut Cells<'_>) -> Result<PersonLink, BadRow> {
         None => Some(None),
     })?;
     // Its own column, and what the two before say with it.
-    let purpose = match (purpose.as_str(), role, reach(cells)?) {
+    let reach = reach(cells)?;
+    let purpose = match (purpose.as_str(), role, reach) {
         ("accept", Some(role), reach) => LinkPurpose::Accept(Authority { role, reach }),
-        ("set_password", None, Reach::All) => LinkPurpose::SetPassword,
+        ("set_password", None, _) => LinkPurpose::SetPassword,
         ("first_owner", None, Reach::All) => LinkPurpose::FirstOwner,
         _ => return Err(BadRow::Value(2)),
     };
     Ok(PersonLink {
         id,
         person,
+        reach,
         purpose,
         expires_at: cells.timestamp()?,
         used_at: cells.opt_timestamp()?,
         created_by: cells.parse(|text: String| text.parse().ok())?,
     })
+}
+
+/// Reads [`INVITATION`].
+pub(crate) fn invitation(cells: &mut Cells<'_>) -> Result<(PersonId, PersonInvitation), BadRow> {
+    let person = PersonId::from_bytes(cells.bytes()?);
+    let invitation = PersonInvitation {
+        wallet: WalletId::from_bytes(cells.bytes()?),
+        name: cells.opt_text()?.map(Private),
+        invited_at: cells.timestamp()?,
+        invited_by: cells.parse(|text: String| text.parse().ok())?,
+    };
+    Ok((person, invitation))
+}
+
+/// Adds a link to those of a person. A version before may have made one within the same reach: the one that expires
+/// last is the last.
+pub(crate) fn add_link(links: &mut Vec<PersonLink>, link: PersonLink) {
+    links.push(link);
+    links.sort_by_key(|link| std::cmp::Reverse(link.expires_at));
 }
 
 /// Reads [`SESSION`].
@@ -113,6 +142,21 @@ pub(crate) fn session(cells: &mut Cells<'_>) -> Result<Session, BadRow> {
 
 /// Reads [`PASSWORD`]; the grants are of other rows.
 pub(crate) fn password(cells: &mut Cells<'_>) -> Result<KnownPassword, BadRow> {
-    let person = PersonId::from_bytes(cells.bytes()?);
-    Ok(KnownPassword { person, hash: PasswordHash::new(cells.text()?), grants: Vec::new() })
+    Ok(KnownPassword {
+        person: PersonId::from_bytes(cells.bytes()?),
+        hash: PasswordHash::new(cells.text()?),
+        set_at: cells.timestamp()?,
+        grants: Vec::new(),
+    })
+}
+
+/// Reads [`BROWSER_MARK`].
+pub(crate) fn browser_mark(cells: &mut Cells<'_>) -> Result<BrowserMark, BadRow> {
+    Ok(BrowserMark {
+        id: BrowserMarkId::from_bytes(cells.bytes()?),
+        person: PersonId::from_bytes(cells.bytes()?),
+        created_at: cells.timestamp()?,
+        used_at: cells.timestamp()?,
+        address: Private(cells.text()?),
+    })
 }

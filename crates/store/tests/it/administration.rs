@@ -341,7 +341,13 @@ async fn keys_are_issued_all_or_none_and_changed_until_they_are_revoked(home: &i
     act(store, AccountAction::ResumeApiKey(one)).await.unwrap();
     let added = credential(one);
     let grace = Duration::from_secs(60);
-    act(store, AccountAction::RotateApiKey { credential: added.clone(), grace }).await.unwrap();
+    let rotation = |credential| AccountAction::RotateApiKey {
+        credential,
+        wallet: ours,
+        grace,
+        is_bounded: false,
+    };
+    act(store, rotation(added.clone())).await.unwrap();
     let known = store.credential(added.id).await.unwrap().unwrap();
     assert_eq!((known.api_key.id, known.credential.ends_at), (one, None));
     act(store, AccountAction::RevokeApiKey(one)).await.unwrap();
@@ -350,8 +356,7 @@ async fn keys_are_issued_all_or_none_and_changed_until_they_are_revoked(home: &i
     for late in revoked {
         assert_eq!(act(store, late).await, Err(AccountRefusal::ApiKeyRevoked));
     }
-    let late = AccountAction::RotateApiKey { credential: credential(one), grace };
-    assert_eq!(act(store, late).await, Err(AccountRefusal::ApiKeyEnded));
+    assert_eq!(act(store, rotation(credential(one))).await, Err(AccountRefusal::ApiKeyEnded));
     assert!(store.api_key(two).await.unwrap().unwrap().revoked_at.is_none());
 }
 

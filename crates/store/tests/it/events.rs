@@ -98,7 +98,12 @@ async fn each_change_is_told_once_with_the_members_of_its_kind(home: &impl Home)
         AccountAction::SuspendApiKey(keys[0]),
         AccountAction::SuspendApiKey(keys[0]),
         AccountAction::ResumeApiKey(keys[0]),
-        AccountAction::RotateApiKey { credential: credential(keys[0]), grace },
+        AccountAction::RotateApiKey {
+            credential: credential(keys[0]),
+            wallet,
+            grace,
+            is_bounded: false,
+        },
         AccountAction::RevokeApiKey(keys[0]),
         AccountAction::RevokeApiKey(keys[0]),
         AccountAction::SuspendWallet(wallet),

@@ -8,7 +8,7 @@ use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::field::{Choice, FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::pages::people::{below, offered, person};
+use crate::pages::people::{below, person};
 
 /// The form of one person.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct EndRole {
 
 impl EndRole {
     fn roles(&self) -> impl Iterator<Item = Authority> {
-        self.record.grants.iter().map(|grant| grant.authority).chain(offered(&self.record))
+        self.record.grants.iter().map(|grant| grant.authority).chain(self.record.offered())
     }
 }
 

@@ -1,8 +1,8 @@
 //! The judgement of changes of people.
 //!
-//! An invitation takes the place of an open link only where whoever invites could have given that one
-//! too: nobody takes away what others have offered. A person without a password who has something
-//! gets no invitation, or its link would set a password for all that they have.
+//! An invitation takes the place of an open link within its reach, if its grantor could have made that link as well.
+//! Links of other reaches stay, and are not judged by: a holder learns nothing of them. A person without a password
+//! who has a grant accepts an invitation signed in, or its link would set a password for all that they have.
 //!
 //! A link is worth what its maker may give when it is used: whoever has ended, or has lost the role that
 //! they gave it with, lets nobody in by the links that they have left behind.
@@ -17,7 +17,7 @@ use super::super::person::{
 };
 use super::super::person_action::{EndedSessions, NewLink, PersonAction, PersonWrite};
 use super::super::refusal::AccountRefusal;
-use super::super::{ActorId, Role, UseCase};
+use super::super::{ActorId, PersonInvitation, Reach, Role, UseCase};
 use crate::{LinkId, PersonId, Timestamp};
 
 /// Judges a change of a person.
@@ -68,7 +68,8 @@ pub(super) fn decide(
             }
             let writes = vec![
                 PersonWrite::PutPassword(*id, new.clone(), facts.now),
-                PersonWrite::EndSessions(*id, EndedSessions::Except(*kept)),
+                PersonWrite::EndSessions(*id, EndedSessions::Except(kept.0)),
+                PersonWrite::RenewSession(kept.0, kept.1),
             ];
             Ok(done(*id, writes, vec![touched("password")]))
         }
@@ -88,7 +89,7 @@ fn open_link(
     record: &PersonRecord,
     now: Timestamp,
 ) -> Result<PersonLink, AccountRefusal> {
-    let link = record.open_link(now).filter(|link| link.id == id);
+    let link = record.open_links(now).find(|link| link.id == id);
     link.cloned().ok_or(AccountRefusal::NoLink)
 }
 
@@ -121,16 +122,25 @@ fn invite(
         if record.grants.iter().any(|grant| grant.authority == authority) {
             return Ok(AccountEffect::already_done(Thing::Person(record.person.id)));
         }
-        let is_lost = !record.has_password && !record.grants.is_empty();
-        let others = record.open_link(facts.now).is_some_and(|open| {
+        let is_here = |grant: &PersonGrant| grant.authority.reach == authority.reach;
+        let is_lost = !record.has_password && record.grants.iter().any(is_here);
+        let open = record.link_of(authority.reach).filter(|link| link.is_open(facts.now));
+        let is_of_others = open.is_some_and(|open| {
             open.purpose.authority().is_none_or(|offered| !grantor.may_grant(offered))
         });
-        if is_lost || others {
+        if is_lost || is_of_others {
             return Err(AccountRefusal::PersonHasLink);
         }
     }
     let offer = (LinkPurpose::Accept(authority), link);
-    Ok(offered(actor, (new, known), offer, facts.now))
+    let mut effect = offered(actor, (new, known), offer, facts.now);
+    if let Reach::Wallet(wallet) = authority.reach {
+        let id = known.map_or(new.id, |record| record.person.id);
+        let (name, invited_at) = (new.name.clone(), facts.now);
+        let invitation = PersonInvitation { wallet, name, invited_at, invited_by: actor };
+        effect.writes.push(write(PersonWrite::PutInvitation(id, invitation)));
+    }
+    Ok(effect)
 }
 
 /// Effect of an offer to a person who is there, or who is made for it.
@@ -148,23 +158,35 @@ fn offered(
         changes.extend(made.name.as_ref().map(|_| touched("name")));
         writes.push(PersonWrite::Insert(made));
     }
-    let (put, expires_at) = put_link(actor, id, (purpose, link), now);
+    // An offer is of the reach that it gives, whoever makes it.
+    let reach = purpose.authority().map_or(Reach::All, |authority| authority.reach);
+    let (put, told) = put_link(actor, (id, reach), (purpose, link), now);
     writes.push(put);
     changes.extend(purpose.authority().map(|it| FieldChange::set("offered", it)));
-    changes.push(FieldChange::set("link_id", link.id));
-    changes.push(expires_at);
+    changes.extend(told);
     done(id, writes, changes)
 }
 
+/// The write of a link, and what the audit log has of it. The reach is among it: a version before had one link a
+/// person, and its rows have none.
 fn put_link(
     actor: ActorId,
-    person: PersonId,
+    (person, reach): (PersonId, Reach),
     (purpose, new): (LinkPurpose, NewLink),
     now: Timestamp,
-) -> (PersonWrite, FieldChange) {
+) -> (PersonWrite, [FieldChange; 3]) {
     let (id, expires_at) = (new.id, now.after(new.lifetime));
-    let link = PersonLink { id, person, purpose, expires_at, used_at: None, created_by: actor };
-    let told = FieldChange::set("link_expires_at", expires_at.as_micros());
+    let link =
+        PersonLink { id, person, reach, purpose, expires_at, used_at: None, created_by: actor };
+    let within = match reach {
+        Reach::All => "all".to_owned(),
+        Reach::Wallet(wallet) => wallet.to_string(),
+    };
+    let told = [
+        FieldChange::set("link_id", id),
+        FieldChange::set("link_expires_at", expires_at.as_micros()),
+        FieldChange::set("link_reach", within),
+    ];
     (PersonWrite::PutLink(link, new.token), told)
 }
 
@@ -177,11 +199,15 @@ fn renew_link(
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
     let record = person(facts)?;
-    let id = record.person.id;
-    if record.grants.is_empty() {
-        let last = record.link.as_ref().filter(|link| link.used_at.is_none());
-        let purpose = last.map(|link| link.purpose).filter(|it| *it != LinkPurpose::FirstOwner);
-        let purpose = purpose.ok_or(AccountRefusal::NothingOffered)?;
+    let (id, reach) = (record.person.id, grantor.reach);
+    let is_seen = |grant: &PersonGrant| reach == Reach::All || grant.authority.reach == reach;
+    if !record.grants.iter().any(is_seen) {
+        let is_unused = |link: &&PersonLink| {
+            let is_seen = reach == Reach::All || link.reach == reach;
+            is_seen && link.used_at.is_none() && link.purpose != LinkPurpose::FirstOwner
+        };
+        let last = record.links.iter().find(is_unused);
+        let purpose = last.map(|link| link.purpose).ok_or(AccountRefusal::NothingOffered)?;
         if !purpose.authority().is_some_and(|offered| grantor.may_grant(offered)) {
             return Err(AccountRefusal::BeyondGrantor);
         }
@@ -193,14 +219,16 @@ fn renew_link(
         is_safe && grantor.may_grant(grant.authority)
     });
     // Nor is an offer of others taken away with it.
-    let open = record.open_link(facts.now).and_then(|link| link.purpose.authority());
+    let open = record.link_of(reach).filter(|link| link.is_open(facts.now));
+    let open = open.and_then(|link| link.purpose.authority());
     if !gives_all || open.is_some_and(|offered| !grantor.may_grant(offered)) {
         return Err(AccountRefusal::BeyondGrantor);
     }
-    let (put, expires_at) = put_link(actor, id, (LinkPurpose::SetPassword, link), facts.now);
+    let purpose = LinkPurpose::SetPassword;
+    let (put, told) = put_link(actor, (id, reach), (purpose, link), facts.now);
     let all = EndedSessions::All;
     let writes = vec![PersonWrite::DeletePassword(id), PersonWrite::EndSessions(id, all), put];
-    let mut changes = vec![FieldChange::set("link_id", link.id), expires_at];
+    let mut changes = told.to_vec();
     changes.extend(record.has_password.then(|| touched("password")));
     Ok(done(id, writes, changes))
 }
@@ -218,7 +246,7 @@ fn accept(
     if link.purpose == LinkPurpose::FirstOwner || !is_of_maker {
         return Err(AccountRefusal::NoLink);
     }
-    let password = match (record.has_password, password) {
+    let password = match (record.requires_sign_in(link.purpose), password) {
         (true, _) if !is_signed_in => return Err(AccountRefusal::SignInFirst),
         // The link is no way to another password.
         (true, _) => None,
@@ -238,6 +266,7 @@ fn is_still_given(link: &PersonLink, record: &PersonRecord, facts: &AccountFacts
     match link.created_by {
         // Beside the database there is no role to lose.
         ActorId::Local => true,
+        ActorId::Anonymous => false,
         ActorId::AdminKey(_) | ActorId::Person(_) => match link.purpose.authority() {
             Some(offered) => may(UseCase::PersonInvite, offered),
             None => record.grants.iter().all(|it| may(UseCase::PersonLink, it.authority)),
@@ -253,7 +282,7 @@ fn taken(
     now: Timestamp,
 ) -> AccountEffect {
     let id = record.person.id;
-    let mut writes = vec![PersonWrite::UseLink(id, now)];
+    let mut writes = vec![PersonWrite::UseLink(link.id, now)];
     let mut changes = vec![FieldChange::set("link_used", link.id)];
     let has = |authority| record.grants.iter().any(|grant| grant.authority == authority);
     if let Some(authority) = link.purpose.authority().filter(|given| !has(*given)) {
@@ -288,9 +317,9 @@ fn end_grant(
         return Err(AccountRefusal::BeyondGrantor);
     }
     let (mut writes, mut changes) = (Vec::new(), Vec::new());
-    let link = record.link.as_ref().filter(|link| link.used_at.is_none());
-    if link.is_some_and(|link| link.purpose == LinkPurpose::Accept(authority)) {
-        writes.push(PersonWrite::DeleteLink(id));
+    let unused = || record.links.iter().filter(|link| link.used_at.is_none());
+    for link in unused().filter(|link| link.purpose == LinkPurpose::Accept(authority)) {
+        writes.push(PersonWrite::DeleteLink(link.id));
         changes.push(ended("offered", authority));
     }
     if record.grants.iter().any(|grant| grant.authority == authority) {
@@ -303,9 +332,8 @@ fn end_grant(
             writes.push(PersonWrite::DeletePassword(id));
             writes.push(PersonWrite::EndSessions(id, EndedSessions::All));
             changes.extend(record.has_password.then(|| touched("password")));
-            if link.is_some_and(|link| link.purpose == LinkPurpose::SetPassword) {
-                writes.push(PersonWrite::DeleteLink(id));
-            }
+            let sets_password = unused().filter(|link| link.purpose == LinkPurpose::SetPassword);
+            writes.extend(sets_password.map(|link| PersonWrite::DeleteLink(link.id)));
         }
     }
     Ok(done(id, writes, changes))
@@ -325,13 +353,14 @@ fn end(is_erased: bool, facts: &AccountFacts) -> Result<AccountEffect, AccountRe
         writes.extend([
             PersonWrite::DeleteGrants(id),
             PersonWrite::DeletePassword(id),
-            PersonWrite::DeleteLink(id),
+            PersonWrite::DeleteLinks(id),
             PersonWrite::EndSessions(id, EndedSessions::All),
         ]);
     }
     if is_erased {
         changes.extend(after.email.take().map(|_| touched("email")));
         changes.extend(after.name.take().map(|_| touched("name")));
+        writes.push(PersonWrite::EraseInvitations(id));
     }
     if after != record.person {
         writes.insert(0, PersonWrite::Update(after));

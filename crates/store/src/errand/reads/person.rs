@@ -8,7 +8,9 @@ use sea_orm::Statement;
 
 use super::Read;
 use crate::dialect::{Dialect, blob};
-use crate::rows::person::{GRANT, LINK, PERSON, authority, grant, link, of_email, person};
+use crate::rows::person::{
+    GRANT, LINK, LINK_TABLES, PERSON, add_link, authority, grant, link, of_email, person,
+};
 
 const OWNERS_KEYS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
     FROM admin_keys AS a WHERE a.role = 'owner'
@@ -111,7 +113,7 @@ pub(super) fn owners(
 /// What whoever made a link has now. No command changes it meanwhile: they come one after the other.
 fn maker(dialect: Dialect, made_by: ActorId, now: Timestamp) -> Option<Read> {
     let statement = match made_by {
-        ActorId::Local => return None,
+        ActorId::Local | ActorId::Anonymous => return None,
         ActorId::AdminKey(id) => {
             dialect.statement(KEYS_AUTHORITY, [blob(id.to_bytes()), now.as_micros().into()])
         }
@@ -139,17 +141,30 @@ fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
     let people = format!("SELECT {PERSON} FROM people AS p");
     let grants =
         format!("SELECT {GRANT} FROM person_grants AS g JOIN people AS p ON p.id = g.person_id");
-    let links =
-        format!("SELECT {LINK} FROM person_links AS l JOIN people AS p ON p.id = l.person_id");
+    let links = LINK_TABLES.map(|table| {
+        let links =
+            format!("SELECT {LINK} FROM {table} AS l JOIN people AS p ON p.id = l.person_id");
+        Read {
+            statement: whom.statement(dialect, &links, ""),
+            take: |findings, cells| {
+                let link = link(cells)?;
+                let record = findings.facts.person.record.as_mut();
+                record.into_iter().for_each(|record| add_link(&mut record.links, link.clone()));
+                Ok(())
+            },
+        }
+    });
     let passwords =
         "SELECT w.hash FROM person_passwords AS w JOIN people AS p ON p.id = w.person_id";
-    vec![
+    let mut reads = vec![
         Read {
             // A sign-in takes this lock as well: none begins by what is changed meanwhile.
             statement: whom.statement(dialect, &people, dialect.row_lock()),
             take: |findings, cells| {
                 let (person, grants) = (person(cells)?, Vec::new());
-                let record = PersonRecord { person, grants, has_password: false, link: None };
+                let (links, invitations) = (Vec::new(), Vec::new());
+                let record =
+                    PersonRecord { person, grants, has_password: false, links, invitations };
                 findings.facts.person.record = Some(record);
                 Ok(())
             },
@@ -164,15 +179,6 @@ fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
             },
         },
         Read {
-            statement: whom.statement(dialect, &links, ""),
-            take: |findings, cells| {
-                let link = link(cells)?;
-                let record = findings.facts.person.record.as_mut();
-                record.into_iter().for_each(|record| record.link = Some(link.clone()));
-                Ok(())
-            },
-        },
-        Read {
             statement: whom.statement(dialect, passwords, ""),
             take: |findings, cells| {
                 findings.facts.person.password = Some(PasswordHash::new(cells.text()?));
@@ -181,7 +187,9 @@ fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
                 Ok(())
             },
         },
-    ]
+    ];
+    reads.extend(links);
+    reads
 }
 
 fn taken_email(dialect: Dialect, email: &EmailAddress, own: PersonId) -> Read {

@@ -15,12 +15,20 @@ use super::administration::{ThingTable, report_orphans};
 use super::trail_record::bounds;
 use super::{PageBounds, id};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::person::{self, GRANT, LINK, PERSON};
+use crate::rows::person::{self, GRANT, LINK, LINK_TABLES, PERSON};
 use crate::rows::{BadRow, Cells};
 use crate::verify::{Subject, Verification};
 
 /// Tables whose rows belong to a person.
-const OF_PEOPLE: [&str; 4] = ["person_grants", "person_links", "person_passwords", "sessions"];
+const OF_PEOPLE: [&str; 7] = [
+    "person_grants",
+    "person_links",
+    "person_wallet_links",
+    "person_invitations",
+    "person_passwords",
+    "sessions",
+    "browser_marks",
+];
 
 /// All that rows say of a person, or all that the trail does.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,13 +37,13 @@ struct Standing {
     grants: BTreeMap<String, (Timestamp, Option<ActorId>)>,
     /// Moment at which the password was set, where there is one.
     password: Option<Timestamp>,
-    link: Option<LinkStanding>,
+    /// Links by their ids.
+    links: BTreeMap<String, LinkStanding>,
 }
 
-/// The last link of a person.
+/// The last link of a person for the operators, or for a wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LinkStanding {
-    id: String,
     /// Authority that it gives; none where it sets a password alone.
     offered: Option<String>,
     /// Micros of the moment at which it ends.
@@ -104,13 +112,16 @@ async fn standings(
             }
         }
     }
-    for row in db.query(&of_people(LINK, "person_links", "l"), bounds(numbers)).await? {
-        match person::link(&mut Cells::new(&row)) {
-            Ok(link) => {
-                all.entry(link.person).or_default().link = Some(LinkStanding::of(&link));
-            }
-            Err(error) => {
-                found.unreadable(Subject::Person(id(&row, 1, PersonId::from_bytes)?), &error);
+    for table in LINK_TABLES {
+        for row in db.query(&of_people(LINK, table, "l"), bounds(numbers)).await? {
+            match person::link(&mut Cells::new(&row)) {
+                Ok(link) => {
+                    let links = &mut all.entry(link.person).or_default().links;
+                    links.insert(link.id.to_string(), LinkStanding::of(&link));
+                }
+                Err(error) => {
+                    found.unreadable(Subject::Person(id(&row, 1, PersonId::from_bytes)?), &error);
+                }
             }
         }
     }
@@ -127,7 +138,6 @@ async fn standings(
 impl LinkStanding {
     fn of(link: &PersonLink) -> Self {
         Self {
-            id: link.id.to_string(),
             offered: link.purpose.authority().map(|authority| authority.to_string()),
             expires_at: Some(link.expires_at.as_micros().to_string()),
             used_at: link.used_at,
@@ -143,36 +153,43 @@ impl LinkStanding {
 impl Standing {
     /// What the trail says, by its rows about one person.
     fn told(rows: &[TrailRow]) -> Self {
-        let mut standing = Self::default();
+        let (mut standing, mut places) = (Self::default(), LinkPlaces::default());
         for row in rows {
-            standing.follow(row);
+            standing.follow(row, &mut places);
         }
         standing
     }
 
-    fn follow(&mut self, row: &TrailRow) {
+    fn follow(&mut self, row: &TrailRow, places: &mut LinkPlaces) {
         let after = |field: &str| {
             let change = row.changes.iter().find(|change| change.field == field);
             change.and_then(|change| change.after.clone())
         };
         if let Some(id) = after("link_id") {
             let (offered, used_at, created_by) = (after("offered"), None, row.actor);
+            let replaced = places.put(&id, offered.as_deref(), after("link_reach").as_deref());
+            replaced.into_iter().for_each(|id| drop(self.links.remove(&id)));
             let expires_at = after("link_expires_at");
-            self.link = Some(LinkStanding { id, offered, expires_at, used_at, created_by });
+            self.links.insert(id, LinkStanding { offered, expires_at, used_at, created_by });
         }
+        let used = after("link_used");
         for change in &row.changes {
             match (change.field.as_str(), &change.before, &change.after) {
-                ("link_used", _, Some(_id)) => {
-                    if let Some(link) = &mut self.link {
+                ("link_used", _, Some(id)) => {
+                    if let Some(link) = self.links.get_mut(id) {
                         link.used_at = Some(row.at);
                     }
                 }
                 ("grant", _, Some(authority)) => {
-                    let giver = self.link.as_ref().map(|link| link.created_by);
+                    let giver = used.as_ref().and_then(|id| self.links.get(id));
+                    let giver = giver.map(|link| link.created_by);
                     self.grants.insert(authority.clone(), (row.at, giver));
                 }
                 ("grant", Some(authority), None) => self.end_grant(authority),
-                ("offered", Some(_), None) | ("ended_at", _, Some(_)) => self.link = None,
+                ("offered", Some(ended), None) => self.links.retain(|_id, link| {
+                    link.used_at.is_some() || link.offered.as_ref() != Some(ended)
+                }),
+                ("ended_at", _, Some(_)) => self.links.clear(),
                 // Its value is nowhere: what was done says whether there is one now.
                 ("password", _, _) => {
                     let is_set =
@@ -184,11 +201,11 @@ impl Standing {
         }
     }
 
-    /// The last grant takes a link along that sets a password.
+    /// The last grant takes links along that set a password.
     fn end_grant(&mut self, authority: &str) {
         self.grants.remove(authority);
         if self.grants.is_empty() {
-            self.link = self.link.take().filter(|link| !link.sets_password());
+            self.links.retain(|_id, link| !link.sets_password());
         }
     }
 
@@ -221,16 +238,49 @@ impl Standing {
             let sentence = format!("its password was set at {set}, the trail says {told}");
             found.report(subject, sentence);
         }
-        match (&self.link, &told.link) {
-            (Some(link), told) if Some(link) != told.as_ref() => {
-                let sentence = format!("its link {} is not as the trail made it", link.id);
-                found.report(subject, sentence);
+        for (id, link) in &self.links {
+            if told.links.get(id) != Some(link) {
+                found.report(subject, format!("its link {id} is not as the trail made it"));
             }
-            (None, Some(link)) => {
-                found.report(subject, format!("its link {} is gone", link.id));
-            }
-            (Some(_), _) | (None, None) => {}
         }
+        for id in told.links.keys().filter(|id| !self.links.contains_key(*id)) {
+            found.report(subject, format!("its link {id} is gone"));
+        }
+    }
+}
+
+/// Places of a person's links, by id: a link takes the place of the one before there.
+#[derive(Debug, Default)]
+struct LinkPlaces {
+    /// The link in `person_links`, and its wallet if a version before has put it there.
+    common: Option<(String, Option<String>)>,
+    /// Links in `person_wallet_links`, by wallet.
+    of_wallets: BTreeMap<String, String>,
+}
+
+impl LinkPlaces {
+    /// Puts a link to its place, and returns those whose places are taken.
+    fn put(&mut self, id: &str, offered: Option<&str>, reach: Option<&str>) -> Vec<String> {
+        let wallet = offered.and_then(|offered| offered.split_once(':')).map(|(_role, id)| id);
+        let Some(reach) = reach else {
+            let before = self.common.replace((id.to_owned(), wallet.map(str::to_owned)));
+            return before.into_iter().map(|(id, _wallet)| id).collect();
+        };
+        let mut replaced = Vec::new();
+        // As a link of a wallet is moved before another one is put.
+        if let Some((moved, wallet)) = self.common.take() {
+            match wallet {
+                Some(wallet) => replaced.extend(self.of_wallets.insert(wallet, moved)),
+                None => self.common = Some((moved, None)),
+            }
+        }
+        if reach == "all" {
+            let before = self.common.replace((id.to_owned(), None));
+            replaced.extend(before.map(|(id, _wallet)| id));
+        } else {
+            replaced.extend(self.of_wallets.insert(reach.to_owned(), id.to_owned()));
+        }
+        replaced
     }
 }
 

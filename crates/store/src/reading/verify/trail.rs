@@ -178,7 +178,7 @@ const fn subject_of(thing: Thing) -> Option<Subject> {
         Thing::Person(id) => Some(Subject::Person(id)),
         Thing::Webhook(id) => Some(Subject::Webhook(id)),
         // Postings have a rule of their own, and jobs go when they are old.
-        Thing::Posting(_) | Thing::Job(_) => None,
+        Thing::Posting(_) | Thing::Job(_) | Thing::Unknown => None,
     }
 }
 

@@ -18,12 +18,15 @@ use crate::scratch::Home;
 use crate::webhooks::new_webhook;
 
 /// Tables that are broken, each before those whose rows belong to it.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 11] = [
     "admin_keys",
     "admin_credentials",
     "people",
     "person_grants",
     "person_links",
+    "person_wallet_links",
+    "person_invitations",
+    "browser_marks",
     "person_passwords",
     "sessions",
     "webhooks",
@@ -306,6 +309,16 @@ const BROKEN: &[BrokenRow] = &[
     ),
     (
         "DELETE FROM person_links WHERE person_id = <eve>",
+        "person",
+        "is gone",
+    ),
+    (
+        "UPDATE person_wallet_links SET role = 'holder_admin' WHERE person_id = <bob>",
+        "person",
+        "is not as the trail made it",
+    ),
+    (
+        "DELETE FROM person_wallet_links WHERE person_id = <bob>",
         "person",
         "is gone",
     ),

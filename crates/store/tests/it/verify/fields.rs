@@ -57,7 +57,8 @@ async fn fill(home: &impl Home) {
     let edit =
         AccountAction::EditApiKey { api_key, wallet, patch, expected: None, is_bounded: false };
     act(store, edit).await.unwrap();
-    let rotate = AccountAction::RotateApiKey { credential: credential(api_key), grace };
+    let credential = credential(api_key);
+    let rotate = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded: false };
     act(store, rotate).await.unwrap();
     act(store, AccountAction::SuspendApiKey(api_key)).await.unwrap();
     act(store, AccountAction::ResumeApiKey(api_key)).await.unwrap();

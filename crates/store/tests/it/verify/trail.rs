@@ -106,9 +106,11 @@ async fn terms_of_wallets_that_were_changed_by_hand_are_found(home: &impl Home) 
 async fn finds_any<H: Home>(_: &H, sql: &str, sentence: &str) -> Vec<String> {
     let home = H::make().await;
     fill(&home).await;
-    let keys = issue(home.store(), wallet_of(&home).await, &["one", "two"]).await.unwrap();
+    let wallet = wallet_of(&home).await;
+    let keys = issue(home.store(), wallet, &["one", "two"]).await.unwrap();
     let (credential, grace) = (credential(keys[0]), Duration::from_secs(60));
-    act(home.store(), AccountAction::RotateApiKey { credential, grace }).await.unwrap();
+    let rotate = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded: false };
+    act(home.store(), rotate).await.unwrap();
     assert_eq!(home.store().verify().await.unwrap().mismatches, [], "as it was written");
     Raw::reckless(&home).await.run(sql).await;
     let found = home.store().verify().await.unwrap().mismatches;

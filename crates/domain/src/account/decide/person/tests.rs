@@ -34,7 +34,13 @@ fn somebody() -> PersonRecord {
         created_by: ActorId::Local,
         ended_at: None,
     };
-    PersonRecord { person, grants: Vec::new(), has_password: false, link: None }
+    PersonRecord {
+        person,
+        grants: Vec::new(),
+        has_password: false,
+        links: Vec::new(),
+        invitations: Vec::new(),
+    }
 }
 
 /// Somebody with these authorities, who can sign in.
@@ -48,6 +54,11 @@ fn member(authorities: &[Authority]) -> PersonRecord {
     PersonRecord { grants, has_password: true, ..somebody() }
 }
 
+/// Somebody with these authorities whose password was given up.
+fn lost(authorities: &[Authority]) -> PersonRecord {
+    PersonRecord { has_password: false, ..member(authorities) }
+}
+
 /// The same with an open link by somebody else.
 fn linked(record: PersonRecord, purpose: LinkPurpose) -> PersonRecord {
     linked_by(record, purpose, MAKER)
@@ -55,8 +66,9 @@ fn linked(record: PersonRecord, purpose: LinkPurpose) -> PersonRecord {
 
 fn linked_by(record: PersonRecord, purpose: LinkPurpose, created_by: ActorId) -> PersonRecord {
     let (id, expires_at) = (LinkId::from_u128(9), Timestamp::from_micros(1_001));
-    let link = PersonLink { id, person: ID, purpose, expires_at, used_at: None, created_by };
-    PersonRecord { link: Some(link), ..record }
+    let reach = purpose.authority().map_or(Reach::All, |authority| authority.reach);
+    let link = PersonLink { id, person: ID, reach, purpose, expires_at, used_at: None, created_by };
+    PersonRecord { links: vec![link], ..record }
 }
 
 fn ended(record: PersonRecord) -> PersonRecord {
@@ -108,9 +120,13 @@ const fn label(write: &PersonWrite) -> &'static str {
         PersonWrite::PutLink(..) => "put link",
         PersonWrite::UseLink(..) => "use link",
         PersonWrite::DeleteLink(_) => "delete link",
+        PersonWrite::DeleteLinks(_) => "delete links",
+        PersonWrite::PutInvitation(..) => "put invitation",
+        PersonWrite::EraseInvitations(_) => "erase invitations",
         PersonWrite::EndSessions(_, EndedSessions::All) => "end sessions",
         PersonWrite::EndSessions(_, EndedSessions::Except(_)) => "end other sessions",
         PersonWrite::EndSessions(_, EndedSessions::Using(_)) => "end its sessions",
+        PersonWrite::RenewSession(..) => "renew session",
     }
 }
 
@@ -149,21 +165,29 @@ fn check(record: Option<PersonRecord>, action: PersonAction, expected: Verdict) 
 #[test]
 fn an_invitation_takes_no_place_that_is_not_its_own() {
     let offers = LinkPurpose::Accept;
-    let lost = || PersonRecord { has_password: false, ..member(&[SUPPORT]) };
+    let lost = || lost(&[SUPPORT]);
     check(None, invite(SUPPORT, OWNER), Ok(&["insert", "put link"]));
     check(Some(somebody()), invite(SUPPORT, OWNER), Ok(&["put link"]));
     check(Some(member(&[SUPPORT])), invite(SUPPORT, OWNER), Ok(&[]));
-    check(Some(member(&[SUPPORT])), invite(VIEWER, ADMIN), Ok(&["put link"]));
-    check(Some(lost()), invite(VIEWER, OWNER), Err(Refusal::PersonHasLink));
-    for (open, grantor, expected) in [
-        (offers(VIEWER), ADMIN, Ok(&["put link"][..])),
-        (offers(SUPPORT), ADMIN, Err(Refusal::PersonHasLink)),
-        (offers(ELSEWHERE), ADMIN, Err(Refusal::PersonHasLink)),
-        (offers(ELSEWHERE), OWNER, Ok(&["put link"])),
-        (LinkPurpose::SetPassword, OWNER, Err(Refusal::PersonHasLink)),
+    let put: Verdict = Ok(&["put link", "put invitation"]);
+    check(Some(member(&[SUPPORT])), invite(VIEWER, ADMIN), put.clone());
+    // A password that was given up elsewhere is not the wallet's to know.
+    check(Some(lost()), invite(VIEWER, ADMIN), put.clone());
+    check(Some(lost()), invite(OWNER, OWNER), Err(Refusal::PersonHasLink));
+    for (open, grantor) in [
+        (offers(VIEWER), ADMIN),
+        (offers(SUPPORT), ADMIN),
+        (offers(ELSEWHERE), ADMIN),
+        (offers(ELSEWHERE), OWNER),
+        (LinkPurpose::SetPassword, OWNER),
     ] {
-        check(Some(linked(somebody(), open)), invite(VIEWER, grantor), expected);
+        check(Some(linked(somebody(), open)), invite(VIEWER, grantor), put.clone());
     }
+    // Within one reach an offer stays, unless its grantor could be this one.
+    let offered = |authority| Some(linked(somebody(), offers(authority)));
+    check(offered(OWNER), invite(SUPPORT, SUPPORT), Err(Refusal::PersonHasLink));
+    check(offered(SUPPORT), invite(SUPPORT, OWNER), Ok(&["put link"]));
+    check(offered(ADMIN), invite(VIEWER, VIEWER), Err(Refusal::PersonHasLink));
 }
 
 #[test]
@@ -174,15 +198,15 @@ fn a_link_is_renewed_by_whoever_could_give_all_of_it() {
         (somebody(), OWNER, Err(Refusal::NothingOffered)),
         (linked(somebody(), LinkPurpose::FirstOwner), OWNER, Err(Refusal::NothingOffered)),
         (offered(SUPPORT), OWNER, Ok(&["put link"][..])),
-        (offered(SUPPORT), ADMIN, Err(Refusal::BeyondGrantor)),
+        (offered(SUPPORT), ADMIN, Err(Refusal::NothingOffered)),
+        (offered(ADMIN), VIEWER, Err(Refusal::BeyondGrantor)),
         (member(&[VIEWER]), ADMIN, again.clone()),
         (member(&[VIEWER, ELSEWHERE]), ADMIN, Err(Refusal::BeyondGrantor)),
         (member(&[OWNER]), OWNER, Err(Refusal::BeyondGrantor)),
-        (
-            linked(member(&[VIEWER]), LinkPurpose::Accept(ELSEWHERE)),
-            ADMIN,
-            Err(Refusal::BeyondGrantor),
-        ),
+        // An offer elsewhere is neither judged by nor taken away.
+        (linked(member(&[VIEWER]), LinkPurpose::Accept(ELSEWHERE)), ADMIN, again.clone()),
+        (linked(member(&[ELSEWHERE]), LinkPurpose::Accept(VIEWER)), ADMIN, Ok(&["put link"][..])),
+        (member(&[ELSEWHERE]), ADMIN, Err(Refusal::NothingOffered)),
         (ended(member(&[VIEWER])), OWNER, Err(Refusal::PersonEnded)),
     ] {
         check(Some(record), renew(grantor), expected);
@@ -229,6 +253,8 @@ fn a_link_takes_over_nobody() {
         (open(member(&[SUPPORT])), by(Some("secret"), false), Err(Refusal::SignInFirst)),
         (open(member(&[SUPPORT])), by(Some("secret"), true), Ok(&["use link", "insert grant"][..])),
         (open(member(&[VIEWER])), by(None, true), Ok(&["use link"])),
+        (open(lost(&[SUPPORT])), by(Some("secret"), false), Err(Refusal::SignInFirst)),
+        (open(lost(&[VIEWER])), by(Some("secret"), false), Err(Refusal::SignInFirst)),
         (somebody(), by(Some("secret"), false), Err(Refusal::NoLink)),
         (ended(open(somebody())), by(Some("secret"), false), Err(Refusal::PersonEnded)),
         (
@@ -240,10 +266,10 @@ fn a_link_takes_over_nobody() {
         check(Some(record), action, expected);
     }
     let mut used = open(somebody());
-    used.link = used.link.map(|link| PersonLink { used_at: Some(NOW), ..link });
+    used.links[0].used_at = Some(NOW);
     check(Some(used), by(Some("secret"), false), Err(Refusal::NoLink));
     let mut late = open(somebody());
-    late.link = late.link.map(|link| PersonLink { expires_at: NOW, ..link });
+    late.links[0].expires_at = NOW;
     check(Some(late), by(Some("secret"), false), Err(Refusal::NoLink));
 }
 
@@ -297,18 +323,27 @@ fn whoever_has_nothing_left_has_no_password() {
 
 #[test]
 fn an_end_is_for_good_and_can_be_erased_later() {
-    let all = ["update", "delete grants", "delete password", "delete link", "end sessions"];
+    let all = ["update", "delete grants", "delete password", "delete links", "end sessions"];
     let all: Verdict = Ok(Box::leak(Box::new(all)));
+    let erased_too = [
+        "update",
+        "delete grants",
+        "delete password",
+        "delete links",
+        "end sessions",
+        "erase invitations",
+    ];
+    let erased_too: Verdict = Ok(Box::leak(Box::new(erased_too)));
     let erased = || {
         let person = Person { email: None, name: None, ..somebody().person };
         ended(PersonRecord { person, ..somebody() })
     };
     for (record, is_erased, expected) in [
-        (member(&[SUPPORT]), false, all.clone()),
-        (member(&[SUPPORT]), true, all),
+        (member(&[SUPPORT]), false, all),
+        (member(&[SUPPORT]), true, erased_too),
         (ended(somebody()), false, Ok(&[][..])),
-        (ended(somebody()), true, Ok(&["update"])),
-        (erased(), true, Ok(&[])),
+        (ended(somebody()), true, Ok(&["update", "erase invitations"])),
+        (erased(), true, Ok(&["erase invitations"])),
         (member(&[OWNER]), true, Err(Refusal::LastOwner)),
     ] {
         check(Some(record), end(is_erased), expected);
@@ -322,13 +357,13 @@ fn a_password_is_changed_by_whoever_knows_it() {
         person: ID,
         old: hash("old"),
         new: hash("new"),
-        kept: SessionId::from_u128(1),
+        kept: (SessionId::from_u128(1), TokenHash::from_bytes([1; 32])),
     };
     let mut facts = facts(Some(member(&[SUPPORT])));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
     facts.person.password = Some(hash("another"));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
     facts.person.password = Some(hash("old"));
-    let changed: Verdict = Ok(&["put password", "end other sessions"]);
+    let changed: Verdict = Ok(&["put password", "end other sessions", "renew session"]);
     check_by(ActorId::Person(ID), &facts, change(), changed);
 }

@@ -1,0 +1,290 @@
+//! Notes in the audit log of what changes nothing: reads, and failed sign-ins.
+//!
+//! | note | rows |
+//! |---|---|
+//! | a read of statements, usage, the audit log or people | one for each UTC day, actor, kind and wallet |
+//! | failed sign-ins | for each hour, person and address group one at the first failure, and one of the others once the hour is over |
+//!
+//! Notes wait in memory, and whoever runs the process writes them every few seconds ([`Accounts::write_notes`]). So
+//! neither a read nor a failure waits for a write, and a flood of failures makes no more rows than [`PAIRS_MAX`] pairs
+//! do. The command line with direct database access leaves no note of its reads.
+//!
+//! The request key of a read's note is made of the day, the actor, the kind and the wallet: several processes write one
+//! row.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdfast_domain::account::{
+    AccountAction, AccountCommand, ActorId, RequestBinding, Thing, UseCase,
+};
+use holdfast_domain::{CommandKey, PersonId, Timestamp, WalletId};
+use uuid::Uuid;
+
+use crate::attempts::address_group;
+use crate::{Accounts, AccountsError, Principal, digest};
+
+const DAY_MICROS: i64 = 86_400_000_000;
+const HOUR_MICROS: i64 = 3_600_000_000;
+/// Reads that wait for their row. One more writes all of them before it is answered.
+const READS_MAX: usize = 256;
+/// Reads that are remembered as written.
+const WRITTEN_MAX: usize = 4_096;
+/// Pairs of person and address group whose failures are counted apart within an hour. The others share a row without
+/// either.
+const PAIRS_MAX: usize = 64;
+
+/// Read that is noted once a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Read {
+    actor: ActorId,
+    use_case: UseCase,
+    thing: Thing,
+}
+
+/// Pair that failed sign-ins are counted by; neither is known of the pairs beyond [`PAIRS_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Pair {
+    person: Option<PersonId>,
+    group: Option<IpAddr>,
+}
+
+/// Failures of a pair within the hour.
+#[derive(Debug, Clone, Copy, Default)]
+struct Failures {
+    counted: u64,
+    written: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number of the day that `written` is of.
+    day: i64,
+    written: BTreeSet<Read>,
+    /// Each with the network address of its actor.
+    reads: BTreeMap<Read, Option<String>>,
+    /// Number of the hour that `failures` are of; `None` before the first write.
+    hour: Option<i64>,
+    failures: BTreeMap<Pair, Failures>,
+}
+
+/// Notes that are not written yet.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(Mutex<State>);
+
+/// Failed sign-ins that were written to the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedSignIns {
+    /// Person of the e-mail address, if one with a password has it.
+    pub person: Option<PersonId>,
+    /// Address group of the clients; `None` for the failures beyond the pairs that are counted apart.
+    pub group: Option<IpAddr>,
+    /// Number of the failures.
+    pub attempts: u64,
+}
+
+impl Notes {
+    pub(crate) fn add_failure(&self, person: Option<PersonId>, address: IpAddr) {
+        let mut state = self.state();
+        let mut pair = Pair { person, group: Some(address_group(address)) };
+        if state.failures.len() >= PAIRS_MAX && !state.failures.contains_key(&pair) {
+            pair = Pair { person: None, group: None };
+        }
+        let failures = state.failures.entry(pair).or_default();
+        failures.counted = failures.counted.saturating_add(1);
+    }
+
+    /// Adds a read; true if too many wait.
+    fn add_read(&self, read: Read, address: Option<String>) -> bool {
+        let mut state = self.state();
+        if !state.written.contains(&read) {
+            state.reads.insert(read, address);
+        }
+        state.reads.len() > READS_MAX
+    }
+
+    /// The failures that are to be written at this moment, which count as written from now on.
+    fn take_failures(&self, now: Timestamp, is_last: bool) -> Vec<FailedSignIns> {
+        let mut state = self.state();
+        let hour = now.as_micros().div_euclid(HOUR_MICROS);
+        let before = state.hour.replace(hour);
+        let is_over = is_last || before.is_some_and(|before| before != hour);
+        let mut taken = Vec::new();
+        for (pair, failures) in &mut state.failures {
+            let attempts = failures.counted.saturating_sub(failures.written);
+            if attempts > 0 && (is_over || failures.written == 0) {
+                let Pair { person, group } = *pair;
+                taken.push(FailedSignIns { person, group, attempts });
+                failures.written = failures.counted;
+            }
+        }
+        if is_over {
+            state.failures.clear();
+        }
+        taken
+    }
+
+    /// Gives failures back that were not written.
+    fn give_back(&self, FailedSignIns { person, group, attempts }: FailedSignIns) {
+        let mut state = self.state();
+        let failures = state.failures.entry(Pair { person, group }).or_default();
+        failures.written = failures.written.saturating_sub(attempts);
+        if failures.counted < attempts {
+            failures.counted = attempts;
+        }
+    }
+
+    fn waiting_reads(&self, day: i64) -> Vec<(Read, Option<String>)> {
+        let mut state = self.state();
+        if state.day != day || state.written.len() > WRITTEN_MAX {
+            state.day = day;
+            state.written.clear();
+        }
+        state.reads.iter().map(|(read, address)| (*read, address.clone())).collect()
+    }
+
+    fn is_written(&self, read: Read) {
+        let mut state = self.state();
+        state.reads.remove(&read);
+        state.written.insert(read);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Maps of counts are whole after a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Accounts {
+    /// Notes a read over a wallet, or over all of them.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`] if too many notes wait and they cannot be written.
+    pub(crate) async fn note_read(
+        &self,
+        principal: &Principal,
+        use_case: UseCase,
+        wallet: Option<WalletId>,
+    ) -> Result<(), AccountsError> {
+        let own = match principal.actor {
+            ActorId::Local | ActorId::Anonymous => return Ok(()),
+            ActorId::AdminKey(id) => Thing::AdminKey(id),
+            ActorId::Person(id) => Thing::Person(id),
+        };
+        let thing = principal.only_wallet().or(wallet).map_or(own, Thing::Wallet);
+        let read = Read { actor: principal.actor, use_case, thing };
+        if self.notes.add_read(read, principal.address.clone()) {
+            let now = self.book.clock().await?;
+            self.write_reads(now).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the notes that are due, and returns the failed sign-ins among them. `is_last` at the end of the process:
+    /// then all are due.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`]: notes that were not written wait for the next call.
+    pub async fn write_notes(&self, is_last: bool) -> Result<Vec<FailedSignIns>, AccountsError> {
+        if self.notes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let now = self.book.clock().await?;
+        self.write_reads(now).await?;
+        let taken = self.notes.take_failures(now, is_last);
+        for (written, failed) in taken.iter().enumerate() {
+            let action = AccountAction::NoteFailedSignIns {
+                person: failed.person,
+                attempts: failed.attempts,
+            };
+            let address = failed.group.map(|group| group.to_string());
+            let key = CommandKey::from(Uuid::new_v4());
+            let digest = digest(&[b"failed sign-ins", &key.to_bytes()]);
+            let command = note(ActorId::Anonymous, address, (key, digest), action);
+            if let Err(error) = self.book.administer(&command, self.writing_secret()?).await {
+                taken.iter().skip(written).for_each(|failed| self.notes.give_back(*failed));
+                return Err(error.into());
+            }
+        }
+        Ok(taken)
+    }
+
+    async fn write_reads(&self, now: Timestamp) -> Result<(), AccountsError> {
+        let day = now.as_micros().div_euclid(DAY_MICROS);
+        for (read, address) in self.notes.waiting_reads(day) {
+            let Read { actor, use_case, thing } = read;
+            let (by, of) = (actor.to_string(), thing.to_string());
+            let (day, kind) = (day.to_be_bytes(), use_case.label().as_bytes());
+            let digest = digest(&[b"read", &day, by.as_bytes(), kind, of.as_bytes()]);
+            let [key @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = digest;
+            let action = AccountAction::NoteRead(use_case, thing);
+            let command = note(actor, address, (CommandKey::from_bytes(key), digest), action);
+            self.book.administer(&command, self.writing_secret()?).await?;
+            self.notes.is_written(read);
+        }
+        Ok(())
+    }
+}
+
+impl Notes {
+    fn is_empty(&self) -> bool {
+        let state = self.state();
+        let is_waiting = |failures: &Failures| failures.counted > failures.written;
+        state.reads.is_empty() && !state.failures.values().any(is_waiting)
+    }
+}
+
+fn note(
+    actor: ActorId,
+    address: Option<String>,
+    (key, digest): (CommandKey, [u8; 32]),
+    action: AccountAction,
+) -> AccountCommand {
+    let request = RequestBinding { key, digest, canonical: None };
+    AccountCommand { actor, address, request, reason: None, action }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_micros(hours * HOUR_MICROS)
+    }
+
+    #[test]
+    fn failures_of_a_pair_are_two_rows_an_hour_however_many_there_are() {
+        let notes = Notes::default();
+        let (person, address) = (Some(PersonId::from_u128(7)), IpAddr::from([192, 0, 2, 1]));
+        let failed = |attempts| FailedSignIns { person, group: Some(address), attempts };
+        notes.add_failure(person, address);
+        assert_eq!(notes.take_failures(at(1), false), [failed(1)]);
+        for _failure in 0..1_000 {
+            notes.add_failure(person, address);
+            assert_eq!(notes.take_failures(at(1), false), []);
+        }
+        assert_eq!(notes.take_failures(at(2), false), [failed(1_000)], "the hour is over");
+        notes.add_failure(person, address);
+        assert_eq!(notes.take_failures(at(2), false), [failed(1)]);
+        notes.give_back(failed(1));
+        assert_eq!(notes.take_failures(at(2), false), [failed(1)], "the write had failed");
+        notes.add_failure(person, address);
+        assert_eq!(notes.take_failures(at(2), true), [failed(1)], "the process ends");
+    }
+
+    #[test]
+    fn pairs_of_an_hour_are_bounded_and_the_others_share_a_row() {
+        let notes = Notes::default();
+        for host in 0..1_000_u32 {
+            notes.add_failure(None, IpAddr::from(host.to_be_bytes()));
+        }
+        let taken = notes.take_failures(at(1), false);
+        assert_eq!(taken.len(), PAIRS_MAX + 1);
+        assert_eq!(taken.iter().map(|failed| failed.attempts).sum::<u64>(), 1_000);
+        let others = taken.iter().find(|failed| failed.group.is_none()).unwrap();
+        assert_eq!(others.attempts, 1_000 - u64::try_from(PAIRS_MAX).unwrap());
+    }
+}

@@ -1,0 +1,2 @@
+DROP TABLE person_invitations;
+DROP TABLE person_wallet_links;
