@@ -95,6 +95,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "a94d2b5fa0657b868f010db4989fe1eaf4046fc591007ed863f0aaf9cd83a0a2",
         "3f4cccb006043ca382067a6d5ba4b0ac9f7aff5ca974ceb248592e578e63a4e6",
     ),
+    (
+        "0018_model_aliases",
+        "3e8bbd2567a869a1e4f9217fc4789d5248caf279cf1be9dc8329cdde3f0aa2f2",
+        "95cfb63251713bbb894df90b0357fbd269ad327e02c520880f3fa61c98b32da8",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -39,6 +39,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     LIMITS_REVISION,
     REQUESTS,
     ENTRY_NUMBERS,
+    MODEL_ALIASES,
 ];
 
 const LEDGER: Migration = Migration {
@@ -301,6 +302,21 @@ const ENTRY_NUMBERS: Migration = Migration {
         include_str!("../../migrations/postgres/0017_entry_numbers.down.sql"),
     ],
     // The order of entries, which their moments have as well if no clock was set.
+    loss: &[],
+};
+
+const MODEL_ALIASES: Migration = Migration {
+    version: 18,
+    name: "model_aliases",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0018_model_aliases.up.sql"),
+        include_str!("../../migrations/sqlite/0018_model_aliases.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0018_model_aliases.up.sql"),
+        include_str!("../../migrations/postgres/0018_model_aliases.down.sql"),
+    ],
+    // The names of open operations' models: stored answers have theirs.
     loss: &[],
 };
 
