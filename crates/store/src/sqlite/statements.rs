@@ -36,12 +36,11 @@ const POSTING: &str = "SELECT 1 FROM postings WHERE id = ?1";
 const CHARGED: &str = "SELECT o.wallet_id, o.charge,
     (SELECT coalesce(sum(t.amount), 0) FROM postings AS t WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = ?1 AND o.phase = 'completed'";
-const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet_id, model,
-    server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
-    generation, price_version, hold, reserved_counters, reserved_tokens, claim, node,
-    incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts, model_alias)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?19, 1, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-    ?19, ?18, 'leased', 1, 0, '[]', ?20)";
+const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet_id, model, server_secret,
+    fingerprint_version, contract, fingerprint, body_digest, created_at, generation, price_version, hold,
+    reserved_counters, reserved_tokens, claim, node, incarnation, admitted_at, deadline, phase, version,
+    cancel_asked, attempts, model_alias) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?19, 1, ?11, ?12,
+    ?13, ?14, ?15, ?16, ?17, ?19, ?18, 'leased', 1, 0, '[]', ?20)";
 // The right sides read the row as it was: `released` grows by the hold of the generation that is over.
 const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version + 1,
     generation = ?3, price_version = ?4, released = coalesce(released, 0) + hold, hold = ?5, reserved_counters = ?6, reserved_tokens = ?7,
