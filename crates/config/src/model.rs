@@ -14,7 +14,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::model::{Contract, IgnoredField, PublicModelId, RestrictedField};
+use holdfast_domain::model::{Contract, IgnoredField, ModelAlias, PublicModelId, RestrictedField};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Guarantee, Model, Route, Timeouts};
@@ -27,6 +27,8 @@ use crate::price::{PricePlaces, cost, prices};
 use crate::process::LimitsConfig;
 use crate::provider::ProviderKind;
 
+/// Most aliases of a model.
+const ALIASES_MAX: usize = 16;
 /// Fewer tokens than the largest count that is believed of a report.
 const TOKENS_MAX: u64 = Meters::COUNT_MAX - 1;
 const MILLION: u64 = 1_000_000;
@@ -78,23 +80,30 @@ pub(crate) fn all(
     if tables.is_empty() {
         root.mistake("there is no model: write a table [[models]], as deploy/holdfast.toml shows");
     }
-    let mut ids = BTreeMap::new();
+    let mut names = Names::default();
     let mut places = PricePlaces::new();
-    let one = |table| one(table, providers, limits, &mut ids, &mut places);
+    let one = |table| one(table, providers, limits, &mut names, &mut places);
     let models = tables.iter().filter_map(one).collect();
     (models, places)
+}
+
+/// Lines of the ids and the aliases that were read so far. No alias is an id: it has no slash.
+#[derive(Default)]
+struct Names {
+    ids: BTreeMap<PublicModelId, usize>,
+    aliases: BTreeMap<ModelAlias, usize>,
 }
 
 fn one(
     table: &Table<'_>,
     providers: &Providers<'_>,
     limits: &LimitsConfig,
-    ids: &mut BTreeMap<PublicModelId, usize>,
+    names: &mut Names,
     places: &mut PricePlaces,
 ) -> Option<Model> {
     let id = table.required("id", "id = \"publisher/name\"").and_then(|field| {
         let id = id(&field)?;
-        match ids.entry(id.clone()) {
+        match names.ids.entry(id.clone()) {
             Entry::Occupied(first) => {
                 let line = first.get();
                 field.mistake(format_args!(
@@ -107,6 +116,7 @@ fn one(
         }
         Some(id)
     });
+    let aliases = aliases(table, &mut names.aliases);
     let contract = contract(table, id.clone());
     let guarantee = guarantee(table);
     let timeouts = timeouts(&table.table("timeout"));
@@ -118,6 +128,7 @@ fn one(
     table.refuse_unknown();
     Some(Model {
         contract: contract?,
+        aliases: aliases?,
         timeouts,
         body_bytes: body_bytes?,
         prices,
@@ -136,6 +147,41 @@ fn id(field: &Field<'_>) -> Option<PublicModelId> {
         );
     }
     id
+}
+
+/// Other names of the model, each of which no other model has.
+fn aliases(table: &Table<'_>, known: &mut BTreeMap<ModelAlias, usize>) -> Option<Vec<ModelAlias>> {
+    let Some(field) = table.field("aliases") else { return Some(Vec::new()) };
+    let aliases = field.each(|field| {
+        let alias = ModelAlias::try_from(field.text()?).ok();
+        if alias.is_none() {
+            field.mistake(format_args!(
+                "is not an alias: write 1 to {} of a-z 0-9 . _ -, the first a letter or a digit, like smart",
+                ModelAlias::LEN_MAX
+            ));
+        }
+        alias
+    })?;
+    if aliases.len() > ALIASES_MAX {
+        field.mistake(format_args!(
+            "has {} aliases: a model has at most {ALIASES_MAX}",
+            aliases.len()
+        ));
+    }
+    for alias in &aliases {
+        match known.entry(alias.clone()) {
+            Entry::Occupied(first) => {
+                let line = first.get();
+                field.mistake(format_args!(
+                    "{alias} is the alias of line {line} already: write another"
+                ));
+            }
+            Entry::Vacant(place) => {
+                place.insert(field.line());
+            }
+        }
+    }
+    Some(aliases)
 }
 
 fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract> {

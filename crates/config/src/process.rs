@@ -304,7 +304,7 @@ pub(crate) fn limits(table: &Table<'_>) -> LimitsConfig {
     let connections = size("connections", 1..=MANY, 4_096);
     let limits = LimitsConfig {
         header_bytes: size("header_bytes", 1_024..=MANY, 32_768),
-        body_bytes: size("body_bytes", 1_024..=LARGE, 1_048_576),
+        body_bytes: size("body_bytes", 1_024..=LARGE, 33_554_432),
         header_time: span(table, "header_time", MILLISECOND..=HOUR, Duration::from_secs(10)),
         body_time: span(table, "body_time", MILLISECOND..=HOUR, Duration::from_secs(30)),
         write_time: span(table, "write_time", MILLISECOND..=HOUR, Duration::from_secs(30)),

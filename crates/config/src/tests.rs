@@ -104,7 +104,7 @@ fn what_is_not_set_has_its_default() {
     assert_eq!(model.timeouts.first_token, Duration::from_secs(60));
     assert_eq!(model.timeouts.between_tokens, Duration::from_secs(30));
     assert_eq!(model.timeouts.total, Duration::from_secs(600));
-    assert_eq!(model.body_bytes, 1_048_576);
+    assert_eq!(model.body_bytes, 33_554_432);
     assert_eq!(model.contract.prompt_tokens_per_byte_millionths, 1_000_000);
     assert_eq!(model.contract.prompt_overhead_tokens, None);
 }

@@ -144,6 +144,9 @@ impl Rows {
         }
         let tally = self.count(change)?;
         if change.funds != Funds::Unmoved {
+            if let Some(held) = self.held(change) {
+                return Err(held);
+            }
             self.pay(change.wallet, change.funds.balance_change())?;
         }
         let source = LedgerSource::Operation(change.operation, change.generation);
@@ -215,6 +218,18 @@ impl Rows {
             *amount = after.ok_or(CommitError::InsufficientFunds)?;
         }
         Ok(())
+    }
+
+    /// A hold that the wallet would have with what its leased operations hold.
+    fn held(&self, change: &Transition) -> Option<CommitError> {
+        let Funds::Hold(hold) = change.funds else { return None };
+        let wallet = self.wallets.iter().find(|wallet| wallet.id == change.wallet)?;
+        let leased = self.operations.values().map(|(row, _)| row);
+        let mut leased = leased.filter(|row| row.wallet == wallet.id && row.phase == Phase::Leased);
+        let held = leased.try_fold(Micros::ZERO, |sum, row| sum.plus(row.hold))?;
+        let available = wallet.available;
+        let is_covered = available < hold && hold <= available.plus(held)?;
+        is_covered.then_some(CommitError::FundsHeld { available, held })
     }
 
     /// What is held may come back, so a posting fits only beside all that is in the wallet.

@@ -33,7 +33,6 @@ use self::offering::{Verdict, apply_change};
 use self::upkeep::EventOutcome;
 pub use self::upkeep::Reconciliation;
 use crate::limits::CounterReadings;
-use crate::model::FingerprintTerms;
 use crate::operation::{
     Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, decide,
 };
@@ -70,8 +69,8 @@ pub struct ClaimOffer<'a> {
     /// Latest moment that the database's clock can say: only this process's own lease is judged by
     /// it.
     pub now: Timestamp,
-    /// Binds the same request under the terms of an operation that was made with other ones.
-    pub rebind: &'a (dyn Fn(&FingerprintTerms) -> Rebinding + Send + Sync),
+    /// Binds the same request under the terms and the model of an operation that was made with others.
+    pub rebind: &'a (dyn Fn(&Operation) -> Rebinding + Send + Sync),
 }
 
 /// A request that is to be compared with an operation of other terms.
@@ -293,6 +292,7 @@ impl Conduct<'_> {
             Err(CommitError::Conflict) => Ok(OfferOutcome::Moved),
             Err(
                 error @ (CommitError::InsufficientFunds
+                | CommitError::FundsHeld { .. }
                 | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
@@ -320,14 +320,14 @@ enum OfferOutcome {
 }
 
 impl ClaimOffer<'_> {
-    /// The claim as it is compared with this row: bound under the row's terms where they differ.
+    /// The claim as it is compared with this row: bound under the row's terms and model if they differ.
     fn claim_for(&self, snapshot: &Snapshot) -> Result<Box<Claim>, ClaimError> {
         let mut claim = Box::new(self.claim.clone());
         let Some(operation) = &snapshot.operation else { return Ok(claim) };
-        if operation.binding.terms == claim.binding.terms {
+        if operation.binding.terms == claim.binding.terms && operation.model == claim.model {
             return Ok(claim);
         }
-        match (self.rebind)(&operation.binding.terms) {
+        match (self.rebind)(operation) {
             Rebinding::Bound(binding) => claim.binding = binding,
             Rebinding::Lost => {}
             // Equal bytes are one request under any version, and get its answer. A new run is left to

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::secret::ServerSecretId;
 
-/// `publisher/name`, compared exactly; there are no aliases, and it never names a provider's model.
+/// `publisher/name`, compared exactly. Never an alias ([`ModelAlias`]), and never the name of a provider's model.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicModelId(Arc<str>);
 
@@ -56,6 +56,44 @@ impl fmt::Display for PublicModelId {
         f.write_str(&self.0)
     }
 }
+
+/// Alias of a model: 1 to 64 of `a-z 0-9 . _ -`, the first a letter or a digit. It has no slash, so that none is a
+/// [`PublicModelId`]. An operation keeps the alias that its key was bound by, because its answer names the model so.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelAlias(Arc<str>);
+
+impl ModelAlias {
+    /// The longest alias, in bytes.
+    pub const LEN_MAX: usize = 64;
+
+    /// The alias as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for ModelAlias {
+    type Error = BadModelAlias;
+
+    fn try_from(alias: &str) -> Result<Self, BadModelAlias> {
+        let fits = alias.len() <= Self::LEN_MAX
+            && alias.starts_with(is_lower)
+            && alias.chars().all(|c| is_lower(c) || "._-".contains(c));
+        if fits { Ok(Self(alias.into())) } else { Err(BadModelAlias) }
+    }
+}
+
+impl fmt::Display for ModelAlias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is not an alias of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an alias of a model: at most 64 of a-z 0-9 . _ -")]
+pub struct BadModelAlias;
 
 /// A text that is not a public model id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

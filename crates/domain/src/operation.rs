@@ -33,7 +33,7 @@ pub use self::event::{Claim, Disown, Event, Finish, SendStatus};
 pub use self::status::OperationStatus;
 use crate::billing::UsageRecord;
 use crate::limits::{CounterMove, Reservation};
-use crate::model::{FingerprintTerms, PublicModelId};
+use crate::model::{FingerprintTerms, ModelAlias, PublicModelId};
 use crate::price::PriceVersion;
 use crate::secret::{BodyDigest, Fingerprint};
 use crate::{
@@ -56,6 +56,8 @@ pub struct Operation {
     pub binding: Binding,
     /// The public model id that was asked for.
     pub model: PublicModelId,
+    /// Alias that the binding request named the model by, as its answer does; `None` for the id.
+    pub alias: Option<ModelAlias>,
     /// The prices in force at the admission of this generation.
     pub price: PriceVersion,
     /// Number of its hold: 1 at first, one more at every reopening (T7).
@@ -86,6 +88,12 @@ pub struct Operation {
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Operation {
+    /// Name of the model as the binding request wrote it: an answer's `model`.
+    #[must_use]
+    pub fn written_model(&self) -> &str {
+        self.alias.as_ref().map_or_else(|| self.model.as_str(), ModelAlias::as_str)
+    }
+
     /// Time until the next generation may begin, once it is open: zero after generations 1 and 2,
     /// so that a client's own few retries are not held up; then 2^(generation − 2) s, 60 s at most,
     /// from the admission of the last. Every generation writes rows that stay for ever, whoever

@@ -24,6 +24,7 @@
 
 mod administration;
 mod call;
+mod commit;
 mod directory;
 mod events;
 mod failure;
@@ -40,6 +41,7 @@ use async_trait::async_trait;
 
 pub use self::administration::{Administration, CommandError};
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
+pub use self::commit::CommitError;
 pub use self::directory::Directory;
 pub use self::events::{EventOutbox, Events};
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason, rejected_text};
@@ -50,7 +52,7 @@ pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};
 use crate::ledger::{Account, Posting};
-use crate::limits::{CounterReadings, ReachedLimit};
+use crate::limits::CounterReadings;
 use crate::operation::{Change, Lease, Node, Operation, Receipt, SealedResult, Snapshot};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
@@ -68,42 +70,6 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[error("the store is unavailable")]
 pub struct Unavailable(#[source] pub Cause);
-
-/// Reason why a change was not committed.
-#[derive(Debug, thiserror::Error)]
-pub enum CommitError {
-    /// The row is not at the version that was judged, or the posting exists: load and decide again. Judged first.
-    #[error("the row has changed since it was judged")]
-    Conflict,
-    /// Limits of the wallet's API keys were edited since the claim's were read: read them and claim again.
-    #[error("the limits were edited since they were read")]
-    LimitsEdited,
-    /// A wallet would leave its bounds, a refund would pass its charge, or a posting's amount is not of
-    /// its kind; a missing wallet has nothing. Judged after the limits.
-    #[error("the wallet has not enough funds")]
-    InsufficientFunds,
-    /// A counter of the API key would pass its bound.
-    #[error("the API key's limit of {} is reached", .0.counter.label())]
-    LimitReached(ReachedLimit),
-    /// A permanent id exists already, or another rule of the tables forbids the change: the effect was
-    /// stopped, and will be as often as it is offered.
-    #[error("a permanent id exists already, or the tables forbid it otherwise")]
-    Collision,
-    /// The result is larger than the store can hold, now or later: nothing was committed, and
-    /// nobody else was kept waiting by it.
-    #[error("the result is larger than the store can hold")]
-    TooLarge,
-    /// Too many commits wait; this one was not taken in.
-    #[error("too many commits wait")]
-    Overloaded,
-    /// The store cannot be reached or does not work: nothing was committed.
-    #[error("the store is unavailable")]
-    Unavailable(#[source] Cause),
-    /// The answer to the commit was lost: it may have happened, or may happen yet. Offer it again,
-    /// unchanged, until the verdict is another one.
-    #[error("the store did not say whether it committed")]
-    Uncertain(#[source] Cause),
-}
 
 /// Keeps operations, holds and the book. Group commit, retries on its own errors and everything
 /// about SQL are its business; what changes and why is not.

@@ -30,6 +30,7 @@ use tokio::time::Instant;
 use self::credential_cache::{CachedCaller, CredentialCache};
 pub use self::in_flight::InFlight;
 use self::in_flight::InFlightCounts;
+pub(crate) use self::secrets::BoundRequest;
 use self::secrets::DerivedKeys;
 pub use self::secrets::Secrets;
 

@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::model::{Contract, PublicModelId};
+use holdfast_domain::model::{Contract, ModelAlias, PublicModelId};
 use holdfast_domain::price::{PriceVersion, ProviderCost};
 use holdfast_domain::{Currency, Timestamp};
 
-/// Every model by its public id.
+/// Every model by its public id, and the ids of the aliases.
 #[derive(Debug, Clone, Default)]
-pub struct Catalogue(BTreeMap<PublicModelId, Arc<Model>>);
+pub struct Catalogue {
+    models: BTreeMap<PublicModelId, Arc<Model>>,
+    aliases: BTreeMap<ModelAlias, PublicModelId>,
+}
 
 /// A model on offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// Contract of the model: its version and its bounds of length.
     pub contract: Contract,
+    /// Other names by which requests may name it; each of one model only.
+    pub aliases: Vec<ModelAlias>,
     /// Time-outs of its calls.
     pub timeouts: Timeouts,
     /// The largest body of a request for it.
@@ -96,18 +101,37 @@ impl Catalogue {
     #[must_use]
     pub fn new(models: impl IntoIterator<Item = Model>) -> Self {
         let by_id = |model: Model| (model.contract.model.clone(), Arc::new(model));
-        Self(models.into_iter().map(by_id).collect())
+        let models: BTreeMap<_, _> = models.into_iter().map(by_id).collect();
+        let of_model = |model: &Arc<Model>| {
+            let id = model.contract.model.clone();
+            model.aliases.clone().into_iter().map(move |alias| (alias, id.clone()))
+        };
+        let aliases = models.values().flat_map(of_model).collect();
+        Self { models, aliases }
     }
 
     /// Every model.
     pub(crate) fn models(&self) -> impl Iterator<Item = &Model> {
-        self.0.values().map(|model| &**model)
+        self.models.values().map(|model| &**model)
+    }
+
+    /// The id that an alias leads to.
+    #[must_use]
+    pub fn resolve(&self, alias: &ModelAlias) -> Option<PublicModelId> {
+        self.aliases.get(alias).cloned()
+    }
+
+    /// The id that a name stands for: itself, or the model of an alias.
+    #[must_use]
+    pub fn id_of(&self, name: &str) -> Option<PublicModelId> {
+        let id = PublicModelId::try_from(name).ok();
+        id.or_else(|| self.resolve(&ModelAlias::try_from(name).ok()?))
     }
 
     /// The model of this id.
     #[must_use]
     pub fn find(&self, id: &PublicModelId) -> Option<&Arc<Model>> {
-        self.0.get(id)
+        self.models.get(id)
     }
 
     /// Every model that a wallet of this currency can pay for now, with its price.
@@ -116,13 +140,13 @@ impl Catalogue {
         currency: Currency,
         now: Timestamp,
     ) -> impl Iterator<Item = (&Model, &Price)> {
-        self.0.values().filter_map(move |model| Some((&**model, model.price(currency, now)?)))
+        self.models.values().filter_map(move |model| Some((&**model, model.price(currency, now)?)))
     }
 
     /// The largest body that any of its models takes.
     #[must_use]
     pub fn body_bytes_max(&self) -> usize {
-        self.0.values().map(|model| model.body_bytes).max().unwrap_or(0)
+        self.models.values().map(|model| model.body_bytes).max().unwrap_or(0)
     }
 }
 

@@ -164,8 +164,8 @@ impl Engine {
     /// # Errors
     ///
     /// The failure by which the completion would be refused before its claim.
-    pub fn quote(&self, request: QuoteRequest) -> Result<Quote, RequestFailure> {
-        self.front.quote(request)
+    pub async fn quote(&self, request: QuoteRequest) -> Result<Quote, RequestFailure> {
+        self.front.quote(request).await
     }
 
     /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs

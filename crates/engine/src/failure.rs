@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::ReachedLimit;
-use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::{Currency, Micros, OperationId};
 use holdfast_wire::chat::request::BadRequest;
@@ -29,8 +28,8 @@ pub enum RequestFailure {
     NotBound,
     /// No such model.
     ModelNotFound {
-        /// The one that was probably meant, of those that the API key may use.
-        meant: Option<PublicModelId>,
+        /// Id or alias that was probably meant, of the models that the API key may use.
+        meant: Option<Arc<str>>,
     },
     /// Nothing new runs for the API key until it is resumed.
     ApiKeySuspended,
@@ -53,6 +52,13 @@ pub enum RequestFailure {
         hold: Micros,
         /// Balance a moment later, where it is less than the hold and the API key may see it.
         available: Option<Micros>,
+    },
+    /// The wallet has less available than the hold, and the ends of operations that run may make up for it.
+    FundsHeld {
+        /// Hold of the request.
+        hold: Micros,
+        /// The wallet's amounts, if the API key may see them.
+        balance: Option<HeldBalance>,
     },
     /// A limit of the API key is reached.
     LimitReached(ReachedLimit),
@@ -96,6 +102,15 @@ pub enum RequestFailure {
     Internal(Option<OperationId>),
 }
 
+/// Amounts of a wallet whose funds are held, as the refusing transaction read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldBalance {
+    /// Amount available.
+    pub available: Micros,
+    /// Sum of the holds of operations that run.
+    pub held: Micros,
+}
+
 impl RequestFailure {
     /// Operation that it is about, where the key is bound and the caller may know.
     pub(crate) const fn operation(&self) -> Option<OperationId> {
@@ -122,6 +137,7 @@ impl RequestFailure {
             | Self::NoPrice(_)
             | Self::ChargeLimit { .. }
             | Self::InsufficientFunds { .. }
+            | Self::FundsHeld { .. }
             | Self::LimitReached(_)
             | Self::PassedOver(_)
             | Self::TooManyWaiters

@@ -30,7 +30,7 @@ mod tape;
 pub use crate::authentication::{AuthError, Caller, InFlight, Secrets};
 pub use crate::catalogue::{Catalogue, Guarantee, Model, Price, Route, Timeouts};
 pub use crate::engine::{Engine, Ports};
-pub use crate::failure::RequestFailure;
+pub use crate::failure::{HeldBalance, RequestFailure};
 pub use crate::front::{
     Account, CompletionStream, LookupError, OperationLookup, Quote, QuoteRequest, Readiness, Reply,
     ReplyBody, ReplyFacts, ResultState, StreamFailure, StreamItem,
@@ -41,7 +41,7 @@ pub use crate::rate_limit::{RateLimitStatus, RateLimitWindow};
 pub use crate::relay_transport::{
     RelayAnswer, RelayFuture, RelayOptions, RelayRequest, RelayTransport,
 };
-pub use crate::request_context::{RunMode, Submission};
+pub use crate::request_context::{MemoryReservation, RunMode, Submission};
 pub use crate::results::is_large;
 pub use crate::routes::{CoolDown, SkippedRoute};
 pub use crate::serving_config::{ServingConfig, ServingRules};

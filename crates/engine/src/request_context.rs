@@ -4,11 +4,13 @@
 //! The body is apart from the context because it is the largest part, and is dropped as soon as it was compared or
 //! its run has it: thousands may wait for one run, and none of them needs the prompt for that.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::hold::UsageBound;
+use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::Claim;
 use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
@@ -34,6 +36,9 @@ pub enum RunMode {
     ReplayOnly,
 }
 
+/// Reservation of memory, given back when it is dropped.
+pub type MemoryReservation = Arc<dyn fmt::Debug + Send + Sync>;
+
 /// A chat completion request of an authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Submission {
@@ -47,6 +52,9 @@ pub struct Submission {
     pub mode: RunMode,
     /// The body as it came.
     pub body: Private<Bytes>,
+    /// Reservation of the memory of a large body, kept until the run that it began has ended: the request that was read
+    /// of it is as large.
+    pub memory: Option<MemoryReservation>,
     /// The most that may be held, where the caller says so, or why that cannot be read. A retry that
     /// does not run ignores it.
     pub max_charge: Result<Option<Micros>, Arc<BadRequest>>,
@@ -79,13 +87,14 @@ pub(crate) struct RequestContext {
 }
 
 impl RequestContext {
-    pub(crate) fn of(submission: Submission) -> (Self, Bytes) {
+    pub(crate) fn of(submission: Submission) -> (Self, Bytes, Option<MemoryReservation>) {
         let Submission {
             serving,
             caller,
             request_key,
             mode,
             body: Private(body),
+            memory,
             max_charge,
             patience,
             in_flight,
@@ -106,13 +115,16 @@ impl RequestContext {
             trace,
             _in_flight: in_flight,
         };
-        (context, body)
+        (context, body, memory)
     }
 }
 
 /// Content of a request, its largest part: kept until it was compared or handed to a run.
 pub(crate) struct RequestBody {
     pub(crate) request: Arc<Request>,
+    /// Alias that it names the model by.
+    pub(crate) alias: Option<ModelAlias>,
+    pub(crate) memory: Option<MemoryReservation>,
     pub(crate) body: Bytes,
 }
 
@@ -132,4 +144,6 @@ pub(crate) struct PreparedClaim {
     pub(crate) model: Arc<Model>,
     pub(crate) bound: UsageBound,
     pub(crate) claim: Claim,
+    /// Reservation of its memory until the run has ended.
+    pub(crate) _memory: Option<MemoryReservation>,
 }

@@ -233,11 +233,14 @@ pub const fn is_large(bytes: usize) -> bool {
     bytes > Options::SMALL_RESULT
 }
 
-async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// Does work on a thread of its own. `None` if it panicked, which is logged. Dropped work goes on and is for nobody.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),
         Err(error) => {
-            tracing::error!(error = %ErrorChain(&error), "work on a result did not end");
+            tracing::error!(error = %ErrorChain(&error), "work on a thread of its own did not end");
             None
         }
     }

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use holdfast_domain::conduct::Rebinding;
-use holdfast_domain::model::FingerprintTerms;
+use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::{Journal, Wallets};
 use tokio_util::task::TaskTracker;
 
@@ -129,9 +129,9 @@ impl Runner {
         context: &RequestContext,
         prepared: &PreparedClaim,
         body: Bytes,
-    ) -> impl Fn(&FingerprintTerms) -> Rebinding + Send + Sync + use<> {
+    ) -> impl Fn(&Operation) -> Rebinding + Send + Sync + use<> {
         let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&context.caller));
         let request = Arc::clone(prepared.written.as_ref().unwrap_or(&prepared.request));
-        move |terms| secrets.rebind(*terms, &caller, Some(&request), &body)
+        move |row| secrets.rebind(row.into(), &caller, Some(&request), &body)
     }
 }

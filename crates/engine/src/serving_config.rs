@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::offer::ModelOffer;
 use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
@@ -152,7 +152,7 @@ impl ServingConfig {
         Some((model, model.price(caller.currency, now)?))
     }
 
-    /// The model that was probably meant, of those that a caller may use and can pay for: of others nothing
+    /// Id or alias of the model that was probably meant, of those that a caller may use and can pay for: of others nothing
     /// is told.
     #[must_use]
     pub fn suggest_model(
@@ -160,12 +160,14 @@ impl ServingConfig {
         caller: &Caller,
         written: &str,
         now: Timestamp,
-    ) -> Option<PublicModelId> {
+    ) -> Option<Arc<str>> {
         // Of those alone: a suggestion must not tell that there is a model which the caller may not use.
-        let ids = self.models(caller, now).map(|(model, _price)| &model.contract.model);
-        let ids: Vec<_> = ids.collect();
-        let meant = nearest(written, ids.iter().map(|id| id.as_str()))?;
-        ids.into_iter().find(|id| id.as_str() == meant).cloned()
+        let names = self.models(caller, now).flat_map(|(model, _price)| {
+            let aliases = model.aliases.iter().map(ModelAlias::as_str);
+            std::iter::once(model.contract.model.as_str()).chain(aliases)
+        });
+        let names: Vec<_> = names.collect();
+        nearest(written, names).map(Arc::from)
     }
 
     /// The models that a caller may use and can pay for at this moment, with their prices then.

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::operation::{Binding, Snapshot};
 use holdfast_domain::private::Private;
 use holdfast_domain::{ClaimId, OperationId};
@@ -35,6 +36,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::chunk_log::{ChunkLog, ClosingChunks, Follower};
 pub(crate) use self::registry::{NewRun, Registration, RunRegistry};
+use crate::authentication::BoundRequest;
 use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
@@ -100,6 +102,8 @@ pub(crate) struct Tape {
     pub(crate) claim: ClaimId,
     /// Digest and fingerprint of the claiming request, by which later requests are compared.
     pub(crate) binding: Binding,
+    model: PublicModelId,
+    alias: Option<ModelAlias>,
     /// Span of the claiming request, to which the spans of later ones are linked.
     pub(crate) span: Option<SpanContext>,
     /// Creation time of the tape, earlier than any reader's.
@@ -141,11 +145,14 @@ impl Drop for Reader {
 }
 
 impl Tape {
-    fn new(operation: OperationId, NewRun { claim, binding, chunk_log, span }: NewRun) -> Self {
+    fn new(operation: OperationId, new: NewRun) -> Self {
+        let NewRun { claim, binding, model, alias, chunk_log, span } = new;
         Self {
             operation,
             claim,
             binding,
+            model,
+            alias,
             span,
             offered: Instant::now(),
             deadline: OnceLock::new(),
@@ -158,6 +165,12 @@ impl Tape {
             stops: [AtomicBool::new(false), AtomicBool::new(false)],
             stopping: Notify::new(),
         }
+    }
+
+    /// Request that the key is bound to if the claim is committed.
+    pub(crate) fn bound_request(&self) -> BoundRequest<'_> {
+        let Self { binding, model, alias, .. } = self;
+        BoundRequest { binding, model, alias: alias.as_ref() }
     }
 
     /// Sets the deadline of the task; only the first call counts.

@@ -10,17 +10,17 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use holdfast_domain::private::Private;
 use holdfast_engine::{
-    Caller, Engine, InFlight, Quote, QuoteRequest, Reply, ReplyBody, ServingConfig, Submission,
+    Caller, Engine, InFlight, MemoryReservation, Quote, QuoteRequest, Reply, ReplyBody,
+    ServingConfig, Submission,
 };
 use holdfast_wire::api::{QuoteView, render};
-use holdfast_wire::chat::request::model_id;
+use holdfast_wire::chat::request::model_name;
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
-use crate::body::{BodyLimits, Upload};
+use crate::body::{BodyLimits, ReadBody, Upload};
 use crate::log::RequestLog;
 use crate::problem::{Problem, RetryAdvice};
 use crate::reply::{
@@ -50,13 +50,15 @@ pub(crate) async fn complete(
     let mode = headers::run_mode(head)?;
     // Entered before the body is read: a key over its limit must not fill memory with bodies.
     let in_flight = enter(engine, &serving, &caller)?;
-    let body = read_body(body, head, &options, (&serving, &caller)).await?;
+    let ReadBody { bytes, reservation } =
+        read_body(body, head, &options, (&serving, &caller)).await?;
     let submission = Submission {
         serving,
         caller,
         request_key,
         mode,
-        body: Private(body),
+        body: Private(bytes),
+        memory: reservation.map(|it| -> MemoryReservation { it }),
         // Not unwrapped here: a malformed limit refuses a new run, and no replay of an old one.
         max_charge: headers::max_charge(head),
         patience: headers::patience(head, options.retry_wait),
@@ -75,11 +77,13 @@ pub(crate) async fn quote(
 ) -> Result<HttpResponse, Problem> {
     let CompletionRequest { options, serving, caller, head, body } = request;
     let in_flight = enter(engine, &serving, &caller)?;
-    let body = read_body(body, head, &options, (&serving, &caller)).await?;
+    // The reservation of a large body goes with its last bytes: a quote keeps nothing.
+    let ReadBody { bytes: body, .. } = read_body(body, head, &options, (&serving, &caller)).await?;
     let max_charge = headers::max_charge(head);
+    let offered = Arc::clone(&serving);
     let request = QuoteRequest { serving, caller, body: Private(body.clone()), max_charge };
-    let quoted = engine.quote(request).map_err(|failure| {
-        log.facts.model = model_id(&body);
+    let quoted = engine.quote(request).await.map_err(|failure| {
+        log.facts.model = model_name(&body).and_then(|name| offered.catalogue.id_of(&name));
         Problem::from(&failure)
     });
     let Quote { model, contract, price, hold, lines } = quoted?;
@@ -103,7 +107,7 @@ async fn read_body(
     head: &HeaderMap,
     options: &Options,
     (serving, caller): (&ServingConfig, &Caller),
-) -> Result<Bytes, Problem> {
+) -> Result<ReadBody, Problem> {
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
@@ -114,7 +118,8 @@ async fn read_body(
         usual => serving.body_bytes_max(caller).max(usual),
     };
     let (in_memory, time) = (options.body_bytes_in_memory, options.body_time);
-    body.read(BodyLimits { bytes_max, in_memory, time }).await
+    let api_key = caller.api_key.id;
+    body.read(BodyLimits { api_key, bytes_max, in_memory, time }).await
 }
 
 fn answer(reply: Reply, log: &mut RequestLog) -> HttpResponse {

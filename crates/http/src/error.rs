@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use holdfast_domain::model::PublicModelId;
 use holdfast_domain::{Micros, OperationId};
-use holdfast_engine::{RequestFailure, SkippedRoute};
+use holdfast_engine::{HeldBalance, RequestFailure, SkippedRoute};
 use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 
 use crate::limits;
 use crate::problem::{Problem, RetryAdvice};
+
+/// Wait of a request whose funds running operations hold: most of them end within seconds.
+const HELD_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
 /// Message for a claim that the database lost after it was committed: no promise holds any more.
 const CLAIM_LOST: &str = "The request may have run once, and the database has lost what was written \
@@ -39,7 +41,7 @@ impl From<&RequestFailure> for Problem {
             }
             RequestFailure::TooLarge { limit } => Self::too_large(*limit),
             RequestFailure::ModelNotFound { meant } => Self {
-                message: model_not_found(meant.as_ref().map(PublicModelId::as_str)).into(),
+                message: model_not_found(meant.as_deref()).into(),
                 ..Self::of_model(Code::ModelNotFound)
             },
             RequestFailure::ApiKeySuspended => Self::new(Code::ApiKeySuspended),
@@ -63,6 +65,7 @@ impl From<&RequestFailure> for Problem {
                 message: insufficient_funds(*hold, *available).into(),
                 ..Self::new(Code::InsufficientFunds)
             },
+            RequestFailure::FundsHeld { hold, balance } => funds_held(*hold, *balance),
             RequestFailure::LimitReached(reached) => limits::limit_problem(reached),
             RequestFailure::PassedOver(SkippedRoute { after: Some(time), .. }) => {
                 Self { retry: RetryAdvice::After(*time), ..Self::new(Code::UpstreamUnavailable) }
@@ -116,6 +119,28 @@ fn insufficient_funds(hold: Micros, available: Option<Micros>) -> String {
          max_completion_tokens, or wait for running requests to end.",
         hold.get()
     )
+}
+
+/// Want of funds that may pass by itself: as much as is missing is held by operations that run.
+fn funds_held(hold: Micros, balance: Option<HeldBalance>) -> Problem {
+    let has = match balance {
+        Some(HeldBalance { available, held }) => {
+            format!("has {} available, while running requests hold {}", available.get(), held.get())
+        }
+        None => "has less available, while running requests hold enough".to_owned(),
+    };
+    let message = format!(
+        "This request may cost up to {} micros and the wallet {has}: send the same request again after \
+         `retry-after`, or deposit funds or lower max_completion_tokens.",
+        hold.get()
+    );
+    let (from, to) = HELD_WAIT;
+    Problem {
+        message: message.into(),
+        held: balance.map(|balance| balance.held),
+        retry: RetryAdvice::Between(from, to),
+        ..Problem::new(Code::InsufficientFunds)
+    }
 }
 
 /// Proven not to run. Zero means that no time is known, not that a retry succeeds at once.

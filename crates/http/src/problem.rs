@@ -26,6 +26,8 @@ pub(crate) struct Problem {
     pub(crate) param: Option<String>,
     /// Charge in micros, where it is known; `Some(0)` promises that nothing was charged.
     pub(crate) charged: Option<Micros>,
+    /// Amount that running operations hold, where it is told.
+    pub(crate) held: Option<Micros>,
     pub(crate) operation: Option<OperationId>,
     pub(crate) retry: RetryAdvice,
     /// Meters of the run, where the answer is gone but its bill is not.
@@ -42,6 +44,9 @@ pub(crate) enum RetryAdvice {
     Soon,
     /// A try after this time may succeed.
     After(Duration),
+    /// A try may succeed once operations have ended, which is between these times as a rule: each caller gets a time of
+    /// its own, so that they do not come back together.
+    Between(Duration, Duration),
 }
 
 impl RetryAdvice {
@@ -61,6 +66,7 @@ impl Problem {
             // Zero is a promise. Whoever gives a code after the key was bound takes it back, where
             // the code does not.
             charged: code.is_charge_known().then_some(Micros::ZERO),
+            held: None,
             operation: None,
             retry: RetryAdvice::of(code),
             meters: None,
@@ -98,7 +104,10 @@ impl Problem {
 
     /// Error of a body over `bytes_max`. It closes the connection: the rest is never read.
     pub(crate) fn too_large(bytes_max: usize) -> Self {
-        let message = format!("The body is larger than {bytes_max} bytes: send a shorter request.");
+        let message = format!(
+            "The body is larger than {bytes_max} bytes, the limit here: send smaller pictures or documents, which are \
+             a third longer as base64, or a shorter prompt. The operator sets the limit with `body_bytes`."
+        );
         Self { message: message.into(), ..Self::new(Code::RequestTooLarge) }
     }
 
@@ -108,6 +117,7 @@ impl Problem {
             message: &self.message,
             param: self.param.as_deref(),
             charged_micros: self.charged.map(Micros::get),
+            held_micros: self.held.map(Micros::get),
             operation_id: self.operation,
             meters: self.meters.as_deref(),
             ..ErrorBody::new(self.code)

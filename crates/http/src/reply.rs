@@ -89,9 +89,15 @@ pub(crate) fn with_error_headers(
         RetryAdvice::Never => None,
         RetryAdvice::Soon => Some(RETRY_SOON),
         RetryAdvice::After(wait) => Some(wait),
+        RetryAdvice::Between(from, to) => Some(somewhere(from, to)),
     };
     headers.insert(X_SHOULD_RETRY, flag(wait.is_some()));
-    if let Some(wait_ms) = wait.map(jittered_ms) {
+    let jittered = |wait| match retry {
+        // Spread already: a second more would be beyond its end.
+        RetryAdvice::Between(..) => whole_ms(wait),
+        RetryAdvice::Never | RetryAdvice::Soon | RetryAdvice::After(_) => jittered_ms(wait),
+    };
+    if let Some(wait_ms) = wait.map(jittered) {
         // Official SDKs read the milliseconds. Seconds are rounded up: too early is refused again.
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
@@ -141,6 +147,39 @@ pub(crate) fn flag(value: bool) -> HeaderValue {
 fn jittered_ms(wait: Duration) -> u64 {
     // A byte is enough: 256 steps of 4 ms.
     let [random, ..] = *Uuid::new_v4().as_bytes();
-    let wait_ms = u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(RETRY_MS_MAX);
-    wait_ms.saturating_add(u64::from(random) * 4).clamp(1, RETRY_MS_MAX)
+    whole_ms(wait).saturating_add(u64::from(random) * 4).clamp(1, RETRY_MS_MAX)
+}
+
+/// Random time between two others, in 256 steps.
+fn somewhere(from: Duration, to: Duration) -> Duration {
+    let [random, ..] = *Uuid::new_v4().as_bytes();
+    from + to.saturating_sub(from) * u32::from(random) / u32::from(u8::MAX)
+}
+
+/// Whole milliseconds, rounded up.
+fn whole_ms(wait: Duration) -> u64 {
+    u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(RETRY_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_between_two_times_is_spread_over_all_of_it() {
+        let (from, to) = (Duration::from_secs(2), Duration::from_secs(10));
+        let told = |_| {
+            let advice = RetryAdvice::Between(from, to);
+            let answer = json(StatusCode::PAYMENT_REQUIRED, "{}");
+            let answer = with_error_headers(answer, Code::InsufficientFunds, advice);
+            assert_eq!(answer.headers()[X_SHOULD_RETRY], "true");
+            answer.headers()[RETRY_AFTER_MS].to_str().unwrap().parse::<u64>().unwrap()
+        };
+        let waits: BTreeSet<u64> = (0..2_000).map(told).collect();
+        assert!(waits.iter().all(|wait| (2_000..=10_000).contains(wait)), "{waits:?}");
+        assert!(waits.len() > 100, "clients that were turned away together come back apart");
+        assert!(waits.first() < Some(&2_200) && waits.last() > Some(&9_800), "{waits:?}");
+    }
 }

@@ -11,8 +11,8 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
 use holdfast_domain::{ErrorChain, OperationId, Timestamp};
 use holdfast_engine::{
-    Caller, Engine, LookupError, Model, OperationLookup, Price, ResultState, ServingConfig,
-    is_large,
+    Caller, Catalogue, Engine, LookupError, Model, OperationLookup, Price, ResultState,
+    ServingConfig, is_large,
 };
 use holdfast_wire::api::render;
 use holdfast_wire::api::{
@@ -132,25 +132,25 @@ pub(crate) fn model(
     now: Timestamp,
     id: &str,
 ) -> Result<HttpResponse, Problem> {
-    let found = model_id(id)
+    let found = model_id(id, &serving.catalogue)
         .and_then(|id| serving.model(caller, &id, now).map(|(model, price)| view(model, price)));
     let view = found.ok_or_else(|| {
         let meant =
             serving.suggest_model(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
-        let message = model_not_found(meant.as_ref().map(PublicModelId::as_str));
+        let message = model_not_found(meant.as_deref());
         Problem { message: message.into(), ..Problem::new(Code::ModelNotFound) }
     })?;
     Ok(json(StatusCode::OK, render(&view)))
 }
 
 /// Official clients write the slash of an id as `%2F`. No other character of an id needs an escape.
-fn model_id(path: &str) -> Option<PublicModelId> {
-    let id = path.replacen("%2F", "/", 1).replacen("%2f", "/", 1);
-    PublicModelId::try_from(&*id).ok()
+fn model_id(path: &str, catalogue: &Catalogue) -> Option<PublicModelId> {
+    catalogue.id_of(&path.replacen("%2F", "/", 1).replacen("%2f", "/", 1))
 }
 
 fn view(model: &Model, price: &Price) -> ModelView {
-    ModelView::of(&model.contract, price.effective_from, std::slice::from_ref(&price.version))
+    let prices = std::slice::from_ref(&price.version);
+    ModelView::of(&model.contract, &model.aliases, price.effective_from, prices)
 }
 
 fn about_operation(error: &LookupError) -> Problem {
@@ -191,10 +191,10 @@ mod tests {
     fn the_slash_of_a_model_id_may_be_escaped() {
         let sim = PublicModelId::try_from("holdfast/sim-1").ok();
         for path in ["holdfast/sim-1", "holdfast%2Fsim-1", "holdfast%2fsim-1"] {
-            assert_eq!(model_id(path), sim, "{path}");
+            assert_eq!(model_id(path, &Catalogue::default()), sim, "{path}");
         }
         for path in ["", "holdfast", "holdfast%2Fsim%2F1", "holdfast%2Fsim%2D1"] {
-            assert_eq!(model_id(path), None, "{path}");
+            assert_eq!(model_id(path, &Catalogue::default()), None, "{path}");
         }
     }
 }

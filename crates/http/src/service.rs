@@ -257,11 +257,19 @@ fn nothing_here() -> Problem {
     Problem { message: message.into(), ..Problem::new(Code::NotFound) }
 }
 
-/// An endpoint of OpenAI's that clients are set up for by default.
+/// An endpoint of OpenAI's that clients are set up for by default, with the one that serves instead.
 fn not_served(endpoint: &str) -> Problem {
-    let message = format!(
-        "OpenAI's /v1{endpoint} is not served here. {SERVED} In the AI SDK, `openai.chat(model)` asks for it \
-         instead of `openai(model)`."
-    );
+    let instead = match endpoint {
+        "/responses" => {
+            " In the AI SDK, `openai.chat(model)` asks for it instead of `openai(model)`."
+        }
+        "/chat/completions/" => {
+            " Completions are not stored by their ids: GET /v1/operations/{idempotency-key} shows an answer while it \
+             is kept."
+        }
+        "/completions" => " Send the prompt as a message of the role user.",
+        _ => "",
+    };
+    let message = format!("OpenAI's /v1{endpoint} is not served here. {SERVED}{instead}");
     Problem { message: message.into(), ..Problem::new(Code::NotFound) }
 }

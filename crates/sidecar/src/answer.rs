@@ -107,6 +107,13 @@ mod tests {
     }
 
     #[test]
+    fn funds_that_runs_hold_are_waited_for() {
+        let held = r#"{"error":{"code":"insufficient_funds","held_micros":40}}"#;
+        check(402, Some("true"), held, Meaning::AskAgain(CallEnd::Retryable));
+        check(402, Some("false"), held, Meaning::PassOn(CallEnd::Refused));
+    }
+
+    #[test]
     fn an_answer_that_helps_to_be_asked_again_says_whether_the_key_may_be_bound() {
         for (code, end) in [
             (Code::OperationInProgress, CallEnd::Unsure),

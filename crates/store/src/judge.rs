@@ -102,7 +102,57 @@ pub enum Rejection {
     LimitsEdited,
     LimitReached(ReachedLimit),
     InsufficientFunds,
+    /// Less available than a hold, and enough with all that is held: by operations that run, or by results whose
+    /// settlement is refused. [`resolve_holds`] finds out.
+    HoldUncovered(UncoveredHold),
+    /// Less available than a hold, and enough with what leased operations hold.
+    FundsHeld {
+        available: Micros,
+        held: Micros,
+    },
     Collision,
+}
+
+/// A hold that its wallet cannot cover, and the wallet's two amounts as it was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UncoveredHold {
+    pub hold: Micros,
+    pub available: Micros,
+    pub held: Micros,
+}
+
+/// Wallets whose recorded holds decide about a refusal of these verdicts. None as a rule: only a refused claim costs
+/// the read of them.
+pub fn uncovered_wallets<'c>(
+    changes: &[&'c Change],
+    verdicts: &[Result<Acceptance, Rejection>],
+) -> BTreeSet<WalletId> {
+    let judged = changes.iter().zip(verdicts);
+    let uncovered = judged.filter(|(_, it)| matches!(it, Err(Rejection::HoldUncovered(_))));
+    uncovered.map(|(change, _)| change.wallet()).collect()
+}
+
+/// Replaces uncovered holds by what they come to, with the holds of recorded operations by wallet: those do not go back
+/// by themselves.
+pub fn resolve_holds(
+    changes: &[&Change],
+    verdicts: &mut [Result<Acceptance, Rejection>],
+    recorded: &BTreeMap<WalletId, Micros>,
+) {
+    for (change, verdict) in changes.iter().zip(verdicts) {
+        let Err(Rejection::HoldUncovered(UncoveredHold { hold, available, held })) = *verdict
+        else {
+            continue;
+        };
+        let recorded = recorded.get(&change.wallet()).copied().unwrap_or(Micros::ZERO);
+        let leased = held.minus(recorded).unwrap_or(Micros::ZERO);
+        let is_covered = available.plus(leased).is_some_and(|all| hold <= all);
+        *verdict = Err(if is_covered {
+            Rejection::FundsHeld { available, held: leased }
+        } else {
+            Rejection::InsufficientFunds
+        });
+    }
 }
 
 impl From<Rejection> for CommitError {
@@ -111,7 +161,8 @@ impl From<Rejection> for CommitError {
             Rejection::Conflict => Self::Conflict,
             Rejection::LimitsEdited => Self::LimitsEdited,
             Rejection::LimitReached(reached) => Self::LimitReached(reached),
-            Rejection::InsufficientFunds => Self::InsufficientFunds,
+            Rejection::InsufficientFunds | Rejection::HoldUncovered(_) => Self::InsufficientFunds,
+            Rejection::FundsHeld { available, held } => Self::FundsHeld { available, held },
             Rejection::Collision => Self::Collision,
         }
     }
@@ -151,7 +202,8 @@ impl Book {
             (Funds::Unmoved, Some(_)) => None,
             (Funds::Unmoved, None)
             | (Funds::Hold(_) | Funds::Capture { .. } | Funds::Release(_) | Funds::Lapse(_), _) => {
-                Some(self.balance(transition.wallet, moves)?)
+                let balance = self.balance(transition.wallet, moves);
+                Some(balance.map_err(|refused| self.uncovered(transition).unwrap_or(refused))?)
             }
         };
         let new_price = match transition.start().map(|start| &start.price) {
@@ -250,6 +302,14 @@ impl Book {
             low_balance: balance.low_balance,
             limits_revision: balance.limits_revision,
         })
+    }
+
+    /// Refusal of a hold that all of its wallet's money would cover.
+    fn uncovered(&self, transition: &Transition) -> Option<Rejection> {
+        let Funds::Hold(hold) = transition.funds else { return None };
+        let WalletBalance { available, held, .. } = *self.wallets.get(&transition.wallet)?;
+        let is_covered = available < hold && hold <= available.plus(held)?;
+        is_covered.then_some(Rejection::HoldUncovered(UncoveredHold { hold, available, held }))
     }
 
     fn refund(&self, posting: &Posting, operation: OperationId) -> Result<RefundBase, Rejection> {

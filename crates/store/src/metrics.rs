@@ -86,7 +86,7 @@ pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {
     let label = match verdict {
         Ok(_) => return USUAL.committed.increment(1),
         Err(CommitError::Conflict) => "conflict",
-        Err(CommitError::InsufficientFunds) => "insufficient_funds",
+        Err(CommitError::InsufficientFunds | CommitError::FundsHeld { .. }) => "insufficient_funds",
         Err(CommitError::LimitsEdited) => "limits_edited",
         Err(CommitError::LimitReached(_)) => "limit_reached",
         Err(CommitError::Collision) => "collision",

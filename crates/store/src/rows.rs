@@ -22,7 +22,7 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant, UsageScope};
 use holdfast_domain::ledger::TransferKind;
 use holdfast_domain::limits::{Counter, Limits, Reservation, SpendLimit, SpendWindow};
-use holdfast_domain::model::{FingerprintTerms, PublicModelId};
+use holdfast_domain::model::{FingerprintTerms, ModelAlias, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
 };
@@ -45,7 +45,7 @@ pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_
     o.incarnation, o.admitted_at, o.deadline, o.phase, o.version, o.cancel_asked, o.attempts, \
     o.input, o.cached_input, o.cache_write, o.audio_input, o.output, o.reasoning, o.audio_output, \
     o.request, o.image, o.meters_source, o.charge, o.shortfall, o.provider_cost, \
-    o.usage_reasons, o.refusal, o.finished_at, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
+    o.usage_reasons, o.refusal, o.finished_at, o.model_alias, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
     p.audio_input, p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers";
 
 /// Tokens that a counter of tokens counts: those of the prompt and those of the completion.
@@ -121,6 +121,9 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
     let cancel_asked = cells.int()? != 0;
     let attempts = cells.parse(|text: String| attempts(&text))?;
     let ended = EndColumns::read(cells)?;
+    let alias = cells.parse(|text: Option<String>| {
+        text.map(|text| ModelAlias::try_from(text.as_str())).transpose().ok()
+    })?;
     let price = price(cells)?;
     let at = cells.next;
     let phase = ended.phase(&phase, &price).ok_or(BadRow::Value(at))?;
@@ -131,6 +134,7 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
         wallet,
         binding: Binding { terms, fingerprint, body_digest },
         model,
+        alias,
         price,
         generation,
         hold,

@@ -20,6 +20,7 @@ mod outbox;
 pub(crate) mod plans;
 mod prices;
 mod queue;
+mod recorded;
 mod statements;
 mod usage;
 mod wallets;

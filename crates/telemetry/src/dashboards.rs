@@ -146,6 +146,14 @@ const MONEY: Dashboard = Dashboard {
             )],
         },
         Panel {
+            title: "Hold by charge, median by model",
+            unit: "short",
+            queries: &[(
+                "histogram_quantile(0.5, sum by (le, model) (rate(holdfast_hold_to_charge_ratio_bucket[5m])))",
+                "{{model}}",
+            )],
+        },
+        Panel {
             title: "Holds, and the age of the oldest",
             unit: "short",
             queries: &[

@@ -156,6 +156,8 @@ macro_rules! each_law_of_a_journal {
                 a_refused_claim_leaves_no_trace,
                 an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is,
                 holds_never_overdraw,
+                a_row_keeps_the_alias_of_its_first_claim,
+                funds_that_leased_operations_hold_are_told_apart,
                 limits_are_judged_before_funds,
                 one_wallets_operations_do_not_touch_another,
             }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use holdfast_domain::conduct::{ClaimOffer, Ending, Rebinding};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::model::{FingerprintTerms, PublicModelId};
+use holdfast_domain::model::{FingerprintTerms, ModelAlias, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
 };
@@ -54,6 +54,7 @@ pub fn claim() -> ClaimBuilder {
             wallet: WALLET,
             binding: binding("hello", terms()),
             model: model(),
+            alias: None,
             price: price(),
             hold: Micros::new(100),
             tokens: 100,
@@ -125,6 +126,13 @@ impl ClaimBuilder {
     #[must_use]
     pub fn price(mut self, price: PriceVersion) -> Self {
         self.claim.price = price;
+        self
+    }
+
+    /// An alias that the request names its model by.
+    #[must_use]
+    pub fn alias(mut self, alias: &str) -> Self {
+        self.claim.alias = ModelAlias::try_from(alias).ok();
         self
     }
 

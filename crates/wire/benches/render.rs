@@ -53,8 +53,13 @@ fn completion(bencher: Bencher<'_, '_>, bytes: usize) {
         shortfall: Micros::ZERO,
         price_version: PriceVersionId::from_stored("acme/large-1/USD/2026-01-01T00:00:00Z"),
     };
-    let view =
-        CompletionView { id: ID, created: CREATED, model: &model, answer: &answer, usage: &usage };
+    let view = CompletionView {
+        id: ID,
+        created: CREATED,
+        model: model.as_str(),
+        answer: &answer,
+        usage: &usage,
+    };
     let bencher = bencher.counter(BytesCount::new(text.len()));
     bencher.bench_local(|| render(black_box(&view)));
 }
@@ -65,7 +70,7 @@ fn stream(bencher: Bencher<'_, '_>) {
     let model = PublicModelId::try_from("acme/large-1").unwrap();
     let word = delta(" word", None);
     bencher.bench_local(|| {
-        let mut chunks = Chunks::new(ID, CREATED, &model);
+        let mut chunks = Chunks::new(ID, CREATED, model.as_str());
         for _word in 0..DELTAS {
             black_box(chunks.delta(black_box(&word)));
         }

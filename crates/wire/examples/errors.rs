@@ -19,14 +19,17 @@ Every error has this body. The first four members are always present:
 ```
 
 - `charged_micros` is what the key was charged. The member is absent where that is not known yet: with
-  `operation_in_progress`, and most often with `storage_unavailable`. Where the answer is there and only its settlement
-  waits, `storage_unavailable` tells what will be charged.
+  `operation_in_progress` and `gateway_unreachable`, and most often with `storage_unavailable`. Where the answer is there
+  and only its settlement waits, `storage_unavailable` tells what will be charged.
+- `held_micros` is added to an `insufficient_funds` that may pass by itself: running requests hold as much of the
+  wallet, and what their ends return may suffice. An API key that may not see the balance is not told it.
 - `operation_id` is added once a key is bound, never on a conflict.
 - `meters` is added where the answer is gone and its bill is not.
 
 Branch on `code`; the table is closed. The columns of the table:
 
-- **retry** is the header `x-should-retry`: whether the same request with the same key may fare better. Where it may,
+- **retry** is the header `x-should-retry`: whether the same request with the same key may fare better; *while held*,
+  as long as running requests hold the funds that are missing (`retry-after` is then 2 to 10 seconds). Where it may,
   `retry-after` and `retry-after-ms` say when: at most 60 seconds, a little different for everybody. An `internal_error`
   of an operation that has ended says `false`.
 - **key** is what became of the `Idempotency-Key`:
@@ -48,7 +51,8 @@ pub(crate) fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
     text.push_str("\n| status | code | type | retry | key | param |\n|---|---|---|---|---|---|\n");
     for code in Code::ALL {
-        let (status, label, kind, retry) = (code.status(), code.label(), code.kind(), code.retry());
+        let (status, label, kind) = (code.status(), code.label(), code.kind());
+        let retry = code.retry_label();
         let (key, param) = (code.key_effect().label(), code.param().unwrap_or("null"));
         text.push_str(&format!(
             "| {status} | [`{label}`](#{label}) | `{kind}` | {retry} | {key} | {param} |\n"

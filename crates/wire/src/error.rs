@@ -34,6 +34,9 @@ pub struct ErrorBody<'a> {
     pub param: Option<&'a str>,
     /// Charge of this key, in micros; `None` where it is not known yet.
     pub charged_micros: Option<i64>,
+    /// Amount that running operations hold of the wallet, in micros; `None` unless their ends may make up for what is
+    /// missing and the API key may see the balance.
+    pub held_micros: Option<i64>,
     /// Operation, once a key is bound; absent on a conflict, which tells nothing of the other
     /// request.
     pub operation_id: Option<OperationId>,
@@ -50,6 +53,7 @@ impl<'a> ErrorBody<'a> {
             code,
             param: None,
             charged_micros: if code.is_charge_known() { Some(0) } else { None },
+            held_micros: None,
             operation_id: None,
             meters: None,
         }
@@ -65,6 +69,7 @@ impl<'a> ErrorBody<'a> {
                 param: self.param,
                 code: self.code.label(),
                 charged_micros: self.charged_micros,
+                held_micros: self.held_micros,
                 operation_id: self.operation_id.map(|id| id.to_string()),
                 meters: self.meters.map(MetersView::of),
             },
@@ -87,6 +92,8 @@ struct Fields<'a> {
     code: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     charged_micros: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_micros: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     operation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

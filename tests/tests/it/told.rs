@@ -138,8 +138,14 @@ fn other_endpoints_of_openai_are_named_as_not_served() {
         let endpoint = path.trim_start_matches("/v1");
         assert!(told.contains(&format!("OpenAI's /v1{endpoint} is not served here")), "{told}");
         assert!(told.contains("POST /v1/chat/completions; see /docs"), "{told}");
-        assert!(told.contains("`openai.chat(model)`"), "{told}");
+        // A hint for one client, of the endpoint that it uses unless it is set up otherwise.
+        let is_hinted = told.contains("`openai.chat(model)`");
+        assert_eq!(is_hinted, endpoint == "/responses", "{told}");
     }
+    let stored = world.gateway.get(&world.account, "/v1/chat/completions/chatcmpl_1");
+    let stored = message(&error(Code::NotFound).check(&stored));
+    assert!(stored.contains("GET /v1/operations/{idempotency-key}"), "{stored}");
+    assert!(!stored.contains("AI SDK"), "{stored}");
     for path in ["/", "/v1", "/v3/anything"] {
         let told = message(&error(Code::NotFound).check(&world.gateway.get(&world.account, path)));
         assert!(told.contains("POST /v1/chat/completions; see /docs"), "{told}");

@@ -2,7 +2,7 @@
 
 use holdfast_domain::model::{IgnoredField, RestrictedField};
 
-use super::{LEAST, check, good};
+use super::{LEAST, check, good, mistakes};
 
 #[test]
 fn a_model_takes_what_it_accepts_and_allows() {
@@ -112,4 +112,27 @@ fn a_model_ignores_members_by_name_but_none_that_bounds_routes_or_identifies() {
             format!("file:6: `models.ignores` names no field to ignore: {meant}those are {known}");
         check("contract = 1\n", &format!("contract = 1\nignores = [\"{name}\"]\n"), &mistake);
     }
+}
+
+#[test]
+fn aliases_are_other_names_of_one_model() {
+    let named = |aliases: &str| {
+        LEAST.replace("contract = 1\n", &format!("aliases = [{aliases}]\ncontract = 1\n"))
+    };
+    let config = good(&named("\"smart\", \"gpt-4o_mini.2\""));
+    let aliases = &config.models.first().unwrap().aliases;
+    assert_eq!(
+        aliases.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["smart", "gpt-4o_mini.2"]
+    );
+    assert!(good(LEAST).models.first().unwrap().aliases.is_empty());
+    let many = |n: usize| (0..n).map(|at| format!("\"a{at}\"")).collect::<Vec<_>>().join(", ");
+    good(&named(&many(16)));
+    let too_many = "file:5: `models.aliases` has 17 aliases: a model has at most 16";
+    check("contract = 1\n", &format!("aliases = [{}]\ncontract = 1\n", many(17)), too_many);
+    let first = named("\"smart\"");
+    let (_providers, model) = first.split_once("[[models]]").unwrap();
+    let second = model.replace("holdfast/sim-1", "holdfast/sim-2");
+    let taken = "file:17: `models.aliases` smart is the alias of line 5 already: write another";
+    assert_eq!(mistakes(&format!("{first}[[models]]{second}")), [taken]);
 }

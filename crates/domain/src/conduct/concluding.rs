@@ -118,6 +118,7 @@ impl Conduct<'_> {
                 // The settling half does not go through: keep the result, settle it later.
                 Err(
                     CommitError::InsufficientFunds
+                    | CommitError::FundsHeld { .. }
                     | CommitError::LimitsEdited
                     | CommitError::LimitReached(_)
                     | CommitError::Collision,

@@ -30,6 +30,7 @@ impl Conduct<'_> {
                 | Err(
                     CommitError::Conflict
                     | CommitError::InsufficientFunds
+                    | CommitError::FundsHeld { .. }
                     | CommitError::LimitsEdited
                     | CommitError::LimitReached(_)
                     | CommitError::Collision

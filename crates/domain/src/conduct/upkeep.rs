@@ -122,6 +122,7 @@ impl Conduct<'_> {
                 Err(CommitError::Conflict) => {}
                 Err(
                     error @ (CommitError::InsufficientFunds
+                    | CommitError::FundsHeld { .. }
                     | CommitError::LimitsEdited
                     | CommitError::LimitReached(_)
                     | CommitError::Collision
@@ -177,6 +178,7 @@ impl Conduct<'_> {
             // Refused or not taken in: nothing has changed.
             Err(
                 CommitError::InsufficientFunds
+                | CommitError::FundsHeld { .. }
                 | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision

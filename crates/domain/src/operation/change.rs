@@ -17,7 +17,7 @@ use super::{Attempt, Binding, Operation, Owner, Phase, ProviderRefusal, SealedRe
 use crate::billing::UsageRecord;
 use crate::ledger::{Funds, Posting};
 use crate::limits::{CounterMove, CounterReadings, Reservation};
-use crate::model::PublicModelId;
+use crate::model::{ModelAlias, PublicModelId};
 use crate::price::PriceVersion;
 use crate::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, WalletId};
 
@@ -132,6 +132,8 @@ pub struct Admission {
     pub binding: Binding,
     /// The public model id.
     pub model: PublicModelId,
+    /// Alias that the request names the model by.
+    pub alias: Option<ModelAlias>,
     /// The first generation.
     pub start: GenerationStart,
 }
@@ -293,6 +295,7 @@ impl Transition {
             wallet: self.wallet,
             binding: admission.binding,
             model: admission.model.clone(),
+            alias: admission.alias.clone(),
             price: start.price.clone(),
             generation: self.generation,
             hold: start.hold,

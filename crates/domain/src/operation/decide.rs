@@ -175,6 +175,7 @@ fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
             request_key: claim.request_key,
             binding: claim.binding,
             model: claim.model.clone(),
+            alias: claim.alias.clone(),
             start: start(claim),
         })),
     })
@@ -197,6 +198,9 @@ fn claim_bound(
         Phase::Recorded(_) => Err(Refusal::Recorded),
         // Alive or not is no question of a claim: its caller attaches, or offers a reap.
         Phase::Leased => Err(Refusal::Leased),
+        // Equal bytes name a model by an alias that leads elsewhere by now. What ran or may have run keeps its
+        // answer; a new run would be of another model than the key is bound to.
+        Phase::Open if operation.model != claim.model => Err(Refusal::OtherRequest),
         Phase::Open => reopen(operation, claim, now),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Attempt, Binding, Lease, Owner, ProviderRefusal, SealedResult};
 use crate::limits::Limits;
-use crate::model::PublicModelId;
+use crate::model::{ModelAlias, PublicModelId};
 use crate::price::PriceVersion;
 use crate::usage::MeterReading;
 use crate::{ApiKeyId, ClaimId, Micros, RequestKey, WalletId};
@@ -76,6 +76,8 @@ pub struct Claim {
     pub binding: Binding,
     /// The public model id.
     pub model: PublicModelId,
+    /// Alias that the request names the model by; `None` for its id.
+    pub alias: Option<ModelAlias>,
     /// The prices in force now.
     pub price: PriceVersion,
     /// Upper bound of the charge under those prices; never negative.

@@ -2,7 +2,7 @@
 
 use holdfast_domain::ledger::{Account, PostingKind, TransferKind};
 use holdfast_domain::limits::{Counter, SpendWindow};
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::operation::{ProviderRefusal, Situation};
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::usage::{MeterKind, MetersSource};
@@ -89,4 +89,17 @@ fn a_price_version_is_named_after_its_model_currency_and_moment() {
     assert_eq!(name.as_str(), "acme/large/USD/2026-11-01T00:00:00Z");
     assert_eq!(name.to_string(), name.as_str());
     assert_eq!(PriceVersionId::from_stored(name.as_str()), name);
+}
+
+#[test]
+fn an_alias_is_a_short_name_without_a_slash() {
+    let longest = "a".repeat(ModelAlias::LEN_MAX);
+    for good in ["smart", "a", "0", "gpt-4o_mini.2", &longest] {
+        assert_eq!(ModelAlias::try_from(good).unwrap().as_str(), good);
+        assert!(PublicModelId::try_from(good).is_err(), "no alias is an id");
+    }
+    let too_long = "a".repeat(ModelAlias::LEN_MAX + 1);
+    for bad in ["", "Smart", "-a", ".a", "_a", "a/b", "a b", "a:b", "é", "a\n", &too_long] {
+        assert!(ModelAlias::try_from(bad).is_err(), "{bad:?}");
+    }
 }

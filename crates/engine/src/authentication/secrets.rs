@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use holdfast_domain::ApiKeyId;
 use holdfast_domain::conduct::Rebinding;
-use holdfast_domain::model::FingerprintTerms;
-use holdfast_domain::operation::Binding;
+use holdfast_domain::model::{FingerprintTerms, ModelAlias, PublicModelId};
+use holdfast_domain::operation::{Binding, Operation};
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request, fingerprint, is_known_version};
 use holdfast_domain::secret::{
     BodyDigest, BodyDigestKey, FingerprintKey, PseudonymKey, ServerSecret, ServerSecretId,
@@ -60,26 +60,32 @@ impl Secrets {
         Some(self.keys(secret, caller)?.digest.digest(body))
     }
 
-    /// Binds a request under the terms of an operation that is there already. `request` is the body as
+    /// Binds a request under the terms and the model of what a key is bound to already. `request` is the body as
     /// it is read today, `None` if today's rules refuse it.
     pub(crate) fn rebind(
         &self,
-        terms: FingerprintTerms,
+        bound: BoundRequest<'_>,
         caller: &Caller,
         request: Option<&Request>,
         body: &[u8],
     ) -> Rebinding {
+        let BoundRequest { binding: Binding { terms, .. }, model, alias } = bound;
         let version = terms.fingerprint_version;
         if !is_known_version(version) {
             return Rebinding::UnknownVersion(self.digest(terms.server_secret, caller, body));
         }
-        let bound = if version == FINGERPRINT_VERSION {
-            request.and_then(|request| self.bind(terms, caller, request, body))
+        let is_of_model = request.is_some_and(|request| request.model == *model);
+        // The alias that bound the key may lead elsewhere by now, or nowhere: the key keeps its model.
+        let is_moved = alias.is_some() && !is_of_model;
+        let binding = if version == FINGERPRINT_VERSION && !is_moved {
+            request.and_then(|request| self.bind(*terms, caller, request, body))
         } else {
             // The row was bound to the body as that version read it.
-            parse_as(version, body).and_then(|request| self.bind(terms, caller, &request, body))
+            let leads_there = |name: &ModelAlias| is_of_model || alias == Some(name);
+            parse_as(version, body, &|name| leads_there(name).then(|| model.clone()))
+                .and_then(|request| self.bind(*terms, caller, &request, body))
         };
-        bound.map_or(Rebinding::Lost, Rebinding::Bound)
+        binding.map_or(Rebinding::Lost, Rebinding::Bound)
     }
 
     /// Binds a request, in the normal form of the terms' version, under these terms; `None` where they
@@ -106,6 +112,22 @@ impl Secrets {
             return Some(Cow::Borrowed(&caller.keys));
         }
         Some(Cow::Owned(DerivedKeys::of(self.find(secret)?, caller.api_key.id)))
+    }
+}
+
+/// Request that a key is bound to, as a row or a tape has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BoundRequest<'a> {
+    pub(crate) binding: &'a Binding,
+    pub(crate) model: &'a PublicModelId,
+    /// Alias that it named the model by.
+    pub(crate) alias: Option<&'a ModelAlias>,
+}
+
+impl<'a> From<&'a Operation> for BoundRequest<'a> {
+    fn from(operation: &'a Operation) -> Self {
+        let Operation { binding, model, alias, .. } = operation;
+        Self { binding, model, alias: alias.as_ref() }
     }
 }
 

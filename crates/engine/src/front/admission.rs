@@ -18,7 +18,7 @@ use holdfast_wire::chat::request::BadRequest;
 use uuid::Uuid;
 
 use super::Front;
-use crate::authentication::Caller;
+use crate::authentication::{BoundRequest, Caller};
 use crate::catalogue::Model;
 use crate::failure::RequestFailure;
 use crate::options::Options;
@@ -51,7 +51,7 @@ impl Front {
     pub(super) fn price<'a>(
         &self,
         PricingTerms { serving, caller, max_charge }: PricingTerms<'a>,
-        RequestBody { request, body }: &RequestBody,
+        RequestBody { request, body, .. }: &RequestBody,
     ) -> Result<PricedRequest<'a>, RequestFailure> {
         refuse_suspended(caller)?;
         let model = serving.catalogue.find(&request.model).ok_or_else(|| {
@@ -112,6 +112,7 @@ impl Front {
             wallet: caller.api_key.wallet,
             binding,
             model: request.model.clone(),
+            alias: request_body.alias.clone(),
             price: price.clone(),
             hold,
             tokens: bound.prompt_tokens.saturating_add(bound.all_output_tokens()),
@@ -129,7 +130,8 @@ impl Front {
             None => (written, None),
             Some(reduced) => (reduced, Some(written)),
         };
-        Ok(Box::new(PreparedClaim { request, written, model, bound, claim }))
+        let _memory = request_body.memory.clone();
+        Ok(Box::new(PreparedClaim { request, written, model, bound, claim, _memory }))
     }
 
     /// Prices the claim, and takes a first permit for it: a request that no route can take now is
@@ -162,7 +164,7 @@ impl Front {
             fingerprint_version: FINGERPRINT_VERSION,
             contract: model.contract.version,
         };
-        let RequestBody { request, body } = request_body;
+        let RequestBody { request, body, .. } = request_body;
         self.secrets
             .bind(terms, &context.caller, request, body)
             .ok_or(RequestFailure::Internal(None))
@@ -172,19 +174,19 @@ impl Front {
     /// bytes, else the same fingerprint. `request` is `None` where today's rules do not parse it.
     pub(crate) fn compare(
         &self,
-        bound: &Binding,
+        bound: BoundRequest<'_>,
         caller: &Caller,
         request: Option<&Request>,
         body: &[u8],
     ) -> Comparison {
         // Bytes first: a retry is nearly always byte for byte the same, and a digest is cheaper
         // than a fingerprint.
-        let digest = self.secrets.digest(bound.terms.server_secret, caller, body);
-        if digest == Some(bound.body_digest) {
+        let digest = self.secrets.digest(bound.binding.terms.server_secret, caller, body);
+        if digest == Some(bound.binding.body_digest) {
             return Comparison::Same;
         }
-        match self.secrets.rebind(bound.terms, caller, request, body) {
-            Rebinding::Bound(binding) if binding.is_same_request(bound) => Comparison::Same,
+        match self.secrets.rebind(bound, caller, request, body) {
+            Rebinding::Bound(binding) if binding.is_same_request(bound.binding) => Comparison::Same,
             Rebinding::Bound(_) | Rebinding::Lost => Comparison::Other,
             Rebinding::UnknownVersion(_) => Comparison::Unknown,
         }

@@ -11,7 +11,7 @@ use holdfast_domain::Micros;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::{PriceLine, PriceVersion};
 use holdfast_domain::private::Private;
-use holdfast_wire::chat::request::{BadRequest, ParsedRequest, parse};
+use holdfast_wire::chat::request::{BadRequest, ParsedRequest};
 
 use super::Front;
 use super::admission::{PricedRequest, PricingTerms};
@@ -54,15 +54,16 @@ impl Front {
     /// # Errors
     ///
     /// The failure by which a completion of this body would be refused before its claim.
-    pub(crate) fn quote(&self, request: QuoteRequest) -> Result<Quote, RequestFailure> {
+    pub(crate) async fn quote(&self, request: QuoteRequest) -> Result<Quote, RequestFailure> {
         let QuoteRequest { serving, caller, body: Private(body), max_charge } = request;
-        let request = match parse(&body) {
-            Ok(ParsedRequest { request, .. }) => Arc::new(request),
+        let parsed = self.parse(&serving, &body).await.ok_or(RequestFailure::Internal(None))?;
+        let (request, alias) = match parsed {
+            Ok(ParsedRequest { request, alias, .. }) => (Arc::new(request), alias),
             Err(bad) => return Err(self.refusal(&serving, &caller, &body, bad)),
         };
         let terms = PricingTerms { serving: &serving, caller: &caller, max_charge: &max_charge };
         let PricedRequest { model, price, reduced: _, bound, hold } =
-            self.price(terms, &RequestBody { request, body })?;
+            self.price(terms, &RequestBody { request, alias, memory: None, body })?;
         Ok(Quote {
             model: model.contract.model.clone(),
             contract: model.contract.version,

@@ -23,12 +23,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
 use holdfast_domain::{ErrorChain, OperationId};
 use holdfast_telemetry::traces::RequestTrace;
-use holdfast_wire::chat::request::{BadRequest, ParsedRequest, model_id, model_name, parse};
+use holdfast_wire::chat::request::{BadRequest, Delivery, ParsedRequest, model_name, parse_with};
 use holdfast_wire::error::Code;
 
 use super::Front;
@@ -38,12 +39,15 @@ use crate::authentication::Caller;
 use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
 use crate::request_context::{RequestBody, RequestContext, RunMode, Submission};
+use crate::results::on_thread;
 use crate::routes::time_to_next;
 use crate::serving_config::ServingConfig;
 use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
 
 /// Turns of one request, each lost to another claim of its key, before it is refused.
 const TURNS_MAX: u32 = 16;
+/// Longest body that is parsed by the worker that read it: some milliseconds, whatever is in it.
+const PARSED_INLINE_MAX: usize = 256 << 10;
 
 impl Front {
     /// Runs a chat completion once, or answers from the operation that the key is bound to. Cancel
@@ -52,30 +56,59 @@ impl Front {
         if self.takes_nothing_new() {
             return Reply::unbound(RequestFailure::Draining);
         }
-        let (mut context, body) = RequestContext::of(submission);
-        let request = match parse(&body) {
-            Ok(ParsedRequest { request, delivery }) => {
+        let (mut context, body, memory) = RequestContext::of(submission);
+        let Some(parsed) = self.parse(&context.serving, &body).await else {
+            return Reply::unbound(RequestFailure::Internal(None));
+        };
+        let (request, alias) = match parsed {
+            Ok(ParsedRequest { request, alias, delivery }) => {
                 context.delivery = delivery;
-                Arc::new(request)
+                (Arc::new(request), alias)
             }
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
-                let model = model_id(&body);
+                if bad.code == Code::ModelNotFound {
+                    context.delivery = delivery_of(&body);
+                }
+                let catalogue = &context.serving.catalogue;
+                let model = model_name(&body).and_then(|name| catalogue.id_of(&name));
                 let (serving, caller) = (&context.serving, &context.caller);
                 let failure = self.refusal(serving, caller, &body, bad);
                 if !readable {
                     return Reply::unbound(failure);
                 }
                 let refused = Box::pin(self.refuse(&context, None, body, failure)).await;
-                return for_mode(refused, context.mode).of_model(model);
+                let refused = for_mode(refused, context.mode).of_model(model);
+                return self.deliver(refused, &context).await;
             }
         };
         let model = request.model.clone();
-        let asked = Arc::clone(&request);
-        let reply = self.answer(&context, RequestBody { request, body }).await;
-        let reply = with_route_wait(reply, &context.serving, &asked);
+        // Not of a large body: whoever waits for a run of another request would keep it for that long.
+        let asked = (body.len() <= PARSED_INLINE_MAX).then(|| Arc::clone(&request));
+        let reply = self.answer(&context, RequestBody { request, alias, memory, body }).await;
+        let reply = match &asked {
+            Some(asked) => with_route_wait(reply, &context.serving, asked),
+            None => reply,
+        };
         let reply = for_mode(reply, context.mode).of_model(Some(model));
         self.deliver(reply, &context).await
+    }
+
+    /// Parses a body with the aliases of a serving configuration, a large one on a thread of its own: 20 MB of escapes
+    /// would keep every other request of its worker waiting. `None` if it panicked, which is logged. Cancel safe.
+    pub(super) async fn parse(
+        &self,
+        serving: &Arc<ServingConfig>,
+        body: &Bytes,
+    ) -> Option<Result<ParsedRequest, BadRequest>> {
+        if body.len() <= PARSED_INLINE_MAX {
+            return Some(parse_for(serving, body));
+        }
+        let (serving, body) = (Arc::clone(serving), body.clone());
+        // Never closed.
+        let _place = self.parsing.acquire().await;
+        // In a box: few bodies are large.
+        Box::pin(on_thread(move || parse_for(&serving, &body))).await
     }
 
     /// Makes the failure of a body that does not parse; a model id that is malformed may still be
@@ -123,7 +156,7 @@ impl Front {
             return Box::pin(self.attach(context, request_body, &tape)).await;
         }
         if context.mode == RunMode::ReplayOnly {
-            let RequestBody { request, body } = request_body;
+            let RequestBody { request, body, .. } = request_body;
             let found =
                 Box::pin(self.refuse(context, Some(request), body, RequestFailure::NotBound));
             return ControlFlow::Break(found.await);
@@ -131,7 +164,7 @@ impl Front {
         let (prepared, route_plan) = match self.prepare_claim(context, &request_body) {
             Ok(entered) => entered,
             Err(failure) => {
-                let RequestBody { request, body } = request_body;
+                let RequestBody { request, body, .. } = request_body;
                 let refused = Box::pin(self.refuse(context, Some(request), body, failure));
                 return ControlFlow::Break(refused.await);
             }
@@ -141,14 +174,15 @@ impl Front {
         if self.takes_nothing_new() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::Draining));
         }
-        let binding = prepared.claim.binding;
+        let (binding, model) = (prepared.claim.binding, prepared.claim.model.clone());
+        let alias = prepared.claim.alias.clone();
         let chunk_log = context
             .delivery
             .stream
             .then(|| ChunkLog::new(&context.caller.bearer, prepared.claim.model.clone()));
         let claim = prepared.claim.owner.claim;
         let span = context.trace.as_deref().map(RequestTrace::context);
-        let new = NewRun { claim, binding, chunk_log, span };
+        let new = NewRun { claim, binding, model, alias, chunk_log, span };
         let tape = match self.runner.running.find_or_register(context.id, new) {
             Registration::Found(tape) => {
                 // Another request was registered since the look, and runs with its own permit: this one is given back.
@@ -187,9 +221,9 @@ impl Front {
         request_body: RequestBody,
         tape: &Arc<Tape>,
     ) -> ControlFlow<Reply, RequestBody> {
-        let RequestBody { request, body } = &request_body;
+        let RequestBody { request, body, .. } = &request_body;
         // Never unknown: the tape is of this process, and so is the version.
-        let compared = self.compare(&tape.binding, &context.caller, Some(request), body);
+        let compared = self.compare(tape.bound_request(), &context.caller, Some(request), body);
         let same = compared == Comparison::Same;
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest));
@@ -249,13 +283,16 @@ impl Front {
             Err(error) => return unreadable(&error, None),
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
-        match self.compare(&operation.binding, caller, request.as_deref(), &body) {
+        match self.compare(operation.into(), caller, request.as_deref(), &body) {
             Comparison::Same => {}
             Comparison::Other => return Reply::unbound(RequestFailure::OtherRequest),
             Comparison::Unknown => return Reply::unbound(RequestFailure::Storage(None)),
         }
+        let is_moved = request.as_ref().is_some_and(|it| it.model != operation.model);
         drop((request, body));
         match operation.phase {
+            // Its alias leads to another model by now, which the key is not bound to.
+            Phase::Open if is_moved => Reply::unbound(RequestFailure::OtherRequest),
             Phase::Open => Reply::unbound(failure),
             Phase::Leased => self.follow_row(context).await,
             Phase::Recorded(_)
@@ -264,6 +301,17 @@ impl Front {
             | Phase::Abandoned { .. } => self.reply_of_row(&snapshot, caller, true).await,
         }
     }
+}
+
+/// Parses a body with the aliases of a serving configuration.
+fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedRequest, BadRequest> {
+    parse_with(body, &|alias: &ModelAlias| serving.catalogue.resolve(alias))
+}
+
+/// Form of the answer that a body asks for whose model is not known: the alias that bound its key may be gone.
+fn delivery_of(body: &[u8]) -> Delivery {
+    let any_model = |alias: &ModelAlias| PublicModelId::try_from(&*format!("{alias}/{alias}")).ok();
+    parse_with(body, &any_model).map_or(Delivery::default(), |parsed| parsed.delivery)
 }
 
 /// Tells whether a run ended before it began. Its verdict is then this caller's own as well,
@@ -297,6 +345,7 @@ fn for_mode(mut reply: Reply, mode: RunMode) -> Reply {
         | RequestFailure::NoPrice(_)
         | RequestFailure::ChargeLimit { .. }
         | RequestFailure::InsufficientFunds { .. }
+        | RequestFailure::FundsHeld { .. }
         | RequestFailure::LimitReached(_)
         | RequestFailure::PassedOver(_)
         | RequestFailure::NotRun(..) => true,

@@ -11,7 +11,7 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros};
-use metrics::{Counter, counter};
+use metrics::{Counter, Histogram, counter, histogram};
 
 use super::{LabelledCounter, increment_by, registered};
 
@@ -21,6 +21,7 @@ const PROVIDER_COST: &str = "holdfast_provider_cost_micros_total";
 const REFUND: &str = "holdfast_refund_micros_total";
 const SHORTFALL: &str = "holdfast_shortfall_micros_total";
 const EXPOSURE: &str = "holdfast_exposure_micros_total";
+const HOLD_RATIO: &str = "holdfast_hold_to_charge_ratio";
 const TOKENS: &str = "holdfast_tokens_total";
 
 /// Label of every model that the process does not offer.
@@ -38,6 +39,7 @@ struct MoneySeries {
     provider_cost: Counter,
     shortfall: Counter,
     exposures: [LabelledCounter; EXPOSURES.len()],
+    hold_ratio: Histogram,
     tokens: Vec<(MeterKind, Counter)>,
 }
 
@@ -54,6 +56,9 @@ impl MoneyMetrics {
     pub(crate) fn settle(&self, operation: &Operation, usage: &UsageRecord) {
         let series = self.of(operation);
         series.charge.increment(counted(usage.charge));
+        if let Some(ratio) = hold_ratio(operation.hold, usage.charge) {
+            series.hold_ratio.record(ratio);
+        }
         series.shortfall.increment(counted(usage.shortfall));
         let cost = usage.metered.provider_cost.unwrap_or(Micros::ZERO);
         series.provider_cost.increment(counted(cost));
@@ -120,9 +125,18 @@ impl MoneySeries {
             provider_cost: registered(counter!(PROVIDER_COST, &labels)),
             shortfall: registered(counter!(SHORTFALL, &labels)),
             exposures: EXPOSURES.map(exposure),
+            hold_ratio: histogram!(HOLD_RATIO, "model" => model.to_owned()),
             tokens: kinds.map(tokens).collect(),
         }
     }
+}
+
+/// Hold by charge; `None` for what was free, whose ratio says nothing.
+fn hold_ratio(hold: Micros, charge: Micros) -> Option<f64> {
+    // In whole thousandths: integers have no lossless way to a double beyond 32 bits.
+    let thousandths = (i128::from(hold.get()) * 1_000).checked_div(i128::from(charge.get()))?;
+    let thousandths = u32::try_from(thousandths).unwrap_or(u32::MAX);
+    Some(f64::from(thousandths) / 1_000.0)
 }
 
 fn counted(amount: Micros) -> u64 {

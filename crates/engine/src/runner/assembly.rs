@@ -86,7 +86,7 @@ impl<'a> Assembly<'a> {
             chunk_log,
             request,
             silence,
-            chunks: Chunks::new(operation.id, operation.admitted_at, &operation.model),
+            chunks: Chunks::new(operation.id, operation.admitted_at, operation.written_model()),
             bytes: 0,
             is_full: false,
             is_told: false,

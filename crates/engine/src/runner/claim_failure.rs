@@ -9,7 +9,7 @@ use holdfast_domain::{ErrorChain, Micros};
 
 use super::Runner;
 use crate::authentication::Caller;
-use crate::failure::RequestFailure;
+use crate::failure::{HeldBalance, RequestFailure};
 use crate::request_context::{PreparedClaim, RequestContext};
 
 impl Runner {
@@ -23,7 +23,8 @@ impl Runner {
         if let ClaimError::Commit(CommitError::LimitReached(reached)) = error {
             self.note_limit(reached, &context.caller);
         }
-        self.with_available(failure_of_claim(error, prepared), &context.caller).await
+        self.with_available(failure_of_claim(error, prepared, &context.caller), &context.caller)
+            .await
     }
 
     /// Notes that the key has spent what it may. A claim that no window could hold says nothing of what
@@ -60,12 +61,27 @@ impl Runner {
     }
 }
 
-fn failure_of_claim(error: &ClaimError, prepared: &PreparedClaim) -> RequestFailure {
+fn failure_of_claim(
+    error: &ClaimError,
+    prepared: &PreparedClaim,
+    caller: &Caller,
+) -> RequestFailure {
     let failure = match error {
         ClaimError::Commit(CommitError::InsufficientFunds) => {
             return RequestFailure::InsufficientFunds {
                 hold: prepared.claim.hold,
                 available: None,
+            };
+        }
+        ClaimError::Commit(CommitError::FundsHeld { available, held }) => {
+            let shown = match caller.api_key.grant.balance {
+                BalanceVisibility::Shown => true,
+                BalanceVisibility::Hidden => false,
+            };
+            let balance = HeldBalance { available: *available, held: *held };
+            return RequestFailure::FundsHeld {
+                hold: prepared.claim.hold,
+                balance: shown.then_some(balance),
             };
         }
         ClaimError::Commit(CommitError::LimitReached(reached)) => {

@@ -6,7 +6,7 @@
 
 use holdfast_domain::ErrorChain;
 use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Rebinding};
-use holdfast_domain::model::FingerprintTerms;
+use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::CommitError;
 
 use super::Runner;
@@ -21,7 +21,7 @@ impl Runner {
         &self,
         prepared: &mut PreparedClaim,
         context: &mut RequestContext,
-        rebind: &(dyn Fn(&FingerprintTerms) -> Rebinding + Send + Sync),
+        rebind: &(dyn Fn(&Operation) -> Rebinding + Send + Sync),
     ) -> Result<ClaimOutcome, ClaimError> {
         let mut offers = 1;
         loop {

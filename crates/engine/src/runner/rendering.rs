@@ -66,7 +66,7 @@ impl ReceivedAnswer {
         let view = CompletionView {
             id: operation.id,
             created: operation.admitted_at,
-            model: &operation.model,
+            model: operation.written_model(),
             answer: &answer,
             usage,
         };

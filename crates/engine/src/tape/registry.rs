@@ -21,6 +21,7 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::operation::{Binding, SendStatus};
 use holdfast_domain::{ClaimId, OperationId};
 use holdfast_telemetry::traces::SpanContext;
@@ -48,6 +49,9 @@ struct RegisteredTapes {
 pub(crate) struct NewRun {
     pub(crate) claim: ClaimId,
     pub(crate) binding: Binding,
+    /// Public model id of its claim, and the alias that the request names it by.
+    pub(crate) model: PublicModelId,
+    pub(crate) alias: Option<ModelAlias>,
     /// Log of its chunks, where the first caller asked for a stream.
     pub(crate) chunk_log: Option<ChunkLog>,
     /// Span of the claiming request.
@@ -178,14 +182,15 @@ pub(crate) enum Registration {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_domain::operation::Claim;
     use holdfast_testkit::sample;
 
     use super::*;
 
     fn register(running: &RunRegistry, n: u128) -> Arc<Tape> {
         let (operation, claim) = (OperationId::from_u128(n), ClaimId::from_u128(n));
-        let binding = sample::claim().build().binding;
-        let new = NewRun { claim, binding, chunk_log: None, span: None };
+        let Claim { binding, model, alias, .. } = sample::claim().build();
+        let new = NewRun { claim, binding, model, alias, chunk_log: None, span: None };
         match running.find_or_register(operation, new) {
             Registration::New(tape) => tape,
             Registration::Found(tape) => panic!("{tape:?}"),

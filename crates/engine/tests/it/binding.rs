@@ -271,7 +271,7 @@ async fn a_row_of_the_first_fingerprint_version_is_compared_by_that_version() {
     // Content is sealed under the fingerprint, and goes: what is left is whether the request is the same.
     pass(secs(130)).await;
     let key = secret(7).fingerprint_key(sample::API_KEY);
-    let request = parse_as(UNFOLDED_VERSION, HELLO.as_bytes()).unwrap();
+    let request = parse_as(UNFOLDED_VERSION, HELLO.as_bytes(), &|_alias| None).unwrap();
     world.store.alter(move |snapshot| {
         if let Some(operation) = &mut snapshot.operation {
             let Binding { terms, fingerprint: bound, .. } = &mut operation.binding;

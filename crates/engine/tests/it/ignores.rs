@@ -107,6 +107,6 @@ async fn a_hold_counts_what_a_provider_adds_and_not_what_is_ignored() {
             body: Private(Bytes::from(text)),
             max_charge: Ok(None),
         });
-        assert_eq!(quote.unwrap().hold.get(), HELLO_HOLDS + 37, "{text}");
+        assert_eq!(quote.await.unwrap().hold.get(), HELLO_HOLDS + 37, "{text}");
     }
 }

@@ -75,6 +75,7 @@ pub(crate) fn credential(n: u8, api_key: ApiKeyId, server_secret: &ServerSecret)
 /// The model that everything here is about.
 pub(crate) fn model() -> Model {
     Model {
+        aliases: Vec::new(),
         contract: Contract {
             prompt_overhead_tokens: Some(10),
             ..Contract::new(sample::model(), 1, 1_000, 50)
@@ -327,6 +328,7 @@ impl World {
             caller,
             request_key: sample::request_key(key),
             body: Private(Bytes::from(body.to_owned())),
+            memory: None,
             max_charge: Ok(None),
             mode: RunMode::RunOrReplay,
             patience: TOTAL,

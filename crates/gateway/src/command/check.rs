@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use holdfast_domain::model::Contract;
+use holdfast_engine::Model;
 use holdfast_providers::{ChainProvider, HttpProvider, KeyUse, Kind};
 use serde::Serialize;
 
@@ -38,6 +39,9 @@ struct CheckView {
     /// Fields that models accept or ignore.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<FieldsView>,
+    /// Aliases of models.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    aliases: BTreeMap<String, Vec<String>>,
     /// Micros that one actor with the role support refunds in a UTC day, by currency.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     support_refunds: BTreeMap<String, i64>,
@@ -109,6 +113,10 @@ pub(super) async fn run(
     fields.extend(warnings.iter().map(|warning| ("warning", warning.clone())));
     let named = fields_of(&config);
     fields.extend(named.iter().flat_map(FieldsView::lines));
+    let aliases = aliases_of(&config);
+    fields.extend(
+        aliases.iter().map(|(model, names)| ("aliases", format!("{model}: {}", names.join(", ")))),
+    );
     let refunds = &config.roles.support_refunds;
     fields.extend(
         refunds
@@ -137,6 +145,7 @@ pub(super) async fn run(
         mistakes: Vec::new(),
         warnings,
         fields: named,
+        aliases,
         support_refunds,
         database,
         probes,
@@ -144,6 +153,13 @@ pub(super) async fn run(
     };
     output.object(&view, &fields)?;
     if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
+}
+
+/// The models that have aliases, with those.
+fn aliases_of(config: &Config) -> BTreeMap<String, Vec<String>> {
+    let named = config.models.iter().filter(|model| !model.aliases.is_empty());
+    let names = |model: &Model| model.aliases.iter().map(ToString::to_string).collect();
+    named.map(|model| (model.contract.model.to_string(), names(model))).collect()
 }
 
 /// The models that accept or ignore any field.
@@ -187,6 +203,7 @@ fn refuse(
         mistakes,
         warnings: Vec::new(),
         fields: Vec::new(),
+        aliases: BTreeMap::new(),
         support_refunds: BTreeMap::new(),
         database: None,
         probes: None,

@@ -32,7 +32,8 @@ pub(crate) async fn run(order: cli::Sidecar) -> Result<(), CommandFailure> {
     telemetry::log(&LogConfig { format: LogFormat::Pretty, level: "info".to_owned() })?;
     if !options.upstream.has_api_path() {
         tracing::warn!(
-            "the URL of --upstream does not end with /v1: clients get 404 unless the gateway's API is there"
+            "the URL of --upstream does not end with /v1, so that clients get 404 unless the gateway's API is there: \
+             add /v1 to it"
         );
     }
     core_dump::forbid();

@@ -14,6 +14,7 @@ use crate::holdfast::Holdfast;
 use crate::provider::read_error;
 use crate::transport::UpstreamResponse;
 
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Outcome of one ask, with the pause that the server asks for before the next.
@@ -47,7 +48,11 @@ impl AskReport {
         if let Some(field) = error.field() {
             sink.on_rejected_field(field);
         }
-        Self { outcome: AskOutcome::Error(code_of(&error, status), echo), retry_after }
+        let outcome = match code_of(&error, status) {
+            Some(Code::InsufficientFunds) if may_pass(headers) => AskOutcome::FundsHeld(echo),
+            code => AskOutcome::Error(code, echo),
+        };
+        Self { outcome, retry_after }
     }
 }
 
@@ -61,6 +66,11 @@ fn code_of(error: &UpstreamError, status: StatusCode) -> Option<Code> {
     let label = error.code.as_deref()?;
     // The status too: the two contradict each other only where somebody has changed one.
     Code::ALL.into_iter().find(|code| code.label() == label && status == code.status())
+}
+
+/// True if the head says that a retry may help.
+fn may_pass(headers: &HeaderMap) -> bool {
+    headers.get(SHOULD_RETRY).is_some_and(|mark| mark == "true")
 }
 
 /// True where the engine says that the request is no replay.

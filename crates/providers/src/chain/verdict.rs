@@ -12,6 +12,7 @@
 //! | broken off, unreadable, no echo | again | again |
 //! | turned away before the key was bound, with the mark of the engine | not run (T3) | again where that may pass, else unknown (T5) |
 //! | the same without the mark | again where that may pass, else unknown (T5) | the same |
+//! | `insufficient_funds` that says `x-should-retry: true` | with the mark not run (T3), else again | again |
 //! | `invalid_api_key` | not run (T3): nothing comes before it | unknown (T5) |
 //! | the request is refused | refused (T4) | unknown (T5): an earlier ask may be running |
 //! | `provider_refused`, `context_length_exceeded`: bound | refused (T4) | the same |
@@ -66,6 +67,8 @@ pub(crate) enum AskOutcome {
     Contradiction,
     /// An error, by the code in its body.
     Error(Option<Code>, Echo),
+    /// `insufficient_funds` that may pass by itself: runs under way hold what is missing there.
+    FundsHeld(Echo),
 }
 
 impl AskOutcome {
@@ -113,6 +116,8 @@ pub(crate) fn judge(ask: Ask, outcome: AskOutcome) -> Verdict {
         }
         (_, AskOutcome::Error(_, Echo::Absent) | AskOutcome::Error(None, _)) => AGAIN,
         (ask, AskOutcome::Error(Some(code), echo)) => judge_code(ask, code, echo),
+        // The account there is right, so that its route is only left alone for the time that it asks for.
+        (ask, AskOutcome::FundsHeld(echo)) => not_run(ask, echo, RateLimited).unwrap_or(AGAIN),
     }
 }
 
@@ -206,6 +211,16 @@ mod tests {
             check(AskOutcome::Error(code, Echo::Absent), ["again", "again"]);
         }
         check(AskOutcome::Error(None, Echo::Judged), ["again", "again"]);
+    }
+
+    #[test]
+    fn funds_that_runs_hold_are_not_a_wrong_account() {
+        let first = judge(Ask::First, AskOutcome::FundsHeld(Echo::Judged));
+        assert_eq!(first, Verdict::Ended(CallFailure::NotRun(RateLimited)));
+        check(AskOutcome::FundsHeld(Echo::Judged), ["T3", "again"]);
+        for echo in [Echo::Absent, Echo::Relayed, Echo::Key] {
+            check(AskOutcome::FundsHeld(echo), ["again", "again"]);
+        }
     }
 
     #[test]

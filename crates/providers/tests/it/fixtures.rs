@@ -274,6 +274,12 @@ fn completion(call: &Call, answer: &Answer, meters: Meters, price: &PriceVersion
     let metered = MeterReading { meters, source, reasons: UsageReasons::NONE, provider_cost: None };
     let usage = UsageRecord::of(metered, price, Micros::MAX);
     let created = Timestamp::from_micros(1_767_225_600_000_000);
-    let body = render(&CompletionView { id: operation(), created, model, answer, usage: &usage });
+    let body = render(&CompletionView {
+        id: operation(),
+        created,
+        model: model.as_str(),
+        answer,
+        usage: &usage,
+    });
     serde_json::from_slice(&body).unwrap()
 }

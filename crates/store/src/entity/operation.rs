@@ -52,6 +52,7 @@ pub struct Model {
     pub usage_reasons: Option<i64>,
     pub refusal: Option<String>,
     pub finished_at: Option<i64>,
+    pub model_alias: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]

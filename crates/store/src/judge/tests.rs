@@ -81,7 +81,9 @@ fn totals_run_through_a_batch() {
 #[test]
 fn what_an_earlier_change_gave_back_a_later_one_may_hold() {
     let mut book = with_row(book(0, 100), 1);
-    assert_eq!(admit(&mut book, claim(2)), Err(Rejection::InsufficientFunds));
+    let uncovered =
+        UncoveredHold { hold: Micros::new(100), available: Micros::ZERO, held: Micros::new(100) };
+    assert_eq!(admit(&mut book, claim(2)), Err(Rejection::HoldUncovered(uncovered)));
     let passed =
         Acceptance { seq: Some(5), version: Version::new(2), tally: CounterReadings::default() };
     assert_eq!(judge(&mut book, &after(claim(1), give_up)), Ok(passed));
@@ -258,4 +260,21 @@ fn a_wallet_is_low_once_for_each_time_that_postings_have_raised_it() {
         assert_eq!(events.len(), told, "seed {seed}");
         assert_eq!(BTreeSet::from_iter(&events).len(), told, "no two have one id");
     }
+}
+
+#[test]
+fn an_uncovered_hold_is_held_funds_unless_recorded_holds_make_it_up() {
+    let change = sample::admission(&claim(1).hold(80).build());
+    let mut book = book(30, 70);
+    let refused = |recorded: i64, book: &mut Book| {
+        let changes = [&*change];
+        let mut verdicts = [book.judge(&change, sample::NOW)];
+        assert_eq!(uncovered_wallets(&changes, &verdicts), [sample::WALLET].into());
+        resolve_holds(&changes, &mut verdicts, &[(sample::WALLET, Micros::new(recorded))].into());
+        verdicts[0].err()
+    };
+    let held = |held| Rejection::FundsHeld { available: Micros::new(30), held: Micros::new(held) };
+    assert_eq!(refused(0, &mut book), Some(held(70)));
+    assert_eq!(refused(20, &mut book), Some(held(50)));
+    assert_eq!(refused(21, &mut book), Some(Rejection::InsufficientFunds));
 }

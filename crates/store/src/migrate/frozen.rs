@@ -105,6 +105,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "cb2634286a604f390744b76be5762d3711b8ef4420213f04bb8b6ef924d5487d",
         "91ba348e4051ffbc05c5e414ebf0192015a64839d61e91bc93332f2050543750",
     ),
+    (
+        "0020_model_aliases",
+        "3e8bbd2567a869a1e4f9217fc4789d5248caf279cf1be9dc8329cdde3f0aa2f2",
+        "95cfb63251713bbb894df90b0357fbd269ad327e02c520880f3fa61c98b32da8",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -41,6 +41,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     ENTRY_NUMBERS,
     BROWSER_MARKS,
     PERSON_WALLETS,
+    MODEL_ALIASES,
 ];
 
 const LEDGER: Migration = Migration {
@@ -333,6 +334,21 @@ const PERSON_WALLETS: Migration = Migration {
         include_str!("../../migrations/postgres/0019_person_wallets.down.sql"),
     ],
     // Links that were not used, which are made again, and the names of invitations.
+    loss: &[],
+};
+
+const MODEL_ALIASES: Migration = Migration {
+    version: 20,
+    name: "model_aliases",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0020_model_aliases.up.sql"),
+        include_str!("../../migrations/sqlite/0020_model_aliases.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0020_model_aliases.up.sql"),
+        include_str!("../../migrations/postgres/0020_model_aliases.down.sql"),
+    ],
+    // The names of open operations' models: stored answers have theirs.
     loss: &[],
 };
 

@@ -23,12 +23,12 @@
 //! answer of the server tells. What follows from that is the writer's affair. A change is never
 //! refused by a remembered row: such a batch is `Misled`, and read again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use holdfast_domain::Timestamp;
 use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::{Micros, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
 use sea_orm::QueryResult;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -38,12 +38,12 @@ use super::arrays::Rows;
 use super::begin::{self, BatchStart};
 use super::error::{BatchError, RowCountMismatch};
 use super::pack;
-use super::reads::{ENTRY_NUMBERS, PRICES};
+use super::reads::{ENTRY_NUMBERS, PRICES, RECORDED_HOLDS};
 use super::row_cache::RowCache;
 use super::session::{answered, rollback};
 use super::statements::{ExpectedCounts, PARTS, StatementTexts, expected_counts};
 use crate::event::SharedInterest;
-use crate::judge::{Acceptance, Rejection};
+use crate::judge::{Acceptance, Rejection, resolve_holds, uncovered_wallets};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
@@ -150,6 +150,8 @@ async fn commit_with_cache(
         // batch is undone, and the table is read.
         return Err(BatchError::Misled(sqlx::Error::Decode(Box::new(StaleRow))));
     }
+    let recorded = recorded_holds(connection, &uncovered_wallets(changes, &verdicts)).await;
+    resolve_holds(changes, &mut verdicts, &recorded.map_err(BatchError::before_commit)?);
     number(changes, &mut verdicts, numbers);
     let passed = || {
         let verdicts = changes.iter().zip(&verdicts);
@@ -209,6 +211,22 @@ async fn draw_entry_numbers(
     // A round trip of its own, while the wallets are locked: postings come one at a time, from an operator.
     let row = answered(connection.fetch_one(query(ENTRY_NUMBERS).bind(entries))).await?;
     row.try_get(0)
+}
+
+/// Sums of the holds of recorded operations by wallet. A round trip of its own, while the wallets are locked, which only
+/// a refused claim costs.
+async fn recorded_holds(
+    connection: &mut PgConnection,
+    wallets: &BTreeSet<WalletId>,
+) -> Result<BTreeMap<WalletId, Micros>, sqlx::Error> {
+    if wallets.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<[u8; 16]> = wallets.iter().map(|id| id.to_bytes()).collect();
+    let rows = answered(connection.fetch_all(query(RECORDED_HOLDS).bind(ids))).await?;
+    let sum =
+        |row: &PgRow| Ok((WalletId::from_bytes(row.try_get(0)?), row.try_get(1).map(Micros::new)?));
+    rows.iter().map(sum).collect()
 }
 
 /// Reads the price versions that were never read before.

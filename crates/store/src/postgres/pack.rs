@@ -18,6 +18,7 @@
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
+use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::{
     Admission, Attempt, Change, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition,
 };
@@ -140,7 +141,7 @@ impl WritePacker {
     }
 
     fn admission(&mut self, seq: i64, transition: &Transition, admission: &Admission) {
-        let Admission { request_key, binding, model, start } = admission;
+        let Admission { request_key, binding, model, alias, start } = admission;
         let rows = self.writes.admissions.row();
         rows.int(seq)
             .int(i64::from(binding.terms.fingerprint_version))
@@ -152,7 +153,8 @@ impl WritePacker {
             .fixed(&binding.terms.server_secret.to_bytes())
             .fixed(&binding.fingerprint.to_bytes())
             .fixed(&binding.body_digest.to_bytes())
-            .name(model.as_str());
+            .name(model.as_str())
+            .opt_name(alias.as_ref().map(ModelAlias::as_str));
         put_start(rows, start, self.now);
     }
 

@@ -63,6 +63,11 @@ pub(super) const CHARGED: &str = "SELECT o.id, o.wallet_id, o.charge::bigint,
      WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = ANY($1) AND o.phase = 'completed'";
 
+/// Sums of what recorded operations of these wallets hold. The first condition is the one of the index of what runs.
+pub(super) const RECORDED_HOLDS: &str = "SELECT wallet_id, CAST(sum(hold) AS bigint)
+    FROM operations WHERE phase IN ('leased', 'recorded') AND phase = 'recorded'
+    AND wallet_id = ANY($1) GROUP BY wallet_id";
+
 /// Numbers for `$1` entries, rising.
 pub(super) const ENTRY_NUMBERS: &str =
     "SELECT ARRAY(SELECT nextval('entries_seq') FROM generate_series(1, $1))";

@@ -109,17 +109,17 @@ const WRITES: [WritePart; PARTS] = [
                 ("claim", 16),
                 ("incarnation", 16),
             ],
-            names: &["model", "price_version", "node"],
+            names: &["model", "model_alias", "price_version", "node"],
             ..Columns::NONE
         },
         sql: "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model,
               server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
               generation, price_version, hold, reserved_counters, reserved_tokens, claim, node,
-              incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts)
+              incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts, model_alias)
               SELECT seq, id, api_key_id, request_key, wallet_id, model, server_secret,
               fingerprint_version, contract, fingerprint, body_digest, $1, 1, price_version, hold,
               reserved_counters, reserved_tokens, claim, node, incarnation, $1, deadline,
-              'leased', 1, 0, '[]' FROM {v}",
+              'leased', 1, 0, '[]', model_alias FROM {v}",
         hits: RowCheck::All,
     },
     WritePart {

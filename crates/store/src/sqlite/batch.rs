@@ -26,7 +26,9 @@ use super::connect::{CONSTRAINT, ERROR, TOO_BIG};
 use super::statements::Statements;
 use super::write_task::WriteError;
 use crate::event::SharedInterest;
-use crate::judge::{Acceptance, Book, OperationRow, Rejection, windows};
+use crate::judge::{
+    Acceptance, Book, OperationRow, Rejection, resolve_holds, uncovered_wallets, windows,
+};
 use crate::metrics;
 
 /// Rows that the writer keeps from batch to batch.
@@ -159,6 +161,10 @@ fn attempt(
         (book, entries, now) = read(statements, memory, changes).map_err(BatchError::of)?;
         verdicts = judge(&mut book, changes, now);
     }
+    let recorded = uncovered_wallets(changes, &verdicts).into_iter();
+    let recorded = recorded.map(|wallet| Ok((wallet, statements.recorded_holds(wallet)?)));
+    let recorded = recorded.collect::<Result<_, WriteError>>().map_err(BatchError::of)?;
+    resolve_holds(changes, &mut verdicts, &recorded);
     let done = if verdicts.iter().any(Result::is_ok) {
         let judged = changes.iter().zip(&verdicts);
         let written =

@@ -18,3 +18,8 @@ pub(super) const ASK_CANCEL: &str = "UPDATE operations SET cancel_asked = 1, ver
 pub(super) const CANCEL: &str = "UPDATE operations SET phase = 'abandoned', version = version + 1,
     finished_at = ?3, reserved_counters = reserved_counters | 128
     WHERE seq = ?1 AND claim = ?4 AND version = ?2 AND phase = 'open'";
+/// The sealed result of an ending, by the number of a row that was just written.
+pub(super) const RESULT: &str = "INSERT INTO results (op_seq, credential_id, format, nonce, sealed,
+    finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+/// The moment of a recorded result's settlement.
+pub(super) const SETTLE_RESULT: &str = "UPDATE results SET finished_at = ?2 WHERE op_seq = ?1";

@@ -7,6 +7,7 @@
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind};
+use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::{
     Admission, Attempt, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition, Version,
 };
@@ -16,7 +17,9 @@ use holdfast_domain::{ClaimId, Micros, OperationId, PostingId, Timestamp, Wallet
 use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, params};
 
 use super::connect::CLOCK;
-use super::endings::{ASK_CANCEL, CANCEL, END_METERED, END_UNMETERED, SETTLE};
+use super::endings::{
+    ASK_CANCEL, CANCEL, END_METERED, END_UNMETERED, RESULT, SETTLE, SETTLE_RESULT,
+};
 use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
 use super::write_task::WriteError;
 use crate::event::unfinished;
@@ -33,20 +36,16 @@ const POSTING: &str = "SELECT 1 FROM postings WHERE id = ?1";
 const CHARGED: &str = "SELECT o.wallet_id, o.charge,
     (SELECT coalesce(sum(t.amount), 0) FROM postings AS t WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = ?1 AND o.phase = 'completed'";
-const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet_id, model,
-    server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
-    generation, price_version, hold, reserved_counters, reserved_tokens, claim, node,
-    incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?19, 1, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-    ?19, ?18, 'leased', 1, 0, '[]')";
+const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet_id, model, server_secret,
+    fingerprint_version, contract, fingerprint, body_digest, created_at, generation, price_version, hold,
+    reserved_counters, reserved_tokens, claim, node, incarnation, admitted_at, deadline, phase, version,
+    cancel_asked, attempts, model_alias) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?19, 1, ?11, ?12,
+    ?13, ?14, ?15, ?16, ?17, ?19, ?18, 'leased', 1, 0, '[]', ?20)";
 // The right sides read the row as it was: `released` grows by the hold of the generation that is over.
 const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version + 1,
     generation = ?3, price_version = ?4, released = coalesce(released, 0) + hold, hold = ?5, reserved_counters = ?6, reserved_tokens = ?7,
     claim = ?8, node = ?9, incarnation = ?10, deadline = ?11, admitted_at = ?12, attempts = '[]'
     WHERE seq = ?1 AND claim = ?13 AND version = ?2 AND phase = 'open'";
-const RESULT: &str = "INSERT INTO results (op_seq, credential_id, format, nonce, sealed,
-    finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const SETTLE_RESULT: &str = "UPDATE results SET finished_at = ?2 WHERE op_seq = ?1";
 const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
     VALUES (?1, ?2, ?3, ?4, ?5)";
 const POST: &str = "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason,
@@ -69,7 +68,7 @@ type WalletRow = (WalletBalance, i64);
 /// The statements of a batch on one connection.
 #[derive(Debug)]
 pub(super) struct Statements<'c> {
-    connection: &'c Connection,
+    pub(super) connection: &'c Connection,
     done: StatementCounts,
     begin: Statement<'c>,
     commit: Statement<'c>,
@@ -343,7 +342,7 @@ impl<'c> Statements<'c> {
         admission: &Admission,
         now: Timestamp,
     ) -> rusqlite::Result<i64> {
-        let Admission { request_key, binding, model, start } = admission;
+        let Admission { request_key, binding, model, alias, start } = admission;
         let params = params![
             transition.operation.to_bytes(),
             transition.api_key.to_bytes(),
@@ -364,6 +363,7 @@ impl<'c> Statements<'c> {
             start.owner.node.incarnation.to_bytes(),
             now.after(start.time).as_micros(),
             now.as_micros(),
+            alias.as_ref().map(ModelAlias::as_str),
         ];
         one(&mut self.admit, &mut self.done, params)?;
         // At once: the next insert on this connection has another one.

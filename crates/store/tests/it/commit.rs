@@ -31,7 +31,7 @@ async fn two_hundred_tasks_get_the_hundred_holds_that_fit() {
     let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
     assert_eq!(admitted, 100);
     for verdict in verdicts.into_iter().filter_map(Result::err) {
-        assert!(matches!(verdict, CommitError::InsufficientFunds), "{verdict:?}");
+        assert!(matches!(verdict, CommitError::FundsHeld { .. }), "{verdict:?}");
     }
     assert_eq!(tenant.balances().await, (0, 100_000));
     assert_eq!(scratch.store.verify().await.unwrap().mismatches, []);
@@ -232,7 +232,7 @@ async fn what_another_process_wrote_between_two_batches_is_seen() {
     let (first, second) = (tenant.claim().build(), tenant.claim().build());
     other.commit(sample::admission(&first)).await.unwrap();
     let refused = tenant.offer(&second).await;
-    assert!(matches!(refused, Err(CommitError::InsufficientFunds)), "{refused:?}");
+    assert!(matches!(refused, Err(CommitError::FundsHeld { .. })), "{refused:?}");
     let mut raw = Raw::open(&scratch).await;
     assert_eq!(raw.number("SELECT max(seq) FROM operations").await, 1);
     other.close().await.unwrap();

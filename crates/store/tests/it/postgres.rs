@@ -32,7 +32,7 @@ async fn postgres_two_processes_share_a_wallet_to_its_last_micro() {
     let verdicts = tasks.join_all().await;
     assert_eq!(verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 100);
     for verdict in verdicts.into_iter().filter_map(Result::err) {
-        assert!(matches!(verdict, CommitError::InsufficientFunds), "{verdict:?}");
+        assert!(matches!(verdict, CommitError::FundsHeld { .. }), "{verdict:?}");
     }
     assert_eq!(tenant.balances().await, (0, 100_000));
     assert_eq!(other.verify().await.unwrap().mismatches, []);

@@ -124,7 +124,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "requests",
             "entry_numbers",
             "browser_marks",
-            "person_wallets"
+            "person_wallets",
+            "model_aliases"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -5,6 +5,10 @@ use super::{Metric, MetricGroup, MetricKind};
 /// The currency and the public id of the model; `other` for one that this process does not offer.
 const OF_MODEL: &[&str] = &["currency", "model"];
 
+/// Buckets of holds by charges: a hold is at least its charge.
+const HOLD_RATIOS: &[f64] =
+    &[1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 10_000.0];
+
 pub(super) const GROUP: MetricGroup = MetricGroup {
     title: "Money",
     introduction: "Amounts are millionths of the currency in the label, and no sum may leave the \
@@ -54,6 +58,15 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             labels: OF_MODEL,
             help: "What metered usage cost beyond its holds and nobody paid, in millionths of the currency",
             alarm: "it grows: a model's bounds are too low for its tokenizer",
+        },
+        Metric {
+            name: "holdfast_hold_to_charge_ratio",
+            kind: MetricKind::Histogram(HOLD_RATIOS),
+            unit: "ratio",
+            labels: &["model"],
+            help: "Hold of an answered operation by its charge, of those that were charged: how much more of a wallet \
+                   its runs keep than they cost",
+            alarm: "",
         },
         Metric {
             name: "holdfast_exposure_micros_total",

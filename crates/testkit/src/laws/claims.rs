@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use holdfast_domain::OperationId;
 use holdfast_domain::limits::Limits;
-use holdfast_domain::operation::Claim;
+use holdfast_domain::model::ModelAlias;
+use holdfast_domain::operation::{Claim, Event, Owner};
 use holdfast_domain::ports::CommitError;
 
 use super::Stores;
-use super::tenant::Tenant;
+use super::tenant::{Tenant, not_run, record};
 use crate::join::join_all;
 use crate::sample;
 
@@ -48,7 +49,7 @@ pub async fn holds_never_overdraw(stores: &dyn Stores) {
         assert_eq!(bound, verdict.is_ok(), "what was refused is not there");
         match verdict {
             Ok(_) => admitted += 1,
-            Err(error) => assert!(matches!(error, CommitError::InsufficientFunds), "{error:?}"),
+            Err(error) => assert!(matches!(error, CommitError::FundsHeld { .. }), "{error:?}"),
         }
     }
     // All of it and no micro more, in whatever order they came.
@@ -90,6 +91,74 @@ pub async fn a_refused_claim_leaves_no_trace(stores: &dyn Stores) {
     assert_eq!(tenant.balances().await, (99, 0));
     // Neither the key nor the concurrency is taken.
     tenant.admit(&claim.hold(99).build()).await;
+}
+
+/// A row keeps the alias that its claim named the model by, over its endings and generations, and others of its batch
+/// have theirs or none.
+pub async fn a_row_keeps_the_alias_of_its_first_claim(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let names = [Some("smart"), None, Some("quick"), Some("smart")];
+    let claims: Vec<Claim> = names
+        .iter()
+        .map(|name| name.map_or(tenant.claim(), |name| tenant.claim().alias(name)).build())
+        .collect();
+    join_all(claims.iter().map(|claim| tenant.offer(claim))).await;
+    for (claim, name) in claims.iter().zip(names) {
+        let row = tenant.load(operation_of(claim)).await.operation.unwrap();
+        assert_eq!(row.alias.as_ref().map(ModelAlias::as_str), name);
+        assert_eq!((row.model.as_str(), row.written_model()), {
+            let id = claim.model.as_str();
+            (id, name.unwrap_or(id))
+        });
+        tenant.step(row.id, not_run(&row)).await;
+        let again = Claim {
+            owner: Owner { claim: sample::fresh(), ..claim.owner.clone() },
+            alias: None,
+            ..claim.clone()
+        };
+        tenant.step(row.id, Event::Claim(Box::new(again))).await;
+        let reopened = tenant.load(row.id).await.operation.unwrap();
+        assert_eq!((reopened.generation, reopened.alias), (2, row.alias));
+    }
+}
+
+/// A claim that the holds of leased operations alone keep from its funds is told apart, with both amounts. What is recorded
+/// does not go back by an ending, and what is open holds nothing.
+pub async fn funds_that_leased_operations_hold_are_told_apart(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 100).await;
+    let offer = |hold| {
+        let claim = tenant.claim().hold(hold).build();
+        let tenant = &tenant;
+        async move {
+            match tenant.offer(&claim).await {
+                Err(CommitError::FundsHeld { available, held }) => {
+                    Some((available.get(), held.get()))
+                }
+                refused => {
+                    let is_refused = matches!(refused, Err(CommitError::InsufficientFunds));
+                    assert!(is_refused, "{refused:?}");
+                    None
+                }
+            }
+        }
+    };
+    assert_eq!(offer(101).await, None, "nothing is held");
+    let first = tenant.admit(&tenant.claim().hold(50).build()).await;
+    let second = tenant.admit(&tenant.claim().hold(20).build()).await;
+    assert_eq!(offer(31).await, Some((30, 70)));
+    assert_eq!(offer(100).await, Some((30, 70)));
+    assert_eq!(offer(101).await, None, "more than the wallet has");
+    // Another wallet's holds are not this one's.
+    let other = Tenant::new(stores, 40).await;
+    other.admit(&other.claim().hold(40).build()).await;
+    assert_eq!(offer(101).await, None);
+    tenant.step(first.id, record(&first, 5, 10)).await;
+    assert_eq!(offer(31).await, Some((30, 20)));
+    assert_eq!(offer(50).await, Some((30, 20)));
+    assert_eq!(offer(51).await, None, "what is recorded waits for its settlement");
+    tenant.step(second.id, not_run(&second)).await;
+    assert_eq!(offer(51).await, None, "nothing is leased");
+    assert_eq!(tenant.balances().await, (50, 50));
 }
 
 /// A wallet that does not exist pays for nothing, not even for a free run.

@@ -53,7 +53,8 @@ fn check_transition(
     }
     // What moves no money passes, also where a wallet is broken: a result must find its place.
     if transition.funds != Funds::Unmoved {
-        within_bounds(state, transition.wallet, transition.funds.balance_change())?;
+        let fits = within_bounds(state, transition.wallet, transition.funds.balance_change());
+        fits.map_err(|refused| funds_held(state, transition).unwrap_or(refused))?;
     }
     // A price version stands for its numbers for ever: the same name with others is stopped.
     let known =
@@ -112,6 +113,19 @@ fn within_bounds(
             fits(wallet.available, moves.available) && fits(wallet.held, moves.held)
         });
     if stands { Ok(()) } else { Err(CommitError::InsufficientFunds) }
+}
+
+/// Refusal of a hold that a wallet would have with what its leased operations hold. What is recorded goes back by no
+/// ending.
+fn funds_held(state: &JournalState, transition: &Transition) -> Option<CommitError> {
+    let Funds::Hold(hold) = transition.funds else { return None };
+    let available = state.wallet(transition.wallet)?.available;
+    let mut leased = state.operations.values().map(|row| &row.operation).filter(|operation| {
+        operation.wallet == transition.wallet && operation.phase == Phase::Leased
+    });
+    let held = leased.try_fold(Micros::ZERO, |sum, operation| sum.plus(operation.hold))?;
+    let is_covered = available < hold && hold <= available.plus(held)?;
+    is_covered.then_some(CommitError::FundsHeld { available, held })
 }
 
 /// Charge that an operation paid. One that is recorded and not settled is not paid.

@@ -1,7 +1,7 @@
 //! Models as callers may use them: OpenAI's list, with what a model promises and costs.
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::model::Contract;
+use holdfast_domain::model::{Contract, ModelAlias};
 use holdfast_domain::price::{PriceVersion, Tier, UnitPrices};
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub struct ModelView {
     context_length: u64,
     max_output_tokens: u64,
     contract: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    aliases: Vec<String>,
     prices: Vec<PriceView>,
 }
 
@@ -39,7 +41,12 @@ impl ModelView {
     /// Shows a model under its contract with the prices in force. `created` is what OpenAI's shape
     /// wants; any moment that does not change will do.
     #[must_use]
-    pub fn of(contract: &Contract, created: Timestamp, prices: &[PriceVersion]) -> Self {
+    pub fn of(
+        contract: &Contract,
+        aliases: &[ModelAlias],
+        created: Timestamp,
+        prices: &[PriceVersion],
+    ) -> Self {
         let id = contract.model.as_str();
         // Callers know publishers and no providers: OpenAI's member tells the part before the slash.
         let publisher = id.split_once('/').map_or(id, |(publisher, _)| publisher);
@@ -51,6 +58,7 @@ impl ModelView {
             context_length: contract.context_tokens,
             max_output_tokens: contract.max_output_tokens,
             contract: contract.version,
+            aliases: aliases.iter().map(ModelAlias::to_string).collect(),
             prices: prices.iter().map(PriceView::of).collect(),
         }
     }

@@ -28,7 +28,6 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use holdfast_domain::answer::{Answer, Choice, ChoiceDelta, Delta, FinishReason};
-use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::{OperationId, Timestamp};
 use serde::Serialize;
@@ -183,15 +182,15 @@ impl std::fmt::Debug for Chunks {
 
 impl Chunks {
     /// Renderer of an answer that has said nothing yet. `id` is the operation's, `created` the
-    /// moment at which its run was admitted, `model` the public id that was asked for.
+    /// moment at which its run was admitted, `model` its name as the request that bound the key wrote it.
     #[must_use]
-    pub fn new(id: OperationId, created: Timestamp, model: &PublicModelId) -> Self {
+    pub fn new(id: OperationId, created: Timestamp, model: &str) -> Self {
         let mut head = b"data: ".to_vec();
         head.append(&mut render::to_bytes(&Head {
             id: id.completion_id(),
             object: "chat.completion.chunk",
             created: created.as_seconds(),
-            model: model.as_str(),
+            model,
         }));
         // The closing brace goes: each chunk adds members of its own.
         head.pop();

@@ -12,7 +12,6 @@ use holdfast_domain::answer::{
     self, Answer, Audio, Choice, FinishReason, FunctionCall, PredictionTokens, ToolCall,
 };
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{Opaque, ToolKind};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{OperationId, Timestamp};
@@ -27,8 +26,8 @@ pub struct CompletionView<'a> {
     pub id: OperationId,
     /// Moment at which the run was admitted; rendered in whole seconds.
     pub created: Timestamp,
-    /// The public id that was asked for.
-    pub model: &'a PublicModelId,
+    /// Name of the model as the request that bound the key wrote it: its public id or an alias.
+    pub model: &'a str,
     /// Everything that the model said. A choice that has not ended was cut: it ends with `length`.
     pub answer: &'a Answer,
     /// Meters of the run, and the charge that the caller pays.
@@ -42,7 +41,7 @@ pub fn render(view: &CompletionView<'_>) -> Vec<u8> {
         id: view.id.completion_id(),
         object: "chat.completion",
         created: view.created.as_seconds(),
-        model: view.model.as_str(),
+        model: view.model,
         service_tier: view.answer.service_tier.map(|tier| tier.label()),
         choices: view.answer.choices().map(|choice| choice_of(view.id, choice)).collect(),
         usage: Usage::of(view.usage, view.answer.predicted),

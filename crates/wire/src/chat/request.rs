@@ -25,7 +25,7 @@ mod object;
 pub(crate) mod option;
 pub(crate) mod tool;
 
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
     CacheRetention, FINGERPRINT_VERSION, Message, Modalities, ReasoningEffort, Request,
@@ -62,9 +62,14 @@ pub struct BadRequest {
 pub struct ParsedRequest {
     /// The question in its normal form: all that the fingerprint covers.
     pub request: Request,
+    /// Alias that the body names the model by; `None` for its id.
+    pub alias: Option<ModelAlias>,
     /// The form of the answer, outside the fingerprint: a retry may choose anew.
     pub delivery: Delivery,
 }
+
+/// Finds the model of an alias.
+pub type Aliases<'a> = &'a dyn Fn(&ModelAlias) -> Option<PublicModelId>;
 
 /// Form of an answer: one JSON body, or a stream with or without its usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,9 +80,14 @@ pub struct Delivery {
     pub include_usage: bool,
 }
 
-/// Reads a request body into the normal form of [`FINGERPRINT_VERSION`].
+/// Reads a request body into the normal form of [`FINGERPRINT_VERSION`]. No alias leads anywhere.
 pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
-    let mut parsed = read(body)?;
+    parse_with(body, &|_alias| None)
+}
+
+/// The same with these aliases: the request has the id that its alias leads to.
+pub fn parse_with(body: &[u8], aliases: Aliases<'_>) -> Result<ParsedRequest, BadRequest> {
+    let mut parsed = read(body, aliases)?;
     parsed.request.fold();
     Ok(parsed)
 }
@@ -85,16 +95,16 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
 /// Reads the question of a body again, into the normal form of an older version, to compare it with a
 /// row of that version. `None` for a version that is not known, and for a body that [`parse`] refuses.
 #[must_use]
-pub fn parse_as(version: u16, body: &[u8]) -> Option<Request> {
+pub fn parse_as(version: u16, body: &[u8], aliases: Aliases<'_>) -> Option<Request> {
     match version {
-        FINGERPRINT_VERSION => parse(body).ok().map(|parsed| parsed.request),
-        UNFOLDED_VERSION => read(body).ok().map(|parsed| parsed.request),
+        FINGERPRINT_VERSION => parse_with(body, aliases).ok().map(|parsed| parsed.request),
+        UNFOLDED_VERSION => read(body, aliases).ok().map(|parsed| parsed.request),
         _later => None,
     }
 }
 
 /// Reads a request body, without the fold.
-fn read(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
+fn read(body: &[u8], aliases: Aliases<'_>) -> Result<ParsedRequest, BadRequest> {
     let node = json::parse(body).map_err(|bad| unreadable(bad, body))?;
     let Node::Object(_) = node else {
         return Err(BadRequest {
@@ -106,10 +116,10 @@ fn read(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
     let mut body = Object::read(Field { path: Path::Body, node }, "an object")?;
     // Taken out before the question is read, so that the form of the answer is not in the fingerprint.
     let delivery = delivery(&mut body)?;
-    let request = request(&mut body)?;
+    let (request, alias) = request(&mut body, aliases)?;
     // Last: what nobody has taken by now is not known here, and is kept for a model that accepts it.
     let request = Request { extras: body.extras_with_nulls(), ..request };
-    Ok(ParsedRequest { request, delivery })
+    Ok(ParsedRequest { request, alias, delivery })
 }
 
 /// True for a member of the body that the reader knows by this name: no model needs to accept it.
@@ -121,7 +131,7 @@ pub fn is_known_member(name: &str) -> bool {
     // The reader itself is asked, and no second list: a known name is taken out of the body, or
     // refused for its value.
     // Without the fold, which leaves out a null that is not known.
-    read(&body).map_or(true, |parsed| parsed.request.extras.is_empty())
+    read(&body, &|_alias| None).map_or(true, |parsed| parsed.request.extras.is_empty())
 }
 
 impl From<UnsupportedParam> for BadRequest {
@@ -156,12 +166,6 @@ fn unreadable(bad: BadJson, body: &[u8]) -> BadRequest {
 pub fn model_name(body: &[u8]) -> Option<String> {
     let body = json::parse(body).ok()?;
     body.get("model")?.as_str().map(str::to_owned)
-}
-
-/// The same where it is spelled as a public model id is.
-#[must_use]
-pub fn model_id(body: &[u8]) -> Option<PublicModelId> {
-    PublicModelId::try_from(model_name(body)?.as_str()).ok()
 }
 
 /// The members of a body, for whoever has mistyped one.
@@ -205,8 +209,11 @@ pub(crate) const MEMBERS: [&str; 37] = [
     "web_search_options",
 ];
 
-fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
-    let model = body.required("model", model)?;
+fn request(
+    body: &mut Object<'_, '_>,
+    aliases: Aliases<'_>,
+) -> Result<(Request, Option<ModelAlias>), BadRequest> {
+    let (model, alias) = body.required("model", |field| model(field, aliases))?;
     let messages = body.required("messages", messages)?;
     let stop = body.optional("stop", option::stop)?;
     let metadata = body.optional_or_empty("metadata", option::metadata)?;
@@ -216,7 +223,7 @@ fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
     let functions = body.optional_or_empty("functions", tool::functions)?;
     let format = body.optional_or_empty("response_format", option::response_format)?;
     let modalities = body.optional_or_empty("modalities", option::modalities)?;
-    Ok(Request {
+    let request = Request {
         max_output_tokens: output_bound(body)?,
         n: count(body, "n", 1, N_MAX)?.unwrap_or(1),
         temperature: body.optional("temperature", |field| field.decimal(0, 2))?,
@@ -262,7 +269,8 @@ fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
         web_search_options: body.optional("web_search_options", option::web_search)?,
         moderation: body.optional("moderation", option::moderation)?,
         ..Request::new(model, messages)
-    })
+    };
+    Ok((request, alias))
 }
 
 /// Reads a member that has words of its own. A word that is not among them stays in the body, and so
@@ -322,14 +330,23 @@ fn top_logprobs(body: &mut Object<'_, '_>, logprobs: bool) -> Result<Option<u8>,
     Ok(number)
 }
 
-/// Public id of a model. A malformed id gets the same error as a model that does not exist.
-fn model(field: Field<'_, '_>) -> Result<PublicModelId, BadRequest> {
+/// Public id of a model, with the alias that led to it. A malformed name gets the same error as a model that does not
+/// exist.
+fn model(
+    field: Field<'_, '_>,
+    aliases: Aliases<'_>,
+) -> Result<(PublicModelId, Option<ModelAlias>), BadRequest> {
     let path = field.path;
     let id = field::text(field)?;
     if id.is_empty() {
         return Err(path.invalid(format_args!("the id of a model")));
     }
-    PublicModelId::try_from(&*id).map_err(|_bad| BadRequest {
+    if let Ok(id) = PublicModelId::try_from(&*id) {
+        return Ok((id, None));
+    }
+    let found =
+        ModelAlias::try_from(&*id).ok().and_then(|alias| Some((aliases(&alias)?, Some(alias))));
+    found.ok_or_else(|| BadRequest {
         code: Code::ModelNotFound,
         param: Some(path.to_string()),
         message: Code::ModelNotFound.message().to_owned(),

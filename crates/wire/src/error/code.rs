@@ -110,6 +110,23 @@ impl Code {
         self.row().retry
     }
 
+    /// True if a retry may help in a case that the code does not name: while running operations hold the wallet's
+    /// funds, [`Code::InsufficientFunds`] has the headers of a retry.
+    #[must_use]
+    pub const fn may_pass(self) -> bool {
+        matches!(self, Self::InsufficientFunds)
+    }
+
+    /// Wording of the documentation for a retry: `true`, `false` or its condition.
+    #[must_use]
+    pub const fn retry_label(self) -> &'static str {
+        match (self.retry(), self.may_pass()) {
+            (true, _) => "true",
+            (false, true) => "false; true while held",
+            (false, false) => "false",
+        }
+    }
+
     /// Effect on the request key.
     #[must_use]
     pub const fn key_effect(self) -> KeyEffect {
@@ -233,7 +250,8 @@ codes! {
             that is in force.",
     }
     InsufficientFunds {
-        cause: "The wallet has less available than the hold.",
+        cause: "The wallet has less available than the hold. While running requests hold enough to make up for it, \
+            `x-should-retry` is true, and `held_micros` says how much they hold if the API key may see the balance.",
         label: "insufficient_funds", status: 402, kind: QUOTA, retry: false,
         key: Untouched, is_charge_known: true, param: None,
         message: "The wallet has less available than this request may cost. Deposit funds, lower \

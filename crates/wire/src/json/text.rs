@@ -16,7 +16,10 @@ impl<'a> Reader<'a> {
         text.push_str(first);
         while self.take(b'\\') {
             text.push(self.escape()?);
-            text.push_str(self.run()?);
+            // Escapes that follow each other have no run between them to look for.
+            if self.peek() != Some(b'\\') {
+                text.push_str(self.run()?);
+            }
         }
         self.want(b'"')?;
         Ok(Cow::Owned(text))

@@ -331,6 +331,10 @@ fn model_view() -> Value {
             "context_length": natural(),
             "max_output_tokens": natural(),
             "contract": described(natural(), "The version of what the model promises."),
+            "aliases": described(
+                array(string(), 1, None),
+                "Other names that requests may have for it; absent without any.",
+            ),
             "prices": array(price, 0, None),
         }),
         &[
@@ -366,6 +370,11 @@ fn error() -> Value {
             "param": described(nullable(string()), "The field that it is about."),
             "code": words(&codes),
             "charged_micros": described(natural(), "What the key was charged. Absent where that is not known yet."),
+            "held_micros": described(
+                natural(),
+                "With insufficient_funds while running requests hold what is missing, if the API key may see the \
+                 balance.",
+            ),
             "operation_id": described(uuid(), "Once a key is bound; never on a conflict."),
             "meters": named("Meters"),
         }),

@@ -167,7 +167,7 @@ fn errors(codes: &[Code], is_keyed: bool) -> Value {
     let named_here = json!({"properties": {"error": {"properties": {"code": {"enum": labels}}}}});
     let mut headers = EVERY.to_vec();
     headers.push("x-should-retry");
-    if codes.iter().any(|code| code.retry()) {
+    if codes.iter().any(|code| code.retry() || code.may_pass()) {
         headers.extend(["retry-after", "retry-after-ms"]);
     }
     if is_keyed && codes.iter().any(|code| is_told_by_key(*code)) {

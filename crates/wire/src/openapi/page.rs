@@ -125,7 +125,11 @@ fn errors(page: &mut String) {
          <th>again with the same key</th><th>the key</th></tr>\n",
     );
     for code in Code::ALL {
-        let again = if code.retry() { "yes" } else { "no" };
+        let again = match (code.retry(), code.may_pass()) {
+            (true, _) => "yes",
+            (false, true) => "no; yes while held",
+            (false, false) => "no",
+        };
         let (status, label, key) = (code.status(), code.label(), code.key_effect().label());
         put(
             page,

@@ -46,7 +46,7 @@ fn shown(answer: &Answer) -> Value {
     let body = render(&CompletionView {
         id: OperationId::from_u128(0xabc),
         created: Timestamp::from_micros(1_790_000_000_999_999),
-        model: &PublicModelId::try_from("a/b").unwrap(),
+        model: "a/b",
         answer,
         usage: &UsageRecord {
             metered: MeterReading {

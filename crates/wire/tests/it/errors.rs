@@ -114,6 +114,7 @@ fn a_body_has_all_keys_of_openai_and_the_charge() {
             code: Code::ResultExpired,
             param: Some("p"),
             charged_micros: Some(7),
+            held_micros: None,
             operation_id: Some(OperationId::from_u128(1)),
             meters: Meters::text(2, 3).as_ref(),
         }),
@@ -167,6 +168,22 @@ fn a_charge_that_is_not_known_is_not_told() {
         assert_eq!(charge, (!is_unknown).then_some(&json!(0)), "{told}");
         let known = body(&ErrorBody { charged_micros: Some(9), ..ErrorBody::new(code) });
         assert_eq!(known["error"]["charged_micros"], 9);
+    }
+}
+
+#[test]
+fn funds_that_runs_hold_are_told_with_the_error() {
+    let told =
+        body(&ErrorBody { held_micros: Some(40), ..ErrorBody::new(Code::InsufficientFunds) });
+    assert_eq!(told["error"]["held_micros"], 40);
+    assert_eq!(body(&ErrorBody::new(Code::InsufficientFunds))["error"].get("held_micros"), None);
+    for code in Code::ALL {
+        let label = match (code, code.retry()) {
+            (Code::InsufficientFunds, _) => "false; true while held",
+            (_, true) => "true",
+            (_, false) => "false",
+        };
+        assert_eq!(code.retry_label(), label, "{code:?}");
     }
 }
 

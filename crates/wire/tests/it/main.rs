@@ -15,6 +15,7 @@ mod json;
 mod keys;
 mod mistakes;
 mod nothing;
+mod nulls;
 mod openapi;
 mod places;
 mod requests;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::limits::Reservation;
-use holdfast_domain::model::{Contract, FingerprintTerms, PublicModelId};
+use holdfast_domain::model::{Contract, FingerprintTerms, ModelAlias, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Node, Operation, Owner, ProviderRefusal, Version,
 };
@@ -112,6 +112,7 @@ pub(crate) fn operation(phase: Phase) -> Operation {
             body_digest: digest.digest(b"x"),
         },
         model: PublicModelId::try_from("a/b").unwrap(),
+        alias: None,
         price: price(),
         generation: 2,
         hold: Micros::new(500),
@@ -229,7 +230,7 @@ fn what_is_not_known_is_null_and_what_is_free_costs_nothing() {
 #[test]
 fn models_are_openai_s_list_with_promises_and_prices() {
     let contract = Contract::new(PublicModelId::try_from("a/b").unwrap(), 5, 8_192, 1_000);
-    let list = shown(&ModelListView::of(vec![ModelView::of(&contract, at(7), &[price()])]));
+    let list = shown(&ModelListView::of(vec![ModelView::of(&contract, &[], at(7), &[price()])]));
     assert_eq!(schema::fault("ListModelsResponse", &list), None);
     assert_eq!(answer_fault("ModelList", &list), None);
     assert_eq!(
@@ -251,6 +252,17 @@ fn models_are_openai_s_list_with_promises_and_prices() {
             }],
         }]})
     );
+}
+
+#[test]
+fn aliases_of_a_model_are_listed_with_it() {
+    let contract = Contract::new(PublicModelId::try_from("a/b").unwrap(), 5, 8_192, 1_000);
+    let aliases = ["smart", "fast.1"].map(|alias| ModelAlias::try_from(alias).unwrap());
+    let view = ModelView::of(&contract, &aliases, at(7), &[price()]);
+    let list = shown(&ModelListView::of(vec![view]));
+    assert_eq!(answer_fault("ModelList", &list), None);
+    assert_eq!(list["data"][0]["id"], "a/b");
+    assert_eq!(list["data"][0]["aliases"], json!(["smart", "fast.1"]));
 }
 
 #[test]

@@ -41,6 +41,7 @@ fn claim(wallet: WalletId, key: RequestKey, picture: &str, lease: &Lease) -> Opt
         wallet,
         binding: Binding { terms, fingerprint, body_digest },
         model,
+        alias: None,
         price: PriceVersion { id, currency: Currency::USD, tariff: rates.into() },
         hold: rates.cost(&Meters::text(0, 0)?),
         tokens: 0,

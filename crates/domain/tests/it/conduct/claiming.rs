@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending, Rebinding};
 use holdfast_domain::limits::{Counter, Limits};
 use holdfast_domain::model::FingerprintTerms;
-use holdfast_domain::operation::{Change, Claim, Lease, Node, Receipt, Snapshot};
+use holdfast_domain::operation::{Change, Claim, Lease, Node, Operation, Receipt, Snapshot};
 use holdfast_domain::ports::{CommitError, LeaseMode, LeasedOperation, Unavailable};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ClaimId, Journal, Nodes, OperationId, Timestamp};
@@ -244,7 +244,7 @@ async fn a_key_that_was_bound_under_older_terms_is_compared_under_them() {
     };
     let rebound = async |text: &'static str| {
         let claim = claim(text, new);
-        let rebind = |terms: &FingerprintTerms| Rebinding::Bound(sample::binding(text, *terms));
+        let rebind = |row: &Operation| Rebinding::Bound(sample::binding(text, row.binding.terms));
         let order = ClaimOffer { rebind: &rebind, ..sample::order(&claim) };
         conduct(&journal).claim(&order).await.unwrap()
     };
@@ -273,7 +273,7 @@ async fn unknown_fingerprint_version_is_neither_a_conflict_nor_a_run() {
         let other = sample::binding("another", later).body_digest;
         for digest in [None, Some(other), Some(bound.body_digest)] {
             let claim = sample::claim().claim_id(OTHER).build();
-            let rebind = |_terms: &FingerprintTerms| Rebinding::UnknownVersion(digest);
+            let rebind = |_row: &Operation| Rebinding::UnknownVersion(digest);
             let order = ClaimOffer { rebind: &rebind, ..sample::order(&claim) };
             let found = conduct(&journal).claim(&order).await;
             let is_same = digest == Some(bound.body_digest);

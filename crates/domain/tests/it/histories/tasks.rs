@@ -103,6 +103,7 @@ impl World {
             },
             Err(
                 CommitError::InsufficientFunds
+                | CommitError::FundsHeld { .. }
                 | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
@@ -204,6 +205,7 @@ impl World {
             // The settling half is refused: the result is kept without it.
             Err(
                 CommitError::InsufficientFunds
+                | CommitError::FundsHeld { .. }
                 | CommitError::LimitsEdited
                 | CommitError::LimitReached(_)
                 | CommitError::Collision

@@ -23,7 +23,7 @@ impl ChunkLogFixture {
         let bearer = Bearer { id, secret: CredentialSecret::new([1; 32]) };
         let chunk_log = ChunkLog::new(&bearer, model.clone());
         let id = OperationId::from_u128(1);
-        Self { chunk_log, chunks: Chunks::new(id, Timestamp::from_micros(0), &model) }
+        Self { chunk_log, chunks: Chunks::new(id, Timestamp::from_micros(0), model.as_str()) }
     }
 
     fn say(&mut self, choice: ChoiceDelta) {

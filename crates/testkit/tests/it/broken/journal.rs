@@ -256,6 +256,11 @@ impl BrokenJournal {
         {
             bent.effect = Effect::Open { attempts: Arc::clone(attempts) };
         }
+        if let (Effect::Admit(admission), true) =
+            (&mut bent.effect, self.has(Defect::AliasesAreLost))
+        {
+            admission.alias = None;
+        }
         let Some(Operation { hold, price, .. }) = row else { return };
         if matches!(bent.effect, Effect::AskCancel) && self.has(Defect::AskingReleasesTheHold) {
             bent.funds = Funds::Release(hold);
@@ -310,7 +315,10 @@ impl BrokenJournal {
         let again = transition.clone();
         match error {
             CommitError::Conflict => self.unlike_a_conflict(again).await,
-            CommitError::InsufficientFunds => {
+            CommitError::FundsHeld { .. } if self.has(Defect::HeldFundsAreLost) => {
+                Err(CommitError::InsufficientFunds)
+            }
+            CommitError::InsufficientFunds | CommitError::FundsHeld { .. } => {
                 let without = Transition { funds: Funds::Hold(Micros::ZERO), ..again };
                 if self.has(Defect::HoldsMayBeMissing) {
                     return self.write(without).await;
@@ -318,7 +326,7 @@ impl BrokenJournal {
                 if self.has(Defect::RefusedClaimsBind) {
                     self.write(without).await?;
                 }
-                Err(CommitError::InsufficientFunds)
+                Err(error)
             }
             CommitError::LimitReached(mut reached) => {
                 if self.has(Defect::FundsBeforeLimits) && self.lacks(transition) {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use holdfast_domain::answer::{
     Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, ToolCallDelta,
 };
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::request::{ServiceTier, ToolKind};
 use holdfast_domain::{OperationId, Timestamp};
 
@@ -63,8 +63,10 @@ fn chunks(stored: &Node<'_>) -> Option<Chunks> {
     let created = stored.get("created")?.as_number()?.parse::<i64>().ok()?;
     // Whole seconds are all that is stored, and all that a chunk tells.
     let created = Timestamp::from_micros(created.checked_mul(1_000_000)?);
-    let model = PublicModelId::try_from(stored.get("model")?.as_str()?).ok()?;
-    Some(Chunks::new(digits.parse::<OperationId>().ok()?, created, &model))
+    let model = stored.get("model")?.as_str()?;
+    let is_name = PublicModelId::try_from(model).is_ok() || ModelAlias::try_from(model).is_ok();
+    is_name.then_some(())?;
+    Some(Chunks::new(digits.parse::<OperationId>().ok()?, created, model))
 }
 
 fn tier(label: &str) -> Option<ServiceTier> {

@@ -86,6 +86,9 @@ fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
         }
         field.one_of(ImageDetail::ALL, ImageDetail::label).map(Some)
     })?;
+    // Some clients name the media type twice. A `data:` URL has its own, which is the one that providers
+    // are sent; of a picture on the web its server has the last word.
+    image.optional_or_empty("format", |field| field::text(field).map(drop))?;
     image.end()?;
     Ok(Item::Image { url, detail: detail.flatten() })
 }

@@ -199,6 +199,7 @@ fn image() -> Value {
         json!({
             "url": described(url, "An https:, http: or data: URL."),
             "detail": optional(words(&details)),
+            "format": optional(described(string(), "Media type. Read and left out: the URL decides.")),
         }),
         &["url"],
     )
