@@ -56,7 +56,6 @@ use self::settings::{SettingsKeeper, settings};
 pub(crate) use self::signals::Signals;
 pub(crate) use self::start::receivers;
 use crate::accounts;
-use crate::core_dump;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
@@ -77,9 +76,8 @@ const CLOSE: Duration = Duration::from_secs(10);
 /// its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let log = telemetry::log(&config.log)?;
-    core_dump::forbid();
     let metrics = telemetry::metrics()?;
-    start::warn_of_exposure(&config);
+    start::guard_secrets(&config);
     let mut signals = Signals::listen().context("signals cannot be received")?;
     start::refuse_missing(&config).context("serve was not started")?;
     // Before anything is written: it proves that nobody else serves this file. A server's database

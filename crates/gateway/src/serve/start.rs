@@ -37,6 +37,7 @@ use uuid::Uuid;
 
 use super::files;
 use crate::accounts;
+use crate::core_dump;
 use crate::failure::CommandFailure;
 use crate::provider::build;
 use crate::telemetry::Exporter;
@@ -63,6 +64,12 @@ pub(super) async fn store(config: &Config, lock: Arc<ServeLock>) -> anyhow::Resu
         migrate::up(&config.database).await.context("the database was not migrated")?;
     }
     database::open_to_serve(config, lock).await
+}
+
+/// Keeps secrets in memory out of core dumps, and warns of those that others may read in the configuration.
+pub(super) fn guard_secrets(config: &Config) {
+    core_dump::forbid();
+    warn_of_exposure(config);
 }
 
 /// Warns of secrets in a file that others may read.
