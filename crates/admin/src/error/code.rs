@@ -233,8 +233,8 @@ codes! {
         message: "The person has ended for good. Invite them anew.",
     }
     PersonHasLink {
-        cause: "The person waits for another link for the same wallet, or for the operators: one that you could \
-            not have made is open, or they have lost their password.",
+        cause: "A link that you could not have made is open within the same reach, or the person has lost their \
+            password.",
         label: "person_has_link", status: 409, kind: CONFLICT, retry: false,
         message: "The person waits for another link. They use that one first, or whoever made it renews \
             it.",
