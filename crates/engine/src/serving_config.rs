@@ -13,6 +13,7 @@ use holdfast_domain::model::{ModelAlias, PublicModelId};
 use holdfast_domain::offer::ModelOffer;
 use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
+use holdfast_wire::chat::request::model_name;
 use holdfast_wire::nearest::nearest;
 use tokio::time::Instant;
 
@@ -20,6 +21,9 @@ use crate::authentication::Caller;
 use crate::catalogue::{Catalogue, Model, Price};
 use crate::metrics::{self, Metrics};
 use crate::routes::{CoolDown, RouteState};
+
+/// Longest body that a worker of the runtime parses itself: some milliseconds, whatever is in it.
+pub(crate) const PARSED_INLINE_MAX: usize = 256 << 10;
 
 /// Serving configuration of a request, from its first byte to the end of its operation.
 #[derive(Debug, Clone)]
@@ -106,6 +110,13 @@ impl ServingConfig {
             ModelOffer { contract: model.contract.clone(), routes }
         };
         self.catalogue.models().map(offer).collect()
+    }
+
+    /// The model that a body names, also a body that is refused; `None` for a large one, which is not read for that.
+    #[must_use]
+    pub fn model_in(&self, body: &[u8]) -> Option<PublicModelId> {
+        let name = (body.len() <= PARSED_INLINE_MAX).then(|| model_name(body)).flatten()?;
+        self.catalogue.id_of(&name)
     }
 
     fn routes(&self) -> impl Iterator<Item = &Arc<RouteState>> {

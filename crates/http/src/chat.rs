@@ -16,7 +16,6 @@ use holdfast_engine::{
     ServingConfig, Submission,
 };
 use holdfast_wire::api::{QuoteView, render};
-use holdfast_wire::chat::request::model_name;
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
@@ -83,7 +82,7 @@ pub(crate) async fn quote(
     let offered = Arc::clone(&serving);
     let request = QuoteRequest { serving, caller, body: Private(body.clone()), max_charge };
     let quoted = engine.quote(request).await.map_err(|failure| {
-        log.facts.model = model_name(&body).and_then(|name| offered.catalogue.id_of(&name));
+        log.facts.model = offered.model_in(&body);
         Problem::from(&failure)
     });
     let Quote { model, contract, price, hold, lines } = quoted?;

@@ -19,8 +19,8 @@ Every error has this body. The first four members are always present:
 ```
 
 - `charged_micros` is what the key was charged. The member is absent where that is not known yet: with
-  `operation_in_progress` and `gateway_unreachable`, and most often with `storage_unavailable`. Where the answer is there
-  and only its settlement waits, `storage_unavailable` tells what will be charged.
+  `operation_in_progress` and `gateway_unreachable`, and most often with `storage_unavailable`. Where the answer is
+  there and only its settlement waits, `storage_unavailable` tells what will be charged.
 - `held_micros` is added to an `insufficient_funds` that may pass by itself: running requests hold as much of the
   wallet, and what their ends return may suffice. An API key that may not see the balance is not told it.
 - `operation_id` is added once a key is bound, never on a conflict.

@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::chains::{FUNDS, chain, check_said, request};
 use crate::check::until;
 
+/// Micros that are available beside the hold.
+const LEFT: i64 = 400;
+
 #[test]
 fn an_inner_whose_runs_hold_its_funds_is_asked_again_later() {
     let (chain, gate) = (chain(), Gate::new());
@@ -15,11 +18,12 @@ fn an_inner_whose_runs_hold_its_funds_is_asked_again_later() {
     let running = request(&chain.outer, &first, false).begin(chain.outer.gateway.address());
     chain.upstream.wait_for(1);
     let (_available, held) = chain.inner.site.balance(&chain.inner.account);
-    let taken = FUNDS - held - 1;
+    // Less than a hold, and more than the first run costs: once that has ended there is enough for another hold.
+    let taken = FUNDS - held - LEFT;
     let amount = format!("-{}.{:06}", taken / 1_000_000, taken % 1_000_000);
     let adjusted = ["wallet", "adjust", "main", &amount, "--reason", "a small wallet"];
     let _posted = chain.inner.site.cli(&adjusted).ok();
-    assert_eq!(chain.inner.site.balance(&chain.inner.account), (1, held));
+    assert_eq!(chain.inner.site.balance(&chain.inner.account), (LEFT, held));
     let second = request_key();
     let ask = || chain.outer.gateway.send(&request(&chain.outer, &second, false));
     let refused = ask();

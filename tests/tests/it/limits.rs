@@ -66,11 +66,14 @@ fn a_body_of_unknown_length_is_read_to_its_end() {
 
 #[test]
 fn a_client_that_sends_far_too_much_still_reads_why_not() {
-    let (_site, account, gateway) = world(&Config::simulated());
+    let config = Config::simulated().set("limits", "body_bytes", "1_048_576");
+    let (_site, account, gateway) = world(&config);
     let key = request_key();
     let body = sim(&"x".repeat(4_000_000));
     let told = gateway.complete(&account, &key, &body);
-    error(Code::RequestTooLarge).echo(&key).check(&told);
+    let told = error(Code::RequestTooLarge).echo(&key).check(&told);
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("pictures") && message.contains("`body_bytes`"), "{message}");
 }
 
 fn chunked(account: &Account, request_key: &str, body: &str) -> Vec<u8> {

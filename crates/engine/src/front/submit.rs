@@ -41,13 +41,11 @@ use crate::rate_limit::RateLimitStatus;
 use crate::request_context::{RequestBody, RequestContext, RunMode, Submission};
 use crate::results::on_thread;
 use crate::routes::time_to_next;
-use crate::serving_config::ServingConfig;
+use crate::serving_config::{PARSED_INLINE_MAX, ServingConfig};
 use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
 
 /// Turns of one request, each lost to another claim of its key, before it is refused.
 const TURNS_MAX: u32 = 16;
-/// Longest body that is parsed by the worker that read it: some milliseconds, whatever is in it.
-const PARSED_INLINE_MAX: usize = 256 << 10;
 
 impl Front {
     /// Runs a chat completion once, or answers from the operation that the key is bound to. Cancel
@@ -67,11 +65,10 @@ impl Front {
             }
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
-                if bad.code == Code::ModelNotFound {
+                if bad.code == Code::ModelNotFound && body.len() <= PARSED_INLINE_MAX {
                     context.delivery = delivery_of(&body);
                 }
-                let catalogue = &context.serving.catalogue;
-                let model = model_name(&body).and_then(|name| catalogue.id_of(&name));
+                let model = context.serving.model_in(&body);
                 let (serving, caller) = (&context.serving, &context.caller);
                 let failure = self.refusal(serving, caller, &body, bad);
                 if !readable {
@@ -124,8 +121,9 @@ impl Front {
             return RequestFailure::BadRequest(Arc::new(bad));
         }
         let now = self.membership.node.now();
-        let meant =
-            model_name(body).and_then(|written| serving.suggest_model(caller, &written, now));
+        // A large body would be read once more by this worker, only for a hint.
+        let written = (body.len() <= PARSED_INLINE_MAX).then(|| model_name(body)).flatten();
+        let meant = written.and_then(|written| serving.suggest_model(caller, &written, now));
         RequestFailure::ModelNotFound { meant }
     }
 

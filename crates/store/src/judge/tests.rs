@@ -268,7 +268,7 @@ fn an_uncovered_hold_is_held_funds_unless_recorded_holds_make_it_up() {
     let mut book = book(30, 70);
     let refused = |recorded: i64, book: &mut Book| {
         let changes = [&*change];
-        let mut verdicts = [book.judge(&change, sample::NOW)];
+        let mut verdicts = [book.judge(&change, NOW)];
         assert_eq!(uncovered_wallets(&changes, &verdicts), [sample::WALLET].into());
         resolve_holds(&changes, &mut verdicts, &[(sample::WALLET, Micros::new(recorded))].into());
         verdicts[0].err()
