@@ -55,13 +55,12 @@ impl Accounts {
         principal.authorize(UseCase::PersonRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
-                return Ok(Page { rows: Vec::new(), next: None });
+                return Ok(Page::empty());
             }
             (own, asked) => own.or(asked),
         };
-        let Page { rows, next } = self.book.people(PersonFilter { wallet, ..filter }, page).await?;
-        let seen = rows.into_iter().filter_map(|record| record.seen_from(principal.reach));
-        Ok(Page { rows: seen.collect(), next })
+        let found = self.book.people(PersonFilter { wallet, ..filter }, page).await?;
+        Ok(found.filter_map(|record| record.seen_from(principal.reach)))
     }
 
     /// The person of this id.

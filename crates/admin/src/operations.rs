@@ -132,7 +132,7 @@ pub(crate) async fn list(
     };
     let page = gate.accounts.operations(&principal, filter, page).await?;
     let sight = Sight::of(principal.role);
-    Ok(Answer::of(list.list_as(page, |row| OperationView::listed(row, sight))))
+    list.list_as(page, move |row| OperationView::listed(row, sight)).await
 }
 
 /// Sum of what running operations hold.

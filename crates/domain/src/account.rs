@@ -20,6 +20,7 @@
 mod actor;
 mod admin_key;
 mod api_key;
+mod bounds;
 mod command;
 mod decide;
 mod email_address;
@@ -37,6 +38,7 @@ mod webhook;
 pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
 pub use self::api_key::ApiKeyPatch;
+pub use self::bounds::{BoundedKind, WalletBounds};
 pub use self::command::{
     AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
     RequestRecord, Thing,

@@ -64,6 +64,7 @@ mod hostile_upstreams;
 mod idempotency;
 mod kinds;
 mod kinds_tools;
+mod largest;
 mod leaks;
 mod limits;
 mod log_lines;

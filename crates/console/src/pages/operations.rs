@@ -62,7 +62,7 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
     let filter = read_filter(desk, visitor, query).await?;
     let is_of_all = filter.scope == Scope::All;
     let request = paging::request(query)?;
-    let Listed { rows, next } =
+    let Listed { rows, next, .. } =
         desk.accounts.operations(&visitor.principal, filter, request).await?;
     let next = paging::next("/operations", query, next);
     let head = if is_of_all { HEAD } else { HEAD_OF_RUNNING };

@@ -95,6 +95,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "a94d2b5fa0657b868f010db4989fe1eaf4046fc591007ed863f0aaf9cd83a0a2",
         "3f4cccb006043ca382067a6d5ba4b0ac9f7aff5ca974ceb248592e578e63a4e6",
     ),
+    (
+        "0018_in_force",
+        "acfd2a98910b4dac819bdceb400138d46a4ad89c248f566dd1bbb33c31bb6c7d",
+        "acfd2a98910b4dac819bdceb400138d46a4ad89c248f566dd1bbb33c31bb6c7d",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -39,6 +39,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     LIMITS_REVISION,
     REQUESTS,
     ENTRY_NUMBERS,
+    IN_FORCE,
 ];
 
 const LEDGER: Migration = Migration {
@@ -301,6 +302,21 @@ const ENTRY_NUMBERS: Migration = Migration {
         include_str!("../../migrations/postgres/0017_entry_numbers.down.sql"),
     ],
     // The order of entries, which their moments have as well if no clock was set.
+    loss: &[],
+};
+
+const IN_FORCE: Migration = Migration {
+    version: 18,
+    name: "in_force",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0018_in_force.up.sql"),
+        include_str!("../../migrations/sqlite/0018_in_force.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0018_in_force.up.sql"),
+        include_str!("../../migrations/postgres/0018_in_force.down.sql"),
+    ],
+    // Indices alone.
     loss: &[],
 };
 

@@ -1,5 +1,7 @@
 //! People with all that belongs to them, but their passwords.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use holdfast_domain::account::{Person, PersonGrant, PersonLink, PersonRecord, PersonState, Role};
 use holdfast_domain::listing::{Page, PageRequest, PersonFilter};
 use holdfast_domain::{PersonId, WalletId};
@@ -51,7 +53,8 @@ pub(super) async fn people(
         people = people.filter(is_in(state));
     }
     let found: Page<Person> = page(db, people, person::Column::Seq, request).await?;
-    Ok(Page { rows: records(db, found.rows).await?, next: found.next })
+    let Page { rows, next, places } = found;
+    Ok(Page { rows: records(db, rows).await?, next, places })
 }
 
 /// Somebody has this role there, or a link offers it that nobody has used.
@@ -115,15 +118,17 @@ async fn records(
     let passwords =
         person_password::Entity::find().filter(person_password::Column::PersonId.is_in(ids));
     let passwords: Vec<PersonId> = db.select(passwords.as_query()).await?;
-    let record = |person: Person| {
-        let id = person.id;
-        let own = grants.iter().filter(|(of, _)| *of == id).map(|(_, grant)| *grant);
-        PersonRecord {
-            grants: own.collect(),
-            has_password: passwords.contains(&id),
-            link: links.iter().find(|link| link.person == id).cloned(),
-            person,
-        }
+    let passwords: BTreeSet<_> = passwords.into_iter().collect();
+    let mut links: BTreeMap<_, _> = links.into_iter().map(|link| (link.person, link)).collect();
+    let mut grants_of: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (person, grant) in grants {
+        grants_of.entry(person).or_default().push(grant);
+    }
+    let record = |person: Person| PersonRecord {
+        grants: grants_of.remove(&person.id).unwrap_or_default(),
+        has_password: passwords.contains(&person.id),
+        link: links.remove(&person.id),
+        person,
     };
     Ok(people.into_iter().map(record).collect())
 }

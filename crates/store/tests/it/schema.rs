@@ -122,7 +122,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "open_cancels",
             "limits_revision",
             "requests",
-            "entry_numbers"
+            "entry_numbers",
+            "in_force"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
