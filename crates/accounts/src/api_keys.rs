@@ -12,12 +12,14 @@
 //! `key_spend`. The command says whether its actor is bound ([`is_bounded`]), and is judged after its
 //! request key was found free, so that a late repetition is answered.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_lc_rs::rand;
 use holdfast_domain::account::{AccountAction, ApiKeyPatch, Role, Thing, UseCase};
 use holdfast_domain::credential::{ApiKey, Bearer, Credential, Grant};
 use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
+use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
 use holdfast_domain::secret::CredentialSecret;
 use holdfast_domain::{ApiKeyId, CredentialId, Timestamp, WalletId};
@@ -84,6 +86,8 @@ impl Accounts {
             });
         }
         Self::want_reason_of_operator(principal, UseCase::ApiKeyIssue, request)?;
+        let models = orders.iter().filter_map(|order| order.grant.models.as_ref());
+        self.refuse_unoffered(principal, request, models).await?;
         let mut made = Vec::with_capacity(orders.len());
         for order in orders {
             made.push(self.new_key(wallet.wallet.id, order)?);
@@ -126,7 +130,7 @@ impl Accounts {
         principal.authorize(UseCase::ApiKeyRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
-                return Ok(Page { rows: Vec::new(), next: None });
+                return Ok(Page::empty());
             }
             (own, asked) => own.or(asked),
         };
@@ -166,6 +170,10 @@ impl Accounts {
         principal.authorize(UseCase::ApiKeyUpdate)?;
         let found = self.reachable_api_key(principal, reference, None).await?;
         let (api_key, wallet) = (found.id, found.wallet);
+        // A list that is there stays: its models may have left the configuration since.
+        let other = patch.models.iter().flatten();
+        let other = other.filter(|models| found.grant.models.as_ref() != Some(*models));
+        self.refuse_unoffered(principal, request, other).await?;
         let is_bounded = is_bounded(principal);
         let action = AccountAction::EditApiKey { api_key, wallet, patch, expected, is_bounded };
         self.change_api_key(principal, request, found, action).await
@@ -286,6 +294,30 @@ impl Accounts {
         let found = found.ok_or_else(missing)?;
         principal.reach(found.wallet, ThingKind::ApiKey)?;
         Ok(found)
+    }
+
+    /// Refuses an allow-list with a model that this process does not serve, unless the request key is bound: what was
+    /// done is answered again, whatever is configured since. A process that serves nothing judges no model.
+    async fn refuse_unoffered<'a>(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        lists: impl Iterator<Item = &'a BTreeSet<PublicModelId>> + Send,
+    ) -> Result<(), AccountsError> {
+        let Some(offers) = &self.offers else { return Ok(()) };
+        let offered = offers.models().into_iter().map(|offer| offer.contract.model);
+        let offered: BTreeSet<_> = offered.collect();
+        let Some(unknown) = lists.flatten().find(|model| !offered.contains(*model)) else {
+            return Ok(());
+        };
+        let message = format!(
+            "this list cannot be granted: there is no model {unknown} in the configuration; GET /admin/v1/models and `holdfast model list` list \
+             the models"
+        );
+        if self.book.request_record(principal.actor, request.key).await?.is_some() {
+            return Ok(());
+        }
+        Err(AccountsError::Invalid { field: "models", message })
     }
 
     fn new_key(

@@ -75,6 +75,14 @@ pub enum AccountsError {
     /// The book refuses it. Nothing was bound.
     #[error(transparent)]
     Refused(AccountRefusal),
+    /// Too much was made for one wallet within a minute, in this process.
+    #[error(
+        "too much was made for this wallet within a minute: send the same request again after {retry_after} s"
+    )]
+    TooManyCreations {
+        /// Seconds until there is room for the request.
+        retry_after: u16,
+    },
     /// No server secret is known here, so that nothing can be chained or verified.
     #[error("there is no server secret")]
     NoSecret,

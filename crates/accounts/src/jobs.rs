@@ -1,9 +1,9 @@
 //! Jobs: started, listed, shown. Whichever process has time for it does one.
 //!
 //! A job changes nothing in the book, and yet its start has a row of the trail: an audit takes half
-//! of a processor, and who asked what is worth as much as what was found. That row is committed first;
-//! the job is queued after it, under the id that the row names. A sender that died between the two
-//! repeats its request, and the job is queued then.
+//! of a processor, and who asked what is worth as much as what was found. The job is queued in the transaction of
+//! that row, unless its actor has one that has not ended. A version before queued it afterwards: a repetition queues
+//! what such a sender has left.
 
 use holdfast_domain::JobId;
 use holdfast_domain::account::{AccountAction, Thing, UseCase};
@@ -37,6 +37,23 @@ impl Accounts {
         // A job that is queued already stays as it is.
         let thing = self.book.start(id, kind, since).await?;
         Ok(Outcome { thing, replayed: done.replayed })
+    }
+
+    /// Takes a queued job back.
+    ///
+    /// # Errors
+    ///
+    /// An [`AccountsError`].
+    pub async fn cancel_job(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        id: JobId,
+    ) -> Result<Outcome<Job>, AccountsError> {
+        principal.authorize(UseCase::JobCreate)?;
+        let done = self.change(principal, request, AccountAction::CancelJob(id)).await?;
+        let job = self.book.job(id).await?.ok_or(AccountsError::NotFound(ThingKind::Job))?;
+        Ok(Outcome { thing: job, replayed: done.replayed })
     }
 
     /// Jobs, a page at a time.

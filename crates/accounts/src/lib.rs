@@ -26,6 +26,7 @@ mod admin_keys;
 mod api_keys;
 mod attempts;
 mod authentication;
+mod creations;
 mod cursors;
 mod error;
 mod events;
@@ -50,13 +51,14 @@ mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountReceipt, CanonicalDigest, RequestBinding, RequestRecord,
-    UseCase,
+    AccountAction, AccountCommand, AccountReceipt, ActorId, CanonicalDigest, RequestBinding,
+    RequestRecord, UseCase, WalletBounds,
 };
 use holdfast_domain::offer::Offers;
-use holdfast_domain::ports::Pause;
+use holdfast_domain::ports::{CommandError, Pause};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
     Administration, ApiKeys, CommandKey, Currency, Directory, Endpoints, Events, Jobs, Journal,
@@ -66,6 +68,7 @@ use holdfast_domain::{
 use uuid::Uuid;
 
 use self::attempts::FailedAttempts;
+use self::creations::CreationRates;
 use self::cursors::CursorKeys;
 use self::notes::Notes;
 use self::passwords::PasswordHasher;
@@ -137,6 +140,9 @@ pub struct Accounts {
     passwords: Arc<PasswordHasher>,
     attempts: Arc<FailedAttempts>,
     notes: Arc<Notes>,
+    /// Bounds on what one wallet has.
+    bounds: WalletBounds,
+    creations: Arc<CreationRates>,
     endpoints: Arc<dyn Endpoints>,
     /// What this process serves; nothing where it serves nothing.
     offers: Option<Arc<dyn Offers>>,
@@ -198,6 +204,11 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
+/// True for an error that says that nothing was made.
+const fn is_refusal(error: &CommandError) -> bool {
+    matches!(error, CommandError::Refused(_))
+}
+
 /// Edit of a thing, and the number of edits of it that its sender has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit<P> {
@@ -235,6 +246,8 @@ impl Accounts {
             passwords: Arc::default(),
             attempts: Arc::default(),
             notes: Arc::default(),
+            bounds: WalletBounds::DEFAULT,
+            creations: Arc::default(),
             endpoints: Arc::new(webhooks::PublicEndpoints),
             offers: None,
         }
@@ -245,6 +258,13 @@ impl Accounts {
     #[must_use]
     pub fn with_support_refunds(self, allowances: BTreeMap<Currency, Micros>) -> Self {
         Self { support_refunds: Arc::new(allowances), ..self }
+    }
+
+    /// The same with other bounds on what one wallet has, and on what is made for one per minute in this process.
+    #[must_use]
+    pub fn bounded_by(self, bounds: WalletBounds, creations_per_minute: u32) -> Self {
+        let creations = Arc::new(CreationRates::new(creations_per_minute));
+        Self { bounds, creations, ..self }
     }
 
     /// The same with another judge of receivers' addresses: without one, the text of an address is
@@ -293,7 +313,9 @@ impl Accounts {
         request: &Request,
         action: AccountAction,
     ) -> Result<AccountReceipt, AccountsError> {
+        let taken = self.take_creations(principal, request, &action).await?;
         let command = AccountCommand {
+            bounds: self.bounds,
             actor: principal.actor,
             address: principal.address.clone(),
             request: request.binding(),
@@ -306,7 +328,34 @@ impl Accounts {
         } else {
             self.book.administer(&command, secret).await
         };
+        if let Some((owner, creations)) = taken
+            && done.as_ref().map_or_else(is_refusal, |receipt| receipt.replayed)
+        {
+            self.creations.give_back(owner, creations);
+        }
         done.map_err(AccountsError::from)
+    }
+
+    /// Takes what an action makes out of the rate of its owner. A repetition is answered whatever was made since.
+    async fn take_creations(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        action: &AccountAction,
+    ) -> Result<Option<(creations::Owner, usize)>, AccountsError> {
+        let is_counted = !request.dry_run && principal.actor != ActorId::Local;
+        let made = creations::of(action).filter(|_made| is_counted);
+        let Some((owner, creations)) = made else { return Ok(None) };
+        let Err(wait) = self.creations.take(owner, creations, Instant::now()) else {
+            return Ok(made);
+        };
+        if self.book.request_record(principal.actor, request.key).await?.is_some() {
+            return Ok(None);
+        }
+        let seconds = wait.as_millis().div_ceil(1_000);
+        Err(AccountsError::TooManyCreations {
+            retry_after: u16::try_from(seconds).unwrap_or(u16::MAX),
+        })
     }
 
     /// Refuses a change that wants a reason and has none.

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, ActorId, RequestBinding, Thing, UseCase,
+    AccountAction, AccountCommand, ActorId, RequestBinding, Thing, UseCase, WalletBounds,
 };
 use holdfast_domain::{CommandKey, PersonId, Timestamp, WalletId};
 use uuid::Uuid;
@@ -244,7 +244,8 @@ fn note(
     action: AccountAction,
 ) -> AccountCommand {
     let request = RequestBinding { key, digest, canonical: None };
-    AccountCommand { actor, address, request, reason: None, action }
+    let bounds = WalletBounds::DEFAULT;
+    AccountCommand { actor, address, request, reason: None, bounds, action }
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ impl Accounts {
         principal.authorize(UseCase::OperationRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
-                return Ok(Page { rows: Vec::new(), next: None });
+                return Ok(Page::empty());
             }
             (own, asked) => own.or(asked),
         };

@@ -55,15 +55,14 @@ impl Accounts {
         principal.authorize(UseCase::PersonRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
-                return Ok(Page { rows: Vec::new(), next: None });
+                return Ok(Page::empty());
             }
             (own, asked) => own.or(asked),
         };
         let filter = PersonFilter { wallet, seen_from: principal.only_wallet(), ..filter };
-        let Page { rows, next } = self.book.people(filter, page).await?;
+        let found = self.book.people(filter, page).await?;
         self.note_read(principal, UseCase::PersonRead, wallet).await?;
-        let seen = rows.into_iter().filter_map(|record| record.seen_from(principal.reach));
-        Ok(Page { rows: seen.collect(), next })
+        Ok(found.filter_map(|record| record.seen_from(principal.reach)))
     }
 
     /// The person of this id.

@@ -166,13 +166,12 @@ impl Accounts {
         principal.authorize(UseCase::PostingRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
-                return Ok(Page { rows: Vec::new(), next: None });
+                return Ok(Page::empty());
             }
             (own, asked) => own.or(asked),
         };
-        let Page { rows, next } =
-            self.book.postings(PostingFilter { wallet, ..filter }, page).await?;
-        Ok(Page { rows: rows.into_iter().map(|row| told(principal, row)).collect(), next })
+        let found = self.book.postings(PostingFilter { wallet, ..filter }, page).await?;
+        Ok(found.map(|row| told(principal, row)))
     }
 
     async fn post(

@@ -89,7 +89,11 @@ pub const TABLE: &[Door] = &[
     door(UseCase::ModelRead, &[("GET", "/models")], &["model list"]),
     door(UseCase::PriceRead, &[("GET", "/prices")], &["price list"]),
     door(UseCase::NodeRead, &[("GET", "/nodes")], &["node list"]),
-    door(UseCase::JobCreate, &[("POST", "/jobs")], &["ledger verify"]),
+    door(
+        UseCase::JobCreate,
+        &[("POST", "/jobs"), ("POST", "/jobs/{id}/cancel")],
+        &["ledger verify", "job cancel"],
+    ),
     door(UseCase::JobRead, &[("GET", "/jobs"), ("GET", "/jobs/{id}")], &["job list", "job show"]),
     door(
         UseCase::AdminKeyRead,

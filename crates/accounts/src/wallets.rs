@@ -111,7 +111,7 @@ impl Accounts {
             Reach::Wallet(own) => {
                 let own = self.book.wallet_record(own).await?;
                 let rows = own.filter(|own| filter.admits(own));
-                Ok(Page { rows: rows.into_iter().collect(), next: None })
+                Ok(Page::whole(rows))
             }
         }
     }

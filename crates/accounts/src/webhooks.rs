@@ -165,7 +165,7 @@ impl Accounts {
         let wallet = match (principal.reach, wallet) {
             (Reach::All, wallet) => wallet,
             (Reach::Wallet(own), Some(other)) if own != other => {
-                return Ok(Page { rows: Vec::new(), next: None });
+                return Ok(Page::empty());
             }
             (Reach::Wallet(own), _) => Some(own),
         };

@@ -205,7 +205,7 @@ pub(crate) async fn list(
     let list = ListPages::new(&gate, &principal, "admin_keys", &query.state)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let state = query.state.map(Into::into);
-    list.list(gate.accounts.admin_keys(&principal, state, page).await?).map(Answer::of)
+    list.list(gate.accounts.admin_keys(&principal, state, page).await?).await
 }
 
 #[utoipa::path(

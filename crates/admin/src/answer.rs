@@ -13,6 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::{Code, Problem};
+use crate::off_workers::off_workers;
 use holdfast_domain::ErrorChain;
 
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -21,25 +22,55 @@ pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idem
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
     status: StatusCode,
-    view: T,
+    body: Body<T>,
     replayed: Option<bool>,
     edited: Option<u32>,
 }
 
+/// Body of an answer: yet to be rendered, or rendered on a blocking thread.
+#[derive(Debug)]
+enum Body<T> {
+    View(T),
+    Rendered(Vec<u8>),
+}
+
+impl<T: Serialize + Send + 'static> Answer<T> {
+    /// A view that may be large: it is made and rendered off the runtime's workers.
+    pub(crate) async fn large(view: impl FnOnce() -> T + Send + 'static) -> Result<Self, Problem> {
+        Self::try_large(move || Ok(view())).await
+    }
+
+    /// The same for a view that can fail.
+    pub(crate) async fn try_large(
+        view: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let rendered = off_workers(move || view().map(|view| serde_json::to_vec(&view))).await;
+        let failed = |error: &dyn std::error::Error| {
+            tracing::error!(error = %ErrorChain(error), "an answer cannot be rendered");
+            Problem::new(Code::InternalError)
+        };
+        let rendered = rendered.map_err(|error| failed(&error))??;
+        let body = Body::Rendered(rendered.map_err(|error| failed(&error))?);
+        Ok(Self { status: StatusCode::OK, body, replayed: None, edited: None })
+    }
+}
+
 impl<T> Answer<T> {
-    /// A thing, or a list.
+    /// A thing.
     pub(crate) const fn of(view: T) -> Self {
-        Self { status: StatusCode::OK, view, replayed: None, edited: None }
+        Self { status: StatusCode::OK, body: Body::View(view), replayed: None, edited: None }
     }
 
     /// A thing that was made. A repetition has the first answer's status.
     pub(crate) const fn made(view: T, replayed: bool) -> Self {
-        Self { status: StatusCode::CREATED, view, replayed: Some(replayed), edited: None }
+        let body = Body::View(view);
+        Self { status: StatusCode::CREATED, body, replayed: Some(replayed), edited: None }
     }
 
     /// A thing that was changed.
     pub(crate) const fn changed(view: T, replayed: bool) -> Self {
-        Self { status: StatusCode::OK, view, replayed: Some(replayed), edited: None }
+        let body = Body::View(view);
+        Self { status: StatusCode::OK, body, replayed: Some(replayed), edited: None }
     }
 
     /// The same with the number of the thing's edits.
@@ -50,7 +81,11 @@ impl<T> Answer<T> {
 
 impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
-        let body = match serde_json::to_vec(&self.view) {
+        let rendered = match self.body {
+            Body::View(view) => serde_json::to_vec(&view),
+            Body::Rendered(body) => Ok(body),
+        };
+        let body = match rendered {
             Ok(body) => body,
             Err(error) => {
                 tracing::error!(error = %ErrorChain(&error), "an answer cannot be rendered");
@@ -75,6 +110,16 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
+/// A file of a report, written off the runtime's workers.
+pub(crate) async fn rendered(
+    file: impl FnOnce() -> String + Send + 'static,
+) -> Result<String, Problem> {
+    off_workers(file).await.map_err(|error| {
+        tracing::error!(error = %ErrorChain(&error), "a file cannot be written");
+        Problem::new(Code::InternalError)
+    })
+}
+
 /// The thing as a change has left it, or as it would.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
@@ -94,11 +139,17 @@ pub(crate) struct Rehearsal<T> {
 impl<T> Answer<T> {
     /// The same for a request that may have been a rehearsal.
     pub(crate) fn or_rehearsed(self, is_rehearsal: bool) -> Answer<ChangeOutcome<T>> {
-        let Self { status, view, replayed, edited } = self;
+        let Self { status, body, replayed, edited } = self;
+        let view = match body {
+            Body::View(view) => view,
+            Body::Rendered(body) => {
+                return Answer { status, body: Body::Rendered(body), replayed, edited };
+            }
+        };
         if is_rehearsal {
             Answer::of(ChangeOutcome::Rehearsed(Rehearsal { would: view }))
         } else {
-            Answer { status, view: ChangeOutcome::Made(view), replayed, edited }
+            Answer { status, body: Body::View(ChangeOutcome::Made(view)), replayed, edited }
         }
     }
 }

@@ -120,6 +120,7 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(offers::nodes))
         .routes(routes!(jobs::start, jobs::list))
         .routes(routes!(jobs::show))
+        .routes(routes!(jobs::cancel))
         .routes(routes!(audit::list))
         .routes(routes!(admin_keys::issue, admin_keys::list))
         .routes(routes!(admin_keys::show))

@@ -139,7 +139,7 @@ pub(crate) async fn list(
     let list = ListPages::new(&gate, &principal, "api_keys", &filters)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into), model };
-    list.list(gate.accounts.api_keys(&principal, filter, page).await?).map(Answer::of)
+    list.list(gate.accounts.api_keys(&principal, filter, page).await?).await
 }
 
 #[utoipa::path(

@@ -114,7 +114,7 @@ pub(crate) async fn list(
         ListPages::new(&gate, &principal, "audit", &(&query.thing, &query.actor, &query.use_case))?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let filter = TrailFilter { thing, actor, use_case };
-    list.list(gate.accounts.trail(&principal, filter, page).await?).map(Answer::of)
+    list.list(gate.accounts.trail(&principal, filter, page).await?).await
 }
 
 /// Reads a filter that has to be one of what is known.

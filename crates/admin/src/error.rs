@@ -23,6 +23,8 @@ use utoipa::ToSchema;
 pub use self::code::Code;
 pub use self::translation::sentence;
 
+/// Seconds after which a request is repeated, unless its refusal has a better time.
+const RETRY_AFTER_SECONDS: u16 = 1;
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Error on its way to a caller, in the words that every door has for it.
@@ -34,6 +36,8 @@ pub struct Problem {
     scope: Option<UseCase>,
     edited: Option<u32>,
     cause: Option<FailureCause>,
+    /// Seconds after which a request that may be repeated is.
+    retry_after: u16,
 }
 
 /// Cause of a failure of the process, for whoever runs it: an extension of the answer, which no
@@ -45,7 +49,8 @@ impl Problem {
     /// Error with its code's usual message.
     pub(crate) const fn new(code: Code) -> Self {
         let message = Cow::Borrowed(code.message());
-        Self { code, message, param: None, scope: None, edited: None, cause: None }
+        let retry_after = RETRY_AFTER_SECONDS;
+        Self { code, message, param: None, scope: None, edited: None, cause: None, retry_after }
     }
 
     /// Error with a message of its own.
@@ -87,7 +92,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { code, message, param, scope, edited, cause } = self;
+        let Self { code, message, param, scope, edited, cause, retry_after } = self;
         let error = ErrorMembers {
             message: message.into_owned(),
             kind: code.kind().to_owned(),
@@ -109,7 +114,7 @@ impl IntoResponse for Problem {
         let retry = if code.retry() { "true" } else { "false" };
         headers.insert(X_SHOULD_RETRY, HeaderValue::from_static(retry));
         if code.retry() {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(RETRY_AFTER, HeaderValue::from(retry_after));
         }
         if code == Code::InvalidAdminKey {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -89,7 +89,7 @@ pub(crate) async fn list(
     let list = ListPages::new(&gate, &principal, "events", &filters)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let page = gate.accounts.events(&principal, EventFilter { wallet, kind }, page).await?;
-    list.list(page).map(Answer::of)
+    list.list(page).await
 }
 
 fn kind(label: &str) -> Result<EventKind> {

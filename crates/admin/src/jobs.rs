@@ -15,7 +15,7 @@ use crate::description::{ChangeHeader, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
 use crate::value::schema::ReasonText;
 use crate::value::{JobKindLabel, JobStateLabel, Moment, parse_some};
 
@@ -171,10 +171,27 @@ pub(crate) async fn list(
     let list = ListPages::new(&gate, &principal, "jobs", &())?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let found = gate.accounts.jobs(&principal, page).await?;
-    let next_cursor = list.cursor(found.next)?;
-    let data = found.rows.iter().map(|job| JobView::new(job, ShownReport::LeftOut));
-    let (data, has_more) = (data.collect::<Result<_, _>>()?, next_cursor.is_some());
-    Ok(Answer::of(List { data, has_more, next_cursor }))
+    let views = found.rows.iter().map(|job| JobView::new(job, ShownReport::LeftOut));
+    let views = views.collect::<Result<Vec<_>, _>>()?;
+    list.list(found.with_rows(views)).await
+}
+
+#[utoipa::path(
+    post, path = "/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job.", format = "uuid"), ChangeHeader),
+    request_body = Option<ReasonBody>,
+    responses((status = 200, description = "The job.", body = JobView), Errors)
+)]
+/// Takes a queued job back. One that a node has begun goes on.
+pub(crate) async fn cancel(
+    State(gate): State<Gate>,
+    Caller(principal): Caller,
+    Id(id): Id,
+    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
+) -> Result<Answer<JobView>, Problem> {
+    let cancelled = gate.accounts.cancel_job(&principal, &request, JobId::from(id)).await?;
+    let view = JobView::new(&cancelled.thing, ShownReport::Shown)?;
+    Ok(Answer::changed(view, cancelled.replayed))
 }
 
 #[utoipa::path(

@@ -219,9 +219,11 @@ pub(crate) async fn models(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Answer<List<ModelView>>> {
     let offered = gate.accounts.models(&principal)?;
-    let models = offered.models.into_iter();
-    let views = models.map(|model| ModelView::new(model, offered.shows_routes));
-    Ok(Answer::of(List::whole(views.collect())))
+    Answer::large(move || {
+        let models = offered.models.into_iter();
+        List::whole(models.map(|model| ModelView::new(model, offered.shows_routes)).collect())
+    })
+    .await
 }
 
 #[utoipa::path(
@@ -237,7 +239,7 @@ pub(crate) async fn prices(
     let model = model(query.model.as_deref())?;
     let currency = parse_some("currency", query.currency.as_deref())?;
     let found = gate.accounts.prices(&principal, model.as_ref(), currency).await?;
-    Ok(Answer::of(List::whole(found.into_iter().map(PriceView::from).collect())))
+    Answer::large(move || List::whole(found.into_iter().map(PriceView::from).collect())).await
 }
 
 #[utoipa::path(
@@ -252,6 +254,8 @@ pub(crate) async fn nodes(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Answer<List<NodeView>>> {
     let found = gate.accounts.nodes(&principal).await?;
-    let views = found.iter().map(|node| NodeView::new(node, &found));
-    Ok(Answer::of(List::whole(views.collect())))
+    Answer::large(move || {
+        List::whole(found.iter().map(|node| NodeView::new(node, &found)).collect())
+    })
+    .await
 }

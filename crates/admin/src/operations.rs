@@ -132,7 +132,7 @@ pub(crate) async fn list(
     };
     let page = gate.accounts.operations(&principal, filter, page).await?;
     let sight = Sight::of(principal.role);
-    list.list_as(page, |row| OperationView::listed(row, sight)).map(Answer::of)
+    list.list_as(page, move |row| OperationView::listed(row, sight)).await
 }
 
 /// Sum of what running operations hold.

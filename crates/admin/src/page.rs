@@ -2,17 +2,23 @@
 //!
 //! A cursor is sealed and opaque to callers: it is bound to the list, its filters and the reach of its
 //! reader ([`PagedList`]).
+//!
+//! A page is bounded in bytes as well as in rows: 200 rows of the largest allow-lists would be many megabytes. It
+//! ends early then, with the cursor of its last row, and has one row at least.
 
 use holdfast_accounts::{PagedList, Principal};
 use holdfast_domain::listing::{Page, PageCursor, PageRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::answer::Answer;
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 
 const LIMIT_MAX: u32 = 200;
 const LIMIT: u32 = 50;
+/// Bytes of the rows of a page: with its frame an answer is 1 MiB at most, unless its one row is larger.
+const BYTES_MAX: usize = (1 << 20) - 256;
 
 /// A list under filters, with the cursors of its pages.
 pub(crate) struct ListPages(PagedList);
@@ -52,22 +58,54 @@ impl ListPages {
     }
 
     /// A page as an answer.
-    pub(crate) fn list<R, T: From<R>>(&self, page: Page<R>) -> Result<List<T>, Problem> {
-        self.list_as(page, T::from)
+    pub(crate) async fn list<R, T>(self, page: Page<R>) -> Result<Answer<List<T>>, Problem>
+    where
+        R: Send + 'static,
+        T: From<R> + Serialize + Send + 'static,
+    {
+        self.list_as(page, T::from).await
     }
 
-    /// A page as an answer, each row by this view.
-    pub(crate) fn list_as<R, T>(
-        &self,
+    /// A page as an answer, each row by this view. It ends before it is larger than [`BYTES_MAX`].
+    pub(crate) async fn list_as<R, T>(
+        self,
         page: Page<R>,
-        view: impl FnMut(R) -> T,
-    ) -> Result<List<T>, Problem> {
-        let next_cursor = self.cursor(page.next)?;
-        Ok(List {
-            data: page.rows.into_iter().map(view).collect(),
-            has_more: next_cursor.is_some(),
-            next_cursor,
+        view: impl FnMut(R) -> T + Send + 'static,
+    ) -> Result<Answer<List<T>>, Problem>
+    where
+        R: Send + 'static,
+        T: Serialize + Send + 'static,
+    {
+        Answer::try_large(move || {
+            let page = page.map(view).within(BYTES_MAX, rendered_len);
+            let next_cursor = self.cursor(page.next)?;
+            Ok(List { data: page.rows, has_more: next_cursor.is_some(), next_cursor })
         })
+        .await
+    }
+}
+
+/// Bytes that a row takes in an answer, with the comma after it.
+fn rendered_len(row: &impl Serialize) -> usize {
+    let mut counted = ByteCount(1);
+    match serde_json::to_writer(&mut counted, row) {
+        Ok(()) => counted.0,
+        // The answer fails by the same row, and says so there.
+        Err(_unrenderable) => 0,
+    }
+}
+
+/// Writer that keeps the number of its bytes only.
+struct ByteCount(usize);
+
+impl std::io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

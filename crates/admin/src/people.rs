@@ -301,7 +301,7 @@ pub(crate) async fn list(
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let found = gate.accounts.people(&principal, PersonFilter::default(), page).await?;
     let now = gate.accounts.clock().await?;
-    list.list_as(found, |record| PersonView::new(record, now)).map(Answer::of)
+    list.list_as(found, move |record| PersonView::new(record, now)).await
 }
 
 #[utoipa::path(

@@ -372,7 +372,7 @@ async fn list(
     let list = ListPages::new(gate, principal, "postings", &bound_to)?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let filter = PostingFilter { list: postings, wallet, operation: None };
-    list.list(gate.accounts.postings(principal, filter, page).await?).map(Answer::of)
+    list.list(gate.accounts.postings(principal, filter, page).await?).await
 }
 
 /// Shows a posting, where it is of the kind that its path says.

@@ -15,7 +15,7 @@ use holdfast_wire::csv;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, rendered};
 use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
 use crate::description::Errors;
 use crate::error::Problem;
@@ -179,11 +179,11 @@ pub(crate) async fn show(
     let StatementPage { wallet, statement, next } = read;
     let currency = wallet.wallet.currency;
     if format == ReportFormat::Csv {
-        let text = csv::statement(&statement, period, currency);
+        let text = rendered(move || csv::statement(&statement, period, currency)).await?;
         return Ok(ReportAnswer::Csv { text, file: "statement.csv" });
     }
     let next_cursor = list.cursor(next)?;
-    Ok(ReportAnswer::Json(Answer::of(StatementView {
+    let view = move || StatementView {
         wallet_id: wallet.wallet.id.to_string(),
         currency: currency.to_string(),
         from: params.from,
@@ -194,5 +194,6 @@ pub(crate) async fn show(
         closing: statement.closing.into(),
         has_more: next_cursor.is_some(),
         next_cursor,
-    })))
+    };
+    Ok(ReportAnswer::Json(Answer::large(view).await?))
 }

@@ -19,7 +19,7 @@ use holdfast_wire::csv::{self, CostColumns, group_name};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, rendered};
 use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
 use crate::description::Errors;
 use crate::error::Problem;
@@ -230,12 +230,15 @@ pub(crate) async fn usage(
     let UsageReport { rows, shows_costs } = gate.accounts.usage(&principal, query).await?;
     Ok(match accepts.format(params.format) {
         ReportFormat::Json => {
-            let views = rows.iter().map(|row| UsageRowView::new(row, shows_costs));
-            ReportAnswer::Json(Answer::of(List::whole(views.collect())))
+            let views = move || {
+                List::whole(rows.iter().map(|row| UsageRowView::new(row, shows_costs)).collect())
+            };
+            ReportAnswer::Json(Answer::large(views).await?)
         }
         ReportFormat::Csv => {
             let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
-            ReportAnswer::Csv { text: csv::usage(by, &rows, costs), file: "usage.csv" }
+            let text = rendered(move || csv::usage(by, &rows, costs)).await?;
+            ReportAnswer::Csv { text, file: "usage.csv" }
         }
     })
 }

@@ -224,7 +224,7 @@ labels! {
     /// Work that a job does.
     JobKindLabel for JobKind { Verification }
     /// State of a job.
-    JobStateLabel for JobState { Queued, Running, Done, Failed }
+    JobStateLabel for JobState { Queued, Running, Done, Failed, Cancelled }
     /// Status of an operation.
     StatusLabel for OperationStatus { Leased, Recorded, Open, Completed, Refused, Abandoned }
     /// Role of an admin key or a person.

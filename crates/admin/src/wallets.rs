@@ -229,7 +229,7 @@ pub(crate) async fn list(
         available_below,
         runs_low: false,
     };
-    list.list(gate.accounts.wallets(&principal, filter, page).await?).map(Answer::of)
+    list.list(gate.accounts.wallets(&principal, filter, page).await?).await
 }
 
 #[utoipa::path(

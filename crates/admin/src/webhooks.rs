@@ -169,7 +169,8 @@ pub(crate) async fn list(
     let list = ListPages::new(&gate, &principal, "webhooks", &wallet.map(|id| id.to_string()))?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let page = gate.accounts.webhooks(&principal, wallet, page).await?;
-    list.list_as(page, |record| WebhookView::new(record, principal.role)).map(Answer::of)
+    let role = principal.role;
+    list.list_as(page, move |record| WebhookView::new(record, role)).await
 }
 
 #[utoipa::path(
@@ -313,7 +314,7 @@ pub(crate) async fn deliveries(
     let list = ListPages::new(&gate, &principal, "deliveries", &id.to_string())?;
     let page = list.request(query.limit, query.cursor.as_deref())?;
     let page = gate.accounts.deliveries(&principal, WebhookId::from(id), page).await?;
-    list.list(page).map(Answer::of)
+    list.list(page).await
 }
 
 #[utoipa::path(

@@ -11,6 +11,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use holdfast_domain::account::WalletBounds;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_engine::{CoolDown, Model};
 use holdfast_failpoint::Failpoint;
@@ -280,6 +281,8 @@ fn embedded_admin(environment: Environment<'_>) -> AdminConfig {
         token: Secret::new(""),
         url: None,
         proxies: Vec::new(),
+        bounds: WalletBounds::DEFAULT,
+        creations_per_minute: WalletBounds::CREATIONS_PER_MINUTE,
     }
 }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::NodeName;
+use holdfast_domain::account::WalletBounds;
 use holdfast_domain::event::UNLISTED_KEPT;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::webhook::Origin;
@@ -72,6 +73,10 @@ pub struct AdminConfig {
     pub url: Option<AdminUrl>,
     /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
     pub proxies: Vec<Network>,
+    /// Bounds on what one wallet has in force.
+    pub bounds: WalletBounds,
+    /// API keys, people, webhooks and admin keys that one wallet gets per minute, from one process.
+    pub creations_per_minute: u32,
 }
 
 /// `[limits]`
@@ -232,10 +237,30 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
         ));
     }
     let proxies = networks(table, "proxies");
+    let (bounds, creations_per_minute) = bounds(table);
     table.refuse_unknown();
     // A URL with a mistake is no URL that was left out: the rest of the table is not used either.
     let url = url.map_or(Some(None), |url| url.map(Some));
-    Some(AdminConfig { listen: listen?, token: token?, url: url?, proxies })
+    let (listen, token, url) = (listen?, token?, url?);
+    Some(AdminConfig { listen, token, url, proxies, bounds, creations_per_minute })
+}
+
+/// Bounds on one wallet: what it has in force, and what it gets per minute.
+fn bounds(table: &Table<'_>) -> (WalletBounds, u32) {
+    const MOST: u64 = 1_000_000;
+    let count = |key, most, default| {
+        let field = table.field(key);
+        field.and_then(|field| u32::try_from(field.count(1..=most)?).ok()).unwrap_or(default)
+    };
+    let usual = WalletBounds::DEFAULT;
+    let bounds = WalletBounds {
+        api_keys: count("api_keys_per_wallet", MOST, usual.api_keys),
+        people: count("people_per_wallet", MOST, usual.people),
+        // Each is tried by turns: a wallet with many waits for itself.
+        webhooks: count("webhooks_per_wallet", 1_000, usual.webhooks),
+        admin_keys: count("admin_keys_per_wallet", MOST, usual.admin_keys),
+    };
+    (bounds, count("creations_per_minute", MOST, WalletBounds::CREATIONS_PER_MINUTE))
 }
 
 /// A listener: the setting that says where it is, that, and its table.

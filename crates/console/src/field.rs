@@ -1,5 +1,7 @@
 //! Fields of forms and filters: a label, what may be written, and what is wrong with what was.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 
 use crate::ask::SentFields;
@@ -44,6 +46,8 @@ pub(crate) enum FieldKind {
     Checks(Vec<Choice>),
     /// A value that nobody sees.
     Hidden,
+    /// Values that nobody sees, each on a line: those of [`FieldKind::Checks`].
+    HiddenList,
 }
 
 impl FieldKind {
@@ -63,9 +67,12 @@ impl FieldKind {
             }
             Self::Secret => r#"type="password" autocomplete="off" spellcheck="false" data-secret"#,
             Self::Moment => r#"type="datetime-local""#,
-            Self::Text | Self::Area | Self::Select(_) | Self::Checks(_) | Self::Hidden => {
-                r#"type="text" autocomplete="off" dir="auto""#
-            }
+            Self::Text
+            | Self::Area
+            | Self::Select(_)
+            | Self::Checks(_)
+            | Self::Hidden
+            | Self::HiddenList => r#"type="text" autocomplete="off" dir="auto""#,
         }
     }
 }
@@ -133,7 +140,8 @@ impl FormField {
 
     /// The same, carried along unseen.
     pub(crate) fn hidden(self) -> Self {
-        Self { kind: FieldKind::Hidden, ..self }
+        let kind = if self.is_checks() { FieldKind::HiddenList } else { FieldKind::Hidden };
+        Self { kind, ..self }
     }
 
     /// A value that is carried along unseen.
@@ -146,12 +154,9 @@ impl FormField {
         matches!(self.kind, FieldKind::Checks(_))
     }
 
-    fn is_chosen(&self, choice: &Choice) -> bool {
-        if self.is_checks() {
-            self.value.lines().any(|line| line == choice.value)
-        } else {
-            self.value == choice.value
-        }
+    /// The chosen values, once each: a set, because each choice is looked up in it.
+    fn chosen(&self) -> BTreeSet<&str> {
+        self.value.lines().filter(|line| !line.is_empty()).collect()
     }
 
     /// Id of the element that says what is wrong, or else what to write.
@@ -161,5 +166,41 @@ impl FormField {
             (None, false) => format!("{}-hint", self.name),
             (None, true) => String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_form_with_many_choices_is_rendered_in_time_that_grows_with_them() {
+        let choices: Vec<_> = (0..20_000).map(|n| Choice::new(format!("acme/{n}"), "x")).collect();
+        let values: Vec<_> = choices.iter().map(|choice| choice.value.clone()).collect();
+        let field = FormField::new("models", "Models", FieldKind::Checks(choices));
+        let field = field.value(values.join("\n"));
+        let begun = Instant::now();
+        let html = field.render().unwrap();
+        // Each choice looked up in all lines: 400,000,000 comparisons, a minute and more.
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert_eq!(html.matches(" checked").count(), 20_000);
+    }
+
+    #[test]
+    fn what_a_review_carries_along_is_as_large_as_what_was_sent() {
+        let sent = SentFields::parse(format!("note={}x", "%0A".repeat(20_000)).as_bytes());
+        let field = FormField::optional("note", "Note", FieldKind::Text).holding(&sent).hidden();
+        let html = field.render().unwrap();
+        assert_eq!(html.matches("<input").count(), 1);
+        assert!(html.len() < 21_000, "{}", html.len());
+        let checks = FieldKind::Checks(vec![Choice::new("a", "a"), Choice::new("b", "b")]);
+        let sent = SentFields::parse(format!("m=a&m=b{}", "&m=a%0A%0A".repeat(5_000)).as_bytes());
+        let html = FormField::optional("m", "M", checks).holding(&sent).hidden().render().unwrap();
+        assert_eq!(html.matches("<input").count(), 2, "each value once");
+        let text = FormField::optional("t", "T", FieldKind::Text);
+        let html = text.holding(&SentFields::parse(b"t=")).hidden().render().unwrap();
+        assert_eq!(html, "<input type=\"hidden\" name=\"t\" value=\"\">");
     }
 }

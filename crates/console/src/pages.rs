@@ -68,6 +68,7 @@ fn of_operators() -> Router<Desk> {
         .route("/jobs", get(jobs::list))
         .route("/jobs/new", methods::<jobs::start::Start>())
         .route("/jobs/{id}", get(jobs::show))
+        .route("/jobs/{id}/cancel", methods::<jobs::cancel::CancelJob>())
         .route("/trail", get(trail::list))
         .route("/admin-keys", get(admin_keys::list))
         .route("/admin-keys/new", methods::<admin_keys::issue::IssueAdminKey>())

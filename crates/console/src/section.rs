@@ -10,6 +10,7 @@
 //! | [`Notice`] | a sentence that must be read |
 //! | [`Snippet`] | text to copy: a secret that is told once, a command, an example |
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use askama::Template;
@@ -110,9 +111,10 @@ impl Table {
         }
     }
 
-    /// True where a column has numbers: its head stands above them.
-    fn is_numeric(&self, column: &usize) -> bool {
-        self.rows.iter().filter_map(|row| row.get(*column)).any(Cell::is_number)
+    /// Columns that have numbers, whose heads stand above them: found once for all cells of a table.
+    fn numeric_columns(&self) -> BTreeSet<usize> {
+        let cells = self.rows.iter().flat_map(|row| row.iter().enumerate());
+        cells.filter(|(_column, cell)| cell.is_number()).map(|(column, _cell)| column).collect()
     }
 }
 

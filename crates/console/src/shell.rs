@@ -9,6 +9,7 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use holdfast_admin::off_workers;
 use holdfast_domain::account::UseCase;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -66,10 +67,10 @@ impl ShellState {
 
 #[derive(Debug, Template)]
 #[template(path = "page.html")]
-struct Shell<'a> {
-    page: &'a Page,
+struct Shell {
+    page: Page,
     navigation: Vec<(Link, bool)>,
-    visitor: Option<&'a Visitor>,
+    visitor: Option<Visitor>,
 }
 
 /// Renders the page of an answer, and puts on the headers that every answer has.
@@ -83,12 +84,8 @@ pub(crate) async fn render(
     let mut answer = next.run(request).await;
     if let Some(page) = answer.extensions_mut().remove::<Page>() {
         let navigation = visitor.as_ref().map(|visitor| navigation(frame, visitor, &path));
-        let shell = Shell {
-            page: &page,
-            navigation: navigation.unwrap_or_default(),
-            visitor: visitor.as_ref(),
-        };
-        answer = rendered(&shell, answer);
+        let shell = Shell { page, navigation: navigation.unwrap_or_default(), visitor };
+        answer = rendered(shell, answer).await;
     }
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -104,9 +101,16 @@ pub(crate) async fn render(
     answer
 }
 
-fn rendered(shell: &Shell<'_>, answer: Response) -> Response {
+async fn rendered(shell: Shell, answer: Response) -> Response {
     let (mut head, _empty) = answer.into_parts();
-    match shell.render() {
+    let rendered = match off_workers(move || shell.render()).await {
+        Ok(rendered) => rendered,
+        Err(error) => {
+            tracing::error!(%error, "a page was not rendered");
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        }
+    };
+    match rendered {
         Ok(html) => {
             let html_type = HeaderValue::from_static("text/html; charset=utf-8");
             head.headers.insert(CONTENT_TYPE, html_type);

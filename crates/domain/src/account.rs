@@ -20,6 +20,7 @@
 mod actor;
 mod admin_key;
 mod api_key;
+mod bounds;
 mod browser_mark;
 mod command;
 mod decide;
@@ -39,6 +40,7 @@ mod webhook;
 pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
 pub use self::api_key::ApiKeyPatch;
+pub use self::bounds::{BoundedKind, WalletBounds};
 pub use self::browser_mark::{BROWSER_MARKS_MAX, BrowserMark, NewBrowserMark};
 pub use self::command::{
     AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,

@@ -207,6 +207,7 @@ mod tests {
     fn row(head: TrailHead) -> TrailRow {
         let wallet = WalletId::from_u128(1);
         let command = AccountCommand {
+            bounds: crate::account::WalletBounds::DEFAULT,
             actor: ActorId::Local,
             address: Some("192.0.2.1".to_owned()),
             request: RequestBinding {

@@ -16,6 +16,11 @@ use crate::{ApiKeyId, CredentialId, Timestamp, WalletId};
 
 const PREFIX: &str = "hfk_";
 
+/// Models that an allow-list has at most. Lists from before this bound stay as they are.
+pub const MODELS_MAX: usize = 256;
+/// Credentials in force of one API key or one admin key at most.
+pub const CREDENTIALS_MAX: u32 = 32;
+
 /// Bearer of a request: the id of a credential and the secret that proves it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bearer {

@@ -5,8 +5,11 @@
 //!            claim              finish
 //! queued ───────────▶ running ───────────▶ done | failed
 //!                      │   ▲
-//!                      ╰───╯ claim by another owner, once the lease has ended
+//!    │                 ╰───╯ claim by another owner, once the lease has ended
+//!    ╰─ cancel ─▶ cancelled
 //! ```
+//!
+//! An actor has one job at most that has not ended. A job that no process has claimed can be taken back.
 //!
 //! A running job is leased to one process, and each step that it keeps renews the lease. What is
 //! kept with a step is all that the next owner needs: the place of the next page, and a report of the
@@ -51,11 +54,14 @@ pub enum JobState {
     Done,
     /// Cannot be done. The report until then is kept.
     Failed,
+    /// Taken back before a process claimed it.
+    Cancelled,
 }
 
 impl JobState {
     /// Every state.
-    pub const ALL: [Self; 4] = [Self::Queued, Self::Running, Self::Done, Self::Failed];
+    pub const ALL: [Self; 5] =
+        [Self::Queued, Self::Running, Self::Done, Self::Failed, Self::Cancelled];
 
     /// The name in rows and answers.
     #[must_use]
@@ -65,6 +71,7 @@ impl JobState {
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 }

@@ -68,6 +68,75 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// End of this page, where there may be more after it.
     pub next: Option<PageCursor>,
+    /// Place of each row: the page may end early after any of them.
+    pub places: Vec<PageCursor>,
+}
+
+impl<T> Page<T> {
+    /// A page without a row, and the last one.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self { rows: Vec::new(), next: None, places: Vec::new() }
+    }
+
+    /// A list of one row at most.
+    #[must_use]
+    pub fn whole(row: Option<T>) -> Self {
+        // Nothing is listed after a row that is alone: its place is asked of nobody.
+        let places = row.iter().map(|_row| PageCursor(0)).collect();
+        Self { rows: row.into_iter().collect(), next: None, places }
+    }
+
+    /// A page of these rows with their places; the first rows in excess of `limit` say that there are more.
+    #[must_use]
+    pub fn of(mut rows: Vec<(PageCursor, T)>, limit: usize) -> Self {
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().map(|(place, _row)| *place).filter(|_| has_more);
+        let (places, rows) = rows.into_iter().unzip();
+        Self { rows, next, places }
+    }
+
+    /// The page with other rows, in the same number and order.
+    #[must_use]
+    pub fn with_rows<U>(self, rows: Vec<U>) -> Page<U> {
+        Page { rows, next: self.next, places: self.places }
+    }
+
+    /// The page with other views of its rows.
+    #[must_use]
+    pub fn map<U>(self, view: impl FnMut(T) -> U) -> Page<U> {
+        let Self { rows, next, places } = self;
+        Page { rows: rows.into_iter().map(view).collect(), next, places }
+    }
+
+    /// The page with the views of those rows that have one.
+    #[must_use]
+    pub fn filter_map<U>(self, mut view: impl FnMut(T) -> Option<U>) -> Page<U> {
+        let Self { rows, next, places } = self;
+        let rows = places.into_iter().zip(rows);
+        let rows = rows.filter_map(|(place, row)| view(row).map(|row| (place, row)));
+        let (places, rows) = rows.unzip();
+        Page { rows, next, places }
+    }
+
+    /// The page up to its last row that fits: it ends early before its sizes exceed `size_max`, after one row at
+    /// least, and the next page begins with the row that did not fit.
+    #[must_use]
+    pub fn within(mut self, size_max: usize, mut size: impl FnMut(&T) -> usize) -> Self {
+        let mut whole: usize = 0;
+        let fits = self.rows.iter().take_while(|row| {
+            whole = whole.saturating_add(size(row));
+            whole <= size_max
+        });
+        let kept = fits.count().max(1);
+        if kept < self.rows.len() {
+            self.next = self.places.get(kept.saturating_sub(1)).copied();
+            self.rows.truncate(kept);
+            self.places.truncate(kept);
+        }
+        self
+    }
 }
 
 /// A span of time, open where it has no bound.

@@ -26,6 +26,11 @@ impl Micros {
     /// The largest amount.
     pub const MAX: Self = Self(i64::MAX);
 
+    /// The largest balance of a wallet, held funds included: each program that reads JSON reads it exactly.
+    pub const BALANCE_MAX: Self = Self((1 << 53) - 1);
+    /// The largest amount of one posting.
+    pub const POSTING_MAX: Self = Self(1_000_000_000_000_000);
+
     /// Amount of this many micros.
     #[must_use]
     pub const fn new(micros: i64) -> Self {

@@ -37,6 +37,14 @@ pub(crate) fn over(store: &Store, secrets: &Secrets) -> Accounts {
     Accounts::new(Arc::new(store.clone()), secrets.all(), Arc::new(FixedPause))
 }
 
+/// The use cases with the bounds on wallets of a configuration.
+pub(crate) fn bounded(accounts: Accounts, config: &Config) -> Accounts {
+    match &config.admin {
+        Some(admin) => accounts.bounded_by(admin.bounds, admin.creations_per_minute),
+        None => accounts,
+    }
+}
+
 /// The use cases for whoever has the database.
 #[derive(Debug)]
 pub(crate) struct LocalAccounts {
@@ -49,7 +57,8 @@ impl LocalAccounts {
     /// somebody: one that fits no credential in force is refused.
     pub(crate) async fn open(config: &Config, store: &Store) -> anyhow::Result<Self> {
         let secrets = database::secrets(config, store, note).await?;
-        Ok(Self { accounts: over(store, &secrets), principal: Principal::local() })
+        let accounts = bounded(over(store, &secrets), config);
+        Ok(Self { accounts, principal: Principal::local() })
     }
 
     /// For all other changes, which need a secret for the trail alone: a key whose secret was lost
@@ -60,6 +69,7 @@ impl LocalAccounts {
             return Self::open(config, store).await;
         }
         let accounts = Accounts::new(Arc::new(store.clone()), known, Arc::new(FixedPause));
+        let accounts = bounded(accounts, config);
         Ok(Self { accounts, principal: Principal::local() })
     }
 

@@ -96,7 +96,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let serving = start::serving(&config, None)?;
     let live = Arc::new(LiveOptions::new(start::listening(&config)));
     let receivers = receivers(&config)?;
-    let accounts = accounts::over(&store, &secrets)
+    let accounts = accounts::bounded(accounts::over(&store, &secrets), &config)
         .with_support_refunds(config.roles.support_refunds.clone())
         .judging(Arc::new(receivers.clone()));
     let identity = start::Identity::new(&config, node)?;

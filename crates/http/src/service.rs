@@ -185,15 +185,25 @@ impl Service {
                 let shown = Box::pin(resources::cancel(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
-            Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
+            Route::Wallet => {
+                let place = chat::enter(engine, &serving, &caller)?;
+                let shown = Box::pin(resources::wallet(engine, &caller)).await;
+                Ok(with_guard(shown?, place))
+            }
             Route::Usage(route) => {
                 let place = chat::enter(engine, &serving, &caller)?;
                 let ask = UsageAsk { caller: &caller, uri: &head.uri, now: engine.now() };
                 let shown = Box::pin(usage::answer(route, &*self.reports, ask)).await;
                 Ok(with_guard(shown?, place))
             }
-            Route::Models => Ok(resources::models(&serving, &caller, engine.now())),
-            Route::Model(id) => resources::model(&serving, &caller, engine.now(), id),
+            Route::Models => {
+                let place = chat::enter(engine, &serving, &caller)?;
+                Ok(with_guard(resources::models(&serving, &caller, engine.now()), place))
+            }
+            Route::Model(id) => {
+                let place = chat::enter(engine, &serving, &caller)?;
+                Ok(with_guard(resources::model(&serving, &caller, engine.now(), id)?, place))
+            }
             Route::OpenApi | Route::Docs | Route::Health | Route::Ready => {
                 self.answer_open(route).await
             }

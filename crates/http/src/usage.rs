@@ -128,9 +128,10 @@ async fn buckets(reports: &dyn HolderReports, query: &BucketQuery) -> Result<Buc
         add(&mut sums, (usage.start, model, usage.currency.to_string()), usage);
     }
     let mut buckets: Vec<_> = query.buckets().map(|bucket| (bucket, Vec::new())).collect();
+    // The buckets are in the order of their starts: each is found without a look at all of them.
     for usage in sums.into_values() {
-        let mut starts = buckets.iter_mut();
-        if let Some((_, results)) = starts.find(|([start, _], _)| seconds(*start) == usage.start) {
+        let place = buckets.binary_search_by_key(&usage.start, |([start, _], _)| seconds(*start));
+        if let Some((_, results)) = place.ok().and_then(|place| buckets.get_mut(place)) {
             results.push(usage);
         }
     }

@@ -100,6 +100,19 @@ fn what_cannot_be_granted_is_refused_and_nothing_is_issued() {
     assert_eq!(site.json(&["key", "list"]).as_array().unwrap().len(), 1);
 }
 
+#[test]
+fn an_allow_list_is_edited_to_configured_models_only() {
+    let (site, account) = Site::funded(&two_models());
+    let key = &account.id;
+    let said = site.cli(&["key", "update", key, "--models", "holdfast/typo"]).failed(2);
+    assert!(said.contains("there is no model holdfast/typo"), "{said}");
+    assert!(said.contains("holdfast model list"), "{said}");
+    assert_eq!(site.json(&["key", "update", key, "--models", OTHER])["models"], json!([OTHER]));
+    let many: Vec<_> = (0..257).map(|number| format!("holdfast/{number}")).collect();
+    let said = site.cli(&["key", "update", key, "--models", &many.join(",")]).failed(2);
+    assert!(said.contains("there is no model holdfast/0"), "{said}");
+}
+
 fn ids(gateway: &Gateway, account: &Account) -> Vec<Value> {
     let models = check_json(&gateway.get(account, "/v1/models"), 200);
     models["data"].as_array().unwrap().iter().map(|model| model["id"].clone()).collect()

@@ -150,6 +150,12 @@ fn an_api_key_has_so_many_requests_in_hand_and_no_more() {
         let told = slow.gateway.complete(&slow.account, key, &acme("Say hello"));
         error(Code::TooManyOperations).echo(key).check(&told);
     }
+    // Requests that run nothing take a place as well.
+    for path in ["/v1/wallet", "/v1/models", "/v1/models/acme/large-1", "/v1/usage"] {
+        let told = slow.gateway.get(&slow.account, path);
+        assert_eq!(told.status, 429, "{path}: {told:?}");
+        error(Code::TooManyOperations).check(&told);
+    }
     let other = slow.site.another_key(&slow.account.wallet, "other");
     let others = Request::completion(&other.key, &second, acme("Say hello"));
     let others = others.begin(slow.gateway.address());

@@ -67,6 +67,7 @@ mod hostile_upstreams;
 mod idempotency;
 mod kinds;
 mod kinds_tools;
+mod largest;
 mod leaks;
 mod limits;
 mod listeners;

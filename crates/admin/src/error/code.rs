@@ -250,9 +250,35 @@ codes! {
         message: "The webhook is disabled. Enable it first.",
     }
     TooManyWebhooks {
-        cause: "The wallet, or the operator, has 16 webhooks in force.",
+        cause: "The wallet has as many webhooks in force as `admin.webhooks_per_wallet` allows, or the \
+            operator has 16.",
         label: "too_many_webhooks", status: 409, kind: CONFLICT, retry: false,
-        message: "There are 16 webhooks in force already. Disable one, or change one.",
+        message: "There are as many webhooks in force already as there may be. Disable one, or change \
+            one.",
+    }
+    WalletBoundReached {
+        cause: "The wallet has as many API keys, people or admin keys in force as `[admin]` of the \
+            configuration allows one.",
+        label: "wallet_bound_reached", status: 409, kind: CONFLICT, retry: false,
+        message: "The wallet has as many of these in force as one may have. End some, or have the \
+            operator raise the bound.",
+    }
+    CredentialsMax {
+        cause: "The key has 32 credentials in force, and the rotation would leave them in force.",
+        label: "credentials_max", status: 409, kind: CONFLICT, retry: false,
+        message: "The key has 32 credentials in force, which is the most that a key may have. Wait for \
+            one to expire, rotate with `grace_seconds` 0, which ends them, or revoke the key.",
+    }
+    JobPending {
+        cause: "A job that this admin key or person has started is queued or runs; the message has its id.",
+        label: "job_pending", status: 409, kind: CONFLICT, retry: false,
+        message: "A job that you have started is queued or runs. Wait for it, or cancel it while it is \
+            queued.",
+    }
+    JobStarted {
+        cause: "The job that is to be cancelled is not queued any more.",
+        label: "job_started", status: 409, kind: CONFLICT, retry: false,
+        message: "The job is not queued any more. Look at it.",
     }
     EditConflict {
         cause: "The thing was edited since the number in `If-Match`.",
@@ -303,6 +329,13 @@ codes! {
         label: "too_many_requests", status: 429, kind: RATE_LIMIT, retry: true,
         message: "This admin key has 16 requests on the way. Wait for answers, then send the same \
             request again.",
+    }
+    TooManyCreations {
+        cause: "More API keys, people, webhooks and admin keys of the wallet were made within a minute \
+            than `admin.creations_per_minute` allows.",
+        label: "too_many_creations", status: 429, kind: RATE_LIMIT, retry: true,
+        message: "Too much was made for this wallet within a minute. Send the same request with the \
+            same Idempotency-Key again after `retry-after`.",
     }
     TooManyTests {
         cause: "The webhook was tested 6 times within a minute.",
@@ -355,6 +388,7 @@ mod tests {
         let temporary = [
             Code::RequestTimeout,
             Code::TooManyRequests,
+            Code::TooManyCreations,
             Code::StorageUnavailable,
             Code::OutcomeUnknown,
         ];

@@ -4,9 +4,9 @@
 use std::error::Error;
 
 use holdfast_accounts::{AccountsError, AuthenticationError};
-use holdfast_domain::account::AccountRefusal;
+use holdfast_domain::account::{AccountRefusal, BoundedKind};
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::{ErrorChain, PostingId};
+use holdfast_domain::{ErrorChain, Micros, PostingId};
 
 use super::{Code, FailureCause, Problem};
 
@@ -27,6 +27,9 @@ impl From<AccountsError> for Problem {
             }
             AccountsError::Invalid { field, message } => Self::invalid(field, sentence(&message)),
             AccountsError::Refused(refusal) => Self::from(refusal),
+            AccountsError::TooManyCreations { retry_after } => {
+                Self { retry_after, ..Self::new(Code::TooManyCreations) }
+            }
             error @ AccountsError::NoSecret => logged(Code::InternalError, &error),
             AccountsError::NoRandom(cause) => logged(Code::InternalError, &*cause),
             AccountsError::Unavailable(cause) => logged(Code::StorageUnavailable, &*cause),
@@ -64,9 +67,16 @@ impl From<AccountRefusal> for Problem {
             | Refusal::NoAdminKey
             | Refusal::NoPerson
             | Refusal::NoWebhook
+            | Refusal::NoJob
             | Refusal::NoDelivery => Self::told(Code::NotFound, told),
             Refusal::WebhookDisabled => Self::new(Code::WebhookDisabled),
             Refusal::TooManyWebhooks => Self::new(Code::TooManyWebhooks),
+            Refusal::BoundReached { kind, .. } => bound_reached(kind, &told),
+            Refusal::TooManyCredentials => Self::new(Code::CredentialsMax),
+            Refusal::TooManyModels(_) => Self::invalid("models", told),
+            Refusal::PostingTooLarge => Self::invalid("amount_micros", told),
+            Refusal::JobPending(_) => job_pending(&told),
+            Refusal::JobStarted => Self::new(Code::JobStarted),
             Refusal::TooManyTests => Self::new(Code::TooManyTests),
             Refusal::NameTaken(_) => about("name", Code::NameTaken, "Choose another one."),
             Refusal::ExternalIdTaken(_) => {
@@ -76,13 +86,7 @@ impl From<AccountRefusal> for Problem {
                 Self { edited: Some(edited), ..Self::new(Code::EditConflict) }
             }
             Refusal::WalletClosed => Self::new(Code::WalletClosed),
-            Refusal::WalletNotEmpty { available, held } => Self::told(
-                Code::WalletNotEmpty,
-                format!(
-                    "The wallet has {available} available and {held} held. Wait for what is held, and \
-                     adjust what is available to 0."
-                ),
-            ),
+            Refusal::WalletNotEmpty { available, held } => wallet_not_empty(available, held),
             Refusal::WalletFull => Self::new(Code::WalletFull),
             Refusal::InsufficientFunds { .. } => {
                 about("amount_micros", Code::InsufficientFunds, "Take less.")
@@ -114,6 +118,25 @@ impl From<AccountRefusal> for Problem {
             | Refusal::OwnerExists => Self::told(Code::InvalidValue, told),
         }
     }
+}
+
+fn bound_reached(kind: BoundedKind, told: &str) -> Problem {
+    let (remedy, setting) = (kind.remedy(), kind.setting());
+    let message = format!("{told} First {remedy}, or have the operator raise {setting}.");
+    Problem::told(Code::WalletBoundReached, message)
+}
+
+fn job_pending(told: &str) -> Problem {
+    let message = format!("{told} Wait for it, or cancel it while it is queued.");
+    Problem::told(Code::JobPending, message)
+}
+
+fn wallet_not_empty(available: Micros, held: Micros) -> Problem {
+    let message = format!(
+        "The wallet has {available} available and {held} held. Wait for what is held, and adjust what is \
+         available to 0."
+    );
+    Problem::told(Code::WalletNotEmpty, message)
 }
 
 fn posting_conflict(known: &Posting) -> Problem {

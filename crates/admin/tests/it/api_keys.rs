@@ -18,7 +18,7 @@ async fn patch(world: &World, id: &str, body: &Value) -> Reply {
 
 #[tokio::test]
 async fn a_secret_is_told_once() {
-    let world = World::new().await;
+    let world = World::offering(&["acme/large-1"]).await;
     let wallet = world.wallet("acme", 0).await;
     let body = json!({
         "wallet_id": wallet, "name": "laptop", "requests_per_minute": 60, "spend_micros": 500,
@@ -92,11 +92,11 @@ async fn keys_are_issued_all_or_none() {
 
 #[tokio::test]
 async fn an_edit_changes_what_it_names_and_removes_what_is_null() {
-    let world = World::new().await;
+    let world = World::offering(&["acme/large-1"]).await;
     let wallet = world.wallet("acme", 0).await;
     let id = world.api_key(&wallet).await;
     let limits = json!({
-        "concurrency": 3, "spend_micros": 9, "spend_window": "total", "models": ["a/b"],
+        "concurrency": 3, "spend_micros": 9, "spend_window": "total", "models": ["acme/large-1"],
         "ends_at": "2100-01-01T00:00:00Z", "usage": "wallet",
     });
     let edited = patch(&world, &id, &limits).await.json();

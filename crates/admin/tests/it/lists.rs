@@ -178,7 +178,7 @@ async fn wallets_are_filtered_by_name_external_id_state_and_balance() {
 
 #[tokio::test]
 async fn api_keys_are_filtered_by_the_model_that_they_may_use() {
-    let world = World::new().await;
+    let world = World::offering(&["acme/large-1", "acme/large-10", "acme/small-1"]).await;
     let wallet = world.wallet("acme", 0).await;
     for (name, models) in [
         ("all", json!(null)),

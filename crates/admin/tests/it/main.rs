@@ -7,6 +7,7 @@
 )]
 
 mod api_keys;
+mod bounds;
 mod changes;
 mod docs;
 mod events;

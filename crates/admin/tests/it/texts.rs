@@ -3,7 +3,7 @@
 use holdfast_accounts::Request as AccountRequest;
 use holdfast_domain::account::{
     AccountAction, AccountCommand, ActorId, DepositReference, NewPosting, PostingDetails,
-    RequestBinding, WalletRecord,
+    RequestBinding, WalletBounds, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::secret::ServerSecret;
@@ -173,6 +173,7 @@ async fn one_address_is_one_person_however_its_domain_is_spelled() {
 /// What a version before the rule did: the command as it was then, past the rule of its texts.
 async fn act(world: &World, key: &str, digest: [u8; 32], action: AccountAction) {
     let command = AccountCommand {
+        bounds: WalletBounds::DEFAULT,
         actor: ActorId::AdminKey(owner(world).await),
         address: None,
         request: RequestBinding {

@@ -10,7 +10,7 @@ use holdfast_accounts::Request as AccountRequest;
 use holdfast_accounts::{Accounts, NewAdminKey, Principal};
 use holdfast_admin::{AdminApi, AdminOptions};
 use holdfast_domain::account::{Reach, Role};
-use holdfast_domain::model::Contract;
+use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{AdminKeyId, CommandKey, WalletId};
@@ -25,6 +25,20 @@ use uuid::Uuid;
 /// A request key of its own.
 pub(crate) fn key() -> String {
     Uuid::new_v4().to_string()
+}
+
+/// Models without a route.
+#[derive(Debug)]
+struct OffersOf(&'static [&'static str]);
+
+impl Offers for OffersOf {
+    fn models(&self) -> Vec<ModelOffer> {
+        let offer = |id: &&str| {
+            let model = PublicModelId::try_from(*id).unwrap();
+            ModelOffer { contract: Contract::new(model, 1, 8_192, 1_024), routes: Vec::new() }
+        };
+        self.0.iter().map(offer).collect()
+    }
 }
 
 /// One model with a route that cools down.
@@ -81,6 +95,17 @@ impl World {
         let listens = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
         let options = AdminOptions::new(listens, None).unwrap();
         Self { api: AdminApi::new(accounts.clone(), options), accounts, ..self }
+    }
+
+    /// The same database in a process that serves these models.
+    pub(crate) async fn offering(models: &'static [&'static str]) -> Self {
+        Self::new().await.serving(models)
+    }
+
+    /// The same with these models alone.
+    pub(crate) fn serving(self, models: &'static [&'static str]) -> Self {
+        let accounts = self.accounts.clone().serving(Arc::new(OffersOf(models)));
+        self.over(accounts)
     }
 
     /// A key of a role, with the text that its holder sends.

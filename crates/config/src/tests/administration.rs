@@ -1,5 +1,7 @@
 //! Settings of the administration: who may refund, where it is served, who is sent webhooks.
 
+use holdfast_domain::account::WalletBounds;
+
 use super::{LEAST, good, mistakes};
 
 #[test]
@@ -49,6 +51,31 @@ fn administration_has_an_address_that_keeps_its_keys_from_the_network() {
         let found = mistakes(&table(listen, more));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains(said), "{found:?}");
+    }
+}
+
+#[test]
+fn a_wallet_has_bounds_which_the_administration_sets() {
+    let table = |more: &str| {
+        format!("[admin]\nlisten = \"127.0.0.1:1\"\ntoken = \"0123456789abcdef\"\n{more}\n{LEAST}")
+    };
+    let usual = good(&table("")).admin.unwrap();
+    assert_eq!(usual.bounds, WalletBounds::DEFAULT);
+    assert_eq!(usual.creations_per_minute, WalletBounds::CREATIONS_PER_MINUTE);
+    let set = "api_keys_per_wallet = 1\npeople_per_wallet = 2\nwebhooks_per_wallet = 3\n\
+        admin_keys_per_wallet = 4\ncreations_per_minute = 5";
+    let set = good(&table(set)).admin.unwrap();
+    let bounds = WalletBounds { api_keys: 1, people: 2, webhooks: 3, admin_keys: 4 };
+    assert_eq!((set.bounds, set.creations_per_minute), (bounds, 5));
+    for bad in
+        ["api_keys_per_wallet = 0", "webhooks_per_wallet = 1_001", "creations_per_minute = -1"]
+    {
+        let key = bad.split(' ').next().unwrap();
+        let found = mistakes(&table(bad));
+        assert!(
+            found.len() == 1 && found[0].contains(&format!("`admin.{key}` must be")),
+            "{found:?}"
+        );
     }
 }
 

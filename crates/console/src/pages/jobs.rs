@@ -1,5 +1,6 @@
 //! Jobs: work that takes longer than a request. A verification says whether the book is well once it is whole.
 
+pub(crate) mod cancel;
 pub(crate) mod start;
 
 use axum::extract::State;
@@ -65,7 +66,10 @@ pub(crate) async fn show(
         ("Trail since", since.map_or(Cell::Nothing, Cell::code)),
         ("Id", Cell::code(job.id)),
     ];
-    let page = Page::new("Verification").below("Jobs", "/jobs").section(Facts::new("", rows));
+    let may_cancel = job.state == JobState::Queued && visitor.may(UseCase::JobCreate);
+    let page = Page::new("Verification").below("Jobs", "/jobs");
+    let page = page.action(may_cancel, "Cancel", format!("/jobs/{}/cancel", job.id));
+    let page = page.section(Facts::new("", rows));
     let mismatches = report.get("mismatches").and_then(Value::as_array);
     let Some(mismatches) = mismatches.filter(|all| !all.is_empty()) else { return Ok(page) };
     let text = |row: &Value, name: &str| Cell::some_text(row.get(name).and_then(Value::as_str));
@@ -82,7 +86,7 @@ pub(crate) fn row(job: &Job) -> Vec<Cell> {
 
 fn state(job: &Job) -> Cell {
     let tone = match job.state {
-        JobState::Queued | JobState::Running => Tone::Plain,
+        JobState::Queued | JobState::Running | JobState::Cancelled => Tone::Plain,
         JobState::Done => Tone::Good,
         JobState::Failed => Tone::Bad,
     };
@@ -104,9 +108,14 @@ fn result(job: &Job) -> Cell {
     match (job.state, mismatches) {
         (JobState::Done, Some(0)) if unlisted == 0 => Cell::badge("the book is well", Tone::Good),
         (JobState::Done, Some(_)) => Cell::badge("it has mismatches", Tone::Bad),
-        (JobState::Done | JobState::Queued | JobState::Running | JobState::Failed, _) => {
-            Cell::Nothing
-        }
+        (
+            JobState::Done
+            | JobState::Queued
+            | JobState::Running
+            | JobState::Failed
+            | JobState::Cancelled,
+            _,
+        ) => Cell::Nothing,
     }
 }
 

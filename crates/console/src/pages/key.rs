@@ -11,7 +11,7 @@ mod told;
 use axum::extract::State;
 use holdfast_accounts::{ApiKeyRecord, Reference, UsageReport};
 use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::credential::{ApiKey, Bearer, MODELS_MAX};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::listing::{
     ApiKeyFilter, LiveCredential, OperationFilter, Order, PAGE_MAX, PageRequest, Period,
@@ -91,7 +91,7 @@ fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
     let mut rows = vec![
         ("Wallet", Cell::link(&wallet.name, format!("/wallets/{}", wallet.id))),
         ("State", keys::state(key, now)),
-        ("Models", keys::models(key)),
+        ("Models", keys::models(key, MODELS_MAX)),
         ("Balance of the wallet", Cell::text(key.grant.balance.label())),
         ("Usage that it sees", Cell::text(key.grant.usage.label())),
         ("External id", Cell::some_text(key.external_id.as_deref())),

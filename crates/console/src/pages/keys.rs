@@ -22,6 +22,8 @@ use crate::paging::Pages;
 use crate::section::{Filter, Table};
 use crate::visitor::Visitor;
 
+/// Models of a key that a list names.
+const LISTED_MODELS: usize = 8;
 const NAME: &str = "name";
 const STATE: &str = "state";
 
@@ -131,20 +133,21 @@ pub(crate) fn row(key: &ApiKey, now: Timestamp) -> Vec<Cell> {
     vec![
         Cell::link(&key.name, format!("/keys/{}", key.id)),
         state(key, now),
-        models(key),
+        models(key, LISTED_MODELS),
         Cell::some_moment(key.grant.ends_at),
         Cell::moment(key.created_at),
     ]
 }
 
-/// Models that a key may use.
-pub(crate) fn models(key: &ApiKey) -> Cell {
-    let names = key
-        .grant
-        .models
-        .as_ref()
-        .map(|models| models.iter().map(|model| model.as_str()).collect::<Vec<_>>().join(", "));
-    Cell::text(names.unwrap_or_else(|| "all".to_owned()))
+/// Models that a key may use, so many of them at most.
+pub(crate) fn models(key: &ApiKey, most: usize) -> Cell {
+    let Some(models) = &key.grant.models else { return Cell::text("all") };
+    let names: Vec<_> = models.iter().take(most).map(|model| model.as_str()).collect();
+    let names = names.join(", ");
+    Cell::text(match models.len().saturating_sub(most) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    })
 }
 
 /// State of an API key.

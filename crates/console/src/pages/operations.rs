@@ -63,7 +63,7 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
     let filter = read_filter(desk, visitor, query).await?;
     let is_of_all = filter.scope == Scope::All;
     let pages = Pages::new(desk, visitor, "/operations", query);
-    let Listed { rows, next } =
+    let Listed { rows, next, .. } =
         desk.accounts.operations(&visitor.principal, filter, pages.request()?).await?;
     let next = pages.next(next)?;
     let head = if is_of_all { HEAD } else { HEAD_OF_RUNNING };

@@ -64,7 +64,7 @@ async fn named(
         Err(AccountsError::NotFound(_wallet)) => None,
         found => Some(found?).filter(|record| filter.admits(record)),
     };
-    Ok(ListPage { rows: found.into_iter().collect(), next: None })
+    Ok(ListPage::whole(found))
 }
 
 fn narrowing(query: &SentFields) -> Filter {

@@ -20,9 +20,10 @@ use uuid::Uuid;
 use super::{
     ActorId, AdminCredential, AdminKey, ApiKeyPatch, CanonicalDigest, FieldChange, KnownPosting,
     NewPosting, PersonAction, PersonFacts, PersonWrite, RefundableOperation, RequestBinding,
-    UseCase, WalletPatch, WalletRecord, WebhookAction, WebhookFacts, WebhookWrite,
+    UseCase, WalletBounds, WalletPatch, WalletRecord, WebhookAction, WebhookFacts, WebhookWrite,
 };
 use crate::credential::{ApiKey, Credential, NewApiKey};
+use crate::job::JobState;
 use crate::ledger::{Posting, PostingKind};
 use crate::limits::Counter;
 use crate::{
@@ -41,6 +42,8 @@ pub struct AccountCommand {
     pub request: RequestBinding,
     /// Reason that the actor gives.
     pub reason: Option<String>,
+    /// Bounds on the wallet of a thing that it makes, as its process is configured.
+    pub bounds: WalletBounds,
     /// The change.
     pub action: AccountAction,
 }
@@ -134,7 +137,7 @@ pub enum AccountAction {
         /// Use case that asks.
         use_case: UseCase,
     },
-    /// Start a job: a trail row alone. The job is queued after it, under this id.
+    /// Queue a job.
     StartJob {
         /// The job.
         job: JobId,
@@ -143,6 +146,8 @@ pub enum AccountAction {
         /// What it starts from, as its actor wrote it.
         since: Option<String>,
     },
+    /// Take a queued job back.
+    CancelJob(JobId),
     /// Take absurd costs out of the sums of usage: a trail row alone. The sums are corrected after it.
     ExcludeCosts {
         /// First of the operations, which the row is about.
@@ -198,6 +203,7 @@ impl AccountAction {
             | Self::RotateApiKey { .. }
             | Self::RevokeApiKey(_)
             | Self::AskOperation { .. }
+            | Self::CancelJob(_)
             | Self::ExcludeCosts { .. }
             | Self::NoteRead(..)
             | Self::NoteFailedSignIns { .. }
@@ -225,6 +231,7 @@ impl AccountAction {
             | Self::RevokeApiKey(_)
             | Self::AskOperation { .. }
             | Self::StartJob { .. }
+            | Self::CancelJob(_)
             | Self::ExcludeCosts { .. }
             | Self::NoteRead(..)
             | Self::NoteFailedSignIns { .. }
@@ -255,7 +262,7 @@ impl AccountAction {
             Self::RotateApiKey { .. } => UseCase::ApiKeyRotate,
             Self::RevokeApiKey(_) => UseCase::ApiKeyRevoke,
             Self::AskOperation { use_case, .. } => *use_case,
-            Self::StartJob { .. } => UseCase::JobCreate,
+            Self::StartJob { .. } | Self::CancelJob(_) => UseCase::JobCreate,
             Self::ExcludeCosts { .. } => UseCase::UsageExcludeCosts,
             Self::NoteRead(use_case, _thing) => *use_case,
             Self::NoteFailedSignIns { .. } => UseCase::PersonSignInFailed,
@@ -282,6 +289,10 @@ pub struct AccountFacts {
     pub api_keys: Vec<ApiKey>,
     /// Admin key of the action.
     pub admin_key: Option<AdminKey>,
+    /// Credentials in force of the key that a rotation is of.
+    pub credentials: u32,
+    /// Resources in force that the wallet of a new thing has of its kind, counted up to their bound.
+    pub in_force: u32,
     /// Admin key that is not revoked and has the name of the action's.
     pub namesake: Option<AdminKey>,
     /// Owners in force beside the key or the person of the action: keys, and people with a password.
@@ -304,6 +315,10 @@ pub struct AccountFacts {
     pub person: PersonFacts,
     /// Webhook of the action, and what counts for it.
     pub webhook: WebhookFacts,
+    /// Job of the actor that has not ended.
+    pub pending_job: Option<JobId>,
+    /// State of the job of the action: locked.
+    pub job: Option<JobState>,
 }
 
 impl AccountFacts {
@@ -316,6 +331,8 @@ impl AccountFacts {
             api_key: None,
             api_keys: Vec::new(),
             admin_key: None,
+            credentials: 0,
+            in_force: 0,
             namesake: None,
             other_owners: 0,
             other_lasting_owners: 0,
@@ -327,6 +344,8 @@ impl AccountFacts {
             refunded_today: Micros::ZERO,
             person: PersonFacts::NONE,
             webhook: WebhookFacts::NONE,
+            pending_job: None,
+            job: None,
         }
     }
 }
@@ -394,6 +413,10 @@ pub enum AccountWrite {
     Person(PersonWrite),
     /// Rows of a webhook.
     Webhook(WebhookWrite),
+    /// A job that is queued at this moment, with the name of its kind and what it starts from.
+    QueueJob(JobId, &'static str, Option<String>, Timestamp),
+    /// End of a queued job, at this moment.
+    CancelJob(JobId, Timestamp),
 }
 
 /// Thing that a command made or changed.

@@ -13,6 +13,7 @@ mod person;
 mod post;
 mod webhook;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use self::post::post;
@@ -24,11 +25,13 @@ use super::command::{
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
 use super::{
-    AdminCredential, AdminKey, ApiKeyPatch, PersonAction, PersonRecord, Role, WalletRecord,
+    AdminCredential, AdminKey, ApiKeyPatch, BoundedKind, PersonAction, PersonRecord, Reach, Role,
+    WalletBounds, WalletRecord,
 };
-use crate::credential::{ApiKey, Credential, NewApiKey};
+use crate::credential::{ApiKey, CREDENTIALS_MAX, Credential, Grant, MODELS_MAX, NewApiKey};
+use crate::job::JobState;
 use crate::limits::SpendLimit;
-use crate::{AdminKeyId, ApiKeyId, Micros, OperationId, Timestamp};
+use crate::{AdminKeyId, ApiKeyId, JobId, Micros, OperationId, Timestamp};
 
 /// Answers a command whose request key is bound already. `person` is the one that it has invited.
 ///
@@ -45,10 +48,14 @@ pub fn replay(
         return Err(AccountRefusal::RequestKeyConflict);
     }
     // The digest outlives the person, and has nothing of the address: it is compared with theirs.
-    if let AccountAction::Person(PersonAction::Invite { email, .. }) = &command.action {
-        let invited = person.and_then(|record| record.person.email.as_ref());
+    if let AccountAction::Person(PersonAction::Invite { new, email, .. }) = &command.action {
+        let invited = person.map(|record| &record.person);
+        let invited = invited.filter(|person| person.email.is_some());
         let invited = invited.ok_or(AccountRefusal::PersonEnded)?;
-        if invited != email {
+        // The name of a person from before the request stays, whatever name an invitation has.
+        let is_of_request = invited.created_at == record.at;
+        let has_other_name = is_of_request && invited.name != new.name;
+        if invited.email.as_ref() != Some(email) || has_other_name {
             return Err(AccountRefusal::RequestKeyConflict);
         }
     }
@@ -96,7 +103,9 @@ pub fn decide(
             Ok(effect)
         }
         Action::Post(new) => post(new, facts),
-        Action::IssueApiKeys { keys, is_bounded, .. } => issue_api_keys(keys, *is_bounded, facts),
+        Action::IssueApiKeys { keys, is_bounded, .. } => {
+            issue_api_keys(keys, *is_bounded, command.bounds, facts)
+        }
         Action::EditApiKey { patch, expected, is_bounded, .. } => {
             edit_api_key(patch, *expected, *is_bounded, facts)
         }
@@ -117,21 +126,54 @@ pub fn decide(
             let asked = FieldChange::set("asked", "true");
             Ok(AccountEffect::done(Vec::new(), Thing::Operation(*operation), vec![asked]))
         }
-        Action::StartJob { job, kind, since } => {
-            let fields = vec![("kind", Some((*kind).to_owned())), ("since", since.clone())];
-            Ok(AccountEffect::done(Vec::new(), Thing::Job(*job), differences(None, fields)))
-        }
+        Action::StartJob { job, kind, since } => start_job(*job, kind, since.as_ref(), facts),
+        Action::CancelJob(job) => cancel_job(*job, facts),
         Action::ExcludeCosts { first, operations } => Ok(exclude_costs(*first, *operations)),
         Action::NoteRead(_use_case, thing) => Ok(note(*thing, FieldChange::set("read", "true"))),
         Action::NoteFailedSignIns { person, attempts } => {
             let thing = person.map_or(Thing::Unknown, Thing::Person);
             Ok(note(thing, FieldChange::set("failed_attempts", attempts)))
         }
-        Action::IssueAdminKey(key, credential) => issue_admin_key(key, credential, facts),
+        Action::IssueAdminKey(key, credential) => {
+            issue_admin_key(key, credential, command.bounds, facts)
+        }
         Action::RotateAdminKey { credential, grace } => rotate_admin_key(credential, *grace, facts),
         Action::RevokeAdminKey(id) => revoke_admin_key(*id, facts),
         Action::Person(action) => person::decide(command, action, facts),
-        Action::Webhook(action) => webhook::decide(action, &facts.webhook, facts.now),
+        Action::Webhook(action) => {
+            webhook::decide(action, &facts.webhook, command.bounds.webhooks, facts.now)
+        }
+    }
+}
+
+fn start_job(
+    id: JobId,
+    kind: &'static str,
+    since: Option<&String>,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    if let Some(pending) = facts.pending_job {
+        return Err(AccountRefusal::JobPending(pending));
+    }
+    let fields = vec![("kind", Some(kind.to_owned())), ("since", since.cloned())];
+    let queued = AccountWrite::QueueJob(id, kind, since.cloned(), facts.now);
+    Ok(AccountEffect::done(vec![queued], Thing::Job(id), differences(None, fields)))
+}
+
+fn cancel_job(id: JobId, facts: &AccountFacts) -> Result<AccountEffect, AccountRefusal> {
+    match facts.job.ok_or(AccountRefusal::NoJob)? {
+        JobState::Queued => {
+            let [before, after] = [JobState::Queued, JobState::Cancelled].map(JobState::label);
+            let change = FieldChange {
+                field: "state".to_owned(),
+                before: Some(before.to_owned()),
+                after: Some(after.to_owned()),
+            };
+            let writes = vec![AccountWrite::CancelJob(id, facts.now)];
+            Ok(AccountEffect::done(writes, Thing::Job(id), vec![change]))
+        }
+        JobState::Cancelled => Ok(AccountEffect::done(Vec::new(), Thing::Job(id), Vec::new())),
+        JobState::Running | JobState::Done | JobState::Failed => Err(AccountRefusal::JobStarted),
     }
 }
 
@@ -200,6 +242,33 @@ fn refuse_unbounded(
     if is_within { Ok(()) } else { Err(AccountRefusal::KeySpendExceeded(most)) }
 }
 
+/// Refuses so many new things of a kind if the wallet would have more in force than the bound.
+pub(super) fn refuse_more(
+    kind: BoundedKind,
+    new: usize,
+    bound: u32,
+    facts: &AccountFacts,
+) -> Result<(), AccountRefusal> {
+    let new = u32::try_from(new).unwrap_or(u32::MAX);
+    if facts.in_force.saturating_add(new) > bound {
+        return Err(AccountRefusal::BoundReached { kind, bound });
+    }
+    Ok(())
+}
+
+/// Refuses a further credential beside those in force. Without a grace those end, and there is room.
+fn refuse_crowd(grace: Duration, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+    if !grace.is_zero() && facts.credentials >= CREDENTIALS_MAX {
+        return Err(AccountRefusal::TooManyCredentials);
+    }
+    Ok(())
+}
+
+fn refuse_long(grant: &Grant) -> Result<(), AccountRefusal> {
+    let models = grant.models.as_ref().map_or(0, BTreeSet::len);
+    if models > MODELS_MAX { Err(AccountRefusal::TooManyModels(models)) } else { Ok(()) }
+}
+
 fn create_wallet(
     record: &WalletRecord,
     facts: &AccountFacts,
@@ -242,15 +311,42 @@ fn edit_effect(before: &ApiKey, after: ApiKey, now: Timestamp) -> AccountEffect 
     effect
 }
 
-fn issue_api_keys(
-    keys: &[(NewApiKey, Credential)],
+fn edit_api_key(
+    patch: &ApiKeyPatch,
+    expected: Option<u32>,
     is_bounded: bool,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
+    let before = api_key(facts)?;
+    expect(expected, before.edited)?;
+    let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
+    refuse_taken(names, facts)?;
+    refuse_passed(patch.ends_at.flatten(), facts)?;
+    let after = before.edit(patch)?;
+    if after.grant.models != before.grant.models {
+        // A list from before the bound stays, and does not keep the rest of its key from being edited.
+        refuse_long(&after.grant)?;
+    }
+    if is_bounded {
+        // The bound that the key has after it, whatever is edited: an end that is moved or a
+        // model that is added makes an unbounded key worth more.
+        refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
+    }
+    Ok(edit_effect(before, after, facts.now))
+}
+
+fn issue_api_keys(
+    keys: &[(NewApiKey, Credential)],
+    is_bounded: bool,
+    bounds: WalletBounds,
+    facts: &AccountFacts,
+) -> Result<AccountEffect, AccountRefusal> {
+    refuse_more(BoundedKind::ApiKeys, keys.len(), bounds.api_keys, facts)?;
     let payer = wallet(facts)?;
     payer.refuse_closed()?;
     for (new, _credential) in keys {
         refuse_passed(new.grant.ends_at, facts)?;
+        refuse_long(&new.grant)?;
         if is_bounded {
             refuse_unbounded(payer, new.grant.limits.spend)?;
         }
@@ -270,26 +366,6 @@ fn issue_api_keys(
     Ok(AccountEffect { writes, entries, also: Vec::new(), was_done: false })
 }
 
-fn edit_api_key(
-    patch: &ApiKeyPatch,
-    expected: Option<u32>,
-    is_bounded: bool,
-    facts: &AccountFacts,
-) -> Result<AccountEffect, AccountRefusal> {
-    let before = api_key(facts)?;
-    expect(expected, before.edited)?;
-    let names = [patch.name.as_ref(), patch.external_id.as_ref().and_then(Option::as_ref)];
-    refuse_taken(names, facts)?;
-    refuse_passed(patch.ends_at.flatten(), facts)?;
-    let after = before.edit(patch)?;
-    if is_bounded {
-        // The bound that the key has after it, whatever is edited: an end that is moved or a
-        // model that is added makes an unbounded key worth more.
-        refuse_unbounded(wallet(facts)?, after.grant.limits.spend)?;
-    }
-    Ok(edit_effect(before, after, facts.now))
-}
-
 fn rotate_api_key(
     credential: &Credential,
     grace: Duration,
@@ -304,6 +380,7 @@ fn rotate_api_key(
         // The actor receives the bearer: a rotation hands out the key's limits as an issue does.
         refuse_unbounded(wallet(facts)?, before.grant.limits.spend)?;
     }
+    refuse_crowd(grace, facts)?;
     let others_end_at = facts.now.after(grace);
     let writes = vec![
         // Before the new one is added, or it would end as well.
@@ -330,8 +407,12 @@ fn revoke_api_key(id: ApiKeyId, facts: &AccountFacts) -> Result<AccountEffect, A
 fn issue_admin_key(
     key: &AdminKey,
     credential: &AdminCredential,
+    bounds: WalletBounds,
     facts: &AccountFacts,
 ) -> Result<AccountEffect, AccountRefusal> {
+    if key.reach != Reach::All {
+        refuse_more(BoundedKind::AdminKeys, 1, bounds.admin_keys, facts)?;
+    }
     let (mut writes, mut also) = (Vec::new(), Vec::new());
     if let Some(namesake) = &facts.namesake {
         if !namesake.has_ended(facts.now) {
@@ -362,6 +443,7 @@ fn rotate_admin_key(
     if before.has_ended(facts.now) {
         return Err(AccountRefusal::AdminKeyEnded);
     }
+    refuse_crowd(grace, facts)?;
     let others_end_at = facts.now.after(grace);
     let writes = vec![
         AccountWrite::EndAdminCredentials(before.id, others_end_at),
@@ -393,3 +475,6 @@ fn revoke_admin_key(id: AdminKeyId, facts: &AccountFacts) -> Result<AccountEffec
         vec![AccountWrite::UpdateAdminKey(after), AccountWrite::EndAdminCredentials(id, facts.now)];
     Ok(AccountEffect::done(writes, thing, changes))
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,7 +65,9 @@ pub fn events(
                 | AccountWrite::InsertAdminCredential(..)
                 | AccountWrite::EndAdminCredentials(..)
                 | AccountWrite::Person(_)
-                | AccountWrite::Webhook(_) => None,
+                | AccountWrite::Webhook(_)
+                | AccountWrite::QueueJob(..)
+                | AccountWrite::CancelJob(..) => None,
             });
             issued.map(|key| api_key_event(command, EventKind::ApiKeyIssued, key)).collect()
         }
@@ -82,6 +84,7 @@ pub fn events(
         | Action::RotateAdminKey { .. }
         | Action::RevokeAdminKey(_)
         | Action::StartJob { .. }
+        | Action::CancelJob(_)
         | Action::ExcludeCosts { .. }
         | Action::NoteRead(..)
         | Action::NoteFailedSignIns { .. }

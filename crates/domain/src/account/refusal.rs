@@ -1,8 +1,10 @@
 //! Reasons why a command of administration is not done.
 
+use super::BoundedKind;
+use crate::credential::{CREDENTIALS_MAX, MODELS_MAX};
 use crate::ledger::Posting;
 use crate::limits::SpendLimit;
-use crate::{Currency, Micros, PostingId};
+use crate::{Currency, JobId, Micros, PostingId};
 
 /// Reason why a command was not done. It binds nothing and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,8 +51,33 @@ pub enum AccountRefusal {
     #[error("the webhook is disabled")]
     WebhookDisabled,
     /// The owner has as many webhooks in force as one may have.
-    #[error("there are 16 webhooks in force already")]
+    #[error("there are as many webhooks in force already as there may be")]
     TooManyWebhooks,
+    /// The wallet has as many of a kind in force as one may have.
+    #[error("the wallet has {bound} {kind} in force, which is the most that {} allows", .kind.setting())]
+    BoundReached {
+        /// The kind.
+        kind: BoundedKind,
+        /// The bound.
+        bound: u32,
+    },
+    /// The key has as many credentials in force as one may have.
+    #[error(
+        "the key has {CREDENTIALS_MAX} credentials in force, which is the most that a key may have"
+    )]
+    TooManyCredentials,
+    /// An allow-list is longer than one may be.
+    #[error("an allow-list has at most {MODELS_MAX} models, and this one has {0}")]
+    TooManyModels(usize),
+    /// There is no such job.
+    #[error("there is no such job")]
+    NoJob,
+    /// The actor has a job that has not ended.
+    #[error("your job {0} is queued or runs")]
+    JobPending(JobId),
+    /// Only a queued job is taken back.
+    #[error("the job is not queued any more")]
+    JobStarted,
     /// The webhook was tested as often as it may be within a minute.
     #[error("the webhook was tested 6 times within a minute")]
     TooManyTests,
@@ -77,6 +104,9 @@ pub enum AccountRefusal {
         /// Amount that is held.
         held: Micros,
     },
+    /// A posting moves more than one may.
+    #[error("a posting moves at most {}", Micros::POSTING_MAX)]
+    PostingTooLarge,
     /// A balance has no room for more.
     #[error("the wallet cannot hold that much")]
     WalletFull,

@@ -19,6 +19,7 @@ mod ignored;
 mod limits;
 mod money;
 mod names;
+mod pages;
 mod posting;
 mod shown;
 mod situation;

@@ -1,9 +1,10 @@
-//! Arguments of the commands that only read: lists, newest first, and single things.
+//! Arguments of the commands that read: lists, newest first, and single things.
 
 use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::Reference;
 use uuid::Uuid;
 
+use super::Why;
 use super::value;
 
 /// Length of a list.
@@ -14,7 +15,7 @@ pub(crate) struct Newest {
     pub(crate) limit: u32,
 }
 
-/// Commands that only read.
+/// Commands that read, and one that takes back what waits.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Read {
     /// What was deposited, adjusted and refunded
@@ -98,6 +99,14 @@ pub(crate) enum JobCommand {
         /// Id of the job
         #[arg(value_name = "UUID", value_parser = value::id)]
         id: Uuid,
+    },
+    /// Cancel a job that is queued; one that a server has begun goes on
+    Cancel {
+        /// Id of the job
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
     },
 }
 

@@ -14,7 +14,8 @@ use holdfast_engine::{Model, Route};
 use holdfast_store::Store;
 
 use crate::accounts::LocalAccounts;
-use crate::cli::{AdminKey, Command, Key, Operation, Person, Wallet, Webhook, WebhookChange};
+use crate::cli::read::JobCommand;
+use crate::cli::{AdminKey, Command, Key, Operation, Person, Read, Wallet, Webhook, WebhookChange};
 use crate::door::{Door, LocalDoor};
 use crate::output::Output;
 use crate::serve;
@@ -89,6 +90,7 @@ impl Need {
                 ) => Some(Self::Receiver),
                 Webhook::Change(_) => Some(Self::Trail),
             },
+            Command::Read(Read::Job(JobCommand::Cancel { .. })) => Some(Self::Trail),
             Command::Read(_) => Some(Self::Nothing),
             Command::Serve
             | Command::Sidecar(_)

@@ -1,6 +1,6 @@
 //! Commands that only read what the API lists and shows.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::sheet::{Paging, Sheet};
 use super::{Desk, wallet};
@@ -129,6 +129,13 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFai
             let mut fields = JOBS.fields(&job);
             fields.extend(REPORT.fields(member(&job, "report")));
             desk.output.object(&job, &fields)
+        }
+        Read::Job(JobCommand::Cancel { id, why }) => {
+            let change = why.post(format!("/jobs/{id}/cancel"), json!({}));
+            let done = desk.door.change(&change).await;
+            let done =
+                done.map_err(|error| error.of_change("the job was not cancelled", change.key()))?;
+            desk.output.object(&done.thing, &JOBS.fields(&done.thing))
         }
         Read::Audit(Audit::List { thing, actor, use_case, newest: Newest { limit } }) => {
             let query = [("thing", thing), ("actor", actor), ("use_case", use_case)];

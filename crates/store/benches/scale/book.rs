@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use holdfast_domain::account::{
     AccountAction, AccountCommand, ActorId, NewPosting, PostingDetails, RequestBinding,
-    WalletRecord,
+    WalletBounds, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::model::PublicModelId;
@@ -332,6 +332,7 @@ impl Book {
 
     pub(crate) async fn administer(&self, action: AccountAction) {
         let command = AccountCommand {
+            bounds: WalletBounds::DEFAULT,
             actor: ActorId::Local,
             address: None,
             request: RequestBinding { key: sample::fresh(), digest: [0; 32], canonical: None },

@@ -12,6 +12,8 @@
 //! All of them run in the command's transaction, in order. A statement is the same text for both
 //! databases, but for the lock of a row, which a transaction of SQLite has of the whole file.
 
+mod bounds;
+mod job;
 mod person;
 mod webhook;
 
@@ -148,6 +150,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             let external = keys.iter().filter_map(|(key, _)| key.external_id.as_ref()).collect();
             let mut reads = taken_of_keys(dialect, (*id, None), names, external);
             reads.push(wallet(dialect, *id));
+            reads.push(bounds::api_keys(dialect, *id, command.bounds.api_keys, now));
             reads
         }
         Action::EditApiKey { api_key: id, wallet: payer, patch, is_bounded, .. } => {
@@ -168,18 +171,23 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             let mut reads = Vec::new();
             reads.extend(is_bounded.then(|| wallet(dialect, *payer)));
             reads.push(api_key(dialect, credential.api_key));
+            reads.push(bounds::credentials(dialect, credential.api_key, now));
             reads
         }
         Action::AskOperation { .. }
-        | Action::StartJob { .. }
         | Action::ExcludeCosts { .. }
         | Action::NoteRead(..)
         | Action::NoteFailedSignIns { .. } => Vec::new(),
+        Action::StartJob { .. } => vec![job::pending(dialect, command)],
+        Action::CancelJob(id) => vec![job::state(dialect, *id)],
         Action::IssueAdminKey(key, _) => {
-            vec![namesake(dialect, &key.name)]
+            let mut reads = vec![namesake(dialect, &key.name)];
+            reads.extend(bounds::admin_keys(dialect, key, command.bounds.admin_keys, now));
+            reads
         }
         Action::RotateAdminKey { credential, .. } => {
-            vec![admin_key(dialect, credential.admin_key)]
+            let id = credential.admin_key;
+            vec![admin_key(dialect, id), bounds::admin_credentials(dialect, id, now)]
         }
         Action::RevokeAdminKey(id) => {
             let nobody = PersonId::from_u128(0);
@@ -187,7 +195,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
             reads.extend(person::owners(dialect, *id, nobody, now));
             reads
         }
-        Action::Person(action) => person::facts(dialect, action, now),
+        Action::Person(action) => person::facts(dialect, action, command.bounds.people, now),
         Action::Webhook(action) => webhook::facts(dialect, action, now),
     }
 }

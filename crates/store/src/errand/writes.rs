@@ -55,6 +55,11 @@ const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = $2, edited = edited 
 const END_CREDENTIALS_OF_WALLET: &str = "UPDATE credentials SET ends_at = $2
     WHERE api_key_id IN (SELECT id FROM api_keys WHERE wallet_id = $1 AND revoked_at IS NULL)
     AND (ends_at IS NULL OR ends_at > $2)";
+const QUEUE_JOB: &str = "INSERT INTO jobs (id, kind, state, since, created_at)
+    VALUES ($1, $2, 'queued', $3, $4)";
+/// To a node of a version before it is a job that failed.
+const CANCEL_JOB: &str = "UPDATE jobs SET state = 'failed', started_at = $2, finished_at = $2,
+    step_place = $3 WHERE id = $1 AND state = 'queued'";
 const INSERT_CREDENTIAL: &str = "INSERT INTO credentials (id, api_key_id, verifier, server_secret,
     created_at, ends_at) VALUES ($1, $2, $3, $4, $5, $6)";
 const END_CREDENTIALS: &str = "UPDATE credentials SET ends_at = $2
@@ -115,6 +120,15 @@ fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
         }
         AccountWrite::Person(write) => person::statements(dialect, write),
         AccountWrite::Webhook(write) => webhook::statements(dialect, write),
+        AccountWrite::QueueJob(id, kind, since, at) => {
+            let binds =
+                [blob(id.to_bytes()), (*kind).into(), since.clone().into(), at.as_micros().into()];
+            vec![dialect.statement(QUEUE_JOB, binds)]
+        }
+        AccountWrite::CancelJob(id, at) => {
+            let place = rows::job::CANCELLED_PLACE.into();
+            vec![dialect.statement(CANCEL_JOB, [blob(id.to_bytes()), at.as_micros().into(), place])]
+        }
     }
 }
 

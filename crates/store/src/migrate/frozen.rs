@@ -110,6 +110,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "3e8bbd2567a869a1e4f9217fc4789d5248caf279cf1be9dc8329cdde3f0aa2f2",
         "95cfb63251713bbb894df90b0357fbd269ad327e02c520880f3fa61c98b32da8",
     ),
+    (
+        "0021_in_force",
+        "acfd2a98910b4dac819bdceb400138d46a4ad89c248f566dd1bbb33c31bb6c7d",
+        "acfd2a98910b4dac819bdceb400138d46a4ad89c248f566dd1bbb33c31bb6c7d",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

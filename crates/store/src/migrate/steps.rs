@@ -42,6 +42,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     BROWSER_MARKS,
     PERSON_WALLETS,
     MODEL_ALIASES,
+    IN_FORCE,
 ];
 
 const LEDGER: Migration = Migration {
@@ -349,6 +350,21 @@ const MODEL_ALIASES: Migration = Migration {
         include_str!("../../migrations/postgres/0020_model_aliases.down.sql"),
     ],
     // The names of open operations' models: stored answers have theirs.
+    loss: &[],
+};
+
+const IN_FORCE: Migration = Migration {
+    version: 21,
+    name: "in_force",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0021_in_force.up.sql"),
+        include_str!("../../migrations/sqlite/0021_in_force.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0021_in_force.up.sql"),
+        include_str!("../../migrations/postgres/0021_in_force.down.sql"),
+    ],
+    // Indices alone.
     loss: &[],
 };
 

@@ -118,11 +118,7 @@ impl Jobs for Store {
             let mut cells = Cells::new(row);
             Ok((PageCursor(cells.int()?), job(&mut cells)?))
         });
-        let mut rows = read.collect::<Result<Vec<_>, BadRow>>().map_err(unavailable)?;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
-        let next = rows.last().map(|(cursor, _)| *cursor).filter(|_| has_more);
-        Ok(Page { rows: rows.into_iter().map(|(_, job)| job).collect(), next })
+        let rows = read.collect::<Result<Vec<_>, BadRow>>().map_err(unavailable)?;
+        Ok(Page::of(rows, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 }

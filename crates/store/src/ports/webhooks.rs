@@ -68,12 +68,8 @@ fn read_page<T>(
         Ok((PageCursor(cells.int()?), read(&mut cells)?))
     };
     let found: Result<Vec<_>, BadRow> = rows.iter().map(numbered).collect();
-    let mut found = found.map_err(unavailable)?;
     let limit = usize::try_from(request.limit.clamp(1, PAGE_MAX)).unwrap_or(usize::MAX);
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().map(|(number, _)| *number).filter(|_| has_more);
-    Ok(Page { rows: found.into_iter().map(|(_, row)| row).collect(), next })
+    Ok(Page::of(found.map_err(unavailable)?, limit))
 }
 
 #[async_trait]

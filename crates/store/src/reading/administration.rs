@@ -1,6 +1,8 @@
 //! Lists of administration: postings with their details, admin keys without their verifiers, and the
 //! trail with the addresses that are still kept beside it.
 
+use std::collections::BTreeMap;
+
 use holdfast_domain::account::{ActorId, AdminKey, DepositReference, PostingDetails};
 use holdfast_domain::audit::TrailRow;
 use holdfast_domain::ledger::Posting;
@@ -112,7 +114,8 @@ pub(super) async fn postings(
         let all = Window::of_all(db, posting::Entity::find(), Column::Seq).await?;
         sparse_page(db, rows, all, Column::Seq, request).await?
     };
-    Ok(Page { rows: with_details(db, found.rows).await?, next: found.next })
+    let Page { rows, next, places } = found;
+    Ok(Page { rows: with_details(db, rows).await?, next, places })
 }
 
 pub(super) async fn posting_listing(
@@ -133,7 +136,9 @@ async fn with_details(
     let ids = found.iter().map(|row| row.posting.id.to_bytes().to_vec());
     let theirs =
         posting_details::Entity::find().filter(posting_details::Column::PostingId.is_in(ids));
-    let mut details: Vec<DetailsRow> = db.select(theirs.as_query()).await?;
+    let details: Vec<DetailsRow> = db.select(theirs.as_query()).await?;
+    let details = details.into_iter().map(|DetailsRow(id, details)| (id, details));
+    let mut details: BTreeMap<_, _> = details.collect();
     let ids = found.iter().map(|row| row.posting.id.to_bytes().to_vec());
     let rows_of_trail = audit::Entity::find()
         .select_only()
@@ -141,11 +146,12 @@ async fn with_details(
         .filter(audit::Column::ThingKind.eq("posting"))
         .filter(audit::Column::ThingId.is_in(ids));
     let actors: Vec<ActorRow> = db.select(rows_of_trail.as_query()).await?;
+    // The first row of the trail says who made a posting.
+    let actors = actors.into_iter().rev().map(|ActorRow(id, actor)| (id, actor));
+    let actors: BTreeMap<_, _> = actors.collect();
     let listing = |PostingRow { created_at, posting }| {
-        let own = details.iter().position(|DetailsRow(id, _)| *id == posting.id);
-        let details = own.map(|at| details.swap_remove(at).1).unwrap_or_default();
-        let own = actors.iter().find(|ActorRow(id, _)| *id == posting.id);
-        let actor = own.map(|ActorRow(_, actor)| *actor);
+        let details = details.remove(&posting.id).unwrap_or_default();
+        let actor = actors.get(&posting.id).copied();
         PostingListing { posting, details, actor, created_at }
     };
     Ok(found.into_iter().map(listing).collect())
@@ -199,10 +205,10 @@ pub(super) async fn trail(
     let numbers = found.rows.iter().map(|row| i64::try_from(row.seq).unwrap_or(i64::MAX));
     let kept = audit_address::Entity::find().filter(audit_address::Column::AuditSeq.is_in(numbers));
     let addresses: Vec<(i64, String)> = db.select(kept.as_query()).await?;
-    let listing = |row: TrailRow| {
-        let mut own = addresses.iter().filter(|(seq, _)| u64::try_from(*seq) == Ok(row.seq));
-        let address = own.next().map(|(_, address)| address.clone());
-        TrailListing { row, address }
-    };
-    Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
+    let mut addresses: BTreeMap<_, _> = addresses
+        .into_iter()
+        .filter_map(|(seq, address)| Some((u64::try_from(seq).ok()?, address)))
+        .collect();
+    let listing = |row: TrailRow| TrailListing { address: addresses.remove(&row.seq), row };
+    Ok(found.map(listing))
 }

@@ -262,9 +262,12 @@ async fn api_keys(
     let ids = found.rows.iter().map(|key| key.id.to_bytes().to_vec());
     let theirs = in_force(now).filter(credential::Column::ApiKeyId.is_in(ids));
     let credentials: Vec<LiveCredential> = db.select(theirs.as_query()).await?;
-    let listing = |api_key: ApiKey| {
-        let own = credentials.iter().filter(|it| it.api_key == api_key.id).copied().collect();
-        ApiKeyListing { api_key, credentials: own }
-    };
-    Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
+    let mut credentials_of: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for credential in credentials {
+        credentials_of.entry(credential.api_key).or_default().push(credential);
+    }
+    Ok(found.map(|api_key: ApiKey| {
+        let credentials = credentials_of.remove(&api_key.id).unwrap_or_default();
+        ApiKeyListing { api_key, credentials }
+    }))
 }

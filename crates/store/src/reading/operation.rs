@@ -50,7 +50,7 @@ pub(super) async fn operations(
     let listing = |OperationRow { operation, lease, api_key_name, refunded, late_cost }| {
         OperationListing { operation, api_key_name, refunded, late_cost, lease, now }
     };
-    Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
+    Ok(found.map(listing))
 }
 
 /// Operations with these numbers that an index leads to: of an API key, of a wallet, all.

@@ -46,13 +46,8 @@ where
     // One row more than is shown: it says that there is a next page, and no count has to be asked.
     let found = cursor.first(u64::from(limit).saturating_add(1)).all(db).await.map_err(read)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let has_more = found.len() > limit;
-    let (mut rows, mut last) = (Vec::with_capacity(limit.min(found.len())), None);
-    for Row((number, row)) in found.into_iter().take(limit) {
-        last = Some(PageCursor(number));
-        rows.push(row);
-    }
-    Ok(Page { rows, next: last.filter(|_| has_more) })
+    let rows = found.into_iter().map(|Row((number, row))| (PageCursor(number), row));
+    Ok(Page::of(rows.collect(), limit))
 }
 
 /// Rows of which one page reads the next window.

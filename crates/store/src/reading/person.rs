@@ -1,5 +1,7 @@
 //! People with all that belongs to them, but their passwords.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use holdfast_domain::account::{
     Person, PersonGrant, PersonInvitation, PersonLink, PersonRecord, PersonState, Role,
 };
@@ -61,7 +63,8 @@ pub(super) async fn people(
         people = people.filter(is_in(state, seen_from));
     }
     let found: Page<Person> = page(db, people, person::Column::Seq, request).await?;
-    Ok(Page { rows: records(db, found.rows).await?, next: found.next })
+    let Page { rows, next, places } = found;
+    Ok(Page { rows: records(db, rows).await?, next, places })
 }
 
 /// Somebody has this role there, or a link offers it that nobody has used.
@@ -161,21 +164,25 @@ async fn records(
     let passwords =
         person_password::Entity::find().filter(person_password::Column::PersonId.is_in(ids));
     let passwords: Vec<PersonId> = db.select(passwords.as_query()).await?;
-    let record = |person: Person| {
-        let id = person.id;
-        let own = grants.iter().filter(|(of, _)| *of == id).map(|(_, grant)| *grant);
-        let mut own_links = Vec::new();
-        for link in links.iter().filter(|link| link.person == id) {
-            rows::person::add_link(&mut own_links, link.clone());
-        }
-        let invitations = invitations.iter().filter(|(of, _)| *of == id);
-        PersonRecord {
-            grants: own.collect(),
-            has_password: passwords.contains(&id),
-            links: own_links,
-            invitations: invitations.map(|(_, invitation)| invitation.clone()).collect(),
-            person,
-        }
+    let passwords: BTreeSet<_> = passwords.into_iter().collect();
+    let mut links_of: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for link in links {
+        rows::person::add_link(links_of.entry(link.person).or_default(), link);
+    }
+    let mut grants_of: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (person, grant) in grants {
+        grants_of.entry(person).or_default().push(grant);
+    }
+    let mut invitations_of: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (person, invitation) in invitations {
+        invitations_of.entry(person).or_default().push(invitation);
+    }
+    let record = |person: Person| PersonRecord {
+        grants: grants_of.remove(&person.id).unwrap_or_default(),
+        has_password: passwords.contains(&person.id),
+        links: links_of.remove(&person.id).unwrap_or_default(),
+        invitations: invitations_of.remove(&person.id).unwrap_or_default(),
+        person,
     };
     Ok(people.into_iter().map(record).collect())
 }

@@ -14,6 +14,8 @@ use crate::dialect::Dialect;
 pub(crate) const JOB: &str = "id, kind, state, step_done, step_of, step_place, report, owner, \
     incarnation, lease_ends_at, created_at, started_at, finished_at, since";
 
+/// Place of a failed job that was taken back.
+pub(crate) const CANCELLED_PLACE: &str = "cancelled";
 /// Numbers of jobs back to which those are kept that have ended.
 const KEPT: i64 = 1_000;
 
@@ -181,25 +183,46 @@ pub(crate) fn job(cells: &mut Cells<'_>) -> Result<Job, BadRow> {
     let id = JobId::from_bytes(cells.bytes()?);
     let kind =
         cells.parse(|label: String| JobKind::ALL.into_iter().find(|it| it.label() == label))?;
-    let state =
-        cells.parse(|label: String| JobState::ALL.into_iter().find(|it| it.label() == label))?;
+    let state = stored_state(cells)?;
     let step = JobStep {
         done: cells.small()?,
         of: cells.small()?,
         place: cells.opt_text()?.map(Into::into),
         report: cells.opt_text()?.map(Into::into),
     };
+    let state = state_at(state, step.place.as_deref());
+    let is_cancelled = state == JobState::Cancelled;
     Ok(Job {
         id,
         kind,
         state,
-        step,
+        step: if is_cancelled { JobStep::default() } else { step },
         lease: lease(cells)?,
         created_at: cells.timestamp()?,
-        started_at: cells.opt_timestamp()?,
+        // No process has begun it: its row has a moment there because one that has ended has.
+        started_at: cells.opt_timestamp()?.filter(|_| !is_cancelled),
         finished_at: cells.opt_timestamp()?,
         since: since(cells)?,
     })
+}
+
+/// Reads the state and the place of a job.
+pub(crate) fn state(cells: &mut Cells<'_>) -> Result<JobState, BadRow> {
+    let state = stored_state(cells)?;
+    Ok(state_at(state, cells.opt_text()?.as_deref()))
+}
+
+fn stored_state(cells: &mut Cells<'_>) -> Result<JobState, BadRow> {
+    cells.parse(|label: String| JobState::ALL.into_iter().find(|it| it.label() == label))
+}
+
+/// The rows have no state of their own for a job that was taken back: nodes of the version before could not read it.
+fn state_at(stored: JobState, place: Option<&str>) -> JobState {
+    if stored == JobState::Failed && place == Some(CANCELLED_PLACE) {
+        JobState::Cancelled
+    } else {
+        stored
+    }
 }
 
 fn since(cells: &mut Cells<'_>) -> Result<Option<TrailHead>, BadRow> {

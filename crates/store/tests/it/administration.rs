@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_domain::account::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, ApiKeyPatch,
     CanonicalDigest, DepositReference, NewPosting, PostingDetails, RequestBinding, Thing,
-    WalletPatch, WalletRecord,
+    WalletBounds, WalletPatch, WalletRecord,
 };
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::credential::Grant;
@@ -43,6 +43,7 @@ pub(crate) fn command(key: CommandKey, action: AccountAction) -> AccountCommand 
     let mut digest = [0; 32];
     digest[..8].copy_from_slice(&hasher.finish().to_be_bytes());
     AccountCommand {
+        bounds: WalletBounds::DEFAULT,
         actor: ActorId::Local,
         address: Some("192.0.2.1".to_owned()),
         request: RequestBinding { key, digest, canonical: Some(CanonicalDigest::new(digest)) },

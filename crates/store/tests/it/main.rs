@@ -5,6 +5,7 @@
 mod administration;
 mod allowance;
 mod begins;
+mod bounds;
 mod commit;
 mod constraints;
 mod differential;

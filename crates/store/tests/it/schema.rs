@@ -125,7 +125,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "entry_numbers",
             "browser_marks",
             "person_wallets",
-            "model_aliases"
+            "model_aliases",
+            "in_force"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use holdfast_domain::account::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, RequestBinding,
-    WEBHOOKS_MAX, WebhookAction, WebhookPatch, WebhookRecord, WebhookSecret,
+    WEBHOOKS_MAX, WalletBounds, WebhookAction, WebhookPatch, WebhookRecord, WebhookSecret,
 };
 use holdfast_domain::event::EventKind;
 use holdfast_domain::listing::{Order, PageRequest};
@@ -65,6 +65,7 @@ pub(crate) fn new_webhook(wallet: Option<WalletId>, kinds: Option<&[EventKind]>)
 
 async fn act(home: &impl Home, action: WebhookAction) -> Result<AccountReceipt, AccountRefusal> {
     let command = AccountCommand {
+        bounds: WalletBounds::DEFAULT,
         actor: ActorId::Local,
         address: None,
         request: RequestBinding { key: sample::fresh(), digest: [0; 32], canonical: None },

@@ -62,7 +62,7 @@ impl FormPage for EditKey {
             tokens_per_minute: Some(grant.limits.tokens_per_minute),
             concurrency: Some(grant.limits.concurrency),
             spend: Some(grant.limits.spend),
-            models: Some(grant.models),
+            models: grant::edited_models(grant.models, &self.key.grant),
             balance: Some(grant.balance),
             usage: Some(grant.usage),
             // The field has no seconds: an end that nobody touched stays the moment that it is.

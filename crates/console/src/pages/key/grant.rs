@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use holdfast_accounts::Principal;
 use holdfast_domain::account::{Role, WalletRecord};
-use holdfast_domain::credential::{BalanceVisibility, Grant, UsageScope};
+use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageScope};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::PublicModelId;
 
@@ -77,6 +77,14 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
 
 /// Models to choose from, those that are granted and not on offer among them; lines to write where there are none.
 fn models(grant: &Grant, offered: &[String]) -> FormField {
+    if is_long(grant) {
+        // From before the bound: shown as a list of boxes it would be larger than a page may be.
+        let hint = format!(
+            "This key may use more than {MODELS_MAX} models. Nothing: it keeps them. Else at most {MODELS_MAX} ids, one a \
+             line."
+        );
+        return FormField::optional(MODELS, "Models", FieldKind::Area).hint(hint);
+    }
     let granted = grant.models.iter().flatten().map(|model| model.as_str().to_owned());
     let granted: BTreeSet<_> = granted.collect();
     let known: BTreeSet<_> = granted.iter().chain(offered).collect();
@@ -88,6 +96,21 @@ fn models(grant: &Grant, offered: &[String]) -> FormField {
     };
     let value = granted.into_iter().collect::<Vec<_>>().join("\n");
     FormField::optional(MODELS, "Models", kind).value(value).hint(hint)
+}
+
+/// True for an allow-list from before there was a bound.
+fn is_long(grant: &Grant) -> bool {
+    grant.models.as_ref().is_some_and(|models| models.len() > MODELS_MAX)
+}
+
+/// The models of an edit of a key with this grant; `None` if its list stays.
+#[expect(clippy::option_option, reason = "an edit tells a list that stays from none")]
+pub(crate) fn edited_models(
+    edited: Option<BTreeSet<PublicModelId>>,
+    grant: &Grant,
+) -> Option<Option<BTreeSet<PublicModelId>>> {
+    let stays = edited == grant.models || (edited.is_none() && is_long(grant));
+    (!stays).then_some(edited)
 }
 
 /// Reads the fields.

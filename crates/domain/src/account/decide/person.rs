@@ -17,7 +17,8 @@ use super::super::person::{
 };
 use super::super::person_action::{EndedSessions, NewLink, PersonAction, PersonWrite};
 use super::super::refusal::AccountRefusal;
-use super::super::{ActorId, PersonInvitation, Reach, Role, UseCase};
+use super::super::{ActorId, BoundedKind, PersonInvitation, Reach, Role, UseCase};
+use super::refuse_more;
 use crate::{LinkId, PersonId, Timestamp};
 
 /// Judges a change of a person.
@@ -29,7 +30,7 @@ pub(super) fn decide(
     use PersonAction as Action;
     match action {
         Action::Invite { new, offered, grantor, link, .. } => {
-            invite(command.actor, (new, *link), [*offered, *grantor], facts)
+            invite(command, (new, *link), [*offered, *grantor], facts)
         }
         Action::InviteFirstOwner { new, link } => {
             if facts.other_owners > 0 {
@@ -112,7 +113,7 @@ fn ended(field: &str, before: impl ToString) -> FieldChange {
 }
 
 fn invite(
-    actor: ActorId,
+    command: &AccountCommand,
     (new, link): (&Person, NewLink),
     [authority, grantor]: [Authority; 2],
     facts: &AccountFacts,
@@ -132,12 +133,16 @@ fn invite(
             return Err(AccountRefusal::PersonHasLink);
         }
     }
+    if authority.reach != Reach::All {
+        // Of the others: whoever is counted already is counted once, whatever else is offered.
+        refuse_more(BoundedKind::People, 1, command.bounds.people, facts)?;
+    }
     let offer = (LinkPurpose::Accept(authority), link);
-    let mut effect = offered(actor, (new, known), offer, facts.now);
+    let mut effect = offered(command.actor, (new, known), offer, facts.now);
     if let Reach::Wallet(wallet) = authority.reach {
         let id = known.map_or(new.id, |record| record.person.id);
         let (name, invited_at) = (new.name.clone(), facts.now);
-        let invitation = PersonInvitation { wallet, name, invited_at, invited_by: actor };
+        let invitation = PersonInvitation { wallet, name, invited_at, invited_by: command.actor };
         effect.writes.push(write(PersonWrite::PutInvitation(id, invitation)));
     }
     Ok(effect)

@@ -89,7 +89,14 @@ fn available_after(wallet: &WalletRecord, amount: Micros) -> Result<Micros, Acco
         return Err(AccountRefusal::InsufficientFunds { available });
     }
     // Both amounts of a wallet fit one number, or its statement could not be added up.
-    after.plus(wallet.wallet.held).ok_or(AccountRefusal::WalletFull)?;
+    let whole = after.plus(wallet.wallet.held).ok_or(AccountRefusal::WalletFull)?;
+    // What takes from a wallet that has more, from before the bound, brings it nearer.
+    if amount > Micros::ZERO && whole > Micros::BALANCE_MAX {
+        return Err(AccountRefusal::WalletFull);
+    }
+    if amount.get().unsigned_abs() > Micros::POSTING_MAX.get().unsigned_abs() {
+        return Err(AccountRefusal::PostingTooLarge);
+    }
     Ok(after)
 }
 

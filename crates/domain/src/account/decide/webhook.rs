@@ -17,13 +17,14 @@ use crate::webhook::DisableReason;
 pub(super) fn decide(
     action: &WebhookAction,
     facts: &WebhookFacts,
+    bound: u32,
     now: Timestamp,
 ) -> Result<AccountEffect, AccountRefusal> {
     use WebhookAction as Action;
     let known = || facts.webhook.as_ref().ok_or(AccountRefusal::NoWebhook);
     match action {
         Action::Create(record) => {
-            refuse_many(facts)?;
+            refuse_many(facts, bound_of(record, bound))?;
             let made = WebhookRecord { created_at: now, edited: 0, ..record.clone() };
             let (thing, changes) = (Thing::Webhook(made.id), made.changes_from(None));
             let writes = vec![AccountWrite::Webhook(WebhookWrite::Insert(made))];
@@ -54,7 +55,7 @@ pub(super) fn decide(
         Action::Enable(_) => {
             let before = known()?;
             if before.disabled.is_some() {
-                refuse_many(facts)?;
+                refuse_many(facts, bound_of(before, bound))?;
             }
             Ok(changed(before, WebhookRecord { disabled: None, ..before.clone() }))
         }
@@ -81,8 +82,13 @@ pub(super) fn decide(
     }
 }
 
-const fn refuse_many(facts: &WebhookFacts) -> Result<(), AccountRefusal> {
-    if facts.others_in_force >= WEBHOOKS_MAX {
+/// Bound of the owner of a webhook: the configured one is for wallets.
+const fn bound_of(record: &WebhookRecord, of_wallet: u32) -> u32 {
+    if record.wallet.is_some() { of_wallet } else { WEBHOOKS_MAX }
+}
+
+const fn refuse_many(facts: &WebhookFacts, bound: u32) -> Result<(), AccountRefusal> {
+    if facts.others_in_force >= bound {
         return Err(AccountRefusal::TooManyWebhooks);
     }
     Ok(())

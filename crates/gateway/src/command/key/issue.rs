@@ -20,7 +20,7 @@ const TOLD: &str =
 
 pub(super) async fn issue(desk: &Desk<'_>, asked: &cli::Issue) -> Result<(), CommandFailure> {
     let wallet = wallet::find(desk, &asked.wallet).await?;
-    warn_of_models(desk, &wallet, asked)?;
+    warn_of_models(desk, &wallet, asked);
     let body = with(
         order(asked, asked.name.as_ref(), asked.external_id.as_ref()),
         "wallet_id",
@@ -82,27 +82,20 @@ pub(super) fn order(
     }
 }
 
-/// Beside the database the configuration is known: a model that is not in it is a mistake, and one
-/// without a price in the wallet's currency is worth a word.
-pub(super) fn warn_of_models(
-    desk: &Desk<'_>,
-    wallet: &Value,
-    asked: &cli::Issue,
-) -> Result<(), CommandFailure> {
-    let (Some(config), Some(models)) = (desk.config, &asked.models) else { return Ok(()) };
+/// With direct database access the configuration is known: a model without a price in the wallet's currency is worth a
+/// word. Whether each is configured the use case judges.
+pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &cli::Issue) {
+    let (Some(config), Some(models)) = (desk.config, &asked.models) else { return };
     let currency = text(wallet, "currency");
     for id in models.ids() {
-        let Some(model) = config.models.iter().find(|model| model.contract.model == *id) else {
-            return Err(CommandFailure::Usage(anyhow!(
-                "nothing was issued: there is no model {id} in the configuration; configure it first"
-            )));
-        };
+        let known = config.models.iter().find(|model| model.contract.model == *id);
         // A note and no refusal: the price may be on its way into the configuration.
-        if model.prices.iter().all(|price| price.version.currency.to_string() != currency) {
+        if known.is_some_and(|model| {
+            model.prices.iter().all(|price| price.version.currency.to_string() != currency)
+        }) {
             note(&format!("{id} has no price in {currency}: the key cannot use it until it has"));
         }
     }
-    Ok(())
 }
 
 /// A revoked key is not in the way of anybody's work, but its name is: the message says which of the

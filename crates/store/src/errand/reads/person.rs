@@ -1,7 +1,7 @@
 //! Reads of changes of people: what these are judged by.
 
 use holdfast_domain::account::{
-    ActorId, EmailAddress, PasswordHash, PersonAction, PersonRecord, Thing,
+    ActorId, EmailAddress, PasswordHash, PersonAction, PersonRecord, Reach, Thing,
 };
 use holdfast_domain::{AdminKeyId, PersonId, Timestamp};
 use sea_orm::Statement;
@@ -47,11 +47,20 @@ impl Whom<'_> {
 }
 
 /// The facts that a change is judged by.
-pub(super) fn facts(dialect: Dialect, action: &PersonAction, now: Timestamp) -> Vec<Read> {
+pub(super) fn facts(
+    dialect: Dialect,
+    action: &PersonAction,
+    bound: u32,
+    now: Timestamp,
+) -> Vec<Read> {
     use PersonAction as Action;
     let owners = |id: PersonId| owners(dialect, AdminKeyId::from_u128(0), id, now);
     match action {
-        Action::Invite { email, .. } => record(dialect, &Whom::Email(email)),
+        Action::Invite { email, offered, .. } => {
+            let mut reads = record(dialect, &Whom::Email(email));
+            reads.extend(others(dialect, email, offered.reach, bound));
+            reads
+        }
         Action::InviteFirstOwner { .. } => {
             let mut reads = record(dialect, &Whom::Unnamed);
             reads.extend(owners(PersonId::from_u128(0)));
@@ -77,6 +86,12 @@ pub(super) fn facts(dialect: Dialect, action: &PersonAction, now: Timestamp) -> 
             reads
         }
     }
+}
+
+/// People of the wallet of an invitation, but for whoever has the address: they are counted already, or are new.
+fn others(dialect: Dialect, email: &EmailAddress, reach: Reach, bound: u32) -> Option<Read> {
+    let Reach::Wallet(wallet) = reach else { return None };
+    Some(super::bounds::people(dialect, wallet, email, bound))
 }
 
 /// Owners in force beside this key and this person.

@@ -6,7 +6,7 @@ use super::decide;
 use crate::account::{
     AccountAction, AccountCommand, AccountFacts, AccountRefusal as Refusal, AccountWrite, ActorId,
     Authority, EndedSessions, LinkPurpose, NewLink, PasswordHash, Person, PersonAction,
-    PersonGrant, PersonLink, PersonRecord, PersonWrite, Reach, RequestBinding, Role,
+    PersonGrant, PersonLink, PersonRecord, PersonWrite, Reach, RequestBinding, Role, WalletBounds,
 };
 use crate::secret::TokenHash;
 use crate::{AdminKeyId, CommandKey, LinkId, PersonId, SessionId, Timestamp, WalletId};
@@ -142,6 +142,7 @@ fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected
     let request =
         RequestBinding { key: CommandKey::from_u128(5), digest: [6; 32], canonical: None };
     let command = AccountCommand {
+        bounds: WalletBounds::DEFAULT,
         actor,
         address: None,
         request,

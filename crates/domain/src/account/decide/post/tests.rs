@@ -104,3 +104,38 @@ fn a_reference_that_can_be_booked_is_visible_ascii() {
         assert_eq!(DepositReference::new(text, "1").unbookable(), Some("source"), "{text:?}");
     }
 }
+
+#[test]
+fn a_posting_and_a_balance_have_a_bound_and_what_is_booked_is_answered() {
+    let of = |amount: i64, kind: PostingKind| {
+        let id = PostingId::from_u128(1);
+        let posting = Posting::new(id, WALLET, kind, Micros::new(amount)).unwrap();
+        let details = PostingDetails::default();
+        NewPosting { posting, details, allowance: None, currency: None }
+    };
+    let with = |available: i64, held: i64| {
+        let mut facts = facts();
+        let record = facts.wallet.as_mut().unwrap();
+        (record.wallet.available, record.wallet.held) = (Micros::new(available), Micros::new(held));
+        facts
+    };
+    let (most, full) = (Micros::POSTING_MAX.get(), Micros::BALANCE_MAX.get());
+    let deposit = |amount| of(amount, PostingKind::Deposit);
+    let adjustment = |amount| of(amount, PostingKind::Adjustment("because".to_owned()));
+    let too_large = Err(AccountRefusal::PostingTooLarge);
+    let wallet_full = Err(AccountRefusal::WalletFull);
+    let rows: [(NewPosting, AccountFacts, Result<(), AccountRefusal>); 8] = [
+        (deposit(most), with(0, 0), Ok(())),
+        (deposit(most + 1), with(0, 0), too_large.clone()),
+        (adjustment(-most - 1), with(full, 0), too_large),
+        (deposit(1), with(full - 1, 0), Ok(())),
+        (deposit(1), with(full, 0), wallet_full.clone()),
+        (deposit(1), with(full - 1, 1), wallet_full),
+        // From before the bound: it may come down, and is booked as it is.
+        (adjustment(-1), with(full + 9, 0), Ok(())),
+        (deposit(most + 1), with_known(&deposit(most + 1)), Ok(())),
+    ];
+    for (row, (new, facts, expected)) in rows.into_iter().enumerate() {
+        assert_eq!(post(&new, &facts).map(drop), expected, "{row}");
+    }
+}

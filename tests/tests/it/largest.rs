@@ -1,0 +1,363 @@
+//! Every list, form and page at the largest things that the API can make: the bytes of each answer, the processor
+//! time of each request, and its growth from a quarter of the things to all of them.
+//!
+//! ```text
+//! route tables of the code ─▶ paths with ids ─▶ walk at n ─▶ grow to 4n ─▶ walk again ─▶ bytes, time, growth
+//! ```
+//!
+//! The endpoints are those of the description, and the pages those of the console's own table of routes: a new one is
+//! walked too, or the test fails until it is. Time is the processor's, of the whole process, so that a busy machine
+//! does not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use holdfast_tests::config::SIM;
+use holdfast_tests::{Account, Answer, Config, Gateway, Request, Site, request_key};
+use serde_json::{Value, json};
+
+use crate::administration::{change, host};
+use crate::check::until;
+
+/// Table of the console's routes, as its code has it.
+const PAGES: &str = include_str!("../../../crates/console/src/pages.rs");
+/// Routes that no page of the walk leads to: a link that is used up, an answer of a sign-in, the playground's own.
+const APART: [&str; 4] =
+    ["/link/{token}", "/sign-out", "/playground/stream", "/playground/operation"];
+
+/// Rows of each kind at first, and in the end.
+const ROWS: [usize; 2] = [25, 100];
+/// Models of the largest allow-list at first, and in the end.
+const MODELS: [usize; 2] = [64, 256];
+/// Largest answer.
+const BYTES_MAX: usize = 1 << 20;
+/// Processor time of a request of the shipped build.
+const TIME_MAX: Duration = Duration::from_millis(50);
+/// A build without optimization takes this many times as long, as `cargo xtask bench` measures both.
+const UNOPTIMIZED: u32 = 8;
+/// Growth of the time from a quarter to the whole: a linear page grows 4 times, a quadratic one 16 times.
+const GROWTH_MAX: u32 = 6;
+/// Time below which the clock of the process, in hundredths of a second, says nothing about growth.
+const TIME_LEAST: Duration = Duration::from_millis(10);
+/// Requests of one measurement.
+const REQUESTS: u32 = 5;
+/// Measurements of a request that takes its time.
+const MEASUREMENTS: u32 = 4;
+/// Longest run, on a machine with other work.
+const RUN: Duration = Duration::from_secs(280);
+
+/// An id of the longest length.
+fn model(number: usize) -> String {
+    format!("{}/{number:0>64}", "p".repeat(63))
+}
+
+/// A name that is as long as one may be, and longer where its signs are escaped.
+fn long(number: usize, chars: usize) -> String {
+    let number = number.to_string();
+    format!("{number}{}", "\"".repeat(chars - number.len()))
+}
+
+struct World<'a> {
+    gateway: &'a Gateway,
+    key: String,
+    cookie: String,
+    account: Account,
+    /// An id of each collection, by the first segment of its paths.
+    ids: BTreeMap<&'static str, String>,
+    made: usize,
+}
+
+impl World<'_> {
+    fn post(&self, path: &str, body: &Value) -> Value {
+        let answer = change(self.gateway, path, body, &self.key).send(self.gateway.admin_address());
+        assert!([200, 201].contains(&answer.status), "POST {path}: {answer:?}");
+        answer.json()
+    }
+
+    fn make(&self, path: &str, body: &Value) -> String {
+        self.post(path, body)["id"].as_str().unwrap().to_owned()
+    }
+
+    fn patch(&self, path: &str, body: &Value) {
+        let request = change(self.gateway, path, body, &self.key).method("PATCH");
+        let answer = request.send(self.gateway.admin_address());
+        assert_eq!(answer.status, 200, "PATCH {path}: {answer:?}");
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        let request = Request::get(path).host(&host(self.gateway));
+        let request = if path.starts_with("/admin/") { request.bearer(&self.key) } else { request };
+        request.header("Cookie", &self.cookie).send(self.gateway.admin_address())
+    }
+
+    /// Makes things until there are so many of each kind, each as large as it can be.
+    fn grow(&mut self, rows: usize, models: usize) {
+        let (wallet, reason) = (self.account.wallet.clone(), long(0, 200));
+        let list: Vec<_> = (0..models).map(model).collect();
+        for number in self.made..rows {
+            let new = json!({
+                "name": long(number, 64), "external_id": long(number, 128), "currency": "USD",
+            });
+            self.make("/wallets", &new);
+            let person = json!({
+                "email": format!("{number:0>64}@{}.example.com", "a".repeat(63)),
+                "name": long(number, 64), "role": "holder_admin", "wallet_id": wallet, "reason": reason,
+            });
+            self.ids.insert("people", self.make("/people", &person));
+            let key = json!({
+                "name": long(number, 64), "role": "holder_admin", "wallet_id": wallet, "reason": reason,
+            });
+            self.ids.insert("admin-keys", self.make("/admin_keys", &key));
+            let deposit = json!({
+                "wallet_id": wallet, "amount_micros": 1, "source": "s".repeat(32),
+                "external_reference": format!("{number:0>128}"), "note": long(number, 200),
+                "reason": reason,
+            });
+            self.ids.insert("postings", self.make("/deposits", &deposit));
+            let adjustment = json!({ "wallet_id": wallet, "amount_micros": 1, "reason": reason });
+            self.make("/adjustments", &adjustment);
+            self.complete();
+            let job = self.make("/jobs", &json!({ "kind": "verification", "reason": reason }));
+            self.cancel(&job);
+            self.ids.insert("jobs", job);
+        }
+        self.issue(rows, &list);
+        self.made = rows;
+    }
+
+    /// API keys with the shorter list, as many in a request as it takes, and one with this list that is rotated as
+    /// often as it can be. So the lists grow by their rows, and the pages of the one key by its models.
+    fn issue(&mut self, rows: usize, models: &[String]) {
+        let numbers: Vec<_> = (self.made..rows).collect();
+        for part in numbers.chunks(20) {
+            let keys: Vec<_> = part
+                .iter()
+                .map(|number| {
+                    json!({
+                        "name": long(*number, 64), "external_id": long(*number, 128), "models": &models[..MODELS[0]],
+                    })
+                })
+                .collect();
+            let body = json!({
+                "wallet_id": self.account.wallet, "keys": keys, "reason": long(0, 200),
+            });
+            let issued = self.post("/api_keys/bulk", &body);
+            let id = issued["data"][0]["id"].as_str().unwrap().to_owned();
+            self.ids.insert("keys", id);
+        }
+        let key = self.ids["keys"].clone();
+        // Rows of the trail have the list before and after.
+        self.patch(
+            &format!("/api_keys/{key}"),
+            &json!({ "models": [SIM], "reason": long(0, 200) }),
+        );
+        self.patch(
+            &format!("/api_keys/{key}"),
+            &json!({ "models": models, "reason": long(0, 200) }),
+        );
+        let more = if self.made == 0 { 7 } else { 31 };
+        for _ in 0..more {
+            let rotation = json!({ "grace_seconds": 3_600, "reason": long(0, 200) });
+            self.post(&format!("/api_keys/{key}/rotate"), &rotation);
+        }
+    }
+
+    /// A job may be begun meanwhile.
+    fn cancel(&self, job: &str) {
+        let request = change(self.gateway, &format!("/jobs/{job}/cancel"), &json!({}), &self.key);
+        let answer = request.send(self.gateway.admin_address());
+        assert!([200, 409].contains(&answer.status), "{answer:?}");
+        until("the job has ended", || {
+            let shown = self.get(&format!("/admin/v1/jobs/{job}")).json();
+            let state = shown["state"].as_str()?;
+            ["cancelled", "done", "failed"].contains(&state).then_some(())
+        });
+    }
+
+    fn complete(&self) {
+        let body = json!({ "model": SIM, "messages": [{ "role": "user", "content": "hello" }] });
+        let answer = self.gateway.complete(&self.account, &request_key(), &body.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+
+    /// A path with ids in their places; `None` if it is of a thing that the walk has not.
+    fn filled(&self, path: &str) -> Option<String> {
+        let path = path.replace("{event}", &self.ids["events"]);
+        if !path.contains('{') {
+            return Some(path);
+        }
+        let folder = path.trim_start_matches("/admin/v1").split('/').nth(1)?.replace('_', "-");
+        let folder = match folder.as_str() {
+            "api-keys" => "keys",
+            "deposits" | "adjustments" | "refunds" => return None,
+            other => other,
+        };
+        Some(path.replace("{id}", self.ids.get(folder)?))
+    }
+
+    /// Every endpoint that reads, as the description has them, with the longest page.
+    fn endpoints(&self) -> Vec<String> {
+        let described = self.get("/admin/openapi.json").json();
+        let mut paths = Vec::new();
+        for (path, methods) in described["paths"].as_object().unwrap() {
+            let Some(read) = methods.get("get") else { continue };
+            let Some(filled) = self.filled(path) else {
+                assert!(path.ends_with("s/{id}"), "{path} is not walked");
+                continue;
+            };
+            let parameters = read["parameters"].as_array();
+            let has_limit = parameters
+                .is_some_and(|all| all.iter().any(|parameter| parameter["name"] == "limit"));
+            paths.push(if has_limit { format!("{filled}?limit=200") } else { filled });
+        }
+        assert!(paths.len() >= 25, "the description is not read: {paths:?}");
+        paths
+    }
+
+    /// Every page and form, as the console's table has them.
+    fn pages(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for route in PAGES.split(".route(").skip(1) {
+            let path = route.split('"').nth(1).unwrap();
+            if APART.contains(&path) || path.starts_with("/account/sessions/") {
+                continue;
+            }
+            let filled = self.filled(path).expect(path);
+            let is_form = route.split(".route(").next().is_some_and(|it| it.contains("methods::<"));
+            paths.push(if is_form { format!("{filled}?key={}", request_key()) } else { filled });
+        }
+        assert!(paths.len() >= 60, "the table is not read: {paths:?}");
+        paths
+    }
+
+    /// Processor time of one request, and its answer: the least of a few measurements, because the process delivers
+    /// events and sums usage meanwhile.
+    fn measure(&self, path: &str) -> (Duration, Answer) {
+        let once = || {
+            let before = processor_time(self.gateway.process());
+            let answers: Vec<_> = (0..REQUESTS).map(|_| self.get(path)).collect();
+            let time = processor_time(self.gateway.process()) - before;
+            (time / REQUESTS, answers.into_iter().next_back().unwrap())
+        };
+        let (mut least, answer) = once();
+        for _again in 1..MEASUREMENTS {
+            if least > TIME_LEAST {
+                least = least.min(once().0);
+            }
+        }
+        (least, answer)
+    }
+
+    /// Walks over everything, and returns the time of each path without its ids.
+    fn walk(&self, beyond: &mut String) -> BTreeMap<String, Duration> {
+        let mut times = BTreeMap::new();
+        for path in self.endpoints().into_iter().chain(self.pages()) {
+            let (time, answer) = self.measure(&path);
+            assert!(
+                [200, 303].contains(&answer.status),
+                "{path}: {} {:?}",
+                answer.status,
+                answer.headers
+            );
+            let bytes = answer.body.len();
+            let most = TIME_MAX * if cfg!(debug_assertions) { UNOPTIMIZED } else { 1 };
+            if bytes > BYTES_MAX || time > most {
+                writeln!(beyond, "{path}: {bytes} bytes, {time:?}").unwrap();
+            }
+            times.insert(without_ids(&path), time);
+        }
+        times
+    }
+}
+
+/// A path with each id as `{}`, without its query.
+fn without_ids(path: &str) -> String {
+    let path = path.split('?').next().unwrap();
+    let parts = path.split('/').map(|part| if part.len() == 36 { "{}" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Processor time of a process, in user and system mode.
+fn processor_time(process: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    // The name may have blanks; behind it user time is the 12th field, and system time the 13th.
+    let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    Duration::from_millis(ticks * 10)
+}
+
+fn sign_in(site: &Site, gateway: &Gateway) -> String {
+    let told = site.json(&["person", "invite", "ada@example.com", "--role", "owner"]).to_string();
+    let link = told[told.find("/link/").unwrap()..].split('"').next().unwrap().to_owned();
+    let post = |path: &str, form: &str| {
+        let request = Request::post(path, form)
+            .host(&host(gateway))
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .header("Sec-Fetch-Site", "same-origin");
+        let answer = request.send(gateway.admin_address());
+        assert_eq!(answer.status, 303, "{answer:?}");
+        answer
+    };
+    post(&link, "password=correct+horse+battery&again=correct+horse+battery");
+    let signed_in = post("/sign-in", "email=ada%40example.com&password=correct+horse+battery");
+    let cookies = signed_in.headers.iter().filter(|(name, _)| name == "set-cookie");
+    let cookies = cookies.map(|(_, line)| line.split(';').next().unwrap());
+    cookies.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn every_answer_is_small_and_quick_and_grows_with_what_it_shows() {
+    let rates = "input = 2_000_000, output = 4_000_000";
+    let config = (0..MODELS[1])
+        .fold(Config::simulated(), |config, number| {
+            config.model(&model(number), "sim", "sim-1", rates)
+        })
+        .set("console", "playground", "true")
+        .set("admin", "creations_per_minute", "100_000")
+        .set("webhooks", "allow", "[\"http://localhost:9\"]")
+        .set("log", "level", "\"warn\"");
+    let (site, account) = Site::funded_for(RUN, &config);
+    let owner = site.json(&["admin-key", "issue", "--name", "tester", "--role", "owner"]);
+    let gateway = site.serve();
+    let cookie = sign_in(&site, &gateway);
+    let key = owner["key"].as_str().unwrap().to_owned();
+    let mut world =
+        World { gateway: &gateway, key, cookie, account, ids: BTreeMap::new(), made: 0 };
+    world.ids.insert("wallets", world.account.wallet.clone());
+    for number in 0..16 {
+        let url = format!("http://localhost:9/{}", "p".repeat(1_000));
+        let hook = json!({
+            "wallet_id": world.account.wallet, "url": url, "description": long(number, 200),
+        });
+        world.ids.insert("webhooks", world.make("/webhooks", &hook));
+    }
+    let mut beyond = String::new();
+    let mut walks = Vec::new();
+    for (rows, models) in ROWS.into_iter().zip(MODELS) {
+        world.grow(rows, models);
+        let newest = |path: &str| {
+            let listed = world.get(&format!("/admin/v1/{path}")).json();
+            listed["data"][0].clone()
+        };
+        let operation = newest("operations?limit=1")["id"].as_str().unwrap().to_owned();
+        let hook = world.ids["webhooks"].clone();
+        let delivery = newest(&format!("webhooks/{hook}/deliveries?limit=1"));
+        let event = delivery["event_id"].as_str().unwrap().to_owned();
+        world.ids.extend([("operations", operation), ("events", event)]);
+        walks.push(world.walk(&mut beyond));
+    }
+    let [first, last] = &walks[..] else { return assert_eq!(walks.len(), 2) };
+    assert_eq!(first.keys().collect::<BTreeSet<_>>(), last.keys().collect());
+    for (path, time) in last {
+        let before = first[path].max(TIME_LEAST);
+        if *time > before * GROWTH_MAX {
+            writeln!(beyond, "{path}: {before:?} grew to {time:?}").unwrap();
+        }
+    }
+    gateway.stop();
+    assert!(
+        beyond.is_empty(),
+        "over {BYTES_MAX} bytes, {TIME_MAX:?} or {GROWTH_MAX} times:\n{beyond}"
+    );
+}
