@@ -34,6 +34,7 @@ mod posting;
 mod refusal;
 mod request;
 pub mod role;
+mod thing;
 mod wallet;
 mod webhook;
 
@@ -44,7 +45,7 @@ pub use self::bounds::{BoundedKind, WalletBounds};
 pub use self::browser_mark::{BROWSER_MARKS_MAX, BrowserMark, NewBrowserMark};
 pub use self::command::{
     AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
-    RequestRecord, Thing,
+    RequestRecord,
 };
 pub use self::decide::{decide, replay};
 pub use self::email_address::{BadEmailAddress, EmailAddress};
@@ -63,6 +64,7 @@ pub use self::posting::{
 pub use self::refusal::AccountRefusal;
 pub use self::request::{CanonicalDigest, RequestBinding};
 pub use self::role::{Reach, Role, UseCase};
+pub use self::thing::Thing;
 pub use self::wallet::{WalletPatch, WalletRecord, WalletState};
 pub use self::webhook::{
     TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord,

@@ -20,6 +20,7 @@
 //! was taken over keeps no step any more.
 
 use crate::audit::TrailHead;
+pub use crate::job_state::JobState;
 use crate::operation::Node;
 use crate::{JobId, Timestamp};
 
@@ -39,39 +40,6 @@ impl JobKind {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Verification => "verification",
-        }
-    }
-}
-
-/// State of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobState {
-    /// No process has claimed it.
-    Queued,
-    /// A process has claimed it, and may have died since.
-    Running,
-    /// Ended, with a report.
-    Done,
-    /// Cannot be done. The report until then is kept.
-    Failed,
-    /// Taken back before a process claimed it.
-    Cancelled,
-}
-
-impl JobState {
-    /// Every state.
-    pub const ALL: [Self; 5] =
-        [Self::Queued, Self::Running, Self::Done, Self::Failed, Self::Cancelled];
-
-    /// The name in rows and answers.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
         }
     }
 }

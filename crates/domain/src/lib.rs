@@ -62,6 +62,7 @@ pub mod event;
 pub mod hold;
 pub mod identity;
 pub mod job;
+mod job_state;
 pub mod ledger;
 pub mod limits;
 pub mod listing;

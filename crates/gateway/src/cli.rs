@@ -441,8 +441,8 @@ mod tests {
         assert_eq!(told.map(|words| (*words).to_owned()).collect::<BTreeSet<_>>(), found);
         let without = TABLE.iter().filter(|door| door.commands.is_empty());
         let without: Vec<_> = without.map(|door| door.use_case.label()).collect();
-        // What people do themselves, in a browser.
-        assert_eq!(without, ["person.accept", "person.password"]);
+        // Acts of people in a browser, and a note of the process.
+        assert_eq!(without, ["person.accept", "person.password", "person.sign_in_failed"]);
     }
 
     #[test]

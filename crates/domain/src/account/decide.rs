@@ -20,16 +20,17 @@ use self::post::post;
 
 use super::command::{
     AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
-    RequestRecord, Thing,
+    RequestRecord,
 };
 use super::field_change::{FieldChange, differences};
 use super::refusal::AccountRefusal;
+use super::thing::Thing;
 use super::{
     AdminCredential, AdminKey, ApiKeyPatch, BoundedKind, PersonAction, PersonRecord, Reach, Role,
     WalletBounds, WalletRecord,
 };
 use crate::credential::{ApiKey, CREDENTIALS_MAX, Credential, Grant, MODELS_MAX, NewApiKey};
-use crate::job::JobState;
+use crate::job_state::JobState;
 use crate::limits::SpendLimit;
 use crate::{AdminKeyId, ApiKeyId, JobId, Micros, OperationId, Timestamp};
 

@@ -108,7 +108,7 @@ const FROZEN: &[(&str, &str, &str)] = &[
     (
         "0020_model_aliases",
         "3e8bbd2567a869a1e4f9217fc4789d5248caf279cf1be9dc8329cdde3f0aa2f2",
-        "95cfb63251713bbb894df90b0357fbd269ad327e02c520880f3fa61c98b32da8",
+        "55f84e5b8ade1fbdcd7705fcaead77ccf2eee4b8395d53f0cba4c1b1e7ec377c",
     ),
     (
         "0021_in_force",

@@ -334,8 +334,10 @@ const PERSON_WALLETS: Migration = Migration {
         include_str!("../../migrations/postgres/0019_person_wallets.up.sql"),
         include_str!("../../migrations/postgres/0019_person_wallets.down.sql"),
     ],
-    // Links that were not used, which are made again, and the names of invitations.
-    loss: &[],
+    loss: &[LostTable {
+        table: "person_wallet_links",
+        nouns: ["link of a wallet", "links of wallets"],
+    }],
 };
 
 const MODEL_ALIASES: Migration = Migration {

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};
 
 use super::arrays::Rows;
 use super::connect::tests::server;
-use super::reads::{CHARGED, COUNTERS, OPERATIONS, POSTINGS, PRICES, lock};
+use super::reads::{CHARGED, COUNTERS, OPERATIONS, POSTINGS, PRICES, RECORDED_HOLDS, lock};
 use super::session::BY_INDEX;
 use super::statements::StatementTexts;
 use crate::dialect::Dialect;
@@ -92,5 +92,12 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
             let plan = plan(&mut connection, sql).await;
             assert_eq!(detours(&plan), [""; 0], "{state}\n{sql}\n{plan:#?}");
         }
+        // All that runs is read, and of the operations no others.
+        let plan = plan(&mut connection, RECORDED_HOLDS).await;
+        let on_operations: Vec<_> =
+            plan.iter().filter(|line| line.contains(" on operations")).collect();
+        let is_by_number = |line: &&String| line.contains(" using operations_pkey ");
+        assert!(on_operations.iter().all(is_by_number), "{state}\n{plan:#?}");
+        assert_eq!(on_operations.len(), 1, "{state}\n{plan:#?}");
     }
 }

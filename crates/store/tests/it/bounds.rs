@@ -24,9 +24,9 @@ use crate::scratch::{Home, on_every_store};
 
 const SMALL: WalletBounds = WalletBounds { api_keys: 3, people: 2, webhooks: 2, admin_keys: 2 };
 
-type Done = Result<AccountReceipt, AccountRefusal>;
+type Outcome = Result<AccountReceipt, AccountRefusal>;
 
-async fn bounded(store: &Store, action: AccountAction) -> Done {
+async fn bounded(store: &Store, action: AccountAction) -> Outcome {
     administer(store, &AccountCommand { bounds: SMALL, ..command(key(), action) }).await
 }
 

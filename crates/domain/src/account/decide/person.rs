@@ -10,13 +10,14 @@
 #[cfg(test)]
 mod tests;
 
-use super::super::command::{AccountCommand, AccountEffect, AccountFacts, AccountWrite, Thing};
+use super::super::command::{AccountCommand, AccountEffect, AccountFacts, AccountWrite};
 use super::super::field_change::FieldChange;
 use super::super::person::{
     Authority, LinkPurpose, PasswordHash, Person, PersonGrant, PersonLink, PersonRecord,
 };
 use super::super::person_action::{EndedSessions, NewLink, PersonAction, PersonWrite};
 use super::super::refusal::AccountRefusal;
+use super::super::thing::Thing;
 use super::super::{ActorId, BoundedKind, PersonInvitation, Reach, Role, UseCase};
 use super::refuse_more;
 use crate::{LinkId, PersonId, Timestamp};

@@ -1,10 +1,11 @@
 //! The judgement of postings.
 
 use crate::Micros;
-use crate::account::command::{AccountEffect, AccountFacts, AccountWrite, Thing};
+use crate::account::command::{AccountEffect, AccountFacts, AccountWrite};
 use crate::account::field_change::{FieldChange, differences};
 use crate::account::posting::{DepositReference, NewPosting};
 use crate::account::refusal::AccountRefusal;
+use crate::account::thing::Thing;
 use crate::account::wallet::WalletRecord;
 use crate::ledger::{Posting, PostingKind};
 

@@ -4,9 +4,10 @@
 //! as its time comes. Bounds are judged where something begins to be told: as a webhook is made, and as
 //! it is enabled.
 
-use super::super::command::{AccountEffect, AccountWrite, Thing};
+use super::super::command::{AccountEffect, AccountWrite};
 use super::super::field_change::FieldChange;
 use super::super::refusal::AccountRefusal;
+use super::super::thing::Thing;
 use super::super::webhook::{
     TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord, WebhookWrite,
 };

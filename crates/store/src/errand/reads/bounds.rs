@@ -55,7 +55,7 @@ pub(super) fn admin_keys(
     Some(in_force(dialect.statement(ADMIN_KEYS, binds)))
 }
 
-/// People of a wallet, and people who are invited there, but for whoever has the address. One more than the bound is
+/// People of a wallet, and people who are invited there by a link of this version or of the one before, but for whoever has the address. One more than the bound is
 /// read of each: the person of the address may be among them.
 pub(super) fn people(dialect: Dialect, wallet: WalletId, email: &EmailAddress, bound: u32) -> Read {
     let (is_of_email, mut binds) = of_email(email);
@@ -65,6 +65,9 @@ pub(super) fn people(dialect: Dialect, wallet: WalletId, email: &EmailAddress, b
         "SELECT count(*) FROM (
             SELECT g.person_id FROM (SELECT g.person_id FROM person_grants AS g
                 WHERE g.wallet_id = ${wallet_at} LIMIT ${limit_at}) AS g
+            UNION
+            SELECT l.person_id FROM (SELECT l.person_id FROM person_wallet_links AS l
+                WHERE l.wallet_id = ${wallet_at} AND l.used_at IS NULL LIMIT ${limit_at}) AS l
             UNION
             SELECT l.person_id FROM (SELECT l.person_id FROM person_links AS l
                 WHERE l.wallet_id = ${wallet_at} AND l.used_at IS NULL LIMIT ${limit_at}) AS l
