@@ -8,8 +8,10 @@
 //! - Nothing of a body is read before all of that is known.
 //! - The stylesheet, the script, the sign-in and the page of a link need no session. A session that has a role
 //!   which may not be used at this listener is none.
-//! - A session that had ended a moment ago is not looked up again, nor are sessions of an address that has sent many
-//!   such.
+//! - A session that had ended a moment ago is not looked up again. Of an address that has sent many such, sessions
+//!   that were let in or begun here are looked up, and of the others some that are drawn by lot
+//!   ([`UnknownTextLimiter`]). One that is not drawn is refused (429). On the sign-in and on a link's page it counts as
+//!   none, so that a flood keeps nobody from signing in. A sign-out is refused, because its session would stay.
 //! - One line in the log for each request of a session, and for the first without one ([`RefusalLog`]), with the
 //!   client's address, with the route and never its path: a link's path is a secret.
 //!
@@ -41,7 +43,8 @@ use crate::page::RefusedUseCase;
 use crate::visitor::{CurrentSession, Visitor};
 
 /// Paths that are open to whoever has no session, and what is below them where they end with a slash.
-const OPEN: &[&str] = &["/sign-in", "/sign-out", "/link/"];
+const OPEN: &[&str] = &["/sign-in", SIGN_OUT, "/link/"];
+const SIGN_OUT: &str = "/sign-out";
 const ASSETS: &str = "/assets/";
 /// First parts of the paths whose forms want a fresh sign-in: who takes over a session for a moment must not
 /// make a way in that stays.
@@ -53,7 +56,7 @@ pub(crate) struct Guard {
     accounts: Accounts,
     options: Arc<ConsoleOptions>,
     in_flight: InFlight,
-    unknown: Arc<UnknownTextLimiter>,
+    sessions: Arc<UnknownTextLimiter>,
     pub(crate) refusals: Arc<RefusalLog>,
 }
 
@@ -151,8 +154,9 @@ impl Guard {
     /// A guard that nobody has passed yet.
     pub(crate) fn new(desk: &Desk) -> Self {
         let (accounts, options) = (desk.accounts.clone(), Arc::clone(&desk.options));
-        let (unknown, refusals) = (Arc::default(), Arc::new(RefusalLog::new(ANONYMOUS)));
-        Self { accounts, options, in_flight: InFlight::of_requests(), unknown, refusals }
+        let sessions = Arc::clone(&desk.sessions);
+        let refusals = Arc::new(RefusalLog::new(ANONYMOUS));
+        Self { accounts, options, in_flight: InFlight::of_requests(), sessions, refusals }
     }
 
     /// Judges a request by its head, and puts beside it the door and whoever asks.
@@ -166,7 +170,7 @@ impl Guard {
         if path.starts_with(ASSETS) {
             return Ok(None);
         }
-        let Some(signed_in) = self.session(parts, &door).await? else {
+        let Some(signed_in) = self.session_or_none(parts, &door).await? else {
             parts.extensions.insert(door);
             return if is_open(parts.uri.path()) {
                 Ok(None)
@@ -202,6 +206,19 @@ impl Guard {
         })
     }
 
+    /// The session, if there is one. On an open page a session that was not looked up is none.
+    async fn session_or_none(
+        &self,
+        parts: &Parts,
+        door: &Doorway,
+    ) -> Result<Option<SignedIn>, GuardRefusal> {
+        let path = parts.uri.path();
+        match self.session(parts, door).await {
+            Err(GuardRefusal::TooManyUnknown) if is_open(path) && path != SIGN_OUT => Ok(None),
+            session => session,
+        }
+    }
+
     async fn session(
         &self,
         parts: &Parts,
@@ -230,15 +247,15 @@ impl Guard {
         door: &Doorway,
     ) -> Result<Result<SignedIn, SessionError>, GuardRefusal> {
         let (text, peer) = (token.expose(), group(door.client));
-        match self.unknown.check(&text, peer) {
+        match self.sessions.check(&text, peer) {
             Ok(()) => {}
             Err(LookupRefusal::Gone) => return Ok(Err(SessionError::Ended)),
             Err(LookupRefusal::TooMany) => return Err(GuardRefusal::TooManyUnknown),
         }
         let found = self.accounts.session(token, door.client).await;
         match &found {
-            Ok(_) => self.unknown.on_found(&text),
-            Err(SessionError::Ended) => self.unknown.on_refused(&text, peer),
+            Ok(_) => self.sessions.on_found(&text),
+            Err(SessionError::Ended) => self.sessions.on_refused(&text, peer),
             Err(SessionError::Unavailable(_)) => {}
         }
         Ok(found)
