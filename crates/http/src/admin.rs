@@ -130,8 +130,8 @@ pub struct HoldersPages {
     pub engine: Arc<Engine>,
     /// Proxies whose `X-Forwarded-For` says who their clients are.
     pub proxies: Arc<[Network]>,
-    /// Log of the handler's refused requests.
-    pub refusals: Arc<RefusalLog>,
+    /// Logs of the handler's refused requests.
+    pub refusals: Vec<Arc<RefusalLog>>,
 }
 
 impl std::fmt::Debug for HoldersPages {
@@ -253,7 +253,7 @@ impl Pages for HoldersPages {
     }
 
     fn refusals(&self) -> &[Arc<RefusalLog>] {
-        std::slice::from_ref(&self.refusals)
+        &self.refusals
     }
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>, client: Client) -> HttpResponse {
