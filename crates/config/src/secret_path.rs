@@ -1,60 +1,164 @@
-//! The way to a file of a secret: its folders and links, none of which another user may change.
+//! Path of a file of a secret: the folders and links on it, none of which another user may change.
 //!
 //! ```text
-//! /run/secrets/key ─ each folder ─ links, as Kubernetes' `..data` ─▶ the file, opened without following a link
+//! /run/secrets/key ─ each folder ─ links, as Kubernetes' `..data` ─▶ the file, opened without following a link,
+//!   and judged once more by its descriptor
 //! ```
 //!
-//! Each folder, link and the file belong to root or to the user of this process. A folder that holds the file or a
-//! link is closed to others, sticky or not; above it a sticky one (`/tmp`) is good enough, because nobody else can
-//! replace what is in it. With a link on the way no folder may be written by its group either. What is on a
-//! filesystem that is mounted read-only was put there by a supervisor, and has any owner and mode: Kubernetes mounts
-//! secrets so, with mode 1777.
+//! | entry | owner | write bits |
+//! |---|---|---|
+//! | folder that has the file or a link | accepted | not everybody's, sticky or not |
+//! | folder above it | accepted | not everybody's, unless it is sticky (`/tmp`): nobody else can replace an entry of it |
+//! | each folder of a path with links | accepted | not the group's either, unless it is sticky |
+//! | link | accepted | none |
+//! | file | accepted | neither the group's nor everybody's |
+//!
+//! - Accepted owners are root and the user of this process. If that is root, the owner of the configuration's file is
+//!   accepted too: a check by `sudo` then agrees with the service.
+//! - On a filesystem that is mounted read-only, folders and links have any owner and mode, and the file has any owner:
+//!   a supervisor put them there. Kubernetes mounts secrets so, with mode 1777. The file's write bits are judged there
+//!   too, because the same file may be written through another mount.
+//! - The file that is open is the one that was judged on the path: a file that was put in its place meanwhile is
+//!   refused.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata, OpenOptions, read_link, symlink_metadata};
+use std::fmt;
+use std::fs::{File, Metadata, OpenOptions, metadata, read_link, symlink_metadata};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{OFlags, StatVfsMountFlags, statvfs};
+use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs, statvfs};
 use rustix::process::geteuid;
 
-/// Links of one way, as the kernel has them.
+/// Links of one path, as the kernel has them.
 const LINKS_MAX: usize = 40;
 /// Write bit of everybody.
 const EVERYBODY_WRITES: u32 = 0o002;
 /// Write bits of the group and of everybody.
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
+const ROOT: u32 = 0;
 
 /// Reason for which a file is not taken.
 #[derive(Debug)]
-pub(crate) enum BadWay {
+pub(crate) enum PathRefusal {
     Unreadable(io::Error),
     /// A folder, a link or the file belongs to another user.
-    Foreign(PathBuf),
+    ForeignOwner(PathBuf),
     /// Others may write in the folder.
-    Open(PathBuf),
+    WritableFolder(PathBuf),
+    /// Others may write the file.
+    WritableFile,
+    NotFile,
+    /// Another file was put in its place between the look and the opening.
+    Replaced,
 }
 
-/// A way that is being followed.
-struct Way {
+/// Facts about a folder, a link or a file that its rules judge.
+#[derive(Debug, Clone, Copy)]
+struct EntryFacts {
+    owner: u32,
+    mode: u32,
+    /// True on a filesystem that is mounted read-only.
+    is_read_only: bool,
+}
+
+/// Look-ups of facts, so that a table of owners, modes and mounts is judged without being root.
+trait FactLookup {
+    /// Facts about an entry of a path.
+    fn entry(&self, path: &Path, about: &Metadata) -> EntryFacts;
+
+    /// Facts about the file that is open.
+    fn file(&self, path: &Path, file: &File, about: &Metadata) -> EntryFacts;
+}
+
+/// Facts of the system.
+struct SystemFacts;
+
+impl FactLookup for SystemFacts {
+    fn entry(&self, path: &Path, about: &Metadata) -> EntryFacts {
+        // A mount that cannot be looked at is not read-only. A link is on the filesystem of its folder.
+        let at = if about.is_symlink() { path.parent().unwrap_or(path) } else { path };
+        let mount = statvfs(at);
+        let is_read_only = mount.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY));
+        EntryFacts { owner: about.uid(), mode: about.mode(), is_read_only }
+    }
+
+    fn file(&self, _path: &Path, file: &File, about: &Metadata) -> EntryFacts {
+        let mount = fstatvfs(file.as_fd());
+        let is_read_only = mount.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY));
+        EntryFacts { owner: about.uid(), mode: about.mode(), is_read_only }
+    }
+}
+
+/// Owners whose folders, links and files are taken.
+#[derive(Debug, Clone, Copy)]
+struct AcceptedOwners {
     user: u32,
-    /// Where it is: a folder without links.
+    /// Owner of the configuration's file, if the user is root.
+    configurer: Option<u32>,
+}
+
+impl AcceptedOwners {
+    fn of(user: u32, configuration: Option<u32>) -> Self {
+        Self { user, configurer: configuration.filter(|_owner| user == ROOT) }
+    }
+
+    fn has(self, owner: u32) -> bool {
+        owner == ROOT || owner == self.user || Some(owner) == self.configurer
+    }
+}
+
+/// A path that is being resolved.
+struct PathWalk<'a> {
+    owners: AcceptedOwners,
+    facts: &'a dyn FactLookup,
+    /// Folder without links that was reached.
     at: PathBuf,
     /// Parts that are left, the next one last.
     left: Vec<OsString>,
-    folders: Vec<(PathBuf, Metadata)>,
+    folders: Vec<(PathBuf, EntryFacts)>,
     n_links: usize,
 }
 
-/// Opens the file of an absolute path.
-pub(crate) fn open(path: &Path) -> Result<(File, Metadata), BadWay> {
-    let mut way = Way::new(path);
-    let found = way.follow()?;
-    let (file, about) = open_unlinked(&found).map_err(BadWay::Unreadable)?;
-    if about.uid() != 0 && about.uid() != way.user && !is_read_only(&found) {
-        return Err(BadWay::Foreign(found));
+/// Opens the file of an absolute path, which the file of this configuration names.
+pub(crate) fn open(path: &Path, configuration: &Path) -> Result<(File, Metadata), PathRefusal> {
+    // Without a file of the configuration there is no such owner.
+    let configurer = metadata(configuration).ok().map(|about| about.uid());
+    let owners = AcceptedOwners::of(geteuid().as_raw(), configurer);
+    open_judged(path, owners, &SystemFacts)
+}
+
+fn open_judged(
+    path: &Path,
+    owners: AcceptedOwners,
+    facts: &dyn FactLookup,
+) -> Result<(File, Metadata), PathRefusal> {
+    let (found, judged) = PathWalk::new(path, owners, facts).resolve()?;
+    open_resolved(&found, &judged, (owners, facts))
+}
+
+/// Opens the file that was judged, and judges the file that is open.
+fn open_resolved(
+    path: &Path,
+    judged: &Metadata,
+    (owners, facts): (AcceptedOwners, &dyn FactLookup),
+) -> Result<(File, Metadata), PathRefusal> {
+    if !judged.is_file() {
+        return Err(PathRefusal::NotFile);
+    }
+    let (file, about) = open_unlinked(path).map_err(PathRefusal::Unreadable)?;
+    if !about.is_file() || (about.dev(), about.ino()) != (judged.dev(), judged.ino()) {
+        return Err(PathRefusal::Replaced);
+    }
+    let facts = facts.file(path, &file, &about);
+    if !owners.has(facts.owner) && !facts.is_read_only {
+        return Err(PathRefusal::ForeignOwner(path.to_owned()));
+    }
+    if facts.mode & OTHERS_WRITE != 0 {
+        return Err(PathRefusal::WritableFile);
     }
     Ok((file, about))
 }
@@ -68,11 +172,6 @@ fn open_unlinked(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, about))
 }
 
-/// True on a filesystem that is mounted read-only; one that cannot be looked at is not.
-fn is_read_only(path: &Path) -> bool {
-    statvfs(path).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::RDONLY))
-}
-
 fn parts(path: &Path) -> Vec<OsString> {
     let is_part =
         |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
@@ -80,14 +179,24 @@ fn parts(path: &Path) -> Vec<OsString> {
     parts.rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
-impl Way {
-    fn new(path: &Path) -> Self {
-        let user = geteuid().as_raw();
-        Self { user, at: PathBuf::from("/"), left: parts(path), folders: Vec::new(), n_links: 0 }
+fn look(path: &Path) -> Result<Metadata, PathRefusal> {
+    symlink_metadata(path).map_err(PathRefusal::Unreadable)
+}
+
+impl fmt::Debug for PathWalk<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PathWalk").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl<'a> PathWalk<'a> {
+    fn new(path: &Path, owners: AcceptedOwners, facts: &'a dyn FactLookup) -> Self {
+        let (at, left) = (PathBuf::from("/"), parts(path));
+        Self { owners, facts, at, left, folders: Vec::new(), n_links: 0 }
     }
 
-    /// Follows the way, and judges all that it leads through.
-    fn follow(&mut self) -> Result<PathBuf, BadWay> {
+    /// Resolves the path, and judges all that it leads through.
+    fn resolve(&mut self) -> Result<(PathBuf, Metadata), PathRefusal> {
         let mut found = self.at.clone();
         while let Some(part) = self.left.pop() {
             if part == OsStr::new("..") {
@@ -96,34 +205,33 @@ impl Way {
             }
             self.note_folder()?;
             let named = self.at.join(&part);
-            let about = symlink_metadata(&named).map_err(BadWay::Unreadable)?;
+            let about = look(&named)?;
             if about.is_symlink() {
                 self.check_holder()?;
                 self.check_owner(&named, &about)?;
-                self.turn(&named)?;
+                self.take_target(&named)?;
             } else {
                 self.at = named.clone();
                 found = named;
             }
         }
-        if !symlink_metadata(&found).map_err(BadWay::Unreadable)?.is_file() {
-            // Refused by what it is.
-            return Ok(found);
+        let about = look(&found)?;
+        if about.is_file() {
+            self.at.pop();
+            self.check_holder()?;
+            self.check_folders()?;
         }
-        self.at.pop();
-        self.check_holder()?;
-        self.check_folders()?;
-        Ok(found)
+        Ok((found, about))
     }
 
     /// Goes on with the target of a link.
-    fn turn(&mut self, link: &Path) -> Result<(), BadWay> {
+    fn take_target(&mut self, link: &Path) -> Result<(), PathRefusal> {
         self.n_links = self.n_links.saturating_add(1);
         if self.n_links > LINKS_MAX {
             let many = io::Error::new(ErrorKind::InvalidInput, "too many links");
-            return Err(BadWay::Unreadable(many));
+            return Err(PathRefusal::Unreadable(many));
         }
-        let target = read_link(link).map_err(BadWay::Unreadable)?;
+        let target = read_link(link).map_err(PathRefusal::Unreadable)?;
         if target.is_absolute() {
             self.at = PathBuf::from("/");
         }
@@ -131,40 +239,40 @@ impl Way {
         Ok(())
     }
 
-    fn note_folder(&mut self) -> Result<(), BadWay> {
-        let about = symlink_metadata(&self.at).map_err(BadWay::Unreadable)?;
-        self.folders.push((self.at.clone(), about));
+    fn note_folder(&mut self) -> Result<(), PathRefusal> {
+        let facts = self.facts.entry(&self.at, &look(&self.at)?);
+        self.folders.push((self.at.clone(), facts));
         Ok(())
     }
 
-    fn check_owner(&self, named: &Path, about: &Metadata) -> Result<(), BadWay> {
-        if about.uid() == 0 || about.uid() == self.user || is_read_only(&self.at) {
+    fn check_owner(&self, link: &Path, about: &Metadata) -> Result<(), PathRefusal> {
+        let facts = self.facts.entry(link, about);
+        if self.owners.has(facts.owner) || facts.is_read_only {
             return Ok(());
         }
-        Err(BadWay::Foreign(named.to_owned()))
+        Err(PathRefusal::ForeignOwner(link.to_owned()))
     }
 
-    /// Checks the folder that holds the file or a link: others may not put their own in its place.
-    fn check_holder(&self) -> Result<(), BadWay> {
-        let about = symlink_metadata(&self.at).map_err(BadWay::Unreadable)?;
-        if about.mode() & EVERYBODY_WRITES == 0 || is_read_only(&self.at) {
+    /// Checks the folder that has the file or a link: others may not put their own in its place.
+    fn check_holder(&self) -> Result<(), PathRefusal> {
+        let facts = self.facts.entry(&self.at, &look(&self.at)?);
+        if facts.mode & EVERYBODY_WRITES == 0 || facts.is_read_only {
             return Ok(());
         }
-        Err(BadWay::Open(self.at.clone()))
+        Err(PathRefusal::WritableFolder(self.at.clone()))
     }
 
-    fn check_folders(&self) -> Result<(), BadWay> {
-        let open = if self.n_links > 0 { OTHERS_WRITE } else { EVERYBODY_WRITES };
-        for (folder, about) in &self.folders {
-            let is_foreign = about.uid() != 0 && about.uid() != self.user;
-            let is_open = about.mode() & open != 0 && about.mode() & STICKY == 0;
-            if (is_foreign || is_open) && !is_read_only(folder) {
-                let folder = folder.clone();
-                return Err(if is_foreign {
-                    BadWay::Foreign(folder)
-                } else {
-                    BadWay::Open(folder)
-                });
+    fn check_folders(&self) -> Result<(), PathRefusal> {
+        let others = if self.n_links > 0 { OTHERS_WRITE } else { EVERYBODY_WRITES };
+        for (folder, facts) in &self.folders {
+            if facts.is_read_only {
+                continue;
+            }
+            if !self.owners.has(facts.owner) {
+                return Err(PathRefusal::ForeignOwner(folder.clone()));
+            }
+            if facts.mode & others != 0 && facts.mode & STICKY == 0 {
+                return Err(PathRefusal::WritableFolder(folder.clone()));
             }
         }
         Ok(())
@@ -177,6 +285,114 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;
+
+    /// Opens a file by the facts of the system, for a configuration without a file.
+    fn open(path: &Path) -> Result<(File, Metadata), PathRefusal> {
+        super::open(path, Path::new("/nothing"))
+    }
+
+    const SERVICE: u32 = 1_000;
+    const STRANGER: u32 = 12_345;
+
+    /// Facts of a table: the folder of the secret, the file in it, and root's folders above.
+    struct FactTable {
+        folder: PathBuf,
+        of_folder: EntryFacts,
+        of_file: EntryFacts,
+    }
+
+    impl FactLookup for FactTable {
+        fn entry(&self, path: &Path, about: &Metadata) -> EntryFacts {
+            let root = EntryFacts { owner: ROOT, mode: 0o755, is_read_only: false };
+            let inside = path.starts_with(&self.folder);
+            // Links within have the owner of their folder.
+            let is_file = inside && about.is_file();
+            if is_file {
+                self.of_file
+            } else if inside {
+                self.of_folder
+            } else {
+                root
+            }
+        }
+
+        fn file(&self, path: &Path, _file: &File, about: &Metadata) -> EntryFacts {
+            self.entry(path, about)
+        }
+    }
+
+    /// Judges a secret as Kubernetes lays it out, and one without links, by owners and modes of a table.
+    fn judge(
+        owners: AcceptedOwners,
+        (owner, mode): (u32, u32),
+        (file_owner, file_mode): (u32, u32),
+        is_read_only: bool,
+    ) -> [bool; 2] {
+        let (folder, key) = mounted();
+        let folder = folder.path().canonicalize().map(|path| (path, folder)).unwrap();
+        let facts = FactTable {
+            folder: folder.0.clone(),
+            of_folder: EntryFacts { owner, mode, is_read_only },
+            of_file: EntryFacts { owner: file_owner, mode: file_mode, is_read_only },
+        };
+        let key = folder.0.join(key.file_name().unwrap());
+        let plain = folder.0.join("..2026/key");
+        [key, plain].map(|path| open_judged(&path, owners, &facts).is_ok())
+    }
+
+    #[test]
+    fn owners_modes_and_mounts_are_judged_by_the_table() {
+        let service = AcceptedOwners::of(SERVICE, Some(STRANGER));
+        let file = (ROOT, 0o644);
+        for (folder, file, is_read_only, is_taken) in [
+            // Kubernetes' secret: mode 1777, read-only, whatever its owner is.
+            ((STRANGER, 0o1777), (STRANGER, 0o644), true, true),
+            ((ROOT, 0o1777), file, true, true),
+            ((ROOT, 0o777), file, true, true),
+            ((ROOT, 0o1777), file, false, false),
+            ((ROOT, 0o777), file, false, false),
+            ((ROOT, 0o755), file, false, true),
+            ((SERVICE, 0o700), (SERVICE, 0o600), false, true),
+            ((STRANGER, 0o755), file, false, false),
+            ((ROOT, 0o755), (STRANGER, 0o644), false, false),
+            ((ROOT, 0o755), (ROOT, 0o664), false, false),
+            ((ROOT, 0o755), (ROOT, 0o646), true, false),
+        ] {
+            let taken = judge(service, folder, file, is_read_only);
+            assert_eq!(taken, [is_taken; 2], "{folder:?} {file:?} {is_read_only}");
+        }
+        // The group's folder is taken without links alone.
+        assert_eq!(judge(service, (ROOT, 0o775), file, false), [false, true]);
+    }
+
+    #[test]
+    fn root_takes_files_of_the_configurations_owner() {
+        let (folder, file) = ((SERVICE, 0o750), (SERVICE, 0o600));
+        for (user, configurer, is_taken) in [
+            (ROOT, Some(SERVICE), true),
+            (ROOT, Some(STRANGER), false),
+            (ROOT, None, false),
+            (STRANGER, Some(SERVICE), false),
+        ] {
+            let owners = AcceptedOwners::of(user, configurer);
+            let taken = judge(owners, folder, file, false);
+            assert_eq!(taken, [is_taken; 2], "{user} {configurer:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_put_in_the_judged_ones_place_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [key, other] = ["key", "other"].map(|name| folder.path().join(name));
+        write(&key, "hunter2").unwrap();
+        write(&other, "chosen").unwrap();
+        let owners = AcceptedOwners::of(geteuid().as_raw(), None);
+        let walked = PathWalk::new(&key, owners, &SystemFacts).resolve();
+        let (found, judged) = walked.unwrap();
+        std::fs::rename(&other, &key).unwrap();
+        let refused = open_resolved(&found, &judged, (owners, &SystemFacts)).unwrap_err();
+        assert!(matches!(refused, PathRefusal::Replaced), "{refused:?}");
+    }
 
     fn set_mode(path: &Path, mode: u32) {
         set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -212,7 +428,7 @@ mod tests {
             set_mode(&other, mode);
             let refused = open(&other.join("link")).unwrap_err();
             assert!(
-                matches!(&refused, BadWay::Open(path) if *path == other),
+                matches!(&refused, PathRefusal::WritableFolder(path) if *path == other),
                 "{mode:o} {refused:?}"
             );
             assert!(open(&key).is_ok());
@@ -238,12 +454,15 @@ mod tests {
             return;
         }
         let refused = open(&key).unwrap_err();
-        assert!(matches!(&refused, BadWay::Foreign(path) if path.ends_with("key")), "{refused:?}");
+        assert!(
+            matches!(&refused, PathRefusal::ForeignOwner(path) if path.ends_with("key")),
+            "{refused:?}"
+        );
         let (folder, key) = mounted();
         chown(folder.path().join("..2026"), Some(12_345), None).unwrap();
         let refused = open(&key).unwrap_err();
         assert!(
-            matches!(&refused, BadWay::Foreign(path) if path.ends_with("..2026")),
+            matches!(&refused, PathRefusal::ForeignOwner(path) if path.ends_with("..2026")),
             "{refused:?}"
         );
     }
@@ -255,6 +474,6 @@ mod tests {
             symlink(target, folder.path().join(link)).unwrap();
         }
         let refused = open(&folder.path().join("a")).unwrap_err();
-        assert!(matches!(refused, BadWay::Unreadable(_)), "{refused:?}");
+        assert!(matches!(refused, PathRefusal::Unreadable(_)), "{refused:?}");
     }
 }
