@@ -188,6 +188,7 @@ pub(crate) async fn issue(
         ends_at: gate.end(body.ends_at, body.ends_in_seconds).await?,
     };
     let issued = gate.accounts.issue_admin_key(&principal, &request, &new).await?;
+    gate.note_issued(&issued.thing);
     Ok(Answer::made(AdminKeyView::new(issued.thing, issued.replayed), issued.replayed))
 }
 
@@ -241,6 +242,7 @@ pub(crate) async fn rotate(
 ) -> Result<Answer<AdminKeyView>> {
     let (id, grace) = (AdminKeyId::from(id), body.grace()?);
     let rotated = gate.accounts.rotate_admin_key(&principal, &request, id, grace).await?;
+    gate.note_issued(&rotated.thing);
     Ok(Answer::changed(AdminKeyView::new(rotated.thing, rotated.replayed), rotated.replayed))
 }
 

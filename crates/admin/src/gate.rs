@@ -9,7 +9,8 @@
 //!   with the wallet.
 //! - The description needs no key: it is the same text for everybody. Every other path does, the
 //!   unknown ones too.
-//! - A key that was refused a moment ago is not looked up again, nor are keys of an address that has sent many such.
+//! - A key that was refused a moment ago is not looked up again. Of an address that has sent many such, keys that were
+//!   let in or issued here are looked up, and of the others some that are drawn by lot ([`UnknownTextLimiter`]).
 //! - One line in the log for each request of a key, and for the first of those that are refused one
 //!   ([`RefusalLog`]), with the client's address; never a body, a query or a key.
 
@@ -20,7 +21,7 @@ use std::time::Instant;
 use axum::extract::{FromRef, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use holdfast_accounts::{Accounts, AuthenticationError, Principal, TABLE};
+use holdfast_accounts::{Accounts, AuthenticationError, IssuedAdminKey, Principal, TABLE};
 use holdfast_domain::account::{ActorId, AdminBearer, UseCase};
 use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
 use http::header::{AUTHORIZATION, HOST};
@@ -143,6 +144,13 @@ impl Gate {
 }
 
 impl Gate {
+    /// Has a key that was just issued looked up always, however many forged ones come from its address.
+    pub(crate) fn note_issued(&self, issued: &IssuedAdminKey) {
+        if let Some(bearer) = &issued.bearer {
+            self.unknown.on_found(&bearer.expose());
+        }
+    }
+
     /// The principal of a bearer, which is looked up unless the limiter refuses that.
     async fn authenticate(
         &self,

@@ -12,6 +12,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -373,7 +374,8 @@ impl<'d> Field<'d> {
         if !self.document.uses.has(&self.path) {
             return Some(UNUSED.to_owned());
         }
-        secret_file::read(path).map_err(|error| self.mistake(error)).ok()
+        let configuration = Path::new(self.document.file);
+        secret_file::read(path, configuration).map_err(|error| self.mistake(error)).ok()
     }
 
     /// Remembers that the text itself has this secret.

@@ -25,7 +25,7 @@ mod process;
 mod provider;
 mod role;
 mod secret_file;
-mod secret_way;
+mod secret_path;
 mod settings;
 mod stamp;
 mod telemetry;

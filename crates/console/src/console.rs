@@ -23,7 +23,7 @@ use tower::ServiceExt;
 use crate::desk::{ConsoleOptions, Desk};
 use crate::door::ClientAddress;
 use crate::failure::Failure;
-use crate::guard::{self, Guard};
+use crate::guard::{self, AnonymousLogs, Guard};
 use crate::shell::ShellState;
 use crate::{asset, pages, shell};
 
@@ -45,7 +45,7 @@ impl fmt::Debug for ConsoleBody {
 #[derive(Debug, Clone)]
 pub struct Console {
     router: Router,
-    refusals: Arc<RefusalLog>,
+    logs: AnonymousLogs,
 }
 
 impl Console {
@@ -55,18 +55,18 @@ impl Console {
         let desk = Desk::new(accounts, options);
         let frame = ShellState::new(&desk);
         let guard = Guard::new(&desk);
-        let refusals = Arc::clone(&guard.refusals);
+        let logs = guard.logs.clone();
         let router = pages(desk)
             .layer(from_fn_with_state(guard, guard::pass))
             // Once more, for what the guard refuses.
             .layer(from_fn_with_state(frame, shell::render));
-        Self { router, refusals }
+        Self { router, logs }
     }
 
-    /// Log of its requests without a session, whose listener reports old windows.
+    /// Logs of its requests without a session, whose listener reports old windows.
     #[must_use]
-    pub fn refusals(&self) -> Arc<RefusalLog> {
-        Arc::clone(&self.refusals)
+    pub fn refusals(&self) -> Vec<Arc<RefusalLog>> {
+        self.logs.all()
     }
 
     /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,

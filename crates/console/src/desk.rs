@@ -7,9 +7,13 @@ use holdfast_admin::{AdminOptions, InFlight, Place};
 use holdfast_domain::account::Role;
 use holdfast_domain::listing::{PageRequest, Period};
 use holdfast_domain::report::UsageQuery;
-use http::StatusCode;
+use holdfast_domain::secret::SessionToken;
+use holdfast_net::UnknownTextLimiter;
+use http::{HeaderMap, StatusCode};
 
+use crate::cookie;
 use crate::counting::{CountLimits, Counts, ReportView};
+use crate::door::Doorway;
 use crate::failure::Failure;
 use crate::relay::ApiRelay;
 use crate::visitor::Visitor;
@@ -25,13 +29,28 @@ pub(crate) struct Desk {
     reports: CountLimits,
     /// Answers of the playground that are being written, by their reader.
     pub(crate) relays: InFlight,
+    /// Sessions that were let in or begun here, and those that had ended.
+    pub(crate) sessions: Arc<UnknownTextLimiter>,
 }
 
 impl Desk {
     pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
         let (reports, relays) = (CountLimits::new(), InFlight::of_relays());
         let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports.clone()));
-        Self { accounts, options: Arc::new(options), usage, statements, reports, relays }
+        let (options, sessions) = (Arc::new(options), Arc::default());
+        Self { accounts, options, usage, statements, reports, relays, sessions }
+    }
+
+    /// Has the browser show this session from now on, and the guard look it up however many forged ones come from
+    /// its address.
+    pub(crate) fn begin_session(
+        &self,
+        headers: &mut HeaderMap,
+        door: &Doorway,
+        token: &SessionToken,
+    ) {
+        self.sessions.on_found(&token.expose());
+        cookie::begin(headers, door.jar(), token);
     }
 
     /// A report of usage, or that it is being counted.

@@ -8,10 +8,13 @@
 //! - Nothing of a body is read before all of that is known.
 //! - The stylesheet, the script, the sign-in and the page of a link need no session. A session that has a role
 //!   which may not be used at this listener is none.
-//! - A session that had ended a moment ago is not looked up again, nor are sessions of an address that has sent many
-//!   such.
-//! - One line in the log for each request of a session, and for the first without one ([`RefusalLog`]), with the
-//!   client's address, with the route and never its path: a link's path is a secret.
+//! - A session that had ended a moment ago is not looked up again. Of an address that has sent many such, sessions
+//!   that were let in or begun here are looked up, and of the others some that are drawn by lot
+//!   ([`UnknownTextLimiter`]). One that is not drawn is refused (429). On the sign-in and on a link's page it counts as
+//!   none, so that a flood keeps nobody from signing in. A sign-out is refused, because its session would stay.
+//! - One line in the log for each request of a session, and for the first without one ([`AnonymousLogs`]), with the
+//!   client's address, with the route and never its path: a link's path is a secret. A request that is refused beside
+//!   too many others of its session keeps the session's actor.
 //!
 //! Never in here: a query, a cookie, a token or a body in the log.
 
@@ -41,7 +44,8 @@ use crate::page::RefusedUseCase;
 use crate::visitor::{CurrentSession, Visitor};
 
 /// Paths that are open to whoever has no session, and what is below them where they end with a slash.
-const OPEN: &[&str] = &["/sign-in", "/sign-out", "/link/"];
+const OPEN: &[&str] = &["/sign-in", SIGN_OUT, "/link/"];
+const SIGN_OUT: &str = "/sign-out";
 const ASSETS: &str = "/assets/";
 /// First parts of the paths whose forms want a fresh sign-in: who takes over a session for a moment must not
 /// make a way in that stays.
@@ -53,12 +57,73 @@ pub(crate) struct Guard {
     accounts: Accounts,
     options: Arc<ConsoleOptions>,
     in_flight: InFlight,
-    unknown: Arc<UnknownTextLimiter>,
-    pub(crate) refusals: Arc<RefusalLog>,
+    sessions: Arc<UnknownTextLimiter>,
+    pub(crate) logs: AnonymousLogs,
 }
 
-/// Warning of requests without a session that have no line.
-const ANONYMOUS: &str = "more requests had no session than are listed";
+/// Logs of requests without a session, a sample of each kind, so that requests of one kind never hide another's.
+#[derive(Debug, Clone)]
+pub(crate) struct AnonymousLogs {
+    /// Passwords that were wrong or not judged, of a sign-in or a link.
+    failed: Arc<RefusalLog>,
+    /// Open pages, and sign-ins that succeeded.
+    open: Arc<RefusalLog>,
+    /// All else.
+    refused: Arc<RefusalLog>,
+}
+
+/// Kind of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PathKind {
+    Asset,
+    Open,
+    Closed,
+}
+
+impl PathKind {
+    fn of(path: &str) -> Self {
+        if path.starts_with(ASSETS) {
+            Self::Asset
+        } else if is_open(path) {
+            Self::Open
+        } else {
+            Self::Closed
+        }
+    }
+}
+
+impl AnonymousLogs {
+    fn new() -> Self {
+        let log = |warning| Arc::new(RefusalLog::new(warning));
+        Self {
+            failed: log("more sign-ins failed than are listed"),
+            open: log("more open pages were answered than are listed"),
+            refused: log("more requests had no session than are listed"),
+        }
+    }
+
+    /// All of them, whose listener reports old windows.
+    pub(crate) fn all(&self) -> Vec<Arc<RefusalLog>> {
+        [&self.failed, &self.open, &self.refused].map(Arc::clone).to_vec()
+    }
+
+    /// Counts an answer; true if it has a line of its own. An asset that was sent has none.
+    fn has_line(&self, method: &Method, path: PathKind, status: StatusCode) -> bool {
+        let is_sent = !status.is_client_error() && !status.is_server_error();
+        let is_unproven = [StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS];
+        match path {
+            PathKind::Asset if is_sent => false,
+            PathKind::Open if method == Method::POST && is_unproven.contains(&status) => {
+                self.failed.has_line()
+            }
+            PathKind::Open if is_sent => self.open.has_line(),
+            PathKind::Asset | PathKind::Open | PathKind::Closed => self.refused.has_line(),
+        }
+    }
+}
+
+/// Refusal of a request, and whose it is, if that is known.
+type RefusedRequest = (Option<ActorId>, GuardRefusal);
 
 /// Refusal of a request.
 #[derive(Debug)]
@@ -116,6 +181,7 @@ fn sign_in(next: &str) -> Response {
 /// Lets a request through to its page, or refuses it.
 pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let (began, method) = (Instant::now(), request.method().clone());
+    let path = PathKind::of(request.uri().path());
     let endpoint = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let endpoint = endpoint.unwrap_or_else(|| "none".to_owned());
     let address = request.extensions().get().map(|ClientAddress(address)| *address);
@@ -128,12 +194,12 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
             drop(admitted);
             (actor, answer)
         }
-        Err(refused) => (None, refused.into_response()),
+        Err((actor, refused)) => (actor, refused.into_response()),
     };
     if let Some((actor, RefusedUseCase(use_case))) = actor.zip(answer.extensions().get().copied()) {
         guard.accounts.note_refused(actor, use_case);
     }
-    if actor.is_none() && !guard.refusals.has_line() {
+    if actor.is_none() && !guard.logs.has_line(&method, path, answer.status()) {
         return answer;
     }
     let status = answer.status().as_u16();
@@ -151,33 +217,37 @@ impl Guard {
     /// A guard that nobody has passed yet.
     pub(crate) fn new(desk: &Desk) -> Self {
         let (accounts, options) = (desk.accounts.clone(), Arc::clone(&desk.options));
-        let (unknown, refusals) = (Arc::default(), Arc::new(RefusalLog::new(ANONYMOUS)));
-        Self { accounts, options, in_flight: InFlight::of_requests(), unknown, refusals }
+        let sessions = Arc::clone(&desk.sessions);
+        let logs = AnonymousLogs::new();
+        Self { accounts, options, in_flight: InFlight::of_requests(), sessions, logs }
     }
 
     /// Judges a request by its head, and puts beside it the door and whoever asks.
-    async fn admit(&self, parts: &mut Parts) -> Result<Option<(ActorId, Place)>, GuardRefusal> {
-        let door = self.door(parts).ok_or(GuardRefusal::WrongHost)?;
+    async fn admit(&self, parts: &mut Parts) -> Result<Option<(ActorId, Place)>, RefusedRequest> {
+        let of_stranger = |refusal| (None, refusal);
+        let door = self.door(parts).ok_or_else(|| of_stranger(GuardRefusal::WrongHost))?;
         let is_safe = matches!(parts.method, Method::GET | Method::HEAD);
         if !is_safe && !door.is_same_origin(&parts.headers) {
-            return Err(GuardRefusal::OtherOrigin);
+            return Err(of_stranger(GuardRefusal::OtherOrigin));
         }
-        let path = parts.uri.path();
-        if path.starts_with(ASSETS) {
+        let path = PathKind::of(parts.uri.path());
+        if path == PathKind::Asset {
             return Ok(None);
         }
-        let Some(signed_in) = self.session(parts, &door).await? else {
+        let session = self.session_or_none(parts, &door).await;
+        let Some(signed_in) = session.map_err(of_stranger)? else {
             parts.extensions.insert(door);
-            return if is_open(parts.uri.path()) {
+            return if path == PathKind::Open {
                 Ok(None)
             } else {
-                Err(GuardRefusal::SignIn(back(parts, is_safe)))
+                Err(of_stranger(GuardRefusal::SignIn(back(parts, is_safe))))
             };
         };
         let actor = signed_in.principal.actor;
-        let place = self.in_flight.enter(actor).ok_or(GuardRefusal::TooMany)?;
+        let of_actor = |refusal| (Some(actor), refusal);
+        let place = self.in_flight.enter(actor).ok_or_else(|| of_actor(GuardRefusal::TooMany))?;
         if wants_fresh(parts, is_safe) && !signed_in.is_fresh(signed_in.now) {
-            return Err(GuardRefusal::SignIn(back(parts, is_safe)));
+            return Err(of_actor(GuardRefusal::SignIn(back(parts, is_safe))));
         }
         let email = signed_in.person.email.as_ref().map_or("", EmailAddress::as_str).to_owned();
         let principal = signed_in.principal.clone();
@@ -200,6 +270,19 @@ impl Guard {
             audience: *audience,
             client,
         })
+    }
+
+    /// The session, if there is one. On an open page a session that was not looked up is none.
+    async fn session_or_none(
+        &self,
+        parts: &Parts,
+        door: &Doorway,
+    ) -> Result<Option<SignedIn>, GuardRefusal> {
+        let path = parts.uri.path();
+        match self.session(parts, door).await {
+            Err(GuardRefusal::TooManyUnknown) if is_open(path) && path != SIGN_OUT => Ok(None),
+            session => session,
+        }
     }
 
     async fn session(
@@ -230,15 +313,15 @@ impl Guard {
         door: &Doorway,
     ) -> Result<Result<SignedIn, SessionError>, GuardRefusal> {
         let (text, peer) = (token.expose(), group(door.client));
-        match self.unknown.check(&text, peer) {
+        match self.sessions.check(&text, peer) {
             Ok(()) => {}
             Err(LookupRefusal::Gone) => return Ok(Err(SessionError::Ended)),
             Err(LookupRefusal::TooMany) => return Err(GuardRefusal::TooManyUnknown),
         }
         let found = self.accounts.session(token, door.client).await;
         match &found {
-            Ok(_) => self.unknown.on_found(&text),
-            Err(SessionError::Ended) => self.unknown.on_refused(&text, peer),
+            Ok(_) => self.sessions.on_found(&text),
+            Err(SessionError::Ended) => self.sessions.on_refused(&text, peer),
             Err(SessionError::Unavailable(_)) => {}
         }
         Ok(found)
@@ -268,5 +351,31 @@ fn back(parts: &Parts, is_safe: bool) -> String {
         parts.uri.path_and_query().map_or("/", |address| address.as_str()).to_owned()
     } else {
         "/".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anonymous_requests_of_one_kind_hide_none_of_another() {
+        let (logs, ok, moved) = (AnonymousLogs::new(), StatusCode::OK, StatusCode::SEE_OTHER);
+        let (failed, slow) = (StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS);
+        let lines = |method: &Method, path: &str, status| {
+            let path = PathKind::of(path);
+            (0..100).filter(|_| logs.has_line(method, path, status)).count()
+        };
+        assert_eq!(lines(&Method::GET, "/assets/style.css", ok), 0);
+        assert_eq!(lines(&Method::GET, "/sign-in", ok), 20);
+        assert_eq!(
+            lines(&Method::POST, "/sign-in", moved),
+            0,
+            "they share the lines of open pages"
+        );
+        assert_eq!(lines(&Method::GET, "/wallets", moved), 20);
+        assert_eq!(lines(&Method::GET, "/assets/style.css", StatusCode::MISDIRECTED_REQUEST), 0);
+        assert_eq!(lines(&Method::POST, "/sign-in", failed), 20);
+        assert_eq!(lines(&Method::POST, "/link/x", slow), 0, "they share the lines of failures");
     }
 }

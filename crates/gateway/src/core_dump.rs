@@ -2,6 +2,9 @@
 //!
 //! Freed memory keeps them, and a core dump writes all of it to a disk. The flag of Linux (`PR_SET_DUMPABLE`) also
 //! keeps `/proc/PID/mem` and debuggers of the same user out. On other systems nothing is set.
+//!
+//! Secrets are not overwritten when they are dropped (`zeroize`): buffers of sockets, of TLS and of parsers have copies of
+//! them that no type of ours reaches.
 
 use holdfast_config::allows_core_dumps;
 

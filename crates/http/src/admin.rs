@@ -34,7 +34,8 @@ use futures_util::stream::BoxStream;
 use holdfast_engine::Engine;
 use holdfast_net::{
     Admission, Client, ConnectionLimiter, ConnectionOptions, Listener, ListenerLimits, Network,
-    ReadTimeouts, RefusalLog, accept, client_beyond, connection, finish, spare_connection,
+    ReadTimeouts, RefusalLog, SpareAnswer, accept, client_beyond, connection, finish,
+    spare_connection,
 };
 use holdfast_wire::error::Code;
 use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
@@ -45,7 +46,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::headers;
-use crate::probe::answer_probe;
+use crate::probe::{answer_length, answer_probe};
 use crate::problem::Problem;
 use crate::reply::{HttpResponse, NO_SNIFF, not_allowed, problem, with_request_id};
 use crate::response_body::ResponseBody;
@@ -130,8 +131,8 @@ pub struct HoldersPages {
     pub engine: Arc<Engine>,
     /// Proxies whose `X-Forwarded-For` says who their clients are.
     pub proxies: Arc<[Network]>,
-    /// Log of the handler's refused requests.
-    pub refusals: Arc<RefusalLog>,
+    /// Logs of the handler's refused requests.
+    pub refusals: Vec<Arc<RefusalLog>>,
 }
 
 impl std::fmt::Debug for HoldersPages {
@@ -225,9 +226,17 @@ async fn serve_by<P: Pages>(
                 drop(place);
             })),
             Some(Admission::Spare(place)) => drop(connections.spawn(async move {
-                let answer =
-                    |request, client| Arc::clone(&pages).answer_beyond_limit(request, client);
-                spare_connection(accepted, options, &shutdown, &place, answer).await;
+                let answer = |request, client, decision| {
+                    let pages = Arc::clone(&pages);
+                    async move {
+                        match decision {
+                            SpareAnswer::Given => pages.answer_beyond_limit(request, client).await,
+                            SpareAnswer::Refused => overloaded(),
+                        }
+                    }
+                };
+                let place = (&place, answer_length);
+                spare_connection(accepted, options, &shutdown, place, answer).await;
             })),
             None => {}
         }
@@ -253,7 +262,7 @@ impl Pages for HoldersPages {
     }
 
     fn refusals(&self) -> &[Arc<RefusalLog>] {
-        std::slice::from_ref(&self.refusals)
+        &self.refusals
     }
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>, client: Client) -> HttpResponse {

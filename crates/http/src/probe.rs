@@ -2,10 +2,11 @@
 //! a full process does too: one that does not answer is taken for dead, and what it runs with it.
 
 use holdfast_engine::{Engine, Readiness};
-use http::StatusCode;
+use holdfast_net::AnswerLength;
+use http::{Request, StatusCode};
 
 use crate::reply::{HttpResponse, json};
-use crate::route::Route;
+use crate::route::{Route, route};
 
 /// Answer to a probe; `None` for any other route. `healthz` asks nothing of the store; `readyz` turns
 /// 503 where traffic should go elsewhere.
@@ -34,4 +35,12 @@ pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<Ht
         | Route::Docs => return None,
     };
     Some(json(status, body))
+}
+
+/// Time that the answer to a request may take on a connection beyond the limits: `/healthz` waits for nothing.
+pub(crate) fn answer_length<B>(request: &Request<B>) -> AnswerLength {
+    match route(request.method(), request.uri().path()) {
+        Ok(Route::Health) => AnswerLength::Brief,
+        Ok(_) | Err(_) => AnswerLength::Long,
+    }
 }

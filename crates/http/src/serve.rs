@@ -19,7 +19,7 @@ use bytes::Bytes;
 use holdfast_domain::report::HolderReports;
 use holdfast_engine::Engine;
 use holdfast_net::{
-    Admission, ConnectionLimiter, Listener, RefusalLog, accept, connection, finish,
+    Admission, ConnectionLimiter, Listener, RefusalLog, SpareAnswer, accept, connection, finish,
     spare_connection,
 };
 use holdfast_telemetry::traces::Tracer;
@@ -34,7 +34,7 @@ use crate::departure::Departure;
 use crate::description::Description;
 use crate::live_options::LiveOptions;
 use crate::local::{self, LocalBody};
-use crate::probe::answer_probe;
+use crate::probe::{answer_length, answer_probe};
 use crate::problem::Problem;
 use crate::reply::{HttpResponse, problem, with_request_id};
 use crate::route::route;
@@ -120,8 +120,10 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
                 drop(place);
             })),
             Some(Admission::Spare(place)) => drop(connections.spawn(async move {
-                let answer = |request, _client| answer_beyond_limit(&service, request);
-                spare_connection(accepted, &options, &shutdown, &place, answer).await;
+                let answer =
+                    |request, _client, decision| answer_beyond_limit(&service, request, decision);
+                let place = (&place, answer_length);
+                spare_connection(accepted, &options, &shutdown, place, answer).await;
             })),
             None => {}
         }
@@ -131,15 +133,19 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
 }
 
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
-async fn answer_beyond_limit(service: &Service, request: http::Request<Incoming>) -> HttpResponse {
+async fn answer_beyond_limit(
+    service: &Service,
+    request: http::Request<Incoming>,
+    decision: SpareAnswer,
+) -> HttpResponse {
     let (head, _body) = request.into_parts();
     let cors = service.live.read(|config| Cors::of(&config.origins, &head.headers));
     let answer = match (cors.preflight(&head), route(&head.method, head.uri.path())) {
         (Some(answer), _) => answer,
         (None, route) => {
-            let probe = match route {
-                Ok(route) => answer_probe(&service.engine, route).await,
-                Err(_) => None,
+            let probe = match (route, decision) {
+                (Ok(route), SpareAnswer::Given) => answer_probe(&service.engine, route).await,
+                (Ok(_) | Err(_), SpareAnswer::Given | SpareAnswer::Refused) => None,
             };
             cors.put(probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded))))
         }

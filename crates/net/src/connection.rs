@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! socket ─ CallerSocket (slow readers, end) ─ TimedStream (idle, head) ─ hyper ─ answer ─▶ GuardedBody
+//!                                                                  on a spare place: one answer, or a refusal
 //! ```
 //!
 //! A connection keeps the limits that it was accepted with, whatever a reload brings. At shutdown the request in
 //! flight is answered, and the connection closes; after [`FINISH`] it is cut. Never in here: answers, and the number
-//! of connections, which each listener decides.
+//! of connections, which the [`limiter`](crate::limiter) bounds.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -27,7 +28,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::limiter::SparePermit;
+use crate::limiter::{AnswerLength, SpareAnswer, SparePermit};
 use crate::listener::Listener;
 use crate::socket::{AbortSignal, CallerSocket};
 use crate::target::in_origin_form;
@@ -99,26 +100,43 @@ pub async fn connection<F, R, B>(
     serve_stream(socket, heads, shutdown, |request| answer(request, client.clone())).await;
 }
 
-/// Serves one connection on a spare place: one answer, after which it is closed.
+/// Serves one connection on a spare place: one answer, after which it is closed. Of requests that are not brief, some
+/// are to be refused.
 pub async fn spare_connection<F, R, B>(
     accepted: (TcpStream, SocketAddr),
     options: &ConnectionOptions,
     shutdown: &CancellationToken,
-    place: &SparePermit,
+    (place, length): (&SparePermit, impl Fn(&Request<Incoming>) -> AnswerLength),
     answer: F,
 ) where
-    F: Fn(Request<Incoming>, Client) -> R,
+    F: Fn(Request<Incoming>, Client, SpareAnswer) -> R,
     R: Future<Output = Response<B>>,
     B: Body<Data = Bytes, Error = Infallible> + Unpin + 'static,
 {
     let options = ConnectionOptions { reads: place.reads(options.reads), ..*options };
-    let answer = |request, client| {
-        place.answering(answer(request, client)).map(|mut answer| {
+    let answer = &answer;
+    let answer = |request: Request<Incoming>, client| {
+        let length = length(&request);
+        async move {
+            let (decision, turn) = place.begin(length).await;
+            let mut answer = answer(request, client, decision).await;
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            answer
-        })
+            answer.map(|body| GuardedBody::new(body, turn))
+        }
     };
-    place.run(connection(accepted, &options, shutdown, answer)).await;
+    let connection = async {
+        await_first_event(&accepted.0).await;
+        place.serve(connection(accepted, &options, shutdown, answer)).await;
+    };
+    place.run(connection).await;
+}
+
+/// Waits until the system has reported a new socket as writable. The same report has whatever had come by then, so that
+/// a head that was sent before is found by the next read.
+pub async fn await_first_event(stream: &TcpStream) {
+    if let Err(error) = stream.writable().await {
+        tracing::debug!(error = %ErrorChain(&error), "a connection has no events");
+    }
 }
 
 /// Sends small answers at once.
@@ -128,7 +146,8 @@ pub fn set_nodelay(stream: &TcpStream) {
     }
 }
 
-/// Serves HTTP/1.1 on a stream, with heads of so many bytes and these times, until it ends, or until its request in flight is answered at shutdown.
+/// Serves HTTP/1.1 on a stream, with heads of so many bytes and these times, until it ends, or until its request in
+/// flight is answered at shutdown.
 pub async fn serve_stream<S, F, R, B>(
     stream: S,
     (header_bytes, reads): (usize, ReadTimeouts),

@@ -1,8 +1,12 @@
 //! Listeners of the processes: accepted connections, their limits and timeouts, and client addresses.
 //!
 //! ```text
-//! Listener ─ accept ─▶ ConnectionLimiter ─▶ connection: CallerSocket ─ TimedStream ─ hyper ─▶ answer
+//! Listener ─ accept ─▶ ConnectionLimiter ─ Served ─▶ connection: CallerSocket ─ TimedStream ─ hyper ─▶ answer
+//!                                        └─ Spare ──▶ spare_connection: the same, for one answer
 //! ```
+//!
+//! Beside them: client addresses behind proxies (`peers`), the look-ups that forged credentials cost (`unknown_keys`),
+//! and a sample of log lines (`refusals`).
 //!
 //! Never in here: routes, answers, credentials' proofs, and the requests that go to providers.
 #![warn(missing_docs)]
@@ -18,17 +22,16 @@ mod timed_stream;
 mod unknown_keys;
 
 pub use crate::connection::{
-    Client, ConnectionOptions, accept, connection, finish, serve_stream, set_nodelay,
-    spare_connection,
+    Client, ConnectionOptions, accept, await_first_event, connection, finish, serve_stream,
+    set_nodelay, spare_connection,
 };
 pub use crate::limiter::{
-    Admission, ConnectionLimiter, ConnectionPermit, ListenerLimits, SparePermit,
+    Admission, AnswerLength, ConnectionLimiter, ConnectionPermit, ListenerLimits, SpareAnswer,
+    SparePermit, SpareTurn,
 };
 pub use crate::listener::Listener;
-pub use crate::peers::{
-    AddressCounts, AddressPermit, BadNetwork, Network, client, client_beyond, group, is_trusted,
-};
+pub use crate::peers::{BadNetwork, Network, client, client_beyond, group};
 pub use crate::refusals::RefusalLog;
-pub use crate::socket::{AbortSignal, CallerSocket};
-pub use crate::timed_stream::{BusyFlag, BusyGuard, GuardedBody, ReadTimeouts, TimedStream};
+pub use crate::socket::AbortSignal;
+pub use crate::timed_stream::{GuardedBody, ReadTimeouts};
 pub use crate::unknown_keys::{LookupRefusal, UnknownKeyLimiter, UnknownTextLimiter};

@@ -6,18 +6,28 @@
 //!                                  └─ all taken ─▶ the oldest of the busiest address without a head is closed
 //! ```
 //!
-//! Probes are answered on spare places, so that a full process does not look dead to its supervisor. Connections
-//! that send nothing cannot keep these places: each newcomer may close one of them, of its own address if that has
-//! its share, else of the address with the most. A request that is being answered is never closed for a newcomer.
+//! Probes are answered on spare places, so that a full process does not look dead to its supervisor. Stages of a
+//! connection on a spare place, all of them under one lock:
 //!
-//! Limits: [`SPARE_MAX`] spare places, [`SPARE_PER_ADDRESS`] of them for one address group, and [`SPARE_HEAD`] for a
-//! head. An answer, and what is served within the limits, are each listener's own.
+//! ```text
+//! New ── looked for a head once ─▶ Waiting ── head ─▶ Answering ── end of the body ─▶ Answered
+//! ```
+//!
+//! - Each newcomer may close one connection that is waiting or answered: of its own address if that has its share, else
+//!   of the address with the most. A new connection may have sent its head already, and is not closed.
+//! - From its head to the end of its answer's body a request is never closed for a newcomer. If the connection was
+//!   closed first, the request is not begun.
+//! - Answers that may take long have at most half of all spare places, and half of the share of an address. Others are
+//!   refused at once. A brief answer, which is `/healthz` or such a refusal, so finds a place always.
+//!
+//! Limits: [`SPARE_MAX`] spare places, [`SPARE_PER_ADDRESS`] of them for one address group that is not a trusted proxy,
+//! and [`SPARE_HEAD`] for a head. An answer, and what is served within the limits, are each listener's own.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::future::{pending, poll_fn};
 use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +38,7 @@ use crate::timed_stream::ReadTimeouts;
 
 /// Spare places of a listener.
 const SPARE_MAX: usize = 64;
-/// Spare places of one address group.
+/// Spare places of one address group that is not a trusted proxy.
 const SPARE_PER_ADDRESS: usize = 8;
 /// Time for the head of a request on a spare place.
 const SPARE_HEAD: Duration = Duration::from_secs(1);
@@ -85,7 +95,11 @@ impl ConnectionLimiter {
     ) -> Option<Admission> {
         match self.take(address, limits, trusted) {
             Some(permit) => Some(Admission::Served(permit)),
-            None => self.spare.take(address).map(Admission::Spare),
+            None => {
+                let is_proxy = is_trusted(trusted, address);
+                let most = if is_proxy { SPARE_MAX } else { SPARE_PER_ADDRESS };
+                self.spare.take(address, most).map(Admission::Spare)
+            }
         }
     }
 
@@ -132,33 +146,70 @@ struct SpareList {
 struct SpareConnection {
     number: u64,
     group: IpAddr,
-    stage: Arc<SpareStage>,
+    /// Spare places of its group.
+    most: usize,
+    stage: SpareStage,
     closed: CancellationToken,
 }
 
-/// Stage of a connection on a spare place: it waits for a head, is being answered, or has its answer.
-#[derive(Debug, Default)]
-struct SpareStage(AtomicU8);
+/// Stage of a connection on a spare place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SpareStage {
+    /// No head was looked for.
+    New,
+    /// Its head has not come.
+    Waiting,
+    /// Its head has come, and its answer has not ended.
+    Answering(AnswerLength),
+    /// Its answer has ended.
+    Answered,
+}
 
 impl SpareStage {
-    const WAITING: u8 = 0;
-    const ANSWERING: u8 = 1;
-    const ANSWERED: u8 = 2;
-
-    fn get(&self) -> u8 {
-        self.0.load(Ordering::Acquire)
+    const fn may_close(self) -> bool {
+        matches!(self, Self::Waiting | Self::Answered)
     }
+}
 
-    fn set(&self, stage: u8) {
-        self.0.store(stage, Ordering::Release);
-    }
+/// Time that an answer may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerLength {
+    /// It waits for nothing, as the answer of `/healthz`.
+    Brief,
+    /// It may wait for a database or for its caller.
+    Long,
+}
+
+/// Decision on an answer on a spare place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpareAnswer {
+    /// The answer is given.
+    Given,
+    /// Too many long answers are on their way: a refusal is given in its place.
+    Refused,
 }
 
 /// The spare place of one connection, until it is dropped.
 #[derive(Debug)]
 pub struct SparePermit {
     places: SparePlaces,
-    connection: SpareConnection,
+    number: u64,
+    closed: CancellationToken,
+}
+
+/// The answer on a spare place, until it has ended.
+#[derive(Debug)]
+pub struct SpareTurn {
+    places: SparePlaces,
+    number: u64,
+}
+
+impl Drop for SpareTurn {
+    fn drop(&mut self) {
+        if let Some(connection) = self.places.lock().find(self.number) {
+            connection.stage = SpareStage::Answered;
+        }
+    }
 }
 
 impl SparePlaces {
@@ -167,40 +218,61 @@ impl SparePlaces {
     }
 
     /// A place, if there is one or one can be taken from a connection that only waits.
-    fn take(&self, address: IpAddr) -> Option<SparePermit> {
+    fn take(&self, address: IpAddr, most: usize) -> Option<SparePermit> {
         let group = group(address);
         let mut places = self.lock();
-        places.make_room(group)?;
+        places.make_room(group, most)?;
         let number = places.next;
         places.next = number.saturating_add(1);
-        let (stage, closed) = (Arc::default(), CancellationToken::new());
-        let connection = SpareConnection { number, group, stage, closed };
-        places.connections.push(connection.clone());
+        let (stage, closed) = (SpareStage::New, CancellationToken::new());
+        let connection = SpareConnection { number, group, most, stage, closed: closed.clone() };
+        places.connections.push(connection);
         drop(places);
-        Some(SparePermit { places: self.clone(), connection })
+        Some(SparePermit { places: self.clone(), number, closed })
     }
 }
 
 impl SpareList {
-    /// Closes the connection whose place the newcomer takes; `None` if all are being answered.
-    fn make_room(&mut self, newcomer: IpAddr) -> Option<()> {
+    fn find(&mut self, number: u64) -> Option<&mut SpareConnection> {
+        self.connections.iter_mut().find(|connection| connection.number == number)
+    }
+
+    /// Closes the connection whose place the newcomer takes; `None` if none may be closed.
+    fn make_room(&mut self, newcomer: IpAddr, most: usize) -> Option<()> {
         let mut counts = HashMap::new();
         for connection in &self.connections {
             *counts.entry(connection.group).or_insert(0_usize) += 1;
         }
-        let is_own = counts.get(&newcomer).is_some_and(|count| *count >= SPARE_PER_ADDRESS);
+        let is_own = counts.get(&newcomer).is_some_and(|count| *count >= most);
         if !is_own && self.connections.len() < SPARE_MAX {
             return Some(());
         }
-        let candidates = self.connections.iter().enumerate().filter(|(_place, it)| {
-            (!is_own || it.group == newcomer) && it.stage.get() != SpareStage::ANSWERING
-        });
+        let candidates = self
+            .connections
+            .iter()
+            .enumerate()
+            .filter(|(_place, it)| (!is_own || it.group == newcomer) && it.stage.may_close());
         let (place, _oldest) = candidates.max_by_key(|(_place, it)| {
-            let is_waiting = it.stage.get() == SpareStage::WAITING;
+            let is_waiting = it.stage == SpareStage::Waiting;
             (counts.get(&it.group).copied(), is_waiting, Reverse(it.number))
         })?;
         self.connections.remove(place).closed.cancel();
         Some(())
+    }
+
+    /// Begins an answer; `None` if its connection was closed for a newcomer.
+    fn begin(&mut self, number: u64, length: AnswerLength) -> Option<SpareAnswer> {
+        let &mut SpareConnection { group, most, .. } = self.find(number)?;
+        let is_long = |it: &&SpareConnection| it.stage == SpareStage::Answering(AnswerLength::Long);
+        let long = || self.connections.iter().filter(is_long);
+        let is_full = long().count() >= SPARE_MAX / 2
+            || long().filter(|it| it.group == group).count() >= most / 2;
+        let (answer, length) = match length {
+            AnswerLength::Long if is_full => (SpareAnswer::Refused, AnswerLength::Brief),
+            AnswerLength::Long | AnswerLength::Brief => (SpareAnswer::Given, length),
+        };
+        self.find(number)?.stage = SpareStage::Answering(length);
+        Some(answer)
     }
 }
 
@@ -211,13 +283,12 @@ impl SparePermit {
         ReadTimeouts { head: reads.head.min(SPARE_HEAD), ..reads }
     }
 
-    /// Answers a request whose head has come. Until it is answered, its connection keeps its place.
-    pub async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
-        let stage = &self.connection.stage;
-        stage.set(SpareStage::ANSWERING);
-        let answer = answer.await;
-        stage.set(SpareStage::ANSWERED);
-        answer
+    /// Begins the answer to a request whose head has come. Its connection keeps its place until the turn is dropped.
+    /// If the place went to a newcomer before, this waits for ever: [`run`](Self::run) ends the connection.
+    pub async fn begin(&self, length: AnswerLength) -> (SpareAnswer, SpareTurn) {
+        let begun = self.places.lock().begin(self.number, length);
+        let Some(answer) = begun else { return pending().await };
+        (answer, SpareTurn { places: self.places.clone(), number: self.number })
     }
 
     /// Runs the connection until it ends, or until its place goes to a newcomer.
@@ -225,23 +296,47 @@ impl SparePermit {
         let connection = pin!(connection);
         tokio::select! {
             biased;
-            () = self.connection.closed.cancelled() => {}
+            () = self.closed.cancelled() => {}
             () = connection => {}
+        }
+    }
+
+    /// Serves a connection, whose place may go to a newcomer from the first look that finds no head.
+    pub async fn serve(&self, connection: impl Future<Output = ()>) {
+        let mut connection = pin!(connection);
+        let mut is_new = true;
+        poll_fn(|context| {
+            let polled = connection.as_mut().poll(context);
+            if is_new && polled.is_pending() {
+                is_new = false;
+                self.note_wait();
+            }
+            polled
+        })
+        .await;
+    }
+
+    /// Has the place go to a newcomer, unless a head has come.
+    fn note_wait(&self) {
+        if let Some(connection) = self.places.lock().find(self.number)
+            && connection.stage == SpareStage::New
+        {
+            connection.stage = SpareStage::Waiting;
         }
     }
 }
 
 impl Drop for SparePermit {
     fn drop(&mut self) {
-        let number = self.connection.number;
-        self.places.lock().connections.retain(|connection| connection.number != number);
+        self.places.lock().connections.retain(|connection| connection.number != self.number);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::ready;
     use std::net::Ipv4Addr;
+
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -250,16 +345,24 @@ mod tests {
     }
 
     fn is_closed(permit: &SparePermit) -> bool {
-        permit.connection.closed.is_cancelled()
+        permit.closed.is_cancelled()
     }
 
-    /// The permit beyond limits of none.
-    fn spare(limiter: &ConnectionLimiter, address: IpAddr) -> Option<SparePermit> {
+    /// The new permit beyond limits of none.
+    fn fresh(limiter: &ConnectionLimiter, address: IpAddr) -> Option<SparePermit> {
         let none = ListenerLimits { connections: 0, connections_per_address: 0 };
-        match limiter.admit(address, none, &[])? {
+        let proxies = [Network::parse("127.0.0.250").unwrap()];
+        match limiter.admit(address, none, &proxies)? {
             Admission::Spare(permit) => Some(permit),
             Admission::Served(_) => None,
         }
+    }
+
+    /// The same, whose head has not come.
+    fn spare(limiter: &ConnectionLimiter, address: IpAddr) -> Option<SparePermit> {
+        let permit = fresh(limiter, address)?;
+        permit.note_wait();
+        Some(permit)
     }
 
     #[test]
@@ -312,14 +415,70 @@ mod tests {
         let limiter = ConnectionLimiter::default();
         let busy: Vec<_> =
             (0..SPARE_PER_ADDRESS).map(|_| spare(&limiter, ip(1)).unwrap()).collect();
+        let mut turns = Vec::new();
         for permit in &busy {
-            permit.connection.stage.set(SpareStage::ANSWERING);
+            turns.push(permit.begin(AnswerLength::Brief).await);
         }
         assert!(spare(&limiter, ip(1)).is_none());
         assert!(spare(&limiter, ip(2)).is_some());
-        busy[3].answering(ready(())).await;
+        drop(turns.remove(3));
         assert!(spare(&limiter, ip(1)).is_some());
         assert!(is_closed(&busy[3]));
+    }
+
+    #[tokio::test]
+    async fn a_new_connection_keeps_its_place_until_no_head_was_found() {
+        let limiter = ConnectionLimiter::default();
+        let new: Vec<_> = (0..SPARE_PER_ADDRESS).map(|_| fresh(&limiter, ip(1)).unwrap()).collect();
+        assert!(fresh(&limiter, ip(1)).is_none());
+        assert!(new[5].serve(pending()).now_or_never().is_none());
+        assert!(fresh(&limiter, ip(1)).is_some());
+        assert!(is_closed(&new[5]));
+    }
+
+    #[test]
+    fn a_trusted_proxy_has_all_spare_places() {
+        let limiter = ConnectionLimiter::default();
+        let proxies: Vec<_> = (0..SPARE_MAX).map(|_| spare(&limiter, ip(250)).unwrap()).collect();
+        assert!(!proxies.iter().any(is_closed));
+        let newcomer = spare(&limiter, ip(250)).unwrap();
+        assert!(is_closed(&proxies[0]) && !is_closed(&newcomer));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_closed_for_a_newcomer_begins_no_answer() {
+        let limiter = ConnectionLimiter::default();
+        let idle: Vec<_> =
+            (0..=SPARE_PER_ADDRESS).map(|_| spare(&limiter, ip(1)).unwrap()).collect();
+        assert!(is_closed(&idle[0]));
+        assert!(idle[0].begin(AnswerLength::Brief).now_or_never().is_none());
+        assert!(idle[1].begin(AnswerLength::Brief).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn long_answers_leave_half_of_the_places_to_brief_ones() {
+        let limiter = ConnectionLimiter::default();
+        let (mut permits, mut turns) = (Vec::new(), Vec::new());
+        let mut given = HashMap::new();
+        for address in 1..=12 {
+            for _place in 0..SPARE_PER_ADDRESS {
+                let Some(permit) = spare(&limiter, ip(address)) else { continue };
+                let (answer, turn) = permit.begin(AnswerLength::Long).await;
+                if answer == SpareAnswer::Given {
+                    *given.entry(address).or_insert(0) += 1;
+                    turns.push(turn);
+                }
+                permits.push(permit);
+            }
+        }
+        assert!(given.values().all(|count| *count == SPARE_PER_ADDRESS / 2), "{given:?}");
+        assert_eq!(turns.len(), SPARE_MAX / 2);
+        for address in [1, 8, 12, 100] {
+            let permit = spare(&limiter, ip(address)).unwrap();
+            assert_eq!(permit.begin(AnswerLength::Brief).await.0, SpareAnswer::Given);
+            assert_eq!(permit.begin(AnswerLength::Long).await.0, SpareAnswer::Refused);
+        }
+        drop(permits);
     }
 
     #[tokio::test]
@@ -327,7 +486,7 @@ mod tests {
         let limiter = ConnectionLimiter::default();
         let places: Vec<_> =
             (0..=SPARE_PER_ADDRESS).map(|_| spare(&limiter, ip(1)).unwrap()).collect();
-        places[0].run(std::future::pending()).await;
+        places[0].run(pending()).await;
         drop(places);
         assert!(limiter.spare.lock().connections.is_empty());
     }

@@ -68,7 +68,7 @@ impl Network {
 
 /// True for an address of a trusted proxy, whose `X-Forwarded-For` is believed.
 #[must_use]
-pub fn is_trusted(trusted: &[Network], address: IpAddr) -> bool {
+pub(crate) fn is_trusted(trusted: &[Network], address: IpAddr) -> bool {
     trusted.iter().any(|network| network.contains(address))
 }
 
@@ -127,11 +127,11 @@ pub fn group(address: IpAddr) -> IpAddr {
 
 /// Counter of connections by address. An address without connections has no entry.
 #[derive(Debug, Clone, Default)]
-pub struct AddressCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub(crate) struct AddressCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 /// A connection of an address, until it is dropped.
 #[derive(Debug)]
-pub struct AddressPermit {
+pub(crate) struct AddressPermit {
     addresses: AddressCounts,
     address: IpAddr,
 }
@@ -139,7 +139,7 @@ pub struct AddressPermit {
 impl AddressCounts {
     /// Counts one more of an address that has fewer than this.
     #[must_use]
-    pub fn take(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
+    pub(crate) fn take(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
         let address = group(address);
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();

@@ -42,7 +42,7 @@ impl AbortSignal {
 
 /// A connection with limits of time on its ends of answers.
 #[derive(Debug)]
-pub struct CallerSocket {
+pub(crate) struct CallerSocket {
     socket: TcpStream,
     write_time: Duration,
     /// Signal that a stream broke: the next complete flush ends the connection.
@@ -56,7 +56,7 @@ pub struct CallerSocket {
 impl CallerSocket {
     /// Allows a write so long to make any progress.
     #[must_use]
-    pub const fn new(socket: TcpStream, write_time: Duration, cut: AbortSignal) -> Self {
+    pub(crate) const fn new(socket: TcpStream, write_time: Duration, cut: AbortSignal) -> Self {
         Self { socket, write_time, cut, stalled: None, lingering: None }
     }
 

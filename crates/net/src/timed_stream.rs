@@ -24,12 +24,12 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Flag of a connection that has a request in flight. The service sets it, the stream reads it.
 #[derive(Debug, Clone, Default)]
-pub struct BusyFlag(Arc<AtomicBool>);
+pub(crate) struct BusyFlag(Arc<AtomicBool>);
 
 impl BusyFlag {
     /// A head was read: a turn begins, which ends when its answer has been handed over.
     #[must_use]
-    pub fn begin(&self) -> BusyGuard {
+    pub(crate) fn begin(&self) -> BusyGuard {
         self.0.store(true, Ordering::Release);
         BusyGuard(self.clone())
     }
@@ -41,7 +41,7 @@ impl BusyFlag {
 
 /// Guard of one request and its answer; dropping it makes the connection idle again.
 #[derive(Debug)]
-pub struct BusyGuard(BusyFlag);
+pub(crate) struct BusyGuard(BusyFlag);
 
 impl Drop for BusyGuard {
     fn drop(&mut self) {
@@ -51,19 +51,19 @@ impl Drop for BusyGuard {
 
 /// The body of an answer, which ends its turn.
 #[derive(Debug)]
-pub struct GuardedBody<B> {
+pub struct GuardedBody<B, T> {
     body: B,
-    _turn: BusyGuard,
+    _turn: T,
 }
 
-impl<B> GuardedBody<B> {
+impl<B, T> GuardedBody<B, T> {
     /// A body whose end, or drop, ends this turn.
-    pub const fn new(body: B, turn: BusyGuard) -> Self {
+    pub const fn new(body: B, turn: T) -> Self {
         Self { body, _turn: turn }
     }
 }
 
-impl<B: HttpBody + Unpin> HttpBody for GuardedBody<B> {
+impl<B: HttpBody + Unpin, T: Unpin> HttpBody for GuardedBody<B, T> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -103,7 +103,7 @@ enum ReadPhase {
 
 /// A connection that keeps its pace.
 #[derive(Debug)]
-pub struct TimedStream<S> {
+pub(crate) struct TimedStream<S> {
     stream: S,
     stage: BusyFlag,
     times: ReadTimeouts,
@@ -118,7 +118,7 @@ pub struct TimedStream<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
     /// A connection that has just begun: its first head is awaited.
-    pub fn new(stream: S, stage: BusyFlag, times: ReadTimeouts) -> Self {
+    pub(crate) fn new(stream: S, stage: BusyFlag, times: ReadTimeouts) -> Self {
         let now = Instant::now();
         Self {
             stream,

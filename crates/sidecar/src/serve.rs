@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use futures_util::future::OptionFuture;
 use holdfast_net::{
-    Admission, ConnectionLimiter, ListenerLimits, Network, ReadTimeouts, serve_stream, set_nodelay,
+    Admission, AnswerLength, ConnectionLimiter, GuardedBody, ListenerLimits, Network, ReadTimeouts,
+    await_first_event, serve_stream, set_nodelay,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval};
@@ -133,10 +134,19 @@ async fn connection(
             serve_stream(io, (HEAD_BYTES_MAX, READS), shutdown, answer).await;
         }
         Admission::Spare(place) => {
-            let answer =
-                |request| place.answering(service.answer_beyond_limit(request, caller.clone()));
+            // Its own pages and refusals wait for nothing.
+            let caller = &caller;
+            let answer = |request| async move {
+                let (_given, turn) = place.begin(AnswerLength::Brief).await;
+                let answer = service.answer_beyond_limit(request, caller.clone()).await;
+                answer.map(|body| GuardedBody::new(body, turn))
+            };
             let heads = (HEAD_BYTES_MAX, place.reads(READS));
-            place.run(serve_stream(io, heads, shutdown, answer)).await;
+            let connection = async {
+                await_first_event(&caller.socket).await;
+                place.serve(serve_stream(io, heads, shutdown, answer)).await;
+            };
+            place.run(connection).await;
         }
     }
 }

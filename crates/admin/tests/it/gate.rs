@@ -13,6 +13,7 @@ use http::Request;
 use hyper::body::{Body, Frame};
 use serde_json::json;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use crate::world::{Call, World, key};
 
@@ -196,4 +197,42 @@ async fn the_role_is_judged_before_anything_of_the_request_is_read() {
         told.is_error(403, "forbidden");
         assert_eq!(told.json()["error"]["scope"], "wallet.create");
     }
+}
+
+/// Sends forged admin keys until the look-ups of their address are bounded.
+async fn flood(world: &World) {
+    for _bound in 0..10_000 {
+        let mut forged = world.owner.clone().into_bytes();
+        let digits = Uuid::new_v4().simple().to_string();
+        for (place, digit) in (8..).zip(digits.bytes().take(12)) {
+            forged[place] = digit;
+        }
+        let forged = String::from_utf8(forged).unwrap();
+        let reply = world.send(Call::get("/wallets").bearer(&forged)).await;
+        if reply.status == 429 {
+            return;
+        }
+        reply.is_error(401, "invalid_admin_key");
+    }
+    panic!("forged admin keys are always looked up");
+}
+
+#[tokio::test]
+async fn a_key_that_was_just_issued_is_let_in_beside_forged_ones() {
+    let world = World::new().await;
+    assert_eq!(world.get("/wallets").await.status, 200);
+    flood(&world).await;
+    let issued = world.post("/admin_keys", json!({ "name": "new", "role": "auditor" })).await;
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let (id, bearer) = (issued.json()["id"].clone(), issued.json()["key"].clone());
+    flood(&world).await;
+    let reply = world.send(Call::get("/wallets").bearer(bearer.as_str().unwrap())).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let rotate = format!("/admin_keys/{}/rotate", id.as_str().unwrap());
+    let rotated = world.post(&rotate, json!({ "grace_seconds": 0 })).await;
+    assert_eq!(rotated.status, 200, "{rotated:?}");
+    let bearer = rotated.json()["key"].clone();
+    flood(&world).await;
+    let reply = world.send(Call::get("/wallets").bearer(bearer.as_str().unwrap())).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
 }

@@ -119,7 +119,7 @@ pub(crate) async fn send_role(
     let chosen = chosen.ok_or(AccountsError::NotFound(ThingKind::Grant))?;
     let token = desk.accounts.choose_grant(&signed_in, chosen).await?;
     let mut answer = Redirect::to("/account").into_response();
-    cookie::begin(answer.headers_mut(), door.jar(), &token);
+    desk.begin_session(answer.headers_mut(), &door, &token);
     Ok(answer)
 }
 
@@ -154,7 +154,7 @@ pub(crate) async fn send_password(
     let error = match changed {
         Ok(renewed) => {
             let mut answer = Redirect::to("/account").into_response();
-            cookie::begin(answer.headers_mut(), door.jar(), &renewed.token);
+            desk.begin_session(answer.headers_mut(), &door, &renewed.token);
             cookie::put_mark(answer.headers_mut(), door.jar(), &renewed.mark);
             return Ok(answer);
         }

@@ -86,7 +86,7 @@ pub(crate) async fn send(
     }
     let mut answer = Redirect::to(&next).into_response();
     let headers = answer.headers_mut();
-    cookie::begin(headers, door.jar(), &token);
+    desk.begin_session(headers, &door, &token);
     cookie::put_mark(headers, door.jar(), &begun.mark);
     Ok(answer)
 }

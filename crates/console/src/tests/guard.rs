@@ -1,16 +1,18 @@
 //! The guard, the sign-in and the links: who is let in, and who is not.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use holdfast_accounts::{NewWallet, Principal, Request};
 use holdfast_domain::account::{Reach, Role, UseCase};
 use holdfast_domain::listing::{Order, PageRequest, PersonFilter};
-use holdfast_domain::secret::LinkToken;
+use holdfast_domain::secret::{LinkToken, SessionToken};
 use holdfast_domain::{CommandKey, Currency};
 use uuid::Uuid;
 
+use crate::console::Console;
 use crate::desk::Audience;
-use crate::tests::site::{Call, EMAIL, PASSWORD, World, sign_in};
+use crate::tests::site::{Call, EMAIL, PASSWORD, World, desk_options, sign_in};
 
 /// A minute and a second that nobody waits for.
 pub(super) async fn pass_a_minute() {
@@ -350,4 +352,60 @@ async fn a_holder_does_not_sign_in_where_operators_do() {
     assert_eq!(reply.status, 303, "by the other role they do");
     let line = reply.header("set-cookie").unwrap();
     assert!(line.starts_with("__Host-holdfast=") && line.contains("; Secure"), "{line}");
+}
+
+/// Sends forged sessions until the look-ups of their address are bounded.
+async fn flood(console: &Console) {
+    let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+    for _bound in 0..10_000 {
+        let mut bits = [0; 32];
+        bits[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+        let forged = format!("holdfast={}", SessionToken::new(bits).expose());
+        let reply = World::answer_of(console, from, Call::get("/").cookies(&forged)).await;
+        if reply.status == 429 {
+            return;
+        }
+        assert_eq!(reply.status, 303, "{reply:?}");
+    }
+    panic!("forged sessions are always looked up");
+}
+
+#[tokio::test]
+async fn forged_sessions_keep_nobody_from_signing_in() {
+    let world = World::owned().await;
+    flood(&world.console).await;
+    let cookies = world.cookies().await;
+    flood(&world.console).await;
+    let page = world.send(Call::get("/account").cookies(&cookies)).await;
+    assert_eq!(page.status, 200, "a session that was just begun: {page:?}");
+    let fields =
+        [("old", PASSWORD), ("password", "a new horse battery"), ("again", "a new horse battery")];
+    let changed = world.send(Call::post("/account/password", &fields).cookies(&cookies)).await;
+    assert_eq!(changed.status, 303, "{changed:?}");
+    flood(&world.console).await;
+    let page = world.send(Call::get("/account").cookies(&changed.cookies())).await;
+    assert_eq!(page.status, 200, "the session of a new password: {page:?}");
+}
+
+#[tokio::test]
+async fn open_pages_are_shown_to_sessions_that_are_not_looked_up() {
+    let world = World::owned().await;
+    let cookies = world.cookies().await;
+    let link = world.invite("bob@example.com", Role::Support, Reach::All).await;
+    let link = format!("/link/{}", link.expose());
+    // A process that knows none of the sessions.
+    let fresh = Console::new(world.accounts.clone(), desk_options());
+    let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+    for open in ["/sign-in", link.as_str()] {
+        flood(&fresh).await;
+        let page = World::answer_of(&fresh, from, Call::get(open).cookies(&cookies)).await;
+        assert_eq!(page.status, 200, "{open}: {page:?}");
+    }
+    flood(&fresh).await;
+    let again = sign_in(EMAIL, PASSWORD).cookies(&cookies);
+    let reply = World::answer_of(&fresh, from, again).await;
+    assert_eq!(reply.status, 303, "{reply:?}");
+    flood(&fresh).await;
+    let page = Call::get("/account").cookies(&reply.cookies());
+    assert_eq!(World::answer_of(&fresh, from, page).await.status, 200);
 }

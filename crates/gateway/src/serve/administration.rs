@@ -103,7 +103,7 @@ impl DoorParts<'_> {
         let (console, pages) = self.console(options.clone(), audience);
         let api = AdminApi::new(self.accounts.clone(), options);
         Some(Administration {
-            refusals: vec![api.refusals(), pages],
+            refusals: std::iter::once(api.refusals()).chain(pages).collect(),
             api: Arc::new(move |request, client| {
                 let api = api.clone();
                 Box::pin(async move { api.answer(request, client).await.map(HandlerBody::Whole) })
@@ -127,12 +127,12 @@ impl DoorParts<'_> {
         })
     }
 
-    /// The pages, and the log of their requests without a session.
+    /// The pages, and the logs of their requests without a session.
     fn console(
         &self,
         address: AdminOptions,
         audience: Audience,
-    ) -> (AdminHandler, Arc<RefusalLog>) {
+    ) -> (AdminHandler, Vec<Arc<RefusalLog>>) {
         let relay = || -> Arc<dyn ApiRelay> { Arc::new(LocalRelay(self.api.clone())) };
         let options = ConsoleOptions {
             address,

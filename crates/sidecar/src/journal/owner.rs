@@ -1,11 +1,13 @@
 //! Owner of a journal's file: the user of this process alone. A link is not followed, and a foreign file is not taken,
-//! so that nobody else chooses where a sidecar writes.
+//! so that no stranger chooses where a sidecar writes.
 //!
 //! ```text
 //! folder without links ─ owner, mode ─▶ file: O_NOFOLLOW ─ owner, names ─▶ SQLite opens the name ─▶ same inode?
 //! ```
 //!
-//! The folder may be root's too, as long as not everybody may write in it.
+//! The folder may be root's too, as long as not everybody may write in it. Its group may: a volume of Kubernetes with
+//! `fsGroup` is root's, with mode 2775. Members of that group are trusted with the journal, because they can remove it.
+//! A file of theirs in its place is refused as any foreign file.
 
 use std::fs::{Metadata, OpenOptions, metadata, symlink_metadata};
 use std::io::{self, ErrorKind};
@@ -100,7 +102,14 @@ mod tests {
 
     #[test]
     fn a_folder_that_everybody_may_write_is_refused() {
-        for (mode, is_taken) in [(0o700, true), (0o755, true), (0o777, false), (0o1777, false)] {
+        for (mode, is_taken) in [
+            (0o700, true),
+            (0o755, true),
+            (0o775, true),
+            (0o2775, true),
+            (0o777, false),
+            (0o1777, false),
+        ] {
             let folder = tempfile::tempdir().unwrap();
             set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
             assert_eq!(open(&folder.path().join("journal.db")).is_ok(), is_taken, "{mode:o}");
