@@ -41,6 +41,7 @@ pub(crate) use self::states::may_grow;
 use crate::authentication::{Authentication, Secrets};
 use crate::membership::Membership;
 use crate::metrics::Metrics;
+use crate::parsing::ParsePlaces;
 use crate::request_context::{PreparedClaim, RequestContext};
 use crate::results::ResultLimiter;
 use crate::tape::RunRegistry;
@@ -60,6 +61,7 @@ pub(crate) struct Runner {
     wallets: Arc<dyn Wallets>,
     secrets: Arc<Secrets>,
     results: Arc<ResultLimiter>,
+    pub(crate) parsing: ParsePlaces,
     answers: Arc<AnswerBytes>,
     route_complaints: RouteComplaints,
     /// Lost-commit latch: set for the life of the process when a claim that the database had
@@ -104,6 +106,7 @@ impl Runner {
             wallets,
             secrets,
             results,
+            parsing: ParsePlaces::default(),
             answers: Arc::default(),
             route_complaints: RouteComplaints::default(),
             has_lost_commits: AtomicBool::new(false),

@@ -35,11 +35,10 @@ use holdfast_wire::error::Code;
 use super::Front;
 use super::admission::Comparison;
 use super::reply::Reply;
-use crate::authentication::Caller;
+use crate::authentication::{Caller, InFlight};
 use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
-use crate::request_context::{RequestBody, RequestContext, RunMode, Submission};
-use crate::results::on_thread;
+use crate::request_context::{MemoryReservation, RequestBody, RequestContext, RunMode, Submission};
 use crate::routes::time_to_next;
 use crate::serving_config::{PARSED_INLINE_MAX, ServingConfig};
 use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
@@ -55,7 +54,9 @@ impl Front {
             return Reply::unbound(RequestFailure::Draining);
         }
         let (mut context, body, memory) = RequestContext::of(submission);
-        let Some(parsed) = self.parse(&context.serving, &body).await else {
+        let Some(parsed) =
+            self.parse(&context.serving, &body, || kept(&context, memory.as_ref())).await
+        else {
             return Reply::unbound(RequestFailure::Internal(None));
         };
         let (request, alias) = match parsed {
@@ -92,20 +93,20 @@ impl Front {
     }
 
     /// Parses a body with the aliases of a serving configuration, a large one on a thread of its own: 20 MB of escapes
-    /// would keep every other request of its worker waiting. `None` if it panicked, which is logged. Cancel safe.
-    pub(super) async fn parse(
+    /// would keep every other request of its worker waiting. The thread has what `kept` makes until its end. `None` if
+    /// it panicked, which is logged. Cancel safe.
+    pub(super) async fn parse<K: Send + 'static>(
         &self,
         serving: &Arc<ServingConfig>,
         body: &Bytes,
+        kept: impl FnOnce() -> K,
     ) -> Option<Result<ParsedRequest, BadRequest>> {
         if body.len() <= PARSED_INLINE_MAX {
             return Some(parse_for(serving, body));
         }
         let (serving, body) = (Arc::clone(serving), body.clone());
-        // Never closed.
-        let _place = self.parsing.acquire().await;
         // In a box: few bodies are large.
-        Box::pin(on_thread(move || parse_for(&serving, &body))).await
+        Box::pin(self.runner.parsing.run(kept(), move || parse_for(&serving, &body))).await
     }
 
     /// Makes the failure of a body that does not parse; a model id that is malformed may still be
@@ -299,6 +300,14 @@ impl Front {
             | Phase::Abandoned { .. } => self.reply_of_row(&snapshot, caller, true).await,
         }
     }
+}
+
+/// Count and memory of a request, for as long as a thread works on its body.
+fn kept(
+    context: &RequestContext,
+    memory: Option<&MemoryReservation>,
+) -> (Arc<InFlight>, Option<MemoryReservation>) {
+    (Arc::clone(&context.in_flight), memory.cloned())
 }
 
 /// Parses a body with the aliases of a serving configuration.
