@@ -1,12 +1,16 @@
 //! Parse places: large bodies are parsed and compared on threads of their own, few at once.
 //!
+//! One API key has one place at most, and its other bodies wait for that one: they do not stand before the bodies of
+//! other API keys.
+//!
 //! A place is taken until the work has ended, not until its caller hangs up: a thread cannot be cut.
 
 use std::sync::Arc;
 
+use holdfast_domain::ApiKeyId;
 use tokio::sync::Semaphore;
 
-use crate::results::on_thread;
+use crate::results::{KeyPlaces, on_thread};
 
 /// Large bodies that are parsed at once: as many threads, and as much memory beside the bodies.
 const PARSED_AT_ONCE: usize = 2;
@@ -14,12 +18,14 @@ const PARSED_AT_ONCE: usize = 2;
 /// Places of large bodies that are parsed at once.
 #[derive(Debug)]
 pub(crate) struct ParsePlaces {
+    of_keys: KeyPlaces,
     of_process: Arc<Semaphore>,
 }
 
 impl Default for ParsePlaces {
     fn default() -> Self {
-        Self { of_process: Arc::new(Semaphore::new(PARSED_AT_ONCE)) }
+        let of_process = Arc::new(Semaphore::new(PARSED_AT_ONCE));
+        Self { of_keys: KeyPlaces::new(1), of_process }
     }
 }
 
@@ -29,13 +35,15 @@ impl ParsePlaces {
     /// keeps its place.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        api_key: ApiKeyId,
         kept: impl Send + 'static,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        // Never closed.
+        // Its own first: of one API key, one body waits among those of others. Neither is ever closed.
+        let of_key = self.of_keys.of(api_key).acquire_owned().await.ok()?;
         let of_process = Arc::clone(&self.of_process).acquire_owned().await.ok()?;
         on_thread(move || {
-            let _kept = (kept, of_process);
+            let _kept = (kept, of_key, of_process);
             work()
         })
         .await
@@ -51,13 +59,19 @@ mod tests {
 
     use super::*;
 
+    const KEYS: [ApiKeyId; PARSED_AT_ONCE] = [ApiKeyId::from_u128(1), ApiKeyId::from_u128(2)];
+
     /// Work under way, which ends with its sender.
     struct Begun {
         waiting: JoinHandle<Option<()>>,
         end: mpsc::Sender<()>,
     }
 
-    async fn begin(places: &Arc<ParsePlaces>, kept: impl Send + 'static) -> Begun {
+    async fn begin(
+        places: &Arc<ParsePlaces>,
+        api_key: ApiKeyId,
+        kept: impl Send + 'static,
+    ) -> Begun {
         let ((end, ended), (begun, has_begun)) = (mpsc::channel(), oneshot::channel());
         let places = Arc::clone(places);
         let work = move || {
@@ -65,7 +79,7 @@ mod tests {
             // The sender is dropped.
             ended.recv().unwrap_err();
         };
-        let waiting = tokio::spawn(async move { places.run(kept, work).await });
+        let waiting = tokio::spawn(async move { places.run(api_key, kept, work).await });
         has_begun.await.unwrap();
         Begun { waiting, end }
     }
@@ -75,8 +89,8 @@ mod tests {
         let places = Arc::new(ParsePlaces::default());
         let kept = Arc::new(());
         let mut ends = Vec::new();
-        for _place in 0..PARSED_AT_ONCE {
-            let Begun { waiting, end } = begin(&places, Arc::clone(&kept)).await;
+        for api_key in KEYS {
+            let Begun { waiting, end } = begin(&places, api_key, Arc::clone(&kept)).await;
             waiting.abort();
             assert!(waiting.await.unwrap_err().is_cancelled());
             ends.push(end);
@@ -84,6 +98,27 @@ mod tests {
         assert_eq!(places.of_process.available_permits(), 0);
         assert_eq!(Arc::strong_count(&kept), PARSED_AT_ONCE + 1);
         drop(ends);
-        assert_eq!(places.run((), || 7).await, Some(7));
+        assert_eq!(places.run(KEYS[0], (), || 7).await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn many_bodies_of_one_api_key_leave_a_place_to_others() {
+        let places = Arc::new(ParsePlaces::default());
+        let [busy, other] = KEYS;
+        let first = begin(&places, busy, ()).await;
+        let mut later = tokio::task::JoinSet::new();
+        for _body in 0..3 {
+            let places = Arc::clone(&places);
+            later.spawn(async move { places.run(busy, (), || 1).await });
+        }
+        for _turn in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(later.try_join_next().is_none());
+        assert_eq!(places.of_process.available_permits(), PARSED_AT_ONCE - 1);
+        assert_eq!(places.run(other, (), || 7).await, Some(7));
+        drop(first.end);
+        assert_eq!(first.waiting.await.unwrap(), Some(()));
+        assert_eq!(later.join_all().await, [Some(1); 3]);
     }
 }

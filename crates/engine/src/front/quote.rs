@@ -56,7 +56,7 @@ impl Front {
     /// The failure by which a completion of this body would be refused before its claim.
     pub(crate) async fn quote(&self, request: QuoteRequest) -> Result<Quote, RequestFailure> {
         let QuoteRequest { serving, caller, body: Private(body), max_charge } = request;
-        let parsed = self.parse(&serving, &body, || ()).await;
+        let parsed = self.parse(&serving, &caller, &body, || ()).await;
         let parsed = parsed.ok_or(RequestFailure::Internal(None))?;
         let (request, alias) = match parsed {
             Ok(ParsedRequest { request, alias, .. }) => (Arc::new(request), alias),

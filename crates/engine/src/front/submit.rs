@@ -54,8 +54,9 @@ impl Front {
             return Reply::unbound(RequestFailure::Draining);
         }
         let (mut context, body, memory) = RequestContext::of(submission);
-        let Some(parsed) =
-            self.parse(&context.serving, &body, || kept(&context, memory.as_ref())).await
+        let Some(parsed) = self
+            .parse(&context.serving, &context.caller, &body, || kept(&context, memory.as_ref()))
+            .await
         else {
             return Reply::unbound(RequestFailure::Internal(None));
         };
@@ -98,6 +99,7 @@ impl Front {
     pub(super) async fn parse<K: Send + 'static>(
         &self,
         serving: &Arc<ServingConfig>,
+        caller: &Caller,
         body: &Bytes,
         kept: impl FnOnce() -> K,
     ) -> Option<Result<ParsedRequest, BadRequest>> {
@@ -106,7 +108,8 @@ impl Front {
         }
         let (serving, body) = (Arc::clone(serving), body.clone());
         // In a box: few bodies are large.
-        Box::pin(self.runner.parsing.run(kept(), move || parse_for(&serving, &body))).await
+        let api_key = caller.api_key.id;
+        Box::pin(self.runner.parsing.run(api_key, kept(), move || parse_for(&serving, &body))).await
     }
 
     /// Makes the failure of a body that does not parse; a model id that is malformed may still be
