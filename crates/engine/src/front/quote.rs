@@ -60,7 +60,7 @@ impl Front {
         let parsed = parsed.ok_or(RequestFailure::Internal(None))?;
         let (request, alias) = match parsed {
             Ok(ParsedRequest { request, alias, .. }) => (Arc::new(request), alias),
-            Err(bad) => return Err(self.refusal(&serving, &caller, &body, bad)),
+            Err(refused) => return Err(self.refusal(&serving, &caller, &body, refused.bad)),
         };
         let terms = PricingTerms { serving: &serving, caller: &caller, max_charge: &max_charge };
         let PricedRequest { model, price, reduced: _, bound, hold } =

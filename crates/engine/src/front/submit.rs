@@ -43,6 +43,13 @@ use crate::routes::time_to_next;
 use crate::serving_config::{PARSED_INLINE_MAX, ServingConfig};
 use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
 
+/// A body that today's rules refuse.
+pub(super) struct RefusedBody {
+    pub(super) bad: BadRequest,
+    /// Form of the answer that it wants if only its model is not known.
+    delivery: Delivery,
+}
+
 /// Turns of one request, each lost to another claim of its key, before it is refused.
 const TURNS_MAX: u32 = 16;
 
@@ -65,11 +72,9 @@ impl Front {
                 context.delivery = delivery;
                 (Arc::new(request), alias)
             }
-            Err(bad) => {
+            Err(RefusedBody { bad, delivery }) => {
                 let readable = bad.code != Code::InvalidJson;
-                if bad.code == Code::ModelNotFound && body.len() <= PARSED_INLINE_MAX {
-                    context.delivery = delivery_of(&body);
-                }
+                context.delivery = delivery;
                 let model = context.serving.model_in(&body);
                 let (serving, caller) = (&context.serving, &context.caller);
                 let failure = self.refusal(serving, caller, &body, bad);
@@ -102,7 +107,7 @@ impl Front {
         caller: &Caller,
         body: &Bytes,
         kept: impl FnOnce() -> K,
-    ) -> Option<Result<ParsedRequest, BadRequest>> {
+    ) -> Option<Result<ParsedRequest, RefusedBody>> {
         if body.len() <= PARSED_INLINE_MAX {
             return Some(parse_for(serving, body));
         }
@@ -314,8 +319,12 @@ fn kept(
 }
 
 /// Parses a body with the aliases of a serving configuration.
-fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedRequest, BadRequest> {
-    parse_with(body, &|alias: &ModelAlias| serving.catalogue.resolve(alias))
+fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedRequest, RefusedBody> {
+    parse_with(body, &|alias: &ModelAlias| serving.catalogue.resolve(alias)).map_err(|bad| {
+        let is_of_no_model = bad.code == Code::ModelNotFound;
+        let delivery = if is_of_no_model { delivery_of(body) } else { Delivery::default() };
+        RefusedBody { bad, delivery }
+    })
 }
 
 /// Form of the answer that a body asks for whose model is not known: the alias that bound its key may be gone.
