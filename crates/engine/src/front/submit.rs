@@ -230,7 +230,10 @@ impl Front {
     ) -> ControlFlow<Reply, RequestBody> {
         let RequestBody { request, body, .. } = &request_body;
         // Never unknown: the tape is of this process, and so is the version.
-        let compared = self.compare(tape.bound_request(), &context.caller, Some(request), body);
+        let compared = self.compare(tape.bound_request(), context, Some(request), body).await;
+        let Some(compared) = compared else {
+            return ControlFlow::Break(Reply::unbound(RequestFailure::Internal(None)));
+        };
         let same = compared == Comparison::Same;
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest));
@@ -290,10 +293,11 @@ impl Front {
             Err(error) => return unreadable(&error, None),
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
-        match self.compare(operation.into(), caller, request.as_deref(), &body) {
-            Comparison::Same => {}
-            Comparison::Other => return Reply::unbound(RequestFailure::OtherRequest),
-            Comparison::Unknown => return Reply::unbound(RequestFailure::Storage(None)),
+        match self.compare(operation.into(), context, request.as_ref(), &body).await {
+            Some(Comparison::Same) => {}
+            Some(Comparison::Other) => return Reply::unbound(RequestFailure::OtherRequest),
+            Some(Comparison::Unknown) => return Reply::unbound(RequestFailure::Storage(None)),
+            None => return Reply::unbound(RequestFailure::Internal(None)),
         }
         let is_moved = request.as_ref().is_some_and(|it| it.model != operation.model);
         drop((request, body));

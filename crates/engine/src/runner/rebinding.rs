@@ -10,7 +10,7 @@ use holdfast_domain::conduct::Rebinding;
 use holdfast_domain::operation::Operation;
 use holdfast_domain::request::Request;
 
-use crate::authentication::{Caller, OwnedBoundRequest, Secrets};
+use crate::authentication::{BoundRequest, Caller, OwnedBoundRequest, Secrets};
 use crate::parsing::ParsePlaces;
 use crate::serving_config::PARSED_INLINE_MAX;
 
@@ -37,7 +37,7 @@ impl Rebinder {
         if self.body.len() <= PARSED_INLINE_MAX {
             return self.secrets.rebind(row.into(), &self.caller, Some(&self.request), &self.body);
         }
-        let bound = OwnedBoundRequest::from(row);
+        let bound = OwnedBoundRequest::from(BoundRequest::from(row));
         let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
         let made = large.as_ref().filter(|large| large.bound == bound).and_then(|large| large.made);
         made.unwrap_or_else(|| {
