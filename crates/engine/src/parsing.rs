@@ -55,15 +55,15 @@ mod tests {
     use std::sync::mpsc;
 
     use tokio::sync::oneshot;
-    use tokio::task::JoinHandle;
+    use tokio::task::JoinSet;
 
     use super::*;
 
     const KEYS: [ApiKeyId; PARSED_AT_ONCE] = [ApiKeyId::from_u128(1), ApiKeyId::from_u128(2)];
 
     /// Work under way, which ends with its sender.
-    struct Begun {
-        waiting: JoinHandle<Option<()>>,
+    struct SlowWork {
+        waiting: JoinSet<Option<()>>,
         end: mpsc::Sender<()>,
     }
 
@@ -71,7 +71,7 @@ mod tests {
         places: &Arc<ParsePlaces>,
         api_key: ApiKeyId,
         kept: impl Send + 'static,
-    ) -> Begun {
+    ) -> SlowWork {
         let ((end, ended), (begun, has_begun)) = (mpsc::channel(), oneshot::channel());
         let places = Arc::clone(places);
         let work = move || {
@@ -79,9 +79,10 @@ mod tests {
             // The sender is dropped.
             ended.recv().unwrap_err();
         };
-        let waiting = tokio::spawn(async move { places.run(api_key, kept, work).await });
+        let mut waiting = JoinSet::new();
+        waiting.spawn(async move { places.run(api_key, kept, work).await });
         has_begun.await.unwrap();
-        Begun { waiting, end }
+        SlowWork { waiting, end }
     }
 
     #[tokio::test]
@@ -90,9 +91,8 @@ mod tests {
         let kept = Arc::new(());
         let mut ends = Vec::new();
         for api_key in KEYS {
-            let Begun { waiting, end } = begin(&places, api_key, Arc::clone(&kept)).await;
-            waiting.abort();
-            assert!(waiting.await.unwrap_err().is_cancelled());
+            let SlowWork { mut waiting, end } = begin(&places, api_key, Arc::clone(&kept)).await;
+            waiting.shutdown().await;
             ends.push(end);
         }
         assert_eq!(places.of_process.available_permits(), 0);
@@ -106,7 +106,7 @@ mod tests {
         let places = Arc::new(ParsePlaces::default());
         let [busy, other] = KEYS;
         let first = begin(&places, busy, ()).await;
-        let mut later = tokio::task::JoinSet::new();
+        let mut later = JoinSet::new();
         for _body in 0..3 {
             let places = Arc::clone(&places);
             later.spawn(async move { places.run(busy, (), || 1).await });
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(places.of_process.available_permits(), PARSED_AT_ONCE - 1);
         assert_eq!(places.run(other, (), || 7).await, Some(7));
         drop(first.end);
-        assert_eq!(first.waiting.await.unwrap(), Some(()));
+        assert_eq!(first.waiting.join_all().await, [Some(())]);
         assert_eq!(later.join_all().await, [Some(1); 3]);
     }
 }
