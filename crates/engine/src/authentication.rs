@@ -30,9 +30,9 @@ use tokio::time::Instant;
 use self::credential_cache::{CachedCaller, CredentialCache};
 pub use self::in_flight::InFlight;
 use self::in_flight::InFlightCounts;
-pub(crate) use self::secrets::BoundRequest;
 use self::secrets::DerivedKeys;
 pub use self::secrets::Secrets;
+pub(crate) use self::secrets::{BoundRequest, OwnedBoundRequest};
 
 /// Authentication of callers: cache, limiter of unknown keys, and counts in flight.
 pub(crate) struct Authentication {

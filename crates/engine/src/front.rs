@@ -26,7 +26,6 @@ mod views;
 use std::sync::Arc;
 
 use holdfast_domain::ports::{ApiKeys, Journal, Wallets};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use self::quote::{Quote, QuoteRequest};
@@ -61,12 +60,7 @@ pub(crate) struct Front {
     /// Relays to other nodes; without them a run elsewhere is followed by its row alone.
     relays: Option<Arc<Relays>>,
     readable: ReadinessCache,
-    /// Places of large bodies that are parsed at once.
-    parsing: Semaphore,
 }
-
-/// Large bodies that are parsed at once: as many threads, and as much memory beside the bodies.
-const PARSED_AT_ONCE: usize = 2;
 
 /// Parts of a front: storage ports, and what it shares with the other owners.
 pub(crate) struct FrontParts {
@@ -99,7 +93,6 @@ impl Front {
             secrets,
             relays,
             readable: ReadinessCache::default(),
-            parsing: Semaphore::new(PARSED_AT_ONCE),
         })
     }
 

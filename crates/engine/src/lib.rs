@@ -15,6 +15,7 @@ mod live_config;
 mod membership;
 mod metrics;
 mod options;
+mod parsing;
 mod rate_limit;
 mod relay;
 mod relay_transport;

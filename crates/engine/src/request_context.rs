@@ -83,7 +83,7 @@ pub(crate) struct RequestContext {
     /// Time at which the head of a stream goes out, with or without an event.
     pub(crate) head_by: Instant,
     pub(crate) trace: Option<Arc<RequestTrace>>,
-    _in_flight: Arc<InFlight>,
+    pub(crate) in_flight: Arc<InFlight>,
 }
 
 impl RequestContext {
@@ -113,7 +113,7 @@ impl RequestContext {
             patience: now + patience,
             head_by: now + HEAD_WAIT,
             trace,
-            _in_flight: in_flight,
+            in_flight,
         };
         (context, body, memory)
     }

@@ -46,10 +46,37 @@ const UNIT: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct ResultLimiter {
     per_key: u32,
-    of_keys: Mutex<HashMap<ApiKeyId, Weak<Semaphore>>>,
+    of_keys: KeyPlaces,
     in_process: u32,
     of_process: Arc<Semaphore>,
     opening: Semaphore,
+}
+
+/// Equal shares of API keys.
+#[derive(Debug)]
+pub(crate) struct KeyPlaces {
+    per_key: usize,
+    of_keys: Mutex<HashMap<ApiKeyId, Weak<Semaphore>>>,
+}
+
+impl KeyPlaces {
+    /// Gives each API key this number of permits.
+    pub(crate) fn new(per_key: usize) -> Self {
+        Self { per_key, of_keys: Mutex::default() }
+    }
+
+    /// Share of one API key; forgotten once none of it is taken.
+    pub(crate) fn of(&self, api_key: ApiKeyId) -> Arc<Semaphore> {
+        let mut keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = keys.get(&api_key).and_then(Weak::upgrade) {
+            return known;
+        }
+        // Only if a key is new: those that read all the time do not look through the others.
+        keys.retain(|_key, places| places.strong_count() > 0);
+        let places = Arc::new(Semaphore::new(self.per_key));
+        keys.insert(api_key, Arc::downgrade(&places));
+        places
+    }
 }
 
 /// Cause of a result's finding no room in time.
@@ -109,7 +136,7 @@ impl ResultLimiter {
         let [per_key, in_process] = [per_key, in_process].map(units);
         Self {
             per_key,
-            of_keys: Mutex::default(),
+            of_keys: KeyPlaces::new(to_bytes(per_key)),
             in_process,
             of_process: Arc::new(Semaphore::new(to_bytes(in_process))),
             opening: Semaphore::new(OPENED_AT_ONCE),
@@ -125,23 +152,10 @@ impl ResultLimiter {
             // Never closed.
             room.ok().and_then(Result::ok).ok_or(full)
         };
-        let of_key = wait(self.of_key(api_key), self.per_key, ResultsFull::ApiKey).await?;
+        let of_key = wait(self.of_keys.of(api_key), self.per_key, ResultsFull::ApiKey).await?;
         let of_process = Arc::clone(&self.of_process);
         let of_process = wait(of_process, self.in_process, ResultsFull::Process).await?;
         Ok(ResultPermit { _of_key: of_key, _of_process: of_process })
-    }
-
-    /// Share of one API key; forgotten once none of it is taken.
-    fn of_key(&self, api_key: ApiKeyId) -> Arc<Semaphore> {
-        let mut keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = keys.get(&api_key).and_then(Weak::upgrade) {
-            return known;
-        }
-        // Only where a key is new: those that read all the time do not look through the others.
-        keys.retain(|_key, room| room.strong_count() > 0);
-        let room = Arc::new(Semaphore::new(to_bytes(self.per_key)));
-        keys.insert(api_key, Arc::downgrade(&room));
-        room
     }
 }
 
@@ -285,6 +299,6 @@ mod tests {
         assert_eq!(results.acquire(sample::API_KEY, 1).await.unwrap_err(), ResultsFull::ApiKey);
         drop(rest);
         let _room = results.acquire(sample::API_KEY, 1).await.unwrap();
-        assert_eq!(results.of_keys.lock().unwrap().len(), 1);
+        assert_eq!(results.of_keys.of_keys.lock().unwrap().len(), 1);
     }
 }

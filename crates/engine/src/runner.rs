@@ -21,26 +21,27 @@ mod claiming;
 mod fallback;
 mod metering;
 mod operate;
+mod rebinding;
 mod rendering;
 mod route_complaints;
 mod run_trace;
 mod states;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use holdfast_domain::conduct::Rebinding;
-use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::{Journal, Wallets};
 use tokio_util::task::TaskTracker;
 
 use self::answer_bytes::AnswerBytes;
+use self::rebinding::Rebinder;
 use self::route_complaints::RouteComplaints;
 pub(crate) use self::states::may_grow;
 use crate::authentication::{Authentication, Secrets};
 use crate::membership::Membership;
 use crate::metrics::Metrics;
+use crate::parsing::ParsePlaces;
 use crate::request_context::{PreparedClaim, RequestContext};
 use crate::results::ResultLimiter;
 use crate::tape::RunRegistry;
@@ -60,6 +61,7 @@ pub(crate) struct Runner {
     wallets: Arc<dyn Wallets>,
     secrets: Arc<Secrets>,
     results: Arc<ResultLimiter>,
+    pub(crate) parsing: ParsePlaces,
     answers: Arc<AnswerBytes>,
     route_complaints: RouteComplaints,
     /// Lost-commit latch: set for the life of the process when a claim that the database had
@@ -104,6 +106,7 @@ impl Runner {
             wallets,
             secrets,
             results,
+            parsing: ParsePlaces::default(),
             answers: Arc::default(),
             route_complaints: RouteComplaints::default(),
             has_lost_commits: AtomicBool::new(false),
@@ -122,16 +125,15 @@ impl Runner {
         self.answers.are_spent(bytes_max)
     }
 
-    /// Makes the rebinding function: fingerprints this request again under the terms of an older
-    /// row, so that a claim can be compared with it. Owns the raw body until the claim is judged.
-    fn rebind(
+    /// Makes the rebinder of this request, by which its claim can be compared with an older row.
+    fn rebinder(
         &self,
         context: &RequestContext,
         prepared: &PreparedClaim,
         body: Bytes,
-    ) -> impl Fn(&Operation) -> Rebinding + Send + Sync + use<> {
+    ) -> Rebinder {
         let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&context.caller));
         let request = Arc::clone(prepared.written.as_ref().unwrap_or(&prepared.request));
-        move |row| secrets.rebind(row.into(), &caller, Some(&request), &body)
+        Rebinder { secrets, caller, request, body, large: Mutex::default() }
     }
 }

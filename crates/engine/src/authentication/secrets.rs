@@ -131,6 +131,27 @@ impl<'a> From<&'a Operation> for BoundRequest<'a> {
     }
 }
 
+/// The same, for a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnedBoundRequest {
+    binding: Binding,
+    model: PublicModelId,
+    alias: Option<ModelAlias>,
+}
+
+impl OwnedBoundRequest {
+    pub(crate) fn as_bound(&self) -> BoundRequest<'_> {
+        let Self { binding, model, alias } = self;
+        BoundRequest { binding, model, alias: alias.as_ref() }
+    }
+}
+
+impl From<BoundRequest<'_>> for OwnedBoundRequest {
+    fn from(BoundRequest { binding, model, alias }: BoundRequest<'_>) -> Self {
+        Self { binding: *binding, model: model.clone(), alias: alias.cloned() }
+    }
+}
+
 /// Keys of one API key under one server secret, by which its requests are bound.
 #[derive(Debug, Clone)]
 pub(super) struct DerivedKeys {

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use holdfast_domain::conduct::Rebinding;
 use holdfast_domain::hold::UsageBound;
 use holdfast_domain::model::FingerprintTerms;
@@ -18,14 +19,14 @@ use holdfast_wire::chat::request::BadRequest;
 use uuid::Uuid;
 
 use super::Front;
-use crate::authentication::{BoundRequest, Caller};
+use crate::authentication::{BoundRequest, Caller, OwnedBoundRequest, Secrets};
 use crate::catalogue::Model;
 use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::request_context::{PreparedClaim, RequestBody, RequestContext};
 use crate::routes::RoutePlan;
 use crate::runner::may_grow;
-use crate::serving_config::ServingConfig;
+use crate::serving_config::{PARSED_INLINE_MAX, ServingConfig};
 
 /// Terms that a request is priced under: whose it is, and what is served at its time.
 #[derive(Clone, Copy)]
@@ -170,26 +171,48 @@ impl Front {
             .ok_or(RequestFailure::Internal(None))
     }
 
-    /// Compares a request with an operation's binding, under the operation's own terms: the same
-    /// bytes, else the same fingerprint. `request` is `None` where today's rules do not parse it.
-    pub(crate) fn compare(
+    /// Compares a request with an operation's binding, under the operation's own terms: a large body on a thread
+    /// of its own, because it may have to be read again. `request` is `None` if today's rules do not parse it.
+    /// `None` if the thread panicked, which is logged. Cancel safe.
+    pub(super) async fn compare(
         &self,
         bound: BoundRequest<'_>,
-        caller: &Caller,
-        request: Option<&Request>,
-        body: &[u8],
-    ) -> Comparison {
-        // Bytes first: a retry is nearly always byte for byte the same, and a digest is cheaper
-        // than a fingerprint.
-        let digest = self.secrets.digest(bound.binding.terms.server_secret, caller, body);
-        if digest == Some(bound.binding.body_digest) {
-            return Comparison::Same;
+        context: &RequestContext,
+        request: Option<&Arc<Request>>,
+        body: &Bytes,
+    ) -> Option<Comparison> {
+        let caller = &context.caller;
+        if body.len() <= PARSED_INLINE_MAX {
+            return Some(compare(&self.secrets, bound, caller, request.map(|it| &**it), body));
         }
-        match self.secrets.rebind(bound, caller, request, body) {
-            Rebinding::Bound(binding) if binding.is_same_request(bound.binding) => Comparison::Same,
-            Rebinding::Bound(_) | Rebinding::Lost => Comparison::Other,
-            Rebinding::UnknownVersion(_) => Comparison::Unknown,
-        }
+        let bound = OwnedBoundRequest::from(bound);
+        let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(caller));
+        let (request, body) = (request.cloned(), body.clone());
+        let work = move || compare(&secrets, bound.as_bound(), &caller, request.as_deref(), &body);
+        let (api_key, in_flight) = (context.caller.api_key.id, Arc::clone(&context.in_flight));
+        // In a box: few bodies are large.
+        Box::pin(self.runner.parsing.run(api_key, in_flight, work)).await
+    }
+}
+
+/// Compares a request with what a key is bound to: the same bytes, else the same fingerprint.
+fn compare(
+    secrets: &Secrets,
+    bound: BoundRequest<'_>,
+    caller: &Caller,
+    request: Option<&Request>,
+    body: &[u8],
+) -> Comparison {
+    // Bytes first: a retry is nearly always byte for byte the same, and a digest is cheaper
+    // than a fingerprint.
+    let digest = secrets.digest(bound.binding.terms.server_secret, caller, body);
+    if digest == Some(bound.binding.body_digest) {
+        return Comparison::Same;
+    }
+    match secrets.rebind(bound, caller, request, body) {
+        Rebinding::Bound(binding) if binding.is_same_request(bound.binding) => Comparison::Same,
+        Rebinding::Bound(_) | Rebinding::Lost => Comparison::Other,
+        Rebinding::UnknownVersion(_) => Comparison::Unknown,
     }
 }
 

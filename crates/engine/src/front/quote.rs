@@ -56,10 +56,11 @@ impl Front {
     /// The failure by which a completion of this body would be refused before its claim.
     pub(crate) async fn quote(&self, request: QuoteRequest) -> Result<Quote, RequestFailure> {
         let QuoteRequest { serving, caller, body: Private(body), max_charge } = request;
-        let parsed = self.parse(&serving, &body).await.ok_or(RequestFailure::Internal(None))?;
+        let parsed = self.parse(&serving, &caller, &body, || ()).await;
+        let parsed = parsed.ok_or(RequestFailure::Internal(None))?;
         let (request, alias) = match parsed {
             Ok(ParsedRequest { request, alias, .. }) => (Arc::new(request), alias),
-            Err(bad) => return Err(self.refusal(&serving, &caller, &body, bad)),
+            Err(refused) => return Err(self.refusal(&serving, &caller, &body, refused.bad)),
         };
         let terms = PricingTerms { serving: &serving, caller: &caller, max_charge: &max_charge };
         let PricedRequest { model, price, reduced: _, bound, hold } =

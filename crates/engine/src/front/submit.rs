@@ -35,14 +35,20 @@ use holdfast_wire::error::Code;
 use super::Front;
 use super::admission::Comparison;
 use super::reply::Reply;
-use crate::authentication::Caller;
+use crate::authentication::{Caller, InFlight};
 use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
-use crate::request_context::{RequestBody, RequestContext, RunMode, Submission};
-use crate::results::on_thread;
+use crate::request_context::{MemoryReservation, RequestBody, RequestContext, RunMode, Submission};
 use crate::routes::time_to_next;
 use crate::serving_config::{PARSED_INLINE_MAX, ServingConfig};
 use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
+
+/// A body that today's rules refuse.
+pub(super) struct RefusedBody {
+    pub(super) bad: BadRequest,
+    /// Form of the answer that it wants if only its model is not known.
+    delivery: Delivery,
+}
 
 /// Turns of one request, each lost to another claim of its key, before it is refused.
 const TURNS_MAX: u32 = 16;
@@ -55,7 +61,10 @@ impl Front {
             return Reply::unbound(RequestFailure::Draining);
         }
         let (mut context, body, memory) = RequestContext::of(submission);
-        let Some(parsed) = self.parse(&context.serving, &body).await else {
+        let Some(parsed) = self
+            .parse(&context.serving, &context.caller, &body, || kept(&context, memory.as_ref()))
+            .await
+        else {
             return Reply::unbound(RequestFailure::Internal(None));
         };
         let (request, alias) = match parsed {
@@ -63,11 +72,9 @@ impl Front {
                 context.delivery = delivery;
                 (Arc::new(request), alias)
             }
-            Err(bad) => {
+            Err(RefusedBody { bad, delivery }) => {
                 let readable = bad.code != Code::InvalidJson;
-                if bad.code == Code::ModelNotFound && body.len() <= PARSED_INLINE_MAX {
-                    context.delivery = delivery_of(&body);
-                }
+                context.delivery = delivery;
                 let model = context.serving.model_in(&body);
                 let (serving, caller) = (&context.serving, &context.caller);
                 let failure = self.refusal(serving, caller, &body, bad);
@@ -92,20 +99,22 @@ impl Front {
     }
 
     /// Parses a body with the aliases of a serving configuration, a large one on a thread of its own: 20 MB of escapes
-    /// would keep every other request of its worker waiting. `None` if it panicked, which is logged. Cancel safe.
-    pub(super) async fn parse(
+    /// would keep every other request of its worker waiting. The thread has what `kept` makes until its end. `None` if
+    /// it panicked, which is logged. Cancel safe.
+    pub(super) async fn parse<K: Send + 'static>(
         &self,
         serving: &Arc<ServingConfig>,
+        caller: &Caller,
         body: &Bytes,
-    ) -> Option<Result<ParsedRequest, BadRequest>> {
+        kept: impl FnOnce() -> K,
+    ) -> Option<Result<ParsedRequest, RefusedBody>> {
         if body.len() <= PARSED_INLINE_MAX {
             return Some(parse_for(serving, body));
         }
         let (serving, body) = (Arc::clone(serving), body.clone());
-        // Never closed.
-        let _place = self.parsing.acquire().await;
         // In a box: few bodies are large.
-        Box::pin(on_thread(move || parse_for(&serving, &body))).await
+        let api_key = caller.api_key.id;
+        Box::pin(self.runner.parsing.run(api_key, kept(), move || parse_for(&serving, &body))).await
     }
 
     /// Makes the failure of a body that does not parse; a model id that is malformed may still be
@@ -221,7 +230,10 @@ impl Front {
     ) -> ControlFlow<Reply, RequestBody> {
         let RequestBody { request, body, .. } = &request_body;
         // Never unknown: the tape is of this process, and so is the version.
-        let compared = self.compare(tape.bound_request(), &context.caller, Some(request), body);
+        let compared = self.compare(tape.bound_request(), context, Some(request), body).await;
+        let Some(compared) = compared else {
+            return ControlFlow::Break(Reply::unbound(RequestFailure::Internal(None)));
+        };
         let same = compared == Comparison::Same;
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest));
@@ -281,10 +293,11 @@ impl Front {
             Err(error) => return unreadable(&error, None),
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
-        match self.compare(operation.into(), caller, request.as_deref(), &body) {
-            Comparison::Same => {}
-            Comparison::Other => return Reply::unbound(RequestFailure::OtherRequest),
-            Comparison::Unknown => return Reply::unbound(RequestFailure::Storage(None)),
+        match self.compare(operation.into(), context, request.as_ref(), &body).await {
+            Some(Comparison::Same) => {}
+            Some(Comparison::Other) => return Reply::unbound(RequestFailure::OtherRequest),
+            Some(Comparison::Unknown) => return Reply::unbound(RequestFailure::Storage(None)),
+            None => return Reply::unbound(RequestFailure::Internal(None)),
         }
         let is_moved = request.as_ref().is_some_and(|it| it.model != operation.model);
         drop((request, body));
@@ -301,9 +314,21 @@ impl Front {
     }
 }
 
+/// Count and memory of a request, for as long as a thread works on its body.
+fn kept(
+    context: &RequestContext,
+    memory: Option<&MemoryReservation>,
+) -> (Arc<InFlight>, Option<MemoryReservation>) {
+    (Arc::clone(&context.in_flight), memory.cloned())
+}
+
 /// Parses a body with the aliases of a serving configuration.
-fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedRequest, BadRequest> {
-    parse_with(body, &|alias: &ModelAlias| serving.catalogue.resolve(alias))
+fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedRequest, RefusedBody> {
+    parse_with(body, &|alias: &ModelAlias| serving.catalogue.resolve(alias)).map_err(|bad| {
+        let is_of_no_model = bad.code == Code::ModelNotFound;
+        let delivery = if is_of_no_model { delivery_of(body) } else { Delivery::default() };
+        RefusedBody { bad, delivery }
+    })
 }
 
 /// Form of the answer that a body asks for whose model is not known: the alias that bound its key may be gone.

@@ -5,14 +5,15 @@
 //! claim offered under what was read.
 
 use holdfast_domain::ErrorChain;
-use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Rebinding};
+use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome};
 use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::CommitError;
 
 use super::Runner;
+use super::rebinding::Rebinder;
 use crate::request_context::{PreparedClaim, RequestContext};
 
-/// Offers of one claim, each but the first after an edit of limits.
+/// Offers of one claim, each but the first after an edit of limits, or after a large body was bound anew.
 const OFFERS_MAX: u32 = 20;
 
 impl Runner {
@@ -21,17 +22,27 @@ impl Runner {
         &self,
         prepared: &mut PreparedClaim,
         context: &mut RequestContext,
-        rebind: &(dyn Fn(&Operation) -> Rebinding + Send + Sync),
+        rebinder: &Rebinder,
     ) -> Result<ClaimOutcome, ClaimError> {
         let mut offers = 1;
+        let rebind = |row: &Operation| rebinder.rebind(row);
         loop {
             let offer = ClaimOffer {
                 claim: &prepared.claim,
                 // The latest that the database's clock may say: a lease that may have ended there claims nothing.
                 now: self.membership.node.now_at_the_latest(),
-                rebind,
+                rebind: &rebind,
             };
             let claimed = self.membership.conduct().claim(&offer).await;
+            let is_uncompared = matches!(claimed, Err(ClaimError::UnknownVersion));
+            // In a box: few bodies are large.
+            if is_uncompared
+                && offers < OFFERS_MAX
+                && Box::pin(rebinder.prepare(&self.parsing)).await
+            {
+                offers += 1;
+                continue;
+            }
             let is_outdated = matches!(claimed, Err(ClaimError::Commit(CommitError::LimitsEdited)));
             if !is_outdated || offers >= OFFERS_MAX {
                 return claimed;

@@ -75,11 +75,11 @@ impl Runner {
         // Before the claim: a store that is slow eats of the time of the run, which so ends before its deadline.
         let until = Instant::now() + prepared.model.timeouts.total;
         tape.ends_by(until + Options::DEADLINE_MARGIN);
-        let rebind = self.rebind(&context, &prepared, body);
+        let rebinder = self.rebinder(&context, &prepared, body);
         reach(Step::ClaimOffered);
-        let claimed = self.claim(&mut prepared, &mut context, &rebind).await;
+        let claimed = self.claim(&mut prepared, &mut context, &rebinder).await;
         // The run has the request: what it was read from was needed to compare it.
-        drop(rebind);
+        drop(rebinder);
         prepared.written = None;
         let outcome = match claimed {
             Ok(ClaimOutcome::Mine(operation, readings)) => {

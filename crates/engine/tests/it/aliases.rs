@@ -118,6 +118,30 @@ async fn a_bound_key_keeps_its_model_when_its_alias_leads_elsewhere() {
     assert_eq!(world.runs(), 1);
 }
 
+/// Spaces before a body that is then parsed on a thread of its own.
+const SPACES: usize = 300 << 10;
+
+#[tokio::test(start_paused = true)]
+async fn a_large_body_whose_alias_is_gone_is_answered_in_the_form_that_it_wants() {
+    let world = setup().script(says("hi"));
+    let mut world = world
+        .model(|model| {
+            *model = Model { body_bytes: 1 << 20, ..with_alias(model.clone(), "smart") };
+        })
+        .start()
+        .await;
+    let large = |body: &str| format!("{}{body}", " ".repeat(SPACES));
+    names_only(text(&world.ask(1, &large(ALIASED)).await), "smart");
+    world.reload(offer(&world, [model()]));
+    for streamed_body in [STREAMED.to_owned(), large(STREAMED)] {
+        names_only(&streamed(&world, 1, &streamed_body).await, "smart");
+    }
+    for whole in [ALIASED.to_owned(), large(ALIASED)] {
+        names_only(text(&world.ask(1, &whole).await), "smart");
+    }
+    assert_eq!(world.runs(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_that_no_alias_bound_is_not_reached_by_one_that_leads_elsewhere() {
     let mut world = setup().script(says("hi")).start().await;

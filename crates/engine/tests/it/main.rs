@@ -19,6 +19,7 @@ mod commits;
 mod cooling;
 mod drain;
 mod ignores;
+mod large_bodies;
 mod leases;
 mod meters;
 mod one_charge;

@@ -46,7 +46,7 @@ const NOISELESS: Duration = Duration::from_millis(if cfg!(debug_assertions) { 40
 const TRIES: usize = 3;
 
 /// CPU time of this thread.
-fn cpu() -> Duration {
+pub(crate) fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
 }
