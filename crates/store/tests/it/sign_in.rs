@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use holdfast_accounts::{Password, Principal, Reference, SignInError};
+use holdfast_domain::WalletId;
 use holdfast_domain::account::{ActorId, BROWSER_MARKS_MAX, SESSIONS_MAX, Thing, UseCase};
 use holdfast_domain::listing::{Order, PageRequest, Period, PersonFilter, TrailFilter};
 use holdfast_domain::report::{GroupBy, Grouping, UsageQuery};
@@ -172,6 +173,13 @@ async fn failed_sign_ins_and_reads_are_in_the_audit_log(home: &impl Home) {
         desk.accounts.statement(&desk.local, &payer, period, page).await.unwrap();
         desk.accounts.trail(&owner, TrailFilter::default(), page).await.unwrap();
         desk.accounts.usage(&owner, UsageQuery::all(Grouping::by(GroupBy::Wallet))).await.unwrap();
+        // A filter may name a wallet that is not there.
+        let nowhere = WalletId::from_u128(404);
+        let mut query = UsageQuery::all(Grouping::by(GroupBy::Wallet));
+        query.filter.wallet = Some(nowhere);
+        desk.accounts.usage(&owner, query).await.unwrap();
+        let filter = PersonFilter { wallet: Some(nowhere), ..PersonFilter::default() };
+        desk.accounts.people(&owner, filter, page).await.unwrap();
         desk.accounts.write_notes(false).await.unwrap();
     }
     // Another process writes no second row of a day.
