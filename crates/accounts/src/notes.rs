@@ -5,9 +5,10 @@
 //! | a read of statements, usage, the audit log or people | one for each UTC day, actor, kind and wallet |
 //! | failed sign-ins | for each hour, person and address group one at the first failure, and one of the others once the hour is over |
 //!
-//! Notes wait in memory, and whoever runs the process writes them every few seconds ([`Accounts::write_notes`]). So
-//! neither a read nor a failure waits for a write, and a flood of failures makes no more rows than [`PAIRS_MAX`] pairs
-//! do. The command line with direct database access leaves no note of its reads.
+//! Notes wait in memory, and the process writes them every few seconds ([`Accounts::write_notes`]). So neither a read
+//! nor a failure waits for a write. A flood of failures makes no more rows than three times [`PAIRS_MAX`] pairs do. Of
+//! the wallets that an actor reads within a day beyond [`WALLET_READS_MAX`] one row of each kind is left, without a
+//! wallet. The command line with direct database access leaves no note of its reads.
 //!
 //! The request key of a read's note is made of the day, the actor, the kind and the wallet: several processes write one
 //! row. A wallet that a filter names and that does not exist is left out of its read's note.
@@ -35,8 +36,8 @@ const READS_MAX: usize = 256;
 const WALLET_READS_MAX: u32 = 64;
 /// Reads that are remembered as written.
 const WRITTEN_MAX: usize = 4_096;
-/// Pairs of person and address group whose failures are counted apart within an hour. The others share a row without
-/// either.
+/// Pairs of person and address group whose failures are counted apart within an hour, and as many of no person. Beyond
+/// them a person's failures share a row without an address group, of as many people; all others share one without either.
 const PAIRS_MAX: usize = 64;
 
 /// Read that is noted once a day.
@@ -47,7 +48,7 @@ struct Read {
     thing: Thing,
 }
 
-/// Pair that failed sign-ins are counted by; neither is known of the pairs beyond [`PAIRS_MAX`].
+/// Pair that failed sign-ins are counted by, with what is left out beyond [`PAIRS_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     person: Option<PersonId>,
@@ -95,10 +96,10 @@ pub struct FailedSignIns {
 impl Notes {
     pub(crate) fn add_failure(&self, person: Option<PersonId>, address: IpAddr) {
         let mut state = self.state();
-        let mut pair = Pair { person, group: Some(address_group(address)) };
-        if state.failures.len() >= PAIRS_MAX && !state.failures.contains_key(&pair) {
-            pair = Pair { person: None, group: None };
-        }
+        let apart = Pair { person, group: Some(address_group(address)) };
+        let of_person = Pair { person, group: None };
+        let pair = [apart, of_person].into_iter().find(|pair| state.has_room(pair));
+        let pair = pair.unwrap_or(Pair { person: None, group: None });
         let failures = state.failures.entry(pair).or_default();
         failures.counted = failures.counted.saturating_add(1);
     }
@@ -159,10 +160,10 @@ impl Notes {
     fn give_back(&self, FailedSignIns { person, group, attempts }: FailedSignIns) {
         let mut state = self.state();
         let failures = state.failures.entry(Pair { person, group }).or_default();
-        failures.written = failures.written.saturating_sub(attempts);
-        if failures.counted < attempts {
-            failures.counted = attempts;
-        }
+        // The hour may have ended with them: then they are counted again, beside those since.
+        let kept = failures.written.min(attempts);
+        failures.written = failures.written.saturating_sub(kept);
+        failures.counted = failures.counted.saturating_add(attempts.saturating_sub(kept));
     }
 
     /// The reads that wait at this moment of the database's clock.
@@ -194,6 +195,14 @@ impl Notes {
 }
 
 impl State {
+    /// True if failures of a pair are counted apart. Each kind of pair has a quota of its own, so that e-mail addresses
+    /// of no person do not hide people.
+    fn has_room(&self, pair: &Pair) -> bool {
+        let kind = |pair: &Pair| (pair.person.is_some(), pair.group.is_some());
+        let same_kind = self.failures.keys().filter(|counted| kind(counted) == kind(pair));
+        self.failures.contains_key(pair) || same_kind.count() < PAIRS_MAX
+    }
+
     fn has_read(&self, read: &Read) -> bool {
         self.written.contains(read) || self.reads.contains_key(read)
     }
@@ -372,5 +381,41 @@ mod tests {
         assert_eq!(taken.iter().map(|failed| failed.attempts).sum::<u64>(), 1_000);
         let others = taken.iter().find(|failed| failed.group.is_none()).unwrap();
         assert_eq!(others.attempts, 1_000 - u64::try_from(PAIRS_MAX).unwrap());
+    }
+
+    #[test]
+    fn failures_of_no_person_and_of_one_person_hide_no_other_one() {
+        let notes = Notes::default();
+        let (ada, bob) = (Some(PersonId::from_u128(7)), Some(PersonId::from_u128(8)));
+        let address = IpAddr::from([192, 0, 2, 1]);
+        for host in 0..1_000_u32 {
+            notes.add_failure(None, IpAddr::from(host.to_be_bytes()));
+        }
+        notes.add_failure(bob, address);
+        for host in 0..1_000_u32 {
+            notes.add_failure(ada, IpAddr::from(host.to_be_bytes()));
+        }
+        notes.add_failure(bob, IpAddr::from([192, 0, 2, 2]));
+        let taken = notes.take_failures(at(1), false);
+        let of_bob = |group| FailedSignIns { person: bob, group, attempts: 1 };
+        assert!(taken.contains(&of_bob(Some(address))) && taken.contains(&of_bob(None)));
+        let of_ada = taken.iter().filter(|failed| failed.person == ada);
+        assert_eq!(of_ada.map(|failed| failed.attempts).sum::<u64>(), 1_000);
+        assert!(taken.len() <= 3 * PAIRS_MAX + 1);
+    }
+
+    #[test]
+    fn failures_that_were_not_written_are_added_to_those_since() {
+        let (notes, address) = (Notes::default(), IpAddr::from([192, 0, 2, 1]));
+        let failed = |attempts| FailedSignIns { person: None, group: Some(address), attempts };
+        for _failure in 0..5 {
+            notes.add_failure(None, address);
+        }
+        assert_eq!(notes.take_failures(at(1), true), [failed(5)], "the hour is over");
+        for _failure in 0..3 {
+            notes.add_failure(None, address);
+        }
+        notes.give_back(failed(5));
+        assert_eq!(notes.take_failures(at(1), true), [failed(8)]);
     }
 }
