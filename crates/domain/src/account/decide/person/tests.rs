@@ -217,6 +217,44 @@ fn a_link_is_renewed_by_whoever_could_give_all_of_it() {
 }
 
 #[test]
+fn a_password_or_a_newer_link_ends_the_links_of_all_reaches_that_set_one() {
+    let link = |id, reach, purpose| PersonLink {
+        id: LinkId::from_u128(id),
+        person: ID,
+        reach,
+        purpose,
+        expires_at: Timestamp::from_micros(1_001),
+        used_at: None,
+        created_by: ActorId::Local,
+    };
+    let sets = LinkPurpose::SetPassword;
+    let record = || PersonRecord {
+        links: vec![
+            link(9, Reach::All, sets),
+            link(11, WALLET, sets),
+            link(12, ELSEWHERE.reach, LinkPurpose::Accept(ELSEWHERE)),
+        ],
+        ..lost(&[VIEWER])
+    };
+    let again: Verdict = Ok(&["delete password", "end sessions", "delete link", "put link"]);
+    check(Some(record()), renew(ADMIN), again.clone());
+    check(Some(record()), renew(OWNER), again);
+    let used: Verdict = Ok(&["use link", "put password", "delete link"]);
+    check(Some(record()), accept(ActorId::Local, Some("secret"), false), used);
+    let change = PersonAction::ChangePassword {
+        person: ID,
+        old: hash("old"),
+        new: hash("new"),
+        kept: (SessionId::from_u128(1), TokenHash::from_bytes([1; 32])),
+    };
+    let mut facts = facts(Some(PersonRecord { has_password: true, ..record() }));
+    facts.person.password = Some(hash("old"));
+    let changed: Verdict =
+        Ok(&["put password", "end other sessions", "renew session", "delete link", "delete link"]);
+    check_by(ActorId::Person(ID), &facts, change, changed);
+}
+
+#[test]
 fn a_link_is_worth_what_its_maker_may_give_as_it_is_used() {
     let taken: Verdict = Ok(&["use link", "insert grant", "put password"]);
     let offered = LinkPurpose::Accept(VIEWER);
