@@ -361,6 +361,20 @@ fn end_grant(
             writes.extend(sets_password.map(|link| PersonWrite::DeleteLink(link.id)));
         }
     }
+    if let Reach::Wallet(wallet) = authority.reach
+        && !writes.is_empty()
+    {
+        let is_left = |other: Authority| other.reach == authority.reach && other != authority;
+        let mut grants = record.grants.iter().map(|grant| grant.authority);
+        let has_links = unused().any(|link| {
+            let is_ended = writes.contains(&PersonWrite::DeleteLink(link.id));
+            link.reach == authority.reach && !is_ended
+        });
+        // The next invitation there is a first one.
+        if !has_links && !grants.any(is_left) {
+            writes.push(PersonWrite::DeleteInvitation(id, wallet));
+        }
+    }
     Ok(done(id, writes, changes))
 }
 

@@ -122,6 +122,7 @@ const fn label(write: &PersonWrite) -> &'static str {
         PersonWrite::DeleteLink(_) => "delete link",
         PersonWrite::DeleteLinks(_) => "delete links",
         PersonWrite::PutInvitation(..) => "put invitation",
+        PersonWrite::DeleteInvitation(..) => "delete invitation",
         PersonWrite::EraseInvitations(_) => "erase invitations",
         PersonWrite::EndSessions(_, EndedSessions::All) => "end sessions",
         PersonWrite::EndSessions(_, EndedSessions::Except(_)) => "end other sessions",
@@ -338,14 +339,27 @@ fn whoever_has_nothing_left_has_no_password() {
     let offered = || linked(member(&[VIEWER]), LinkPurpose::Accept(SUPPORT));
     let reset = PersonRecord { has_password: false, ..member(&[VIEWER]) };
     let reset = linked(reset, LinkPurpose::SetPassword);
-    let all =
-        ["delete grant", "end its sessions", "delete password", "end sessions", "delete link"];
+    let all = [
+        "delete grant",
+        "end its sessions",
+        "delete password",
+        "end sessions",
+        "delete link",
+        "delete invitation",
+    ];
+    let ended = || Ok(&["delete grant", "end its sessions", "delete invitation"][..]);
+    let last = [&all[..4], &all[5..]].concat();
+    let both = linked(member(&[VIEWER, SUPPORT]), LinkPurpose::Accept(ADMIN));
     for (record, authority, grantor, expected) in [
-        (member(&[VIEWER, SUPPORT]), VIEWER, ADMIN, Ok(&all[..2])),
-        (member(&[VIEWER]), VIEWER, ADMIN, Ok(&all[..4])),
+        (member(&[VIEWER, SUPPORT]), VIEWER, ADMIN, ended()),
+        (member(&[VIEWER, ADMIN]), VIEWER, ADMIN, Ok(&all[..2])),
+        (both.clone(), VIEWER, ADMIN, Ok(&all[..2])),
+        (both, ADMIN, ADMIN, Ok(&all[4..5])),
+        (linked(somebody(), LinkPurpose::Accept(VIEWER)), VIEWER, ADMIN, Ok(&all[4..])),
+        (member(&[VIEWER]), VIEWER, ADMIN, Ok(&last[..])),
         (reset, VIEWER, ADMIN, Ok(&all[..])),
-        (offered(), SUPPORT, OWNER, Ok(&all[4..])),
-        (offered(), VIEWER, ADMIN, Ok(&all[..4])),
+        (offered(), SUPPORT, OWNER, Ok(&all[4..5])),
+        (offered(), VIEWER, ADMIN, Ok(&last[..])),
         (member(&[SUPPORT]), SUPPORT, ADMIN, Err(Refusal::BeyondGrantor)),
         (member(&[SUPPORT]), VIEWER, OWNER, Ok(&[][..])),
         (member(&[OWNER]), OWNER, OWNER, Err(Refusal::LastOwner)),
