@@ -347,11 +347,11 @@ fn whoever_has_nothing_left_has_no_password() {
         "delete link",
         "delete invitation",
     ];
-    let ended = || Ok(&["delete grant", "end its sessions", "delete invitation"][..]);
+    let gone = || Ok(&["delete grant", "end its sessions", "delete invitation"][..]);
     let last = [&all[..4], &all[5..]].concat();
     let both = linked(member(&[VIEWER, SUPPORT]), LinkPurpose::Accept(ADMIN));
     for (record, authority, grantor, expected) in [
-        (member(&[VIEWER, SUPPORT]), VIEWER, ADMIN, ended()),
+        (member(&[VIEWER, SUPPORT]), VIEWER, ADMIN, gone()),
         (member(&[VIEWER, ADMIN]), VIEWER, ADMIN, Ok(&all[..2])),
         (both.clone(), VIEWER, ADMIN, Ok(&all[..2])),
         (both, ADMIN, ADMIN, Ok(&all[4..5])),
