@@ -79,7 +79,7 @@ pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
 pub use self::cursors::{BadCursor, PagedList};
 pub use self::error::{AccountsError, ThingKind};
-pub use self::links::{LinkError, LinkView};
+pub use self::links::{LinkError, LinkView, UsedLink};
 pub use self::notes::FailedSignIns;
 pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;

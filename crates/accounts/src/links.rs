@@ -30,6 +30,15 @@ pub struct LinkView {
     pub expires_at: Timestamp,
 }
 
+/// A link that was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedLink {
+    /// Its person.
+    pub person: PersonId,
+    /// Password that was set by it.
+    pub password: Option<PasswordHash>,
+}
+
 /// Failure to look at a link or to use it.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -111,7 +120,7 @@ impl Accounts {
         token: &LinkToken,
         password: Option<&Password>,
         signed_in: Option<PersonId>,
-    ) -> Result<PersonId, LinkError> {
+    ) -> Result<UsedLink, LinkError> {
         let (known, link) = self.open_link(token).await?;
         let person = known.record.person.id;
         let is_signed_in = signed_in == Some(person);
@@ -123,10 +132,10 @@ impl Accounts {
             }
             (false, None) => return Err(LinkError::PasswordMissing),
         };
-        let (id, made_by) = (link.id, link.created_by);
-        let accepted =
-            PersonAction::Accept { person, link: id, made_by, password: hash, is_signed_in };
-        self.use_link(person, &link, accepted).await
+        let (id, made_by, password) = (link.id, link.created_by, hash.clone());
+        let accepted = PersonAction::Accept { person, link: id, made_by, password, is_signed_in };
+        self.use_link(person, &link, accepted).await?;
+        Ok(UsedLink { person, password: hash })
     }
 
     /// Uses the link of the first owner, who says who they are.
@@ -140,7 +149,7 @@ impl Accounts {
         email: &EmailAddress,
         name: Option<&Name>,
         password: &Password,
-    ) -> Result<PersonId, LinkError> {
+    ) -> Result<UsedLink, LinkError> {
         let (known, link) = self.open_link(token).await?;
         if link.purpose != LinkPurpose::FirstOwner {
             return Err(LinkError::NotValid);
@@ -153,9 +162,10 @@ impl Accounts {
             link: link.id,
             email: email.clone(),
             name: name.map(|name| Private(name.as_str().to_owned())),
-            password,
+            password: password.clone(),
         };
-        self.use_link(person, &link, accepted).await
+        self.use_link(person, &link, accepted).await?;
+        Ok(UsedLink { person, password: Some(password) })
     }
 
     /// The person of a used link, where whoever asks is that person: by the session, or by the password that they set
@@ -192,13 +202,13 @@ impl Accounts {
         person: PersonId,
         link: &PersonLink,
         accepted: PersonAction,
-    ) -> Result<PersonId, LinkError> {
+    ) -> Result<(), LinkError> {
         let id = link.id.to_bytes();
         let key = CommandKey::from_bytes(id);
         let request = Request::new(key, &[b"use link", &id], None);
         let action = AccountAction::Person(accepted);
         let done = self.change(&Principal::acting_person(person), &request, action).await?;
         // Somebody has used it before: nothing of this use was kept.
-        if done.replayed { Err(LinkError::NotValid) } else { Ok(person) }
+        if done.replayed { Err(LinkError::NotValid) } else { Ok(()) }
     }
 }

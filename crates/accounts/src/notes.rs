@@ -5,21 +5,24 @@
 //! | a read of statements, usage, the audit log or people | one for each UTC day, actor, kind and wallet |
 //! | failed sign-ins | for each hour, person and address group one at the first failure, and one of the others once the hour is over |
 //!
-//! Notes wait in memory, and whoever runs the process writes them every few seconds ([`Accounts::write_notes`]). So
-//! neither a read nor a failure waits for a write, and a flood of failures makes no more rows than [`PAIRS_MAX`] pairs
-//! do. The command line with direct database access leaves no note of its reads.
+//! Notes wait in memory, and the process writes them every few seconds ([`Accounts::write_notes`]). So neither a read
+//! nor a failure waits for a write. A flood of failures makes no more rows than three times [`PAIRS_MAX`] pairs do. Of
+//! the wallets that an actor reads within a day beyond [`WALLET_READS_MAX`] one row of each kind is left, without a
+//! wallet. The command line with direct database access leaves no note of its reads.
 //!
 //! The request key of a read's note is made of the day, the actor, the kind and the wallet: several processes write one
-//! row.
+//! row. A wallet that a filter names and that does not exist is left out of its read's note.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use holdfast_domain::account::{
     AccountAction, AccountCommand, ActorId, RequestBinding, Thing, UseCase, WalletBounds,
 };
 use holdfast_domain::{CommandKey, PersonId, Timestamp, WalletId};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::attempts::address_group;
@@ -27,12 +30,14 @@ use crate::{Accounts, AccountsError, Principal, digest};
 
 const DAY_MICROS: i64 = 86_400_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
-/// Reads that wait for their row. One more writes all of them before it is answered.
+/// Reads that wait for their row. One more waits without its wallet.
 const READS_MAX: usize = 256;
+/// Reads of wallets by one actor that are noted within a day, each with its wallet.
+const WALLET_READS_MAX: u32 = 64;
 /// Reads that are remembered as written.
 const WRITTEN_MAX: usize = 4_096;
-/// Pairs of person and address group whose failures are counted apart within an hour. The others share a row without
-/// either.
+/// Pairs of person and address group whose failures are counted apart within an hour, and as many of no person. Beyond
+/// them a person's failures share a row without an address group, of as many people; all others share one without either.
 const PAIRS_MAX: usize = 64;
 
 /// Read that is noted once a day.
@@ -43,7 +48,7 @@ struct Read {
     thing: Thing,
 }
 
-/// Pair that failed sign-ins are counted by; neither is known of the pairs beyond [`PAIRS_MAX`].
+/// Pair that failed sign-ins are counted by, with what is left out beyond [`PAIRS_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     person: Option<PersonId>,
@@ -59,9 +64,13 @@ struct Failures {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of the day that `written` is of.
+    /// Number of the day that `written` and `wallet_reads` are of.
     day: i64,
+    /// End of that day; `None` before the first write.
+    day_end: Option<Instant>,
     written: BTreeSet<Read>,
+    /// Reads of wallets that were noted within the day, by actor.
+    wallet_reads: BTreeMap<ActorId, u32>,
     /// Each with the network address of its actor.
     reads: BTreeMap<Read, Option<String>>,
     /// Number of the hour that `failures` are of; `None` before the first write.
@@ -87,21 +96,43 @@ pub struct FailedSignIns {
 impl Notes {
     pub(crate) fn add_failure(&self, person: Option<PersonId>, address: IpAddr) {
         let mut state = self.state();
-        let mut pair = Pair { person, group: Some(address_group(address)) };
-        if state.failures.len() >= PAIRS_MAX && !state.failures.contains_key(&pair) {
-            pair = Pair { person: None, group: None };
-        }
+        let apart = Pair { person, group: Some(address_group(address)) };
+        let of_person = Pair { person, group: None };
+        let pair = [apart, of_person].into_iter().find(|pair| state.has_room(pair));
+        let pair = pair.unwrap_or(Pair { person: None, group: None });
         let failures = state.failures.entry(pair).or_default();
         failures.counted = failures.counted.saturating_add(1);
     }
 
-    /// Adds a read; true if too many wait.
-    fn add_read(&self, read: Read, address: Option<String>) -> bool {
+    /// True if a read waits for its row, or was written within the day.
+    fn has_read(&self, read: &Read, now: Instant) -> bool {
         let mut state = self.state();
-        if !state.written.contains(&read) {
+        if state.day_end.is_some_and(|end| end <= now) {
+            state.day_end = None;
+            state.forget_day();
+        }
+        state.has_read(read)
+    }
+
+    /// Adds a read, without its wallet if its actor has read many or many wait. `own` takes the wallet's place.
+    fn add_read(&self, mut read: Read, own: Thing, address: Option<String>) {
+        let mut state = self.state();
+        if state.has_read(&read) {
+            return;
+        }
+        if read.thing != own {
+            let noted = state.wallet_reads.get(&read.actor);
+            let is_many = noted.is_some_and(|noted| *noted >= WALLET_READS_MAX);
+            if is_many || state.reads.len() >= READS_MAX {
+                read.thing = own;
+            } else {
+                let noted = state.wallet_reads.entry(read.actor).or_default();
+                *noted = noted.saturating_add(1);
+            }
+        }
+        if !state.has_read(&read) {
             state.reads.insert(read, address);
         }
-        state.reads.len() > READS_MAX
     }
 
     /// The failures that are to be written at this moment, which count as written from now on.
@@ -129,18 +160,25 @@ impl Notes {
     fn give_back(&self, FailedSignIns { person, group, attempts }: FailedSignIns) {
         let mut state = self.state();
         let failures = state.failures.entry(Pair { person, group }).or_default();
-        failures.written = failures.written.saturating_sub(attempts);
-        if failures.counted < attempts {
-            failures.counted = attempts;
-        }
+        // The hour may have ended with them: then they are counted again, beside those since.
+        let kept = failures.written.min(attempts);
+        failures.written = failures.written.saturating_sub(kept);
+        failures.counted = failures.counted.saturating_add(attempts.saturating_sub(kept));
     }
 
-    fn waiting_reads(&self, day: i64) -> Vec<(Read, Option<String>)> {
+    /// The reads that wait at this moment of the database's clock.
+    fn waiting_reads(&self, at: Timestamp, now: Instant) -> Vec<(Read, Option<String>)> {
         let mut state = self.state();
-        if state.day != day || state.written.len() > WRITTEN_MAX {
+        let day = at.as_micros().div_euclid(DAY_MICROS);
+        if state.day != day {
             state.day = day;
+            state.forget_day();
+        }
+        if state.written.len() > WRITTEN_MAX {
             state.written.clear();
         }
+        let rest = DAY_MICROS.saturating_sub(at.as_micros().rem_euclid(DAY_MICROS));
+        state.day_end = u64::try_from(rest).ok().map(|rest| now + Duration::from_micros(rest));
         state.reads.iter().map(|(read, address)| (*read, address.clone())).collect()
     }
 
@@ -156,12 +194,31 @@ impl Notes {
     }
 }
 
+impl State {
+    /// True if failures of a pair are counted apart. Each kind of pair has a quota of its own, so that e-mail addresses
+    /// of no person do not hide people.
+    fn has_room(&self, pair: &Pair) -> bool {
+        let kind = |pair: &Pair| (pair.person.is_some(), pair.group.is_some());
+        let same_kind = self.failures.keys().filter(|counted| kind(counted) == kind(pair));
+        self.failures.contains_key(pair) || same_kind.count() < PAIRS_MAX
+    }
+
+    fn has_read(&self, read: &Read) -> bool {
+        self.written.contains(read) || self.reads.contains_key(read)
+    }
+
+    fn forget_day(&mut self) {
+        self.written.clear();
+        self.wallet_reads.clear();
+    }
+}
+
 impl Accounts {
-    /// Notes a read over a wallet, or over all of them.
+    /// Notes a read over a wallet, or over all of them. The note is written later.
     ///
     /// # Errors
     ///
-    /// An [`AccountsError`] if too many notes wait and they cannot be written.
+    /// An [`AccountsError`] if the wallet cannot be looked up.
     pub(crate) async fn note_read(
         &self,
         principal: &Principal,
@@ -174,11 +231,17 @@ impl Accounts {
             ActorId::Person(id) => Thing::Person(id),
         };
         let thing = principal.only_wallet().or(wallet).map_or(own, Thing::Wallet);
-        let read = Read { actor: principal.actor, use_case, thing };
-        if self.notes.add_read(read, principal.address.clone()) {
-            let now = self.book.clock().await?;
-            self.write_reads(now).await?;
+        let mut read = Read { actor: principal.actor, use_case, thing };
+        if self.notes.has_read(&read, Instant::now()) {
+            return Ok(());
         }
+        let filter = wallet.filter(|_| principal.only_wallet().is_none());
+        if let Some(wallet) = filter
+            && self.book.wallet_record(wallet).await?.is_none()
+        {
+            read.thing = own;
+        }
+        self.notes.add_read(read, own, principal.address.clone());
         Ok(())
     }
 
@@ -214,7 +277,7 @@ impl Accounts {
 
     async fn write_reads(&self, now: Timestamp) -> Result<(), AccountsError> {
         let day = now.as_micros().div_euclid(DAY_MICROS);
-        for (read, address) in self.notes.waiting_reads(day) {
+        for (read, address) in self.notes.waiting_reads(now, Instant::now()) {
             let Read { actor, use_case, thing } = read;
             let (by, of) = (actor.to_string(), thing.to_string());
             let (day, kind) = (day.to_be_bytes(), use_case.label().as_bytes());
@@ -277,6 +340,37 @@ mod tests {
     }
 
     #[test]
+    fn reads_of_an_actor_are_bounded_within_a_day() {
+        let (notes, start) = (Notes::default(), Instant::now());
+        let actor = ActorId::Person(PersonId::from_u128(7));
+        let own = Thing::Person(PersonId::from_u128(7));
+        let read_all = || {
+            for wallet in 0..1_000 {
+                let thing = Thing::Wallet(WalletId::from_u128(wallet));
+                notes.add_read(Read { actor, use_case: UseCase::UsageRead, thing }, own, None);
+            }
+        };
+        let write = |at: Timestamp, now| {
+            let waiting = notes.waiting_reads(at, now);
+            waiting.iter().for_each(|(read, _address)| notes.is_written(*read));
+            let without_wallet = waiting.iter().filter(|(read, _address)| read.thing == own);
+            (waiting.len(), without_wallet.count())
+        };
+        read_all();
+        let bound = usize::try_from(WALLET_READS_MAX).unwrap() + 1;
+        assert_eq!(write(at(23), start), (bound, 1));
+        read_all();
+        assert_eq!(write(at(23), start), (0, 0));
+        // The next day is noted even if nothing was to be written since.
+        let (first, hour) = (WalletId::from_u128(0), Duration::from_secs(3_600));
+        let read = Read { actor, use_case: UseCase::UsageRead, thing: Thing::Wallet(first) };
+        assert!(notes.has_read(&read, start));
+        assert!(!notes.has_read(&read, start + hour));
+        read_all();
+        assert_eq!(write(at(24), start + hour), (bound, 1));
+    }
+
+    #[test]
     fn pairs_of_an_hour_are_bounded_and_the_others_share_a_row() {
         let notes = Notes::default();
         for host in 0..1_000_u32 {
@@ -287,5 +381,41 @@ mod tests {
         assert_eq!(taken.iter().map(|failed| failed.attempts).sum::<u64>(), 1_000);
         let others = taken.iter().find(|failed| failed.group.is_none()).unwrap();
         assert_eq!(others.attempts, 1_000 - u64::try_from(PAIRS_MAX).unwrap());
+    }
+
+    #[test]
+    fn failures_of_no_person_and_of_one_person_hide_no_other_one() {
+        let notes = Notes::default();
+        let (ada, bob) = (Some(PersonId::from_u128(7)), Some(PersonId::from_u128(8)));
+        let address = IpAddr::from([192, 0, 2, 1]);
+        for host in 0..1_000_u32 {
+            notes.add_failure(None, IpAddr::from(host.to_be_bytes()));
+        }
+        notes.add_failure(bob, address);
+        for host in 0..1_000_u32 {
+            notes.add_failure(ada, IpAddr::from(host.to_be_bytes()));
+        }
+        notes.add_failure(bob, IpAddr::from([192, 0, 2, 2]));
+        let taken = notes.take_failures(at(1), false);
+        let of_bob = |group| FailedSignIns { person: bob, group, attempts: 1 };
+        assert!(taken.contains(&of_bob(Some(address))) && taken.contains(&of_bob(None)));
+        let of_ada = taken.iter().filter(|failed| failed.person == ada);
+        assert_eq!(of_ada.map(|failed| failed.attempts).sum::<u64>(), 1_000);
+        assert!(taken.len() <= 3 * PAIRS_MAX + 1);
+    }
+
+    #[test]
+    fn failures_that_were_not_written_are_added_to_those_since() {
+        let (notes, address) = (Notes::default(), IpAddr::from([192, 0, 2, 1]));
+        let failed = |attempts| FailedSignIns { person: None, group: Some(address), attempts };
+        for _failure in 0..5 {
+            notes.add_failure(None, address);
+        }
+        assert_eq!(notes.take_failures(at(1), true), [failed(5)], "the hour is over");
+        for _failure in 0..3 {
+            notes.add_failure(None, address);
+        }
+        notes.give_back(failed(5));
+        assert_eq!(notes.take_failures(at(1), true), [failed(8)]);
     }
 }

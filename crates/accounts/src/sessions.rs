@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use holdfast_domain::account::{
     AccountAction, AccountRefusal, Authority, BrowserMark, EmailAddress, KnownPassword,
-    NewBrowserMark, NewSession, Person, PersonAction, PersonGrant, Session,
+    NewBrowserMark, NewSession, PasswordHash, Person, PersonAction, PersonGrant, Session,
 };
 use holdfast_domain::ports::{Cause, Unavailable};
 use holdfast_domain::private::Private;
@@ -31,8 +31,8 @@ const TOUCHED_EVERY: Duration = Duration::from_secs(60);
 pub struct BegunSession {
     /// Token, which the browser shows from now on.
     pub token: SessionToken,
-    /// Mark of the browser, which it shows at the next sign-in.
-    pub mark: BrowserToken,
+    /// Mark of the browser, which it shows at the next sign-in; `None` if it was not written.
+    pub mark: Option<BrowserToken>,
     /// The session.
     pub signed_in: SignedIn,
 }
@@ -117,8 +117,8 @@ impl From<Unavailable> for SessionError {
 pub struct RenewedSession {
     /// Token of the session.
     pub token: SessionToken,
-    /// Mark of the browser under the new password.
-    pub mark: BrowserToken,
+    /// Mark of the browser under the new password; `None` if it was not written.
+    pub mark: Option<BrowserToken>,
 }
 
 impl Accounts {
@@ -155,7 +155,7 @@ impl Accounts {
             token: token.hash(),
             authority,
             address: address.clone(),
-            password: known.hash,
+            password: known.hash.clone(),
         };
         self.book.begin_session(&new).await?;
         let signed_in = match self.session(&token, origin.address).await {
@@ -166,10 +166,13 @@ impl Accounts {
         };
         let mark = match mark {
             Some(mark) => {
-                self.book.touch_browser_mark(&mark.hash(), &address).await?;
-                mark
+                let touched = self.book.touch_browser_mark(&mark.hash(), &address).await;
+                if let Err(error) = touched {
+                    tracing::warn!(%error, "the use of a browser's mark was not written");
+                }
+                Some(mark)
             }
-            None => self.mark_browser(known.person, origin.address).await?,
+            None => self.mark_browser(known.person, &known.hash, origin.address).await,
         };
         Ok(BegunSession { token, mark, signed_in })
     }
@@ -187,14 +190,22 @@ impl Accounts {
         Ok(is_theirs.then(|| mark.clone()))
     }
 
-    /// Makes a mark for a browser in which a person has proven or set their password.
-    ///
-    /// # Errors
-    ///
-    /// A [`SignInError`].
+    /// Makes a mark for a browser in which a person has proven or set this password. `None` if it is not written: the
+    /// change before it has been committed, and the browser is unknown at its next sign-in.
     pub async fn mark_browser(
         &self,
         person: PersonId,
+        password: &PasswordHash,
+        address: IpAddr,
+    ) -> Option<BrowserToken> {
+        let made = self.new_mark(person, password, address).await;
+        made.inspect_err(|error| tracing::warn!(%error, "a browser's mark was not written")).ok()
+    }
+
+    async fn new_mark(
+        &self,
+        person: PersonId,
+        password: &PasswordHash,
         address: IpAddr,
     ) -> Result<BrowserToken, SignInError> {
         let token = BrowserToken::new(random()?);
@@ -203,6 +214,7 @@ impl Accounts {
             person,
             token: token.hash(),
             address: Private(address.to_string()),
+            password: password.clone(),
         };
         self.book.put_browser_mark(&new).await?;
         Ok(token)
@@ -347,12 +359,14 @@ impl Accounts {
         let new = self.passwords.hash(lane, new).await?;
         let token = SessionToken::new(random()?);
         let kept = (session, token.hash());
+        let set = new.clone();
         let action = PersonAction::ChangePassword { person, old: known.hash, new, kept };
         let request = Request::own(&[b"change password", &person.to_bytes()]);
         let action = AccountAction::Person(action);
         match self.change(&signed_in.principal, &request, action).await {
             Ok(_done) => {
-                Ok(RenewedSession { token, mark: self.mark_browser(person, origin.address).await? })
+                let mark = self.mark_browser(person, &set, origin.address).await;
+                Ok(RenewedSession { token, mark })
             }
             Err(AccountsError::Refused(
                 AccountRefusal::PasswordChanged

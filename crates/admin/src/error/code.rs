@@ -151,8 +151,8 @@ codes! {
         cause: "The person has, or is offered, a role that your role may not give; an owner's link is \
             made beside the database alone.",
         label: "beyond_role", status: 403, kind: PERMISSION, retry: false,
-        message: "The person has a role that yours may not give. Ask an owner; an owner's link is made \
-            by the command line beside the database.",
+        message: "The person has a role that yours may not give. Ask an owner, who can give up the \
+            password or end the person; an owner's link is made by the command line beside the database.",
     }
     NotFound {
         cause: "There is no such thing, or none that this admin key reaches.",

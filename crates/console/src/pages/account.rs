@@ -155,7 +155,9 @@ pub(crate) async fn send_password(
         Ok(renewed) => {
             let mut answer = Redirect::to("/account").into_response();
             desk.begin_session(answer.headers_mut(), &door, &renewed.token);
-            cookie::put_mark(answer.headers_mut(), door.jar(), &renewed.mark);
+            if let Some(mark) = &renewed.mark {
+                cookie::put_mark(answer.headers_mut(), door.jar(), mark);
+            }
             return Ok(answer);
         }
         Err(error) => error,

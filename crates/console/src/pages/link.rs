@@ -7,7 +7,7 @@
 
 use axum::extract::{Path, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use holdfast_accounts::{LinkError, LinkView, Name, SignInOrigin};
+use holdfast_accounts::{LinkError, LinkView, Name, SignInOrigin, UsedLink};
 use holdfast_domain::PersonId;
 use holdfast_domain::account::{EmailAddress, LinkPurpose};
 use holdfast_domain::secret::LinkToken;
@@ -24,7 +24,7 @@ use crate::field::{FieldKind, FormField};
 use crate::isolation::isolated;
 use crate::page::Page;
 use crate::pages::plain::{PlainForm, new_password};
-use crate::pages::sign_in::{self, shown};
+use crate::pages::sign_in::shown;
 use crate::section::{Facts, Notice};
 use crate::visitor::CurrentSession;
 
@@ -87,13 +87,14 @@ pub(crate) async fn send(
         }
     };
     match accept(&desk, &token, &view, &fields, signed_in).await {
-        Ok(person) => {
+        Ok(UsedLink { person, password }) => {
             let mut answer = done(person);
-            if !view.requires_sign_in {
+            if let Some(password) = password {
                 // The next sign-in from here waits for no failures of strangers.
-                let mark = desk.accounts.mark_browser(person, door.client).await;
-                let mark = mark.map_err(sign_in::refusal)?;
-                cookie::put_mark(answer.headers_mut(), door.jar(), &mark);
+                let mark = desk.accounts.mark_browser(person, &password, door.client).await;
+                if let Some(mark) = mark {
+                    cookie::put_mark(answer.headers_mut(), door.jar(), &mark);
+                }
             }
             Ok(answer)
         }
@@ -178,7 +179,7 @@ async fn accept(
     view: &LinkView,
     fields: &SentFields,
     signed_in: Option<PersonId>,
-) -> Result<PersonId, Failure> {
+) -> Result<UsedLink, Failure> {
     let accounts = &desk.accounts;
     let accepted = if view.purpose == LinkPurpose::FirstOwner {
         let email: EmailAddress = fields.want("email")?;

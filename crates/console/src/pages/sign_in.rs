@@ -87,7 +87,9 @@ pub(crate) async fn send(
     let mut answer = Redirect::to(&next).into_response();
     let headers = answer.headers_mut();
     desk.begin_session(headers, &door, &token);
-    cookie::put_mark(headers, door.jar(), &begun.mark);
+    if let Some(mark) = &begun.mark {
+        cookie::put_mark(headers, door.jar(), mark);
+    }
     Ok(answer)
 }
 

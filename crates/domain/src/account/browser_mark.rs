@@ -3,6 +3,7 @@
 //! A mark is random and of one browser. It ends with the password that it was made under, or when its person signs out
 //! everywhere.
 
+use super::PasswordHash;
 use crate::private::Private;
 use crate::secret::TokenHash;
 use crate::{BrowserMarkId, PersonId, Timestamp};
@@ -36,4 +37,6 @@ pub struct NewBrowserMark {
     pub token: TokenHash,
     /// Network address of the browser.
     pub address: Private<String>,
+    /// Password that was proven or set. The mark is kept only while it is the person's.
+    pub password: PasswordHash,
 }

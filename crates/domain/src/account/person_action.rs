@@ -11,7 +11,7 @@ use super::person::{Authority, PasswordHash, Person, PersonGrant, PersonLink, Pe
 use super::{ActorId, PersonInvitation, UseCase};
 use crate::private::Private;
 use crate::secret::TokenHash;
-use crate::{LinkId, PersonId, SessionId, Timestamp};
+use crate::{LinkId, PersonId, SessionId, Timestamp, WalletId};
 
 /// A link that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,8 +159,10 @@ pub enum PersonWrite {
     DeleteGrant(PersonId, Authority),
     /// No grants.
     DeleteGrants(PersonId),
-    /// An invitation, unless the person has one for the wallet. A name that it has not is added.
+    /// An invitation, or the name that it gives to the one that the person has for the wallet.
     PutInvitation(PersonId, PersonInvitation),
+    /// No invitation for this wallet.
+    DeleteInvitation(PersonId, WalletId),
     /// No names in invitations.
     EraseInvitations(PersonId),
     /// A link of a person, in the place of the one before within its reach.

@@ -53,8 +53,8 @@ pub trait Sessions: Send + Sync {
     /// Ends a session of this person.
     async fn end_session(&self, person: PersonId, session: SessionId) -> Result<(), Unavailable>;
 
-    /// Keeps a mark of a browser, and the newest of its person up to
-    /// [`BROWSER_MARKS_MAX`](crate::account::BROWSER_MARKS_MAX).
+    /// Keeps a mark of a browser, if the password that it is made under is still the person's, and the newest of its
+    /// person up to [`BROWSER_MARKS_MAX`](crate::account::BROWSER_MARKS_MAX).
     async fn put_browser_mark(&self, new: &NewBrowserMark) -> Result<(), Unavailable>;
 
     /// Finds the person of a mark that was made under the password that they have.

@@ -52,7 +52,9 @@ const PUT_INVITATION: &str =
     "INSERT INTO person_invitations (person_id, wallet_id, name, invited_at,
     invited_by) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (person_id, wallet_id)
-    DO UPDATE SET name = coalesce(person_invitations.name, excluded.name)";
+    DO UPDATE SET name = coalesce(excluded.name, person_invitations.name)";
+const DELETE_INVITATION: &str =
+    "DELETE FROM person_invitations WHERE person_id = $1 AND wallet_id = $2";
 const ERASE_INVITATIONS: &str = "UPDATE person_invitations SET name = NULL WHERE person_id = $1";
 const RENEW_SESSION: &str = "UPDATE sessions SET token = $1 WHERE id = $2";
 const END_SESSIONS: &str = "DELETE FROM sessions WHERE person_id = $1";
@@ -93,6 +95,10 @@ pub(super) fn statements(dialect: Dialect, write: &PersonWrite) -> Vec<Statement
         }
         PersonWrite::PutInvitation(person, invitation) => {
             vec![put_invitation(dialect, *person, invitation)]
+        }
+        PersonWrite::DeleteInvitation(person, wallet) => {
+            let binds = [blob(person.to_bytes()), blob(wallet.to_bytes())];
+            vec![dialect.statement(DELETE_INVITATION, binds)]
         }
         PersonWrite::EraseInvitations(person) => vec![of(ERASE_INVITATIONS, person)],
         PersonWrite::Insert(person) => vec![insert(dialect, person)],

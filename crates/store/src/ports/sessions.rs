@@ -45,10 +45,11 @@ const USE_AUTHORITY: &str =
     "UPDATE sessions SET role = $1, wallet_id = $2, token = $4 WHERE id = $3
     AND EXISTS (SELECT 1 FROM person_grants AS g WHERE g.person_id = sessions.person_id
         AND g.role = $1 AND g.wallet_id IS NOT DISTINCT FROM $2)";
-/// Nothing is inserted if the person has no password any more.
+/// Nothing is inserted if the password is not theirs any more.
 const INSERT_MARK: &str =
     "INSERT INTO browser_marks (id, person_id, mark, created_at, used_at, address)
-    SELECT $1, w.person_id, $2, $3, $3, $4 FROM person_passwords AS w WHERE w.person_id = $5";
+    SELECT $1, w.person_id, $2, $3, $3, $4 FROM person_passwords AS w
+    WHERE w.person_id = $5 AND w.hash = $6";
 const DELETE_OLDEST_MARKS: &str = "DELETE FROM browser_marks WHERE person_id = $1 AND id NOT IN
     (SELECT b.id FROM browser_marks AS b WHERE b.person_id = $1
      ORDER BY b.created_at DESC, b.id DESC LIMIT $2)";
@@ -215,6 +216,7 @@ impl Sessions for Store {
                 now.as_micros().into(),
                 new.address.0.into(),
                 person.clone(),
+                new.password.expose().to_owned().into(),
             ];
             let kept = i64::from(BROWSER_MARKS_MAX);
             vec![

@@ -112,6 +112,60 @@ async fn a_person_has_an_open_link_for_each_reach(home: &impl Home) {
     assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 
+async fn a_name_is_of_the_newest_invitation_and_ends_with_the_last(home: &impl Home) {
+    let desk = Desk::of(home).await;
+    let (acme, boss) = tenant(home, &desk, "acme").await;
+    let (other, rival) = tenant(home, &desk, "other").await;
+    let named = async |by: &Principal, id| {
+        name_of(&desk.accounts.person(by, id).await.unwrap()).map(str::to_owned)
+    };
+    invite(&desk, &rival, viewer_of(other), Some("Rival's Ada")).await;
+    let (ada, _link) = invite(&desk, &boss, viewer_of(acme), Some("Ade")).await;
+    invite(&desk, &boss, viewer_of(acme), Some("Ada")).await;
+    assert_eq!(named(&boss, ada).await.as_deref(), Some("Ada"));
+    let (_ada, link) = invite(&desk, &boss, viewer_of(acme), None).await;
+    assert_eq!(named(&boss, ada).await.as_deref(), Some("Ada"), "none is no other name");
+    desk.accounts.accept_link(&link, Some(&password()), None).await.unwrap();
+    desk.end_grant(&boss, ada, viewer_of(acme)).await.unwrap();
+    invite(&desk, &boss, admin_of(acme), None).await;
+    assert_eq!(named(&boss, ada).await, None, "the invitation ended with the role");
+    desk.end_grant(&boss, ada, admin_of(acme)).await.unwrap();
+    let mut raw = Raw::open(home).await;
+    let names = "SELECT count(*) FROM person_invitations WHERE name = 'Rival''s Ada'";
+    assert_eq!(raw.number(names).await, 1, "one of another wallet stays");
+    let all = "SELECT count(*) FROM person_invitations AS i JOIN people AS p ON p.id = i.person_id
+        WHERE p.email = 'ada@example.com'";
+    assert_eq!(raw.number(all).await, 1);
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
+}
+
+async fn a_link_that_sets_a_password_ends_with_a_newer_one_and_with_a_password(home: &impl Home) {
+    let desk = Desk::of(home).await;
+    let (acme, boss) = tenant(home, &desk, "acme").await;
+    let is_open = async |link: &LinkToken| desk.accounts.look_at_link(link).await.is_ok();
+    let (ada, link) = invite(&desk, &boss, viewer_of(acme), None).await;
+    desk.accounts.accept_link(&link, Some(&password()), None).await.unwrap();
+    let renew = async |by: &Principal| {
+        let told = desk.accounts.renew_link(by, &request(), ada).await.unwrap();
+        told.thing.link.unwrap()
+    };
+    let of_acme = renew(&boss).await;
+    let of_operators = renew(&desk.local).await;
+    assert!(!is_open(&of_acme).await && is_open(&of_operators).await);
+    let again = renew(&boss).await;
+    assert!(!is_open(&of_operators).await && is_open(&again).await);
+    desk.accounts.accept_link(&again, Some(&password()), None).await.unwrap();
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
+    // A version before leaves links of other reaches open.
+    let left = renew(&desk.local).await;
+    let mut raw = Raw::open(home).await;
+    raw.run("UPDATE person_wallet_links SET used_at = NULL").await;
+    desk.accounts.accept_link(&left, Some(&password()), None).await.unwrap();
+    let unused = "SELECT count(*) FROM person_wallet_links
+        WHERE purpose = 'set_password' AND used_at IS NULL";
+    assert_eq!(raw.number(unused).await, 0);
+}
+
 /// A node of the version before writes all links of a person to one row, and no invitation.
 async fn links_of_a_version_before_are_found_and_keep_their_place(home: &impl Home) {
     let desk = Desk::of(home).await;
@@ -139,5 +193,7 @@ async fn links_of_a_version_before_are_found_and_keep_their_place(home: &impl Ho
 on_every_store! {
     a_holder_sees_of_a_person_what_the_own_wallet_wrote,
     a_person_has_an_open_link_for_each_reach,
+    a_name_is_of_the_newest_invitation_and_ends_with_the_last,
+    a_link_that_sets_a_password_ends_with_a_newer_one_and_with_a_password,
     links_of_a_version_before_are_found_and_keep_their_place,
 }

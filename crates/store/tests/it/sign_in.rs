@@ -3,8 +3,12 @@
 use std::net::IpAddr;
 
 use holdfast_accounts::{Password, Principal, Reference, SignInError};
-use holdfast_domain::account::{ActorId, BROWSER_MARKS_MAX, SESSIONS_MAX, Thing, UseCase};
+use holdfast_domain::WalletId;
+use holdfast_domain::account::{
+    ActorId, BROWSER_MARKS_MAX, PasswordHash, SESSIONS_MAX, Thing, UseCase,
+};
 use holdfast_domain::listing::{Order, PageRequest, Period, PersonFilter, TrailFilter};
+use holdfast_domain::ports::Sessions as _;
 use holdfast_domain::report::{GroupBy, Grouping, UsageQuery};
 use holdfast_domain::secret::BrowserToken;
 
@@ -74,10 +78,10 @@ async fn a_mark_is_of_one_browser_and_of_one_password(home: &impl Home) {
         ("wrong horse battery".parse().unwrap(), "another horse battery".parse().unwrap());
     let first = desk.begin("ada@example.com", &password(), None).await.unwrap();
     let second = desk.begin("ada@example.com", &password(), None).await.unwrap();
-    let (one, two) = (&first.mark, &second.mark);
+    let (one, two) = (first.mark.as_ref().unwrap(), second.mark.as_ref().unwrap());
     assert_ne!(one.expose(), two.expose(), "one for each browser");
     let again = desk.begin("ada@example.com", &password(), Some(one)).await.unwrap();
-    assert_eq!(again.mark.expose(), one.expose(), "a browser keeps its mark");
+    assert_eq!(again.mark.unwrap().expose(), one.expose(), "a browser keeps its mark");
     let slowed = async |email: &str, mark: Option<&BrowserToken>| {
         matches!(desk.begin(email, &password(), mark).await, Err(SignInError::Slow { .. }))
     };
@@ -105,10 +109,11 @@ async fn a_mark_is_of_one_browser_and_of_one_password(home: &impl Home) {
     let renewed = changed.await.unwrap();
     for ended in [one, two] {
         let begun = desk.begin("ada@example.com", &next, Some(ended)).await.unwrap();
-        assert_ne!(begun.mark.expose(), ended.expose(), "it ended with its password");
+        assert_ne!(begun.mark.unwrap().expose(), ended.expose(), "it ended with its password");
     }
-    let begun = desk.begin("ada@example.com", &next, Some(&renewed.mark)).await.unwrap();
-    assert_eq!(begun.mark.expose(), renewed.mark.expose());
+    let renewed = renewed.mark.unwrap();
+    let begun = desk.begin("ada@example.com", &next, Some(&renewed)).await.unwrap();
+    assert_eq!(begun.mark.unwrap().expose(), renewed.expose());
     desk.accounts.sign_out_everywhere(&begun.signed_in).await.unwrap();
     assert!(desk.is_ended(&begun.token).await);
     let mut raw = Raw::open(home).await;
@@ -121,19 +126,43 @@ async fn marks_of_a_person_are_bounded(home: &impl Home) {
     let desk = Desk::of(home).await;
     let ada = desk.member("ada@example.com", OWNER).await;
     let address = IpAddr::from([192, 0, 2, 1]);
-    let first = desk.accounts.mark_browser(ada, address).await.unwrap();
+    let hash = home.store().password_of_person(ada).await.unwrap().unwrap().hash;
+    let first = desk.accounts.mark_browser(ada, &hash, address).await.unwrap();
     for _browser in 0..BROWSER_MARKS_MAX {
-        desk.accounts.mark_browser(ada, address).await.unwrap();
+        desk.accounts.mark_browser(ada, &hash, address).await.unwrap();
     }
     let mut raw = Raw::open(home).await;
     let count = raw.number("SELECT count(*) FROM browser_marks").await;
     assert_eq!(count, i64::from(BROWSER_MARKS_MAX));
     let begun = desk.begin("ada@example.com", &password(), Some(&first)).await.unwrap();
-    assert_ne!(begun.mark.expose(), first.expose(), "the oldest one is gone");
+    let begun = begun.mark.unwrap();
+    assert_ne!(begun.expose(), first.expose(), "the oldest one is gone");
     // A node of the version before changes a password and knows no marks.
     raw.run("UPDATE person_passwords SET set_at = set_at + 60000000").await;
-    let again = desk.begin("ada@example.com", &password(), Some(&begun.mark)).await.unwrap();
-    assert_ne!(again.mark.expose(), begun.mark.expose(), "it is of another password");
+    let again = desk.begin("ada@example.com", &password(), Some(&begun)).await.unwrap();
+    assert_ne!(again.mark.unwrap().expose(), begun.expose(), "it is of another password");
+}
+
+async fn a_mark_is_made_under_the_password_that_was_proven_and_fails_no_sign_in(home: &impl Home) {
+    let desk = Desk::of(home).await;
+    let ada = desk.member("ada@example.com", OWNER).await;
+    desk.member("bob@example.com", OWNER).await;
+    let mut raw = Raw::open(home).await;
+    let count = "SELECT count(*) FROM browser_marks";
+    let another = PasswordHash::new("another".to_owned());
+    desk.accounts.mark_browser(ada, &another, IpAddr::from([192, 0, 2, 9])).await.unwrap();
+    assert_eq!(raw.number(count).await, 0, "the password was changed meanwhile");
+    desk.sign_in("bob@example.com").await.unwrap();
+    assert_eq!(raw.number(count).await, 1);
+    // No mark of another person can be written.
+    raw.run("CREATE UNIQUE INDEX one_mark ON browser_marks (address)").await;
+    let begun = desk.begin("ada@example.com", &password(), None).await.unwrap();
+    assert!(begun.mark.is_none() && !desk.is_ended(&begun.token).await);
+    let next: Password = "another horse battery".parse().unwrap();
+    let (old, from) = (password(), origin(1, None));
+    let changed = desk.accounts.change_password(&begun.signed_in, &old, &next, &from);
+    let renewed = changed.await.unwrap();
+    assert!(renewed.mark.is_none() && !desk.is_ended(&renewed.token).await);
 }
 
 async fn another_link_forgets_the_failures_of_strangers(home: &impl Home) {
@@ -172,6 +201,13 @@ async fn failed_sign_ins_and_reads_are_in_the_audit_log(home: &impl Home) {
         desk.accounts.statement(&desk.local, &payer, period, page).await.unwrap();
         desk.accounts.trail(&owner, TrailFilter::default(), page).await.unwrap();
         desk.accounts.usage(&owner, UsageQuery::all(Grouping::by(GroupBy::Wallet))).await.unwrap();
+        // A filter may name a wallet that is not there.
+        let nowhere = WalletId::from_u128(404);
+        let mut query = UsageQuery::all(Grouping::by(GroupBy::Wallet));
+        query.filter.wallet = Some(nowhere);
+        desk.accounts.usage(&owner, query).await.unwrap();
+        let filter = PersonFilter { wallet: Some(nowhere), ..PersonFilter::default() };
+        desk.accounts.people(&owner, filter, page).await.unwrap();
         desk.accounts.write_notes(false).await.unwrap();
     }
     // Another process writes no second row of a day.
@@ -209,6 +245,7 @@ on_every_store! {
     sessions_end_by_age_and_by_silence_and_are_bounded,
     a_mark_is_of_one_browser_and_of_one_password,
     marks_of_a_person_are_bounded,
+    a_mark_is_made_under_the_password_that_was_proven_and_fails_no_sign_in,
     another_link_forgets_the_failures_of_strangers,
     failed_sign_ins_and_reads_are_in_the_audit_log,
 }

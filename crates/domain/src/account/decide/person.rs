@@ -63,17 +63,19 @@ pub(super) fn decide(
             Ok(effect)
         }
         Action::ChangePassword { person: id, old, new, kept } => {
-            person(facts)?;
+            let record = person(facts)?;
             // Whoever proved it did so before: another change may have come between.
             if facts.person.password.as_ref() != Some(old) {
                 return Err(AccountRefusal::PasswordChanged);
             }
-            let writes = vec![
+            let mut writes = vec![
                 PersonWrite::PutPassword(*id, new.clone(), facts.now),
                 PersonWrite::EndSessions(*id, EndedSessions::Except(kept.0)),
                 PersonWrite::RenewSession(kept.0, kept.1),
             ];
-            Ok(done(*id, writes, vec![touched("password")]))
+            let mut changes = vec![touched("password")];
+            end_password_links(record, |_link| true, (&mut writes, &mut changes));
+            Ok(done(*id, writes, changes))
         }
         Action::EndGrant { authority, grantor, .. } => end_grant(*authority, *grantor, facts),
         Action::End { is_erased, .. } => end(*is_erased, facts),
@@ -196,6 +198,20 @@ fn put_link(
     (PersonWrite::PutLink(link, new.token), told)
 }
 
+/// Ends links that set a password and that nobody has used: of any reach, because a password is of all of them.
+fn end_password_links(
+    record: &PersonRecord,
+    is_ended: impl Fn(&PersonLink) -> bool,
+    (writes, changes): (&mut Vec<PersonWrite>, &mut Vec<FieldChange>),
+) {
+    let sets_password =
+        |link: &&PersonLink| link.used_at.is_none() && link.purpose == LinkPurpose::SetPassword;
+    for link in record.links.iter().filter(sets_password).filter(|link| is_ended(link)) {
+        writes.push(PersonWrite::DeleteLink(link.id));
+        changes.push(ended("link_ended", link.id));
+    }
+}
+
 /// Makes another link: of a person who has something one that sets their password, which they have no
 /// more from now on, and of one who has not accepted yet the same offer again.
 fn renew_link(
@@ -233,8 +249,11 @@ fn renew_link(
     let purpose = LinkPurpose::SetPassword;
     let (put, told) = put_link(actor, (id, reach), (purpose, link), facts.now);
     let all = EndedSessions::All;
-    let writes = vec![PersonWrite::DeletePassword(id), PersonWrite::EndSessions(id, all), put];
+    let mut writes = vec![PersonWrite::DeletePassword(id), PersonWrite::EndSessions(id, all)];
     let mut changes = told.to_vec();
+    // The one of the same reach is replaced.
+    end_password_links(record, |link| link.reach != reach, (&mut writes, &mut changes));
+    writes.push(put);
     changes.extend(record.has_password.then(|| touched("password")));
     Ok(done(id, writes, changes))
 }
@@ -299,6 +318,7 @@ fn taken(
     if let Some(password) = password {
         writes.push(PersonWrite::PutPassword(id, password.clone(), now));
         changes.push(touched("password"));
+        end_password_links(record, |other| other.id != link.id, (&mut writes, &mut changes));
     }
     done(id, writes, changes)
 }
@@ -340,6 +360,20 @@ fn end_grant(
             changes.extend(record.has_password.then(|| touched("password")));
             let sets_password = unused().filter(|link| link.purpose == LinkPurpose::SetPassword);
             writes.extend(sets_password.map(|link| PersonWrite::DeleteLink(link.id)));
+        }
+    }
+    if let Reach::Wallet(wallet) = authority.reach
+        && !writes.is_empty()
+    {
+        let is_left = |other: Authority| other.reach == authority.reach && other != authority;
+        let mut grants = record.grants.iter().map(|grant| grant.authority);
+        let has_links = unused().any(|link| {
+            let is_ended = writes.contains(&PersonWrite::DeleteLink(link.id));
+            link.reach == authority.reach && !is_ended
+        });
+        // The next invitation there is a first one.
+        if !has_links && !grants.any(is_left) {
+            writes.push(PersonWrite::DeleteInvitation(id, wallet));
         }
     }
     Ok(done(id, writes, changes))

@@ -189,6 +189,7 @@ impl Standing {
                 ("offered", Some(ended), None) => self.links.retain(|_id, link| {
                     link.used_at.is_some() || link.offered.as_ref() != Some(ended)
                 }),
+                ("link_ended", Some(id), None) => drop(self.links.remove(id)),
                 ("ended_at", _, Some(_)) => self.links.clear(),
                 // Its value is nowhere: what was done says whether there is one now.
                 ("password", _, _) => {

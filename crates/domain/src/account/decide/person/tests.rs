@@ -122,6 +122,7 @@ const fn label(write: &PersonWrite) -> &'static str {
         PersonWrite::DeleteLink(_) => "delete link",
         PersonWrite::DeleteLinks(_) => "delete links",
         PersonWrite::PutInvitation(..) => "put invitation",
+        PersonWrite::DeleteInvitation(..) => "delete invitation",
         PersonWrite::EraseInvitations(_) => "erase invitations",
         PersonWrite::EndSessions(_, EndedSessions::All) => "end sessions",
         PersonWrite::EndSessions(_, EndedSessions::Except(_)) => "end other sessions",
@@ -217,6 +218,44 @@ fn a_link_is_renewed_by_whoever_could_give_all_of_it() {
 }
 
 #[test]
+fn a_password_or_a_newer_link_ends_the_links_of_all_reaches_that_set_one() {
+    let link = |id, reach, purpose| PersonLink {
+        id: LinkId::from_u128(id),
+        person: ID,
+        reach,
+        purpose,
+        expires_at: Timestamp::from_micros(1_001),
+        used_at: None,
+        created_by: ActorId::Local,
+    };
+    let sets = LinkPurpose::SetPassword;
+    let record = || PersonRecord {
+        links: vec![
+            link(9, Reach::All, sets),
+            link(11, WALLET, sets),
+            link(12, ELSEWHERE.reach, LinkPurpose::Accept(ELSEWHERE)),
+        ],
+        ..lost(&[VIEWER])
+    };
+    let again: Verdict = Ok(&["delete password", "end sessions", "delete link", "put link"]);
+    check(Some(record()), renew(ADMIN), again.clone());
+    check(Some(record()), renew(OWNER), again);
+    let used: Verdict = Ok(&["use link", "put password", "delete link"]);
+    check(Some(record()), accept(ActorId::Local, Some("secret"), false), used);
+    let change = PersonAction::ChangePassword {
+        person: ID,
+        old: hash("old"),
+        new: hash("new"),
+        kept: (SessionId::from_u128(1), TokenHash::from_bytes([1; 32])),
+    };
+    let mut facts = facts(Some(PersonRecord { has_password: true, ..record() }));
+    facts.person.password = Some(hash("old"));
+    let changed: Verdict =
+        Ok(&["put password", "end other sessions", "renew session", "delete link", "delete link"]);
+    check_by(ActorId::Person(ID), &facts, change, changed);
+}
+
+#[test]
 fn a_link_is_worth_what_its_maker_may_give_as_it_is_used() {
     let taken: Verdict = Ok(&["use link", "insert grant", "put password"]);
     let offered = LinkPurpose::Accept(VIEWER);
@@ -300,14 +339,27 @@ fn whoever_has_nothing_left_has_no_password() {
     let offered = || linked(member(&[VIEWER]), LinkPurpose::Accept(SUPPORT));
     let reset = PersonRecord { has_password: false, ..member(&[VIEWER]) };
     let reset = linked(reset, LinkPurpose::SetPassword);
-    let all =
-        ["delete grant", "end its sessions", "delete password", "end sessions", "delete link"];
+    let all = [
+        "delete grant",
+        "end its sessions",
+        "delete password",
+        "end sessions",
+        "delete link",
+        "delete invitation",
+    ];
+    let gone = || Ok(&["delete grant", "end its sessions", "delete invitation"][..]);
+    let last = [&all[..4], &all[5..]].concat();
+    let both = linked(member(&[VIEWER, SUPPORT]), LinkPurpose::Accept(ADMIN));
     for (record, authority, grantor, expected) in [
-        (member(&[VIEWER, SUPPORT]), VIEWER, ADMIN, Ok(&all[..2])),
-        (member(&[VIEWER]), VIEWER, ADMIN, Ok(&all[..4])),
+        (member(&[VIEWER, SUPPORT]), VIEWER, ADMIN, gone()),
+        (member(&[VIEWER, ADMIN]), VIEWER, ADMIN, Ok(&all[..2])),
+        (both.clone(), VIEWER, ADMIN, Ok(&all[..2])),
+        (both, ADMIN, ADMIN, Ok(&all[4..5])),
+        (linked(somebody(), LinkPurpose::Accept(VIEWER)), VIEWER, ADMIN, Ok(&all[4..])),
+        (member(&[VIEWER]), VIEWER, ADMIN, Ok(&last[..])),
         (reset, VIEWER, ADMIN, Ok(&all[..])),
-        (offered(), SUPPORT, OWNER, Ok(&all[4..])),
-        (offered(), VIEWER, ADMIN, Ok(&all[..4])),
+        (offered(), SUPPORT, OWNER, Ok(&all[4..5])),
+        (offered(), VIEWER, ADMIN, Ok(&last[..])),
         (member(&[SUPPORT]), SUPPORT, ADMIN, Err(Refusal::BeyondGrantor)),
         (member(&[SUPPORT]), VIEWER, OWNER, Ok(&[][..])),
         (member(&[OWNER]), OWNER, OWNER, Err(Refusal::LastOwner)),
