@@ -14,7 +14,7 @@ use holdfast_domain::secret::{BrowserToken, SessionToken};
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
-use crate::desk::Audience;
+use crate::audience::Audience;
 
 /// Names and attributes of the cookies at a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use holdfast_accounts::{Accounts, Reference, StatementPage, UsageReport};
 use holdfast_admin::{AdminOptions, InFlight, Place};
-use holdfast_domain::account::Role;
 use holdfast_domain::listing::{PageRequest, Period};
 use holdfast_domain::report::UsageQuery;
 use holdfast_domain::secret::SessionToken;
 use holdfast_net::UnknownTextLimiter;
 use http::{HeaderMap, StatusCode};
 
+use crate::audience::Audience;
 use crate::cookie;
 use crate::counting::{CountLimits, Counts, ReportView};
 use crate::door::Doorway;
@@ -113,26 +113,4 @@ pub struct ConsoleOptions {
     pub base_url: String,
     /// Way to the public API for the playground; unset: there is none.
     pub playground: Option<Arc<dyn ApiRelay>>,
-}
-
-/// Roles that may sign in at a listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
-    /// All.
-    Everyone,
-    /// Roles of whoever runs the service; holders of wallets have no business at this listener.
-    Operators,
-    /// Roles of holders of wallets, at a listener of their own.
-    Holders,
-}
-
-impl Audience {
-    /// True where the role may be used here.
-    pub(crate) const fn admits(self, role: Role) -> bool {
-        match self {
-            Self::Everyone => true,
-            Self::Operators => !role.is_holder(),
-            Self::Holders => role.is_holder(),
-        }
-    }
 }

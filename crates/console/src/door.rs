@@ -13,8 +13,8 @@ use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
+use crate::audience::Audience;
 use crate::cookie::{self, CookieJar};
-use crate::desk::Audience;
 use crate::failure::Failure;
 
 /// Header by which a browser says where a request comes from.

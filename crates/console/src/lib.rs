@@ -17,6 +17,7 @@
 //! | `visitor` | whoever looks, and what they may see |
 //! | `page`, `section`, `cell` | what a page is made of |
 //! | `shell` | the frame around every page: head, navigation, foot |
+//! | `audience` | the roles that may sign in at a listener |
 //! | `desk` | what every handler has at hand |
 //! | `field` | fields of forms and filters |
 //! | `form` | forms: their request key, their review, what they did |
@@ -41,6 +42,7 @@
 mod address;
 mod ask;
 mod asset;
+mod audience;
 mod cell;
 mod console;
 mod cookie;
@@ -64,6 +66,7 @@ mod tests;
 mod value;
 mod visitor;
 
+pub use crate::audience::Audience;
 pub use crate::console::{Console, ConsoleBody};
-pub use crate::desk::{Audience, ConsoleOptions};
+pub use crate::desk::ConsoleOptions;
 pub use crate::relay::ApiRelay;

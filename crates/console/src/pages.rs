@@ -29,7 +29,8 @@ use axum::routing::{get, post};
 
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::webhook::change::{ChangeForm, Disabling, Enabling, SecretRotation, Test};
-use crate::desk::{Audience, ConsoleOptions, Desk};
+use crate::audience::Audience;
+use crate::desk::{ConsoleOptions, Desk};
 use crate::form::methods;
 
 /// The address of every page.

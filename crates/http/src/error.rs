@@ -12,9 +12,6 @@ use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 use crate::limits;
 use crate::problem::{Problem, RetryAdvice};
 
-/// Wait of a request whose funds running operations hold: most of them end within seconds.
-const HELD_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
-
 /// Message for a claim that the database lost after it was committed: no promise holds any more.
 const CLAIM_LOST: &str = "The request may have run once, and the database has lost what was written \
     of it: the operator has been told. As the database stands now you are not charged, and the same \
@@ -134,11 +131,9 @@ fn funds_held(hold: Micros, balance: Option<HeldBalance>) -> Problem {
          `retry-after`, or deposit funds or lower max_completion_tokens.",
         hold.get()
     );
-    let (from, to) = HELD_WAIT;
     Problem {
         message: message.into(),
-        held: balance.map(|balance| balance.held),
-        retry: RetryAdvice::Between(from, to),
+        retry: RetryAdvice::WhileHeld(balance.map(|balance| balance.held)),
         ..Problem::new(Code::InsufficientFunds)
     }
 }

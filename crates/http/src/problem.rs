@@ -26,8 +26,6 @@ pub(crate) struct Problem {
     pub(crate) param: Option<String>,
     /// Charge in micros, where it is known; `Some(0)` promises that nothing was charged.
     pub(crate) charged: Option<Micros>,
-    /// Amount that running operations hold, where it is told.
-    pub(crate) held: Option<Micros>,
     pub(crate) operation: Option<OperationId>,
     pub(crate) retry: RetryAdvice,
     /// Meters of the run, where the answer is gone but its bill is not.
@@ -44,15 +42,23 @@ pub(crate) enum RetryAdvice {
     Soon,
     /// A try after this time may succeed.
     After(Duration),
-    /// A try may succeed once operations have ended, which is between these times as a rule: each caller gets a time of
-    /// its own, so that they do not come back together.
-    Between(Duration, Duration),
+    /// A try may succeed once operations that hold funds have ended: each caller gets a time of its own, so that they do
+    /// not come back together. With the amount that is held, if the API key may see it.
+    WhileHeld(Option<Micros>),
 }
 
 impl RetryAdvice {
     /// Default advice of a code, from its row in the table.
     pub(crate) const fn of(code: Code) -> Self {
         if code.retry() { Self::Soon } else { Self::Never }
+    }
+
+    /// Amount that running operations hold, if it is part of the advice.
+    const fn held(self) -> Option<Micros> {
+        match self {
+            Self::WhileHeld(held) => held,
+            Self::Never | Self::Soon | Self::After(_) => None,
+        }
     }
 }
 
@@ -66,7 +72,6 @@ impl Problem {
             // Zero is a promise. Whoever gives a code after the key was bound takes it back, where
             // the code does not.
             charged: code.is_charge_known().then_some(Micros::ZERO),
-            held: None,
             operation: None,
             retry: RetryAdvice::of(code),
             meters: None,
@@ -117,7 +122,7 @@ impl Problem {
             message: &self.message,
             param: self.param.as_deref(),
             charged_micros: self.charged.map(Micros::get),
-            held_micros: self.held.map(Micros::get),
+            held_micros: self.retry.held().map(Micros::get),
             operation_id: self.operation,
             meters: self.meters.as_deref(),
             ..ErrorBody::new(self.code)

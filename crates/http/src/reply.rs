@@ -89,12 +89,12 @@ pub(crate) fn with_error_headers(
         RetryAdvice::Never => None,
         RetryAdvice::Soon => Some(RETRY_SOON),
         RetryAdvice::After(wait) => Some(wait),
-        RetryAdvice::Between(from, to) => Some(somewhere(from, to)),
+        RetryAdvice::WhileHeld(_) => Some(held_wait()),
     };
     headers.insert(X_SHOULD_RETRY, flag(wait.is_some()));
     let jittered = |wait| match retry {
         // Spread already: a second more would be beyond its end.
-        RetryAdvice::Between(..) => whole_ms(wait),
+        RetryAdvice::WhileHeld(_) => whole_ms(wait),
         RetryAdvice::Never | RetryAdvice::Soon | RetryAdvice::After(_) => jittered_ms(wait),
     };
     if let Some(wait_ms) = wait.map(jittered) {
@@ -150,8 +150,9 @@ fn jittered_ms(wait: Duration) -> u64 {
     whole_ms(wait).saturating_add(u64::from(random) * 4).clamp(1, RETRY_MS_MAX)
 }
 
-/// Random time between two others, in 256 steps.
-fn somewhere(from: Duration, to: Duration) -> Duration {
+/// Wait of a request whose funds running operations hold, 2 to 10 s in 256 steps: most of them end within seconds.
+fn held_wait() -> Duration {
+    let (from, to) = (Duration::from_secs(2), Duration::from_secs(10));
     let [random, ..] = *Uuid::new_v4().as_bytes();
     from + to.saturating_sub(from) * u32::from(random) / u32::from(u8::MAX)
 }
@@ -169,9 +170,8 @@ mod tests {
 
     #[test]
     fn a_wait_between_two_times_is_spread_over_all_of_it() {
-        let (from, to) = (Duration::from_secs(2), Duration::from_secs(10));
         let told = |_| {
-            let advice = RetryAdvice::Between(from, to);
+            let advice = RetryAdvice::WhileHeld(None);
             let answer = json(StatusCode::PAYMENT_REQUIRED, "{}");
             let answer = with_error_headers(answer, Code::InsufficientFunds, advice);
             assert_eq!(answer.headers()[X_SHOULD_RETRY], "true");

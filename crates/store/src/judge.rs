@@ -123,8 +123,8 @@ pub struct UncoveredHold {
 
 /// Wallets whose recorded holds decide about a refusal of these verdicts. None as a rule: only a refused claim costs
 /// the read of them.
-pub fn uncovered_wallets<'c>(
-    changes: &[&'c Change],
+pub fn uncovered_wallets(
+    changes: &[&Change],
     verdicts: &[Result<Acceptance, Rejection>],
 ) -> BTreeSet<WalletId> {
     let judged = changes.iter().zip(verdicts);

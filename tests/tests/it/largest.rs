@@ -223,7 +223,7 @@ impl World<'_> {
             if APART.contains(&path) || path.starts_with("/account/sessions/") {
                 continue;
             }
-            let filled = self.filled(path).expect(path);
+            let filled = self.filled(path).unwrap();
             let is_form = route.split(".route(").next().is_some_and(|it| it.contains("methods::<"));
             paths.push(if is_form { format!("{filled}?key={}", request_key()) } else { filled });
         }

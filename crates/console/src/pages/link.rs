@@ -15,9 +15,10 @@ use http::StatusCode;
 
 use crate::address::with_query;
 use crate::ask::{SentFields, form};
+use crate::audience::Audience;
 use crate::cell::{Cell, Tone};
 use crate::cookie;
-use crate::desk::{Audience, Desk};
+use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};

@@ -18,8 +18,9 @@ use http::request::Parts;
 
 use crate::address::{with_query, within, without};
 use crate::ask::{Query, SentFields, form};
+use crate::audience::Audience;
 use crate::cookie;
-use crate::desk::{Audience, Desk};
+use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};

@@ -10,8 +10,8 @@ use holdfast_domain::secret::{LinkToken, SessionToken};
 use holdfast_domain::{CommandKey, Currency};
 use uuid::Uuid;
 
+use crate::audience::Audience;
 use crate::console::Console;
-use crate::desk::Audience;
 use crate::tests::site::{Call, EMAIL, PASSWORD, World, desk_options, sign_in};
 
 /// A minute and a second that nobody waits for.

@@ -20,8 +20,9 @@ use http_body_util::Full;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::audience::Audience;
 use crate::console::{Console, ConsoleBody};
-use crate::desk::{Audience, ConsoleOptions, Desk};
+use crate::desk::{ConsoleOptions, Desk};
 use crate::relay::ApiRelay;
 
 pub(crate) const EMAIL: &str = "ada@example.com";

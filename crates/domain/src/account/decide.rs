@@ -32,7 +32,7 @@ use super::{
 use crate::credential::{ApiKey, CREDENTIALS_MAX, Credential, Grant, MODELS_MAX, NewApiKey};
 use crate::job_state::JobState;
 use crate::limits::SpendLimit;
-use crate::{AdminKeyId, ApiKeyId, JobId, Micros, OperationId, Timestamp};
+use crate::{AdminKeyId, ApiKeyId, JobId, Micros, OperationId, Timestamp, WalletId};
 
 /// Answers a command whose request key is bound already. `person` is the one that it has invited.
 ///
@@ -90,19 +90,7 @@ pub fn decide(
             let before = wallet(facts)?;
             Ok(wallet_effect(before, before.resume()?))
         }
-        Action::CloseWallet(id) => {
-            let before = wallet(facts)?;
-            let mut effect = wallet_effect(before, before.close(facts.now)?);
-            if !effect.writes.is_empty() {
-                effect.writes.push(AccountWrite::RevokeApiKeysOf(*id, facts.now));
-                let revoked = facts.api_keys.iter().map(|key| {
-                    let changes = ApiKey::changes(Some(key), &key.revoke(facts.now));
-                    (Thing::ApiKey(key.id), changes)
-                });
-                effect.also = revoked.collect();
-            }
-            Ok(effect)
-        }
+        Action::CloseWallet(id) => close_wallet(*id, facts),
         Action::Post(new) => post(new, facts),
         Action::IssueApiKeys { keys, is_bounded, .. } => {
             issue_api_keys(keys, *is_bounded, command.bounds, facts)
@@ -145,6 +133,20 @@ pub fn decide(
             webhook::decide(action, &facts.webhook, command.bounds.webhooks, facts.now)
         }
     }
+}
+
+fn close_wallet(id: WalletId, facts: &AccountFacts) -> Result<AccountEffect, AccountRefusal> {
+    let before = wallet(facts)?;
+    let mut effect = wallet_effect(before, before.close(facts.now)?);
+    if !effect.writes.is_empty() {
+        effect.writes.push(AccountWrite::RevokeApiKeysOf(id, facts.now));
+        let revoked = facts.api_keys.iter().map(|key| {
+            let changes = ApiKey::changes(Some(key), &key.revoke(facts.now));
+            (Thing::ApiKey(key.id), changes)
+        });
+        effect.also = revoked.collect();
+    }
+    Ok(effect)
 }
 
 fn start_job(

@@ -135,16 +135,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
         }
         Action::SuspendWallet(id) | Action::ResumeWallet(id) => vec![wallet(dialect, *id)],
         Action::CloseWallet(id) => vec![wallet(dialect, *id), api_keys_of(dialect, *id)],
-        Action::Post(new) => {
-            let mut reads = vec![posting(dialect, new), wallet(dialect, new.posting.wallet)];
-            reads.extend(referenced(dialect, new));
-            // After the lock of the wallet that paid: no other refund comes between.
-            reads.extend(refundable(dialect, &new.posting.kind));
-            if new.allowance.is_some() {
-                reads.push(refunded_today(dialect, command, new.posting.wallet, now));
-            }
-            reads
-        }
+        Action::Post(new) => of_posting(dialect, command, new, now),
         Action::IssueApiKeys { wallet: id, keys, .. } => {
             let names = keys.iter().map(|(key, _)| &key.name).collect();
             let external = keys.iter().filter_map(|(key, _)| key.external_id.as_ref()).collect();
@@ -198,6 +189,22 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
         Action::Person(action) => person::facts(dialect, action, command.bounds.people, now),
         Action::Webhook(action) => webhook::facts(dialect, action, now),
     }
+}
+
+fn of_posting(
+    dialect: Dialect,
+    command: &AccountCommand,
+    new: &holdfast_domain::account::NewPosting,
+    now: Timestamp,
+) -> Vec<Read> {
+    let mut reads = vec![posting(dialect, new), wallet(dialect, new.posting.wallet)];
+    reads.extend(referenced(dialect, new));
+    // After the lock of the wallet that paid: no other refund comes between.
+    reads.extend(refundable(dialect, &new.posting.kind));
+    if new.allowance.is_some() {
+        reads.push(refunded_today(dialect, command, new.posting.wallet, now));
+    }
+    reads
 }
 
 fn wallet(dialect: Dialect, id: WalletId) -> Read {

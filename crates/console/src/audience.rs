@@ -1,0 +1,25 @@
+//! Audience of a listener: the roles that may sign in there.
+
+use holdfast_domain::account::Role;
+
+/// Roles that may sign in at a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// All.
+    Everyone,
+    /// Roles of whoever runs the service; holders of wallets have no business at this listener.
+    Operators,
+    /// Roles of holders of wallets, at a listener of their own.
+    Holders,
+}
+
+impl Audience {
+    /// True where the role may be used here.
+    pub(crate) const fn admits(self, role: Role) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Operators => !role.is_holder(),
+            Self::Holders => role.is_holder(),
+        }
+    }
+}
