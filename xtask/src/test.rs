@@ -56,6 +56,7 @@ const CRATES: &[(&str, &str)] = &[
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
     ("webhooks", "holdfast-webhooks"),
+    ("net", "holdfast-net"),
     ("sidecar", "holdfast-sidecar"),
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
