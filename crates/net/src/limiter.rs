@@ -14,7 +14,8 @@
 //! ```
 //!
 //! - Each newcomer may close one connection that is waiting or answered: of its own address if that has its share, else
-//!   of the address with the most. A new connection may have sent its head already, and is not closed.
+//!   of the address with the most. A new connection may have sent its head already: the oldest one is closed only if all
+//!   others are new or being answered.
 //! - From its head to the end of its answer's body a request is never closed for a newcomer. If the connection was
 //!   closed first, the request is not begun.
 //! - Answers that may take long have at most half of all spare places, and half of the share of an address. Others are
@@ -166,8 +167,8 @@ enum SpareStage {
 }
 
 impl SpareStage {
-    const fn may_close(self) -> bool {
-        matches!(self, Self::Waiting | Self::Answered)
+    const fn is_answering(self) -> bool {
+        matches!(self, Self::Answering(_))
     }
 }
 
@@ -247,14 +248,14 @@ impl SpareList {
         if !is_own && self.connections.len() < SPARE_MAX {
             return Some(());
         }
-        let candidates = self
-            .connections
-            .iter()
-            .enumerate()
-            .filter(|(_place, it)| (!is_own || it.group == newcomer) && it.stage.may_close());
+        let candidates =
+            self.connections.iter().enumerate().filter(|(_place, it)| {
+                (!is_own || it.group == newcomer) && !it.stage.is_answering()
+            });
         let (place, _oldest) = candidates.max_by_key(|(_place, it)| {
+            let is_looked_at = it.stage != SpareStage::New;
             let is_waiting = it.stage == SpareStage::Waiting;
-            (counts.get(&it.group).copied(), is_waiting, Reverse(it.number))
+            (is_looked_at, counts.get(&it.group).copied(), is_waiting, Reverse(it.number))
         })?;
         self.connections.remove(place).closed.cancel();
         Some(())

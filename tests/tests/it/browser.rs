@@ -33,9 +33,16 @@ const EMAIL: &str = "ada@example.com";
 const PASSWORD: &str = "correct horse battery";
 /// The console's own table of routes: a page that is new has to be walked over.
 const TABLE: &str = include_str!("../../../crates/console/src/pages.rs");
-/// Routes of the table that are no pages, or none of a person who is signed in, whose walk opens pages alone.
-const NO_PAGES: [&str; 5] =
-    ["/sign-in", "/sign-out", "/link/{token}", "/playground/stream", "/playground/operation"];
+/// Routes of the table that are no pages, or none of a person who is signed in, whose walk opens pages alone; and the
+/// page of a queued job, which a node begins within moments.
+const NO_PAGES: [&str; 6] = [
+    "/sign-in",
+    "/sign-out",
+    "/link/{token}",
+    "/playground/stream",
+    "/playground/operation",
+    "/jobs/{id}/cancel",
+];
 
 /// Kinds of pages to which the first page leads the administrator of a wallet, by so many links as it takes.
 const HOLDERS_KINDS: [&str; 13] = [

@@ -146,7 +146,8 @@ fn completions(upstream: &Upstream, site: &Site, wallet: &str, gateway: &Gateway
 #[test]
 fn what_is_sent_is_described_and_of_completions_nothing_else() {
     let upstream = Upstream::start(Reply::saying("Good day"));
-    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let config = Config::upstream(&upstream).set("limits", "body_bytes", "1_048_576");
+    let (site, account) = Site::funded(&config);
     let gateway = site.serve();
     let document = openapi::document();
     let operation = &document["paths"]["/v1/chat/completions"]["post"];

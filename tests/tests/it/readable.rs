@@ -50,8 +50,13 @@ fn check_kept(gateway: &Gateway, exchange: &Exchange) {
     let answer = send(gateway, exchange);
     let name = exchange.name();
     assert_eq!(answer.status, kept.status, "{name}: {answer:?}");
-    assert_eq!(answer.headers, kept.headers, "{name}");
     let missing = missing(&kept.json(), &answer.json(), "");
+    let mut headers = answer.headers;
+    // A release before had no such header.
+    if !kept.headers.contains_key("x-content-type-options") {
+        headers.remove("x-content-type-options");
+    }
+    assert_eq!(headers, kept.headers, "{name}");
     assert!(missing.is_empty(), "{name}: {missing:#?}");
 }
 

@@ -342,7 +342,7 @@ fn requests_at_once_cannot_hold_more_than_there_is() {
         if told.status == 200 {
             check_completion(&told, key, false);
         } else {
-            error(Code::InsufficientFunds).echo(key).replayed(false).check(&told);
+            error(Code::InsufficientFunds).while_held().echo(key).replayed(false).check(&told);
             refused += 1;
         }
     }

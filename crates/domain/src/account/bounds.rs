@@ -25,7 +25,7 @@ pub struct WalletBounds {
 
 impl WalletBounds {
     /// Creations for one wallet per minute without a configuration.
-    pub const CREATIONS_PER_MINUTE: u32 = 600;
+    pub const CREATIONS_PER_MINUTE: u32 = 10_000;
     /// Bounds without a configuration.
     pub const DEFAULT: Self =
         Self { api_keys: 10_000, people: 1_000, webhooks: super::WEBHOOKS_MAX, admin_keys: 1_000 };
