@@ -428,13 +428,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_connection_keeps_its_place_until_no_head_was_found() {
+    async fn a_new_connection_is_closed_after_those_without_a_head() {
         let limiter = ConnectionLimiter::default();
         let new: Vec<_> = (0..SPARE_PER_ADDRESS).map(|_| fresh(&limiter, ip(1)).unwrap()).collect();
-        assert!(fresh(&limiter, ip(1)).is_none());
         assert!(new[5].serve(pending()).now_or_never().is_none());
-        assert!(fresh(&limiter, ip(1)).is_some());
-        assert!(is_closed(&new[5]));
+        let _newcomer = fresh(&limiter, ip(1)).unwrap();
+        assert!(is_closed(&new[5]) && !is_closed(&new[0]));
+        let _another = fresh(&limiter, ip(1)).unwrap();
+        assert!(is_closed(&new[0]), "all are new: the oldest");
     }
 
     #[test]
