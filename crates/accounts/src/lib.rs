@@ -204,7 +204,7 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// True for an error that says that nothing was made.
+/// True for an error after which nothing was made.
 const fn is_refusal(error: &CommandError) -> bool {
     matches!(error, CommandError::Refused(_))
 }

@@ -33,7 +33,7 @@ pub struct LinkView {
 /// A link that was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsedLink {
-    /// Its person.
+    /// Person of the link.
     pub person: PersonId,
     /// Password that was set by it.
     pub password: Option<PasswordHash>,

@@ -158,11 +158,11 @@ struct SpareConnection {
 enum SpareStage {
     /// No head was looked for.
     New,
-    /// Its head has not come.
+    /// The head has not come.
     Waiting,
-    /// Its head has come, and its answer has not ended.
+    /// The head has come, and the answer has not ended.
     Answering(AnswerLength),
-    /// Its answer has ended.
+    /// The answer has ended.
     Answered,
 }
 
@@ -175,7 +175,7 @@ impl SpareStage {
 /// Time that an answer may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerLength {
-    /// It waits for nothing, as the answer of `/healthz`.
+    /// An answer that waits for nothing, such as that of `/healthz`.
     Brief,
     /// It may wait for a database or for its caller.
     Long,

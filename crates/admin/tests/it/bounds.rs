@@ -112,7 +112,7 @@ async fn a_page_is_a_mebibyte_at_most_and_a_walk_sees_every_row_once() {
             let rows = page["data"].as_array().unwrap();
             assert!(!rows.is_empty());
             pages += 1;
-            seen.extend(rows.iter().map(|row| row["id"].as_str().unwrap_or_default().to_owned()));
+            seen.extend(rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()));
             let Some(next) = page["next_cursor"].as_str() else { break };
             after = format!("&cursor={next}");
         }

@@ -46,7 +46,7 @@ impl Thing {
         }
     }
 
-    /// Its id.
+    /// The id of the thing.
     #[must_use]
     pub const fn id(self) -> [u8; 16] {
         match self {
