@@ -19,7 +19,7 @@ use aws_lc_rs::rand;
 use holdfast_domain::account::{AccountAction, ApiKeyPatch, Role, Thing, UseCase};
 use holdfast_domain::credential::{ApiKey, Bearer, Credential, Grant};
 use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::ModelPattern;
 use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
 use holdfast_domain::secret::CredentialSecret;
 use holdfast_domain::{ApiKeyId, CredentialId, Timestamp, WalletId};
@@ -302,12 +302,14 @@ impl Accounts {
         &self,
         principal: &Principal,
         request: &Request,
-        lists: impl Iterator<Item = &'a BTreeSet<PublicModelId>> + Send,
+        lists: impl Iterator<Item = &'a BTreeSet<ModelPattern>> + Send,
     ) -> Result<(), AccountsError> {
         let Some(offers) = &self.offers else { return Ok(()) };
         let offered = offers.models().into_iter().map(|offer| offer.contract.model);
+        // A set of all entries that would do: each entry is looked up once, however many models and keys there are.
+        let offered = offered.flat_map(|model| [ModelPattern::of_publisher(&model), model.into()]);
         let offered: BTreeSet<_> = offered.collect();
-        let Some(unknown) = lists.flatten().find(|model| !offered.contains(*model)) else {
+        let Some(unknown) = lists.flatten().find(|entry| !offered.contains(*entry)) else {
             return Ok(());
         };
         let message = format!(

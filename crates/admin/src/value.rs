@@ -19,7 +19,7 @@ use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::listing::{AdminKeyState, ApiKeyState, Scope};
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::offer::RouteHealth;
 use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::{Micros, Timestamp};
@@ -168,13 +168,13 @@ pub(crate) fn model(id: Option<&str>) -> Result<Option<PublicModelId>, Problem> 
 }
 
 /// Reads an allow-list; an empty one would allow nothing, and is asked about.
-pub(crate) fn models(ids: &[String]) -> Result<BTreeSet<PublicModelId>, Problem> {
+pub(crate) fn models(ids: &[String]) -> Result<BTreeSet<ModelPattern>, Problem> {
     if ids.is_empty() {
         let message = "An empty list would allow no model: write ids, or null for all of them.";
         return Err(Problem::invalid("models", message));
     }
     let read = |id: &String| {
-        let parsed = PublicModelId::try_from(id.as_str());
+        let parsed = ModelPattern::try_from(id.as_str());
         parsed.map_err(|error| Problem::invalid("models", sentence(&error.to_string())))
     };
     ids.iter().map(read).collect()

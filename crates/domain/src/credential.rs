@@ -10,13 +10,13 @@ use std::fmt;
 
 use crate::base62::{self, LEN_OF_128, LEN_OF_256};
 use crate::limits::Limits;
-use crate::model::PublicModelId;
+use crate::model::{ModelPattern, PublicModelId};
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
 use crate::{ApiKeyId, CredentialId, Timestamp, WalletId};
 
 const PREFIX: &str = "hfk_";
 
-/// Models that an allow-list has at most. Lists from before this bound stay as they are.
+/// Entries that an allow-list has at most. Lists from before this bound stay as they are.
 pub const MODELS_MAX: usize = 256;
 /// Credentials in force of one API key or one admin key at most.
 pub const CREDENTIALS_MAX: u32 = 32;
@@ -150,8 +150,8 @@ impl NewApiKey {
 pub struct Grant {
     /// Limits on what it may use up.
     pub limits: Limits,
-    /// The models that it may use; `None`: all of them.
-    pub models: Option<BTreeSet<PublicModelId>>,
+    /// Allow-list of models; `None`: all of them.
+    pub models: Option<BTreeSet<ModelPattern>>,
     /// Visibility of the wallet's balance to its bearer.
     pub balance: BalanceVisibility,
     /// Scope of the usage reports that its bearer may read.
@@ -161,10 +161,12 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// True where it may use this model.
+    /// True if it may use this model.
     #[must_use]
     pub fn allows(&self, model: &PublicModelId) -> bool {
-        self.models.as_ref().is_none_or(|models| models.contains(model))
+        self.models.as_ref().is_none_or(|models| {
+            models.contains(model.as_str()) || models.iter().any(|entry| entry.allows(model))
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 //! with each request: an operation keeps the version that its key was bound under, so that a retry
 //! is compared under that one whatever the configuration says by then.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +30,13 @@ impl PublicModelId {
     #[must_use]
     pub fn to_shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
+    }
+}
+
+/// A catalogue is searched by the beginning of an id.
+impl Borrow<str> for PublicModelId {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
@@ -89,6 +97,73 @@ impl fmt::Display for ModelAlias {
         f.write_str(&self.0)
     }
 }
+
+/// Entry of an allow-list: a [`PublicModelId`], or `publisher/*` for each model of a publisher. Its text orders it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelPattern(Arc<str>);
+
+impl ModelPattern {
+    /// The pattern for each model of this one's publisher.
+    #[must_use]
+    pub fn of_publisher(model: &PublicModelId) -> Self {
+        let publisher = model.0.split('/').next().unwrap_or(&model.0);
+        Self([publisher, "/*"].concat().into())
+    }
+
+    /// The pattern as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// True if it allows this model.
+    #[must_use]
+    pub fn allows(&self, model: &PublicModelId) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(prefix) => model.as_str().starts_with(prefix),
+            None => *self.0 == *model.0,
+        }
+    }
+}
+
+/// A set of patterns is searched by an id's text.
+impl Borrow<str> for ModelPattern {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<PublicModelId> for ModelPattern {
+    fn from(model: PublicModelId) -> Self {
+        Self(model.0)
+    }
+}
+
+impl TryFrom<&str> for ModelPattern {
+    type Error = BadModelPattern;
+
+    fn try_from(pattern: &str) -> Result<Self, BadModelPattern> {
+        // No id has a star. The bytes before it and any one letter are an id if they are a publisher and a slash.
+        let fits = match pattern.strip_suffix("/*") {
+            Some(publisher) => PublicModelId::try_from([publisher, "/a"].concat().as_str()).is_ok(),
+            None => PublicModelId::try_from(pattern).is_ok(),
+        };
+        if fits { Ok(Self(pattern.into())) } else { Err(BadModelPattern) }
+    }
+}
+
+impl fmt::Display for ModelPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is not an entry of an allow-list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a model id or all models of a publisher: publisher/name or publisher/*, at most 128 bytes"
+)]
+pub struct BadModelPattern;
 
 /// A text that is not an alias of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

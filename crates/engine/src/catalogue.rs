@@ -1,10 +1,11 @@
 //! The models on offer: their contracts, prices and routes. A catalogue never changes.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::model::{Contract, ModelAlias, PublicModelId};
+use holdfast_domain::model::{Contract, ModelAlias, ModelPattern, PublicModelId};
 use holdfast_domain::price::{PriceVersion, ProviderCost};
 use holdfast_domain::{Currency, Timestamp};
 
@@ -132,6 +133,15 @@ impl Catalogue {
     #[must_use]
     pub fn find(&self, id: &PublicModelId) -> Option<&Arc<Model>> {
         self.models.get(id)
+    }
+
+    /// The models that an entry of an allow-list allows.
+    pub(crate) fn matching(&self, entry: &ModelPattern) -> impl Iterator<Item = &Model> {
+        // Ids are in order, so those of a publisher are together.
+        let first = entry.as_str().trim_end_matches('*');
+        let from_first = self.models.range::<str, _>((Bound::Included(first), Bound::Unbounded));
+        let matching = from_first.take_while(move |(id, _model)| entry.allows(id));
+        matching.map(|(_id, model)| &**model)
     }
 
     /// Every model that a wallet of this currency can pay for now, with its price.

@@ -96,7 +96,7 @@ impl ServingConfig {
             // No list of models: all of them.
             return self.catalogue.body_bytes_max();
         };
-        let found = models.iter().filter_map(|id| self.catalogue.find(id));
+        let found = models.iter().flat_map(|entry| self.catalogue.matching(entry));
         found.map(|model| model.body_bytes).max().unwrap_or(0)
     }
 

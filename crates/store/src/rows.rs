@@ -22,7 +22,7 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant, UsageScope};
 use holdfast_domain::ledger::TransferKind;
 use holdfast_domain::limits::{Counter, Limits, Reservation, SpendLimit, SpendWindow};
-use holdfast_domain::model::{FingerprintTerms, ModelAlias, PublicModelId};
+use holdfast_domain::model::{FingerprintTerms, ModelAlias, ModelPattern, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
 };
@@ -335,14 +335,14 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
     })
 }
 
-/// An allow-list as a row holds it: ids have no commas.
-pub(crate) fn models_text(models: &BTreeSet<PublicModelId>) -> String {
-    models.iter().map(PublicModelId::as_str).collect::<Vec<_>>().join(",")
+/// An allow-list as a row holds it: entries have no commas.
+pub(crate) fn models_text(models: &BTreeSet<ModelPattern>) -> String {
+    models.iter().map(ModelPattern::as_str).collect::<Vec<_>>().join(",")
 }
 
 /// Reads what [`models_text`] wrote.
-fn models(text: &str) -> Option<BTreeSet<PublicModelId>> {
-    text.split(',').map(|id| PublicModelId::try_from(id).ok()).collect()
+fn models(text: &str) -> Option<BTreeSet<ModelPattern>> {
+    text.split(',').map(|entry| ModelPattern::try_from(entry).ok()).collect()
 }
 
 /// Reads [`CREDENTIAL`].

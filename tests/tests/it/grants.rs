@@ -82,6 +82,9 @@ fn what_cannot_be_granted_is_refused_and_nothing_is_issued() {
         ("--models", "Sim-1", "public id"),
         ("--models", "holdfast/sim-1,", "public id"),
         ("--models", "holdfast/typo", "there is no model holdfast/typo"),
+        ("--models", "hold/*", "there is no model hold/* in the configuration"),
+        ("--models", "holdfast/sim*", "public id"),
+        ("--models", "*", "public id"),
         ("--spend-limit", "25.00", "AMOUNT/month"),
         ("--spend-limit", "25.00/year", "AMOUNT/month"),
         ("--spend-limit", "0/day", "more than zero"),
@@ -141,6 +144,31 @@ fn an_api_key_uses_the_models_that_it_may_use() {
     error(Code::ModelNotFound).param("model").echo(&key).replayed(false).check(&told);
     check_completion(&gateway.complete(&one, &key, &sim("Hello there")), &key, false);
     check_completion(&gateway.complete(&all, &key, &other("Hello there")), &key, false);
+    site.verify();
+}
+
+#[test]
+fn an_api_key_uses_each_model_of_a_publisher_also_those_configured_later() {
+    let acme = "acme/other-1";
+    let with_acme = Config::simulated().model(acme, "sim", "sim-1", "input = 1, output = 1");
+    let (site, all) = Site::funded(&with_acme);
+    let gateway = site.serve();
+    let of_publisher = site.key_with(&all.wallet, &["--models", "holdfast/*"]);
+    let shown = site.json(&["key", "show", &of_publisher.id]);
+    assert_eq!(shown["models"], json!(["holdfast/*"]));
+    assert_eq!(ids(&gateway, &of_publisher), [SIM]);
+    let key = request_key();
+    let not_allowed = sim("Hello").replace(SIM, acme);
+    let refusal = error(Code::ModelNotAllowed).param("model").echo(&key).replayed(false);
+    refusal.check(&gateway.complete(&of_publisher, &key, &not_allowed));
+    check_completion(&gateway.complete(&of_publisher, &key, &sim("Hello")), &key, false);
+    drop(gateway);
+    site.configure(&two_models());
+    let gateway = site.serve();
+    assert_eq!(ids(&gateway, &of_publisher), [OTHER, SIM]);
+    let key = request_key();
+    check_completion(&gateway.complete(&of_publisher, &key, &other("Hello")), &key, false);
+    drop(gateway);
     site.verify();
 }
 

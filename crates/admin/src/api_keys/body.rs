@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use crate::error::Problem;
 use crate::request::ChangeBody;
-use crate::value::schema::{ExternalIdText, ModelText, NameText, ReasonText};
+use crate::value::schema::{ExternalIdText, ModelPatternText, NameText, ReasonText};
 use crate::value::{
     BalanceLabel, Moment, UsageLabel, WindowLabel, count, edited_spend, models, parse_some,
     present, spend,
@@ -47,7 +47,7 @@ pub(crate) struct ApiKeyOrder {
     spend_micros: Option<i64>,
     spend_window: Option<WindowLabel>,
     /// Models that it may use; all of them where it is missing.
-    #[schema(value_type = Option<Vec<ModelText>>, min_items = 1)]
+    #[schema(value_type = Option<Vec<ModelPatternText>>, min_items = 1)]
     models: Option<Vec<String>>,
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
@@ -103,7 +103,7 @@ pub(crate) struct ApiKeyDraft {
     #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     spend_micros: Option<i64>,
     spend_window: Option<WindowLabel>,
-    #[schema(value_type = Option<Vec<ModelText>>, min_items = 1)]
+    #[schema(value_type = Option<Vec<ModelPatternText>>, min_items = 1)]
     models: Option<Vec<String>>,
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
@@ -192,7 +192,7 @@ pub(crate) struct ApiKeyEdit {
     #[schema(value_type = Option<WindowLabel>)]
     spend_window: Option<Option<WindowLabel>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<ModelText>>, min_items = 1)]
+    #[schema(value_type = Option<Vec<ModelPatternText>>, min_items = 1)]
     models: Option<Option<Vec<String>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     balance: Option<BalanceLabel>,

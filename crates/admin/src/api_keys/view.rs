@@ -7,7 +7,7 @@ use holdfast_domain::Micros;
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::listing::{ApiKeyListing, LiveCredential};
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::ModelPattern;
 use holdfast_domain::ports::CounterSnapshot;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -47,8 +47,8 @@ pub(crate) struct ApiKeyView {
 impl From<ApiKey> for ApiKeyView {
     fn from(key: ApiKey) -> Self {
         let (grant, limits) = (&key.grant, &key.grant.limits);
-        let texts = |ids: &std::collections::BTreeSet<PublicModelId>| {
-            ids.iter().map(|id| id.as_str().to_owned()).collect()
+        let texts = |entries: &std::collections::BTreeSet<ModelPattern>| {
+            entries.iter().map(|entry| entry.as_str().to_owned()).collect()
         };
         Self {
             id: key.id.to_string(),

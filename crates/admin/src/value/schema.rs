@@ -58,8 +58,9 @@ texts! {
     PaymentReferenceText("PaymentReference", ExternalId::CHARS_MAX, ASCII_GRAPHIC,
         "Id of a payment at its source: 1 to 128 ASCII characters without blanks.");
     CurrencyText("Currency", 3, "^[A-Z]{3}$", "ISO 4217, like `USD`.");
-    ModelText("ModelId", 128, "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$",
-        "Public id of a model: publisher, slash, name.");
+    ModelPatternText("ModelPattern", 128,
+        r"^[a-z0-9][a-z0-9._-]{0,62}/([A-Za-z0-9][A-Za-z0-9._:-]{0,62}|\*)$",
+        "Entry of an allow-list: public id of a model, or `publisher/*` for each model of a publisher.");
 }
 
 /// Body of a change that wants a reason.

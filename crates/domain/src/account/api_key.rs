@@ -7,7 +7,7 @@ use super::field_change::{FieldChange, differences};
 use crate::Timestamp;
 use crate::credential::{ApiKey, BalanceVisibility, UsageScope};
 use crate::limits::SpendLimit;
-use crate::model::PublicModelId;
+use crate::model::ModelPattern;
 
 /// Edit of an API key: a field that is `None` stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,7 +25,7 @@ pub struct ApiKeyPatch {
     /// Another bound on its spend, or none.
     pub spend: Option<Option<SpendLimit>>,
     /// Other models, or all of them.
-    pub models: Option<Option<BTreeSet<PublicModelId>>>,
+    pub models: Option<Option<BTreeSet<ModelPattern>>>,
     /// Another visibility of the wallet's balance.
     pub balance: Option<BalanceVisibility>,
     /// Another scope of its usage reports.
@@ -120,8 +120,8 @@ impl ApiKey {
     pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
         let number = |limit: Option<u64>| limit.map(|limit| limit.to_string());
         let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
-        let models = |models: &BTreeSet<PublicModelId>| {
-            models.iter().map(PublicModelId::as_str).collect::<Vec<_>>().join(",")
+        let models = |models: &BTreeSet<ModelPattern>| {
+            models.iter().map(ModelPattern::as_str).collect::<Vec<_>>().join(",")
         };
         let (grant, limits) = (&self.grant, &self.grant.limits);
         vec![

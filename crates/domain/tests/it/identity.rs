@@ -1,7 +1,7 @@
 //! Identifiers: the same on every machine for ever, and spelled in one way where it matters.
 
 use holdfast_domain::identity::NodeName;
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::{ApiKeyId, OperationId, RequestKey};
 
 const KEY: &str = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
@@ -180,5 +180,30 @@ fn other_ids_of_calls_are_nobodys() {
         format!("{own} "),
     ] {
         assert_eq!(OperationId::of_tool_call(&other), None, "{other}");
+    }
+}
+
+#[test]
+fn an_entry_of_an_allow_list_is_a_model_or_each_model_of_a_publisher() {
+    let model = |id| PublicModelId::try_from(id).unwrap();
+    for (entry, allowed, others) in [
+        ("acme/large", vec!["acme/large"], vec!["acme/large-1", "acme/larg", "acmes/large"]),
+        ("acme/*", vec!["acme/large", "acme/1"], vec!["acmes/large", "acm/large", "a.acme/large"]),
+    ] {
+        let pattern = ModelPattern::try_from(entry).unwrap();
+        assert_eq!(pattern.as_str(), entry);
+        for id in allowed {
+            assert!(pattern.allows(&model(id)), "{entry} allows {id}");
+        }
+        for id in others {
+            assert!(!pattern.allows(&model(id)), "{entry} does not allow {id}");
+        }
+    }
+    assert_eq!(ModelPattern::of_publisher(&model("acme/large")).as_str(), "acme/*");
+    let long = format!("{}/*", "a".repeat(127));
+    for bad in
+        ["", "*", "/*", "*/*", "acme", "acme/", "acme/l*", "acme/**", "Acme/*", "acme/a/*", &long]
+    {
+        assert!(ModelPattern::try_from(bad).is_err(), "{bad:?}");
     }
 }

@@ -9,7 +9,7 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::account::Role;
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::ModelPattern;
 
 use super::value::{Amount, BadAmount, PeriodBound};
 
@@ -139,12 +139,12 @@ impl FromStr for Expiry {
 )]
 pub(crate) struct BadExpiry;
 
-/// An allow-list: public model ids with commas between.
+/// An allow-list: public model ids, or `publisher/*`, with commas between.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Models(BTreeSet<PublicModelId>);
+pub(crate) struct Models(BTreeSet<ModelPattern>);
 
 impl Models {
-    pub(crate) const fn ids(&self) -> &BTreeSet<PublicModelId> {
+    pub(crate) const fn entries(&self) -> &BTreeSet<ModelPattern> {
         &self.0
     }
 }
@@ -153,14 +153,18 @@ impl FromStr for Models {
     type Err = BadModels;
 
     fn from_str(text: &str) -> Result<Self, BadModels> {
-        let id = |id: &str| PublicModelId::try_from(id).map_err(|_bad| BadModels(id.to_owned()));
-        text.split(',').map(|text| id(text.trim())).collect::<Result<_, _>>().map(Self)
+        let entry =
+            |text: &str| ModelPattern::try_from(text).map_err(|_bad| BadModels(text.to_owned()));
+        text.split(',').map(|text| entry(text.trim())).collect::<Result<_, _>>().map(Self)
     }
 }
 
-/// An entry of an allow-list that is no public model id.
+/// An entry of an allow-list that is neither a public model id nor `publisher/*`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a model's public id: write ids like openai/gpt-4o-mini with commas between")]
+#[error(
+    "`{0}` is not a model's public id: write ids like openai/gpt-4o-mini, or openai/* for all of a publisher, with commas \
+     between"
+)]
 pub(crate) struct BadModels(String);
 
 /// A spend limit: an amount, a slash and its window.
@@ -231,7 +235,10 @@ mod tests {
         let ids = |text: &str| text.parse::<Models>().map(|models| models.0.len());
         assert_eq!(ids("a/b"), Ok(1));
         assert_eq!(ids("a/b, c/d,a/b"), Ok(2));
-        for (list, bad) in [("", ""), ("a/b,", ""), ("a", "a"), ("a/b,A/b", "A/b")] {
+        assert_eq!(ids("a/*,a/b"), Ok(2));
+        for (list, bad) in
+            [("", ""), ("a/b,", ""), ("a", "a"), ("a/b,A/b", "A/b"), ("*", "*"), ("a/b*", "a/b*")]
+        {
             assert_eq!(ids(list), Err(BadModels(bad.to_owned())), "{list}");
         }
     }

@@ -162,7 +162,7 @@ pub(crate) struct Issue {
     /// of RFC 3339, or a span from now like 30d or 24h [default: never]
     #[arg(long, value_name = "MOMENT|SPAN")]
     pub(crate) expires: Option<Expiry>,
-    /// The only models that it may use: their public ids with commas between [default: all]
+    /// The only models that it may use: public ids, or publisher/*, with commas between [default: all]
     #[arg(long, value_name = "ID,…")]
     pub(crate) models: Option<Models>,
     /// What it may spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
@@ -234,7 +234,7 @@ pub(crate) struct UpdateKey {
     /// No end any more
     #[arg(long)]
     pub(crate) no_expires: bool,
-    /// Other models: their public ids with commas between
+    /// Other models: public ids, or publisher/*, with commas between
     #[arg(long, value_name = "ID,…", conflicts_with = "all_models")]
     pub(crate) models: Option<Models>,
     /// All models from now on

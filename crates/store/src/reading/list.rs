@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use holdfast_domain::account::{AdminKey, PersonRecord, WalletRecord, WalletState};
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::text::spellings;
@@ -235,14 +235,18 @@ async fn api_keys(
             ApiKeyState::Revoked => Condition::all().add(Column::RevokedAt.is_not_null()),
         })
     };
-    // As `models_text` wrote it; ids have no commas in them, and no wildcards here.
+    // As `models_text` wrote it; entries have no commas in them, and the two that allow a model are known.
     let may_use = |keys: Select<_>, model: PublicModelId| {
-        let listed = match db.dialect() {
-            Dialect::Sqlite => "instr(',' || models || ',', ?) > 0",
-            Dialect::Postgres => "strpos(',' || models || ',', $1) > 0",
+        let listed = |entry: ModelPattern| {
+            let found = match db.dialect() {
+                Dialect::Sqlite => "instr(',' || models || ',', ?) > 0",
+                Dialect::Postgres => "strpos(',' || models || ',', $1) > 0",
+            };
+            Expr::cust_with_values(found, [format!(",{entry},")])
         };
-        let listed = Expr::cust_with_values(listed, [format!(",{model},")]);
-        keys.filter(Condition::any().add(Column::Models.is_null()).add(listed))
+        let of_publisher = listed(ModelPattern::of_publisher(&model));
+        let all = Condition::any().add(Column::Models.is_null());
+        keys.filter(all.add(listed(model.into())).add(of_publisher))
     };
     // An index leads from a name to its keys, as it does to all of them by their numbers.
     let is_indexed = filter.name.is_some() || filter == ApiKeyFilter::default();

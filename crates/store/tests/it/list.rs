@@ -9,7 +9,7 @@ use holdfast_domain::listing::{
     ApiKeyFilter, ApiKeyState, ChargeRange, OperationFilter, Order, PAGE_MAX, Page, PageRequest,
     Period, ROWS_READ_MAX, SCATTERED_ROWS_READ_MAX, Scope, WalletFilter,
 };
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::ports::{NewApiKey, Unavailable};
 use holdfast_domain::wallet::Wallet;
@@ -321,7 +321,8 @@ async fn api_keys_are_filtered_by_a_model_that_they_may_use(home: &impl Home) {
     let model = |id: &str| PublicModelId::try_from(id).unwrap();
     let issue = async |models: &[&str]| {
         let id: ApiKeyId = sample::fresh();
-        let models = Some(models.iter().map(|id| model(id)).collect());
+        let entry = |text: &&str| ModelPattern::try_from(*text).unwrap();
+        let models = Some(models.iter().map(entry).collect());
         let grant = Grant { models, ..Grant::default() };
         let (wallet, name) = (tenant.wallet, format!("of {id}"));
         let key = NewApiKey { id, wallet, name, external_id: None, grant };
@@ -330,12 +331,14 @@ async fn api_keys_are_filtered_by_a_model_that_they_may_use(home: &impl Home) {
     };
     let (one, two) = (issue(&["a/b"]).await, issue(&["a/b", "c/d"]).await);
     let longer = issue(&["a/bc"]).await;
+    let of_publisher = issue(&["a/*"]).await;
     let all = tenant.api_key;
     for (id, expected) in [
-        ("a/b", vec![all, one, two]),
+        ("a/b", vec![all, one, two, of_publisher]),
         ("c/d", vec![all, two]),
-        ("a/bc", vec![all, longer]),
-        ("a/x", vec![all]),
+        ("a/bc", vec![all, longer, of_publisher]),
+        ("a/x", vec![all, of_publisher]),
+        ("aa/b", vec![all]),
     ] {
         let filter = ApiKeyFilter { model: Some(model(id)), ..ApiKeyFilter::default() };
         let page = |request| home.store().api_keys(filter.clone(), request);

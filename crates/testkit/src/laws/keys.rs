@@ -37,7 +37,7 @@ pub async fn an_issued_key_is_found_by_its_credential(stores: &dyn Stores) {
         concurrency: Some(3),
         spend: Some(spend),
     };
-    let models = ["a/b:1", "a/c", "z.9/B_c"].map(|id| id.try_into().unwrap());
+    let models = ["a/b:1", "a/c", "z.9/B_c", "z.9/*"].map(|id| id.try_into().unwrap());
     let all = Grant {
         limits,
         models: Some(models.into()),

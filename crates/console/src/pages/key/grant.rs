@@ -6,7 +6,7 @@ use holdfast_accounts::Principal;
 use holdfast_domain::account::{Role, WalletRecord};
 use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageScope};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::model::ModelPattern;
 
 use crate::ask::SentFields;
 use crate::desk::Desk;
@@ -85,11 +85,11 @@ fn models(grant: &Grant, offered: &[String]) -> FormField {
         );
         return FormField::optional(MODELS, "Models", FieldKind::Area).hint(hint);
     }
-    let granted = grant.models.iter().flatten().map(|model| model.as_str().to_owned());
+    let granted = grant.models.iter().flatten().map(|entry| entry.as_str().to_owned());
     let granted: BTreeSet<_> = granted.collect();
     let known: BTreeSet<_> = granted.iter().chain(offered).collect();
     let (kind, hint) = if known.is_empty() {
-        (FieldKind::Area, "Ids of models, one a line. Nothing: all models.")
+        (FieldKind::Area, "Ids of models, or publisher/*, one a line. Nothing: all models.")
     } else {
         let choices = known.into_iter().map(|model| Choice::new(model.as_str(), model.as_str()));
         (FieldKind::Checks(choices.collect()), "None of them: all models.")
@@ -106,9 +106,9 @@ fn is_long(grant: &Grant) -> bool {
 /// The models of an edit of a key with this grant; `None` if its list stays.
 #[expect(clippy::option_option, reason = "an edit tells a list that stays from none")]
 pub(crate) fn edited_models(
-    edited: Option<BTreeSet<PublicModelId>>,
+    edited: Option<BTreeSet<ModelPattern>>,
     grant: &Grant,
-) -> Option<Option<BTreeSet<PublicModelId>>> {
+) -> Option<Option<BTreeSet<ModelPattern>>> {
     let stays = edited == grant.models || (edited.is_none() && is_long(grant));
     (!stays).then_some(edited)
 }
@@ -140,14 +140,16 @@ pub(crate) fn moves_end(fields: &SentFields, grant: &Grant) -> bool {
     fields.get(ENDS_AT).unwrap_or_default() != moment_text(grant.ends_at)
 }
 
-fn read_models(fields: &SentFields) -> Result<Option<BTreeSet<PublicModelId>>, Failure> {
+fn read_models(fields: &SentFields) -> Result<Option<BTreeSet<ModelPattern>>, Failure> {
     let texts = fields.all(MODELS).flat_map(str::split_whitespace);
     let read = |text: &str| {
         let bad = || {
-            let message = format!("{text} is no id of a model: write publisher/name.");
+            let message = format!(
+                "{text} is no id of a model: write publisher/name, or publisher/* for all of one."
+            );
             Failure::field(MODELS, message)
         };
-        PublicModelId::try_from(text).map_err(|_bad| bad())
+        ModelPattern::try_from(text).map_err(|_bad| bad())
     };
     let models: BTreeSet<_> = texts.map(read).collect::<Result<_, _>>()?;
     Ok(Some(models).filter(|models| !models.is_empty()))

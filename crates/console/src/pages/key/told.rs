@@ -3,6 +3,7 @@
 
 use holdfast_accounts::IssuedApiKey;
 use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::model::{ModelPattern, PublicModelId};
 
 use crate::cell::{Cell, Tone};
 use crate::form::FormOutcome;
@@ -45,8 +46,11 @@ pub(crate) fn told(issued: &IssuedApiKey, offered: &[String], base_url: &str) ->
 
 /// A model that the key may use.
 fn model(key: &ApiKey, offered: &[String]) -> String {
-    let granted = key.grant.models.iter().flatten().map(ToString::to_string).next();
-    granted.or_else(|| offered.first().cloned()).unwrap_or_else(|| MODEL.to_owned())
+    let listed = key.grant.models.iter().flatten().map(ModelPattern::as_str);
+    let listed = listed.filter_map(|entry| PublicModelId::try_from(entry).ok());
+    let offered = offered.iter().filter_map(|id| PublicModelId::try_from(id.as_str()).ok());
+    let mut usable = listed.chain(offered).filter(|model| key.grant.allows(model));
+    usable.next().map_or_else(|| MODEL.to_owned(), |model| model.to_string())
 }
 
 fn exports(base_url: &str, bearer: &Bearer) -> String {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::account::{ActorId, RequestBinding, WalletBounds};
-use crate::model::PublicModelId;
+use crate::model::ModelPattern;
 use crate::{CommandKey, WalletId};
 
 const KEY: ApiKeyId = ApiKeyId::from_u128(1);
 const WALLET: WalletId = WalletId::from_u128(2);
 
-fn list(length: usize) -> BTreeSet<PublicModelId> {
-    let id = |number| PublicModelId::try_from(format!("acme/{number}").as_str()).unwrap();
+fn list(length: usize) -> BTreeSet<ModelPattern> {
+    let id = |number| ModelPattern::try_from(format!("acme/{number}").as_str()).unwrap();
     (0..length).map(id).collect()
 }
 

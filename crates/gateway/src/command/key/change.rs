@@ -68,8 +68,9 @@ fn edit(update: cli::UpdateKey) -> (Map<String, Value>, cli::Why) {
     for (name, value) in SPEND.into_iter().zip(spend) {
         set(name, value.or(none(update.no_spend_limit)));
     }
-    let ids =
-        update.models.map(|models| models.ids().iter().map(|id| id.as_str().into()).collect());
+    let ids = update
+        .models
+        .map(|models| models.entries().iter().map(|entry| entry.as_str().into()).collect());
     set("models", ids.map(Value::Array).or(none(update.all_models)));
     set("ends_at", none(update.no_expires));
     if let Some((name, value)) = update.expires.map(end) {

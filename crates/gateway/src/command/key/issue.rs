@@ -58,10 +58,9 @@ pub(super) fn order(
     name: Option<&Name>,
     external_id: Option<&ExternalId>,
 ) -> Value {
-    let ids = asked
-        .models
-        .as_ref()
-        .map(|models| models.ids().iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>());
+    let ids = asked.models.as_ref().map(|models| {
+        models.entries().iter().map(|entry| entry.as_str().to_owned()).collect::<Vec<_>>()
+    });
     let [micros, window] = members(asked.spend_limit.map(|spend| spend.limit()));
     let mut order = json!({
         "name": name.map(Name::as_typed),
@@ -87,13 +86,18 @@ pub(super) fn order(
 pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &cli::Issue) {
     let (Some(config), Some(models)) = (desk.config, &asked.models) else { return };
     let currency = text(wallet, "currency");
-    for id in models.ids() {
-        let known = config.models.iter().find(|model| model.contract.model == *id);
+    for entry in models.entries() {
+        let mut allowed =
+            config.models.iter().filter(|model| entry.allows(&model.contract.model)).peekable();
         // A note and no refusal: the price may be on its way into the configuration.
-        if known.is_some_and(|model| {
-            model.prices.iter().all(|price| price.version.currency.to_string() != currency)
-        }) {
-            note(&format!("{id} has no price in {currency}: the key cannot use it until it has"));
+        if allowed.peek().is_some()
+            && allowed
+                .flat_map(|model| &model.prices)
+                .all(|price| price.version.currency.to_string() != currency)
+        {
+            note(&format!(
+                "{entry} has no price in {currency}: the key cannot use it until it has"
+            ));
         }
     }
 }

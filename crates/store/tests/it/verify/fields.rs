@@ -50,7 +50,7 @@ async fn fill(home: &impl Home) {
         tokens_per_minute: Some(Some(900)),
         concurrency: Some(Some(3)),
         spend: Some(Some(SpendLimit { micros: Micros::new(700), window: SpendWindow::Day })),
-        models: Some(Some([sample::model()].into())),
+        models: Some(Some([sample::model().into()].into())),
         ends_at: Some(Some(Timestamp::from_micros(4_000_000_000_000_000))),
         ..ApiKeyPatch::default()
     };
