@@ -49,7 +49,7 @@ const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
 pub(crate) const EMBEDDED: &str = include_str!("embedded.toml");
 
 /// Everything that an operator can set.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// Path of the file that was read; `None`: the embedded default.
     pub file: Option<PathBuf>,

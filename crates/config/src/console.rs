@@ -13,7 +13,7 @@ use crate::listen::ListenAddress;
 use crate::process::networks;
 
 /// `[console]`
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConsoleConfig {
     /// Listener of the holders alone; unset: they have no pages.
     pub holders: Option<HoldersConfig>,

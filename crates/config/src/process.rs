@@ -45,7 +45,7 @@ pub(crate) const NEEDS_SECRETS: &str = "for PostgreSQL, where `server.secrets` i
 const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// `[server]`
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ServerConfig {
     pub listen: ListenAddress,
     /// Address of the API as callers type it, for what is shown to them. Unset: where it listens.
@@ -64,7 +64,7 @@ pub struct ServerConfig {
 }
 
 /// `[admin]`
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdminConfig {
     pub listen: ListenAddress,
     /// Bearer token of the metrics; an empty one lets nobody in.
@@ -80,7 +80,7 @@ pub struct AdminConfig {
 }
 
 /// `[limits]`
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LimitsConfig {
     pub header_bytes: usize,
     pub body_bytes: usize,
@@ -101,7 +101,7 @@ pub struct LimitsConfig {
 }
 
 /// `[operations]`
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct OperationsConfig {
     pub lease: Duration,
     pub heartbeat: Duration,
@@ -109,7 +109,7 @@ pub struct OperationsConfig {
 }
 
 /// `[retention]`
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RetentionConfig {
     pub results: Duration,
     /// Time for which the list of events keeps one; `None`: there is no list.
@@ -117,7 +117,7 @@ pub struct RetentionConfig {
 }
 
 /// `[webhooks]`
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct WebhooksConfig {
     /// Origins that may be sent to whatever their scheme, port and addresses are.
     pub allow: Vec<Origin>,
@@ -142,7 +142,7 @@ pub(crate) fn routes(table: &Table<'_>) -> CoolDown {
 }
 
 /// `[log]`
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LogConfig {
     pub format: LogFormat,
     /// In the syntax of `tracing_subscriber`'s `EnvFilter`; checked.

@@ -10,7 +10,7 @@ use crate::document::Table;
 const ALLOWANCE_MAX: u64 = 1_000_000_000_000_000;
 
 /// `[roles]`
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolesConfig {
     /// Micros that one actor with the role support refunds in a UTC day, by currency. In one that has
     /// none nothing.

@@ -15,29 +15,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use holdfast_accounts::Accounts;
 use holdfast_admin::{AdminApi, AdminOptions};
-use holdfast_config::{AdminConfig, Config};
+use holdfast_config::AdminConfig;
 use holdfast_console::{ApiRelay, Audience, Console, ConsoleBody, ConsoleOptions};
-use holdfast_domain::offer::{ModelOffer, Offers};
 use holdfast_domain::ports::Unavailable;
-use holdfast_engine::Engine;
 use holdfast_http::{AdminHandler, Administration, HandlerBody, HoldersPages, PublicApi};
 use holdfast_net::RefusalLog;
 use http::{Request, Response};
 
+use super::app::App;
 use super::greeting::reachable;
-use super::listeners::Addresses;
-
-/// What the engine serves at the moment it is asked, whichever configuration that is by then.
-#[derive(Debug)]
-pub(super) struct EngineOffers(pub(super) Arc<Engine>);
-
-impl Offers for EngineOffers {
-    fn models(&self) -> Vec<ModelOffer> {
-        self.0.serving().offers()
-    }
-}
 
 /// The public API of this process, for the playground.
 #[derive(Debug)]
@@ -62,25 +49,18 @@ pub(super) struct Doors {
     pub(super) holders: Option<HoldersPages>,
 }
 
-/// Everything that doors are made of, before any listener has one.
-pub(super) struct DoorParts<'a> {
-    pub(super) config: &'a Config,
-    pub(super) accounts: Accounts,
-    pub(super) addresses: &'a Addresses,
-    pub(super) api: &'a PublicApi,
-    pub(super) engine: &'a Arc<Engine>,
-}
-
-impl DoorParts<'_> {
-    /// The doors at these addresses.
-    pub(super) fn open(&self) -> Doors {
-        let admin = self.config.admin.as_ref().zip(self.addresses.admin);
-        Doors {
-            administration: admin.and_then(|(settings, at)| self.administration(settings, at)),
-            holders: self.holders(),
+impl Doors {
+    /// The doors at the addresses of the listeners.
+    pub(super) fn open(app: &App) -> Self {
+        let admin = app.config.admin.as_ref().zip(app.addresses.admin);
+        Self {
+            administration: admin.and_then(|(settings, at)| app.administration(settings, at)),
+            holders: app.holders(),
         }
     }
+}
 
+impl App {
     /// The API and the operators' pages; `None` where they may not be served.
     fn administration(
         &self,
@@ -122,7 +102,7 @@ impl DoorParts<'_> {
         Some(HoldersPages {
             console,
             refusals,
-            engine: Arc::clone(self.engine),
+            engine: Arc::clone(&self.engine),
             proxies: settings.proxies.as_slice().into(),
         })
     }

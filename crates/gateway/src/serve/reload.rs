@@ -19,21 +19,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use holdfast_engine::Engine;
-use holdfast_http::LiveOptions;
-use holdfast_store::Store;
-use holdfast_webhooks::AllowedOrigins;
 use metrics::counter;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::settings::SettingsSource;
+use super::app::App;
 use super::start;
 use crate::database;
 use crate::failure::CommandFailure;
-use crate::telemetry::{self, LogLevel};
+use crate::telemetry;
 use holdfast_config::{Change, Config, FileStamp};
 
 /// Between two looks at the file. One that has changed is read once it has been at rest for as
@@ -56,29 +52,20 @@ pub(super) struct Reloader {
     read: Option<FileStamp>,
     /// Moment of another attempt on the same file, after a failure of the store.
     again: Option<Instant>,
-    store: Store,
-    live: LiveParts,
-}
-
-/// Handles to the parts of the process that a reload replaces.
-pub(super) struct LiveParts {
-    pub(super) engine: Arc<Engine>,
-    pub(super) http: Arc<LiveOptions>,
-    pub(super) allowed: AllowedOrigins,
-    pub(super) log: LogLevel,
-    pub(super) settings: SettingsSource,
+    app: Arc<App>,
 }
 
 impl Reloader {
-    /// `None` where there is no file to take another configuration from.
-    pub(super) fn new(running: Config, store: Store, live: LiveParts) -> Option<Self> {
+    /// `None` if there is no file to read another configuration from.
+    pub(super) fn new(app: &Arc<App>) -> Option<Self> {
+        let running = app.config.clone();
         let file = running.file.clone()?;
         for outcome in OUTCOMES {
             // Its first is seen as a change then.
             count_reload(outcome, 0);
         }
         let read = running.stamp;
-        Some(Self { file, running, read, again: None, store, live })
+        Some(Self { file, running, read, again: None, app: Arc::clone(app) })
     }
 
     /// Takes what changes until `end`, which waits for no reload: one that is given up has changed
@@ -156,24 +143,25 @@ impl Reloader {
             }
             return Ok(change);
         }
-        let (before, providers) = (self.live.engine.serving(), self.running.providers.clone());
+        let (before, providers) = (self.app.engine.serving(), self.running.providers.clone());
         let made = run_blocking(move || {
             let serving = start::serving(&next, Some((&providers, &before)))?;
             let told = telemetry::filter(&next.log.level)?;
             anyhow::Ok((next, serving, told))
         });
         let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
-        start::pin_prices(&next, &self.store).await?;
+        start::pin_prices(&next, &self.app.store).await?;
         // From here on nothing fails and nothing is awaited.
         self.running.take(next);
-        self.live.engine.replace_serving(serving);
+        let app = &self.app;
+        app.engine.replace_serving(serving);
         // Of what runs: the proxies that are believed stay.
-        self.live.http.replace(start::listening(&self.running));
-        self.live.engine.keep_results(self.running.retention.results);
-        self.live.allowed.replace(&self.running.webhooks.allow);
-        database::keep_events(&self.store, &self.running.retention);
-        self.live.log.set(told);
-        self.live.settings.tell(&self.running);
+        app.live.replace(start::listening(&self.running));
+        app.engine.keep_results(self.running.retention.results);
+        app.receivers.allowed.replace(&self.running.webhooks.allow);
+        database::keep_events(&app.store, &self.running.retention);
+        app.log.set(told);
+        app.settings.tell(&self.running);
         tracing::info!(
             file = %self.file.display(),
             models_added = join_names(&change.added),

@@ -33,19 +33,18 @@ pub(super) struct SettingsKeeper {
     digest: watch::Receiver<SettingsDigest>,
 }
 
-/// Both sides, from the settings that the process starts with.
-pub(super) fn settings(
-    config: &Config,
-    key: SettingsKey,
-    store: &Store,
-    node: &Node,
-) -> (SettingsSource, SettingsKeeper) {
-    let (sender, digest) = watch::channel(config.settings_digest(&key));
-    let source = SettingsSource { key, digest: sender };
-    (source, SettingsKeeper { store: store.clone(), node: node.clone(), digest })
-}
-
 impl SettingsSource {
+    /// The settings that the process starts with.
+    pub(super) fn new(config: &Config, key: SettingsKey) -> Self {
+        let (digest, _receiver) = watch::channel(config.settings_digest(&key));
+        Self { key, digest }
+    }
+
+    /// The other side, for the row of this node.
+    pub(super) fn keeper(&self, store: Store, node: Node) -> SettingsKeeper {
+        SettingsKeeper { store, node, digest: self.digest.subscribe() }
+    }
+
     /// Tells the settings that run from now on.
     pub(super) fn tell(&self, config: &Config) {
         self.digest.send_replace(config.settings_digest(&self.key));

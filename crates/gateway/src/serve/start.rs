@@ -20,6 +20,7 @@ use holdfast_accounts::{
 use holdfast_domain::account::PostingDetails;
 use holdfast_domain::credential::{Bearer, Grant};
 use holdfast_domain::listing::{ApiKeyFilter, Order, PageRequest, WalletFilter};
+use holdfast_domain::offer::{ModelOffer, Offers};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, PinError};
 use holdfast_domain::{
@@ -146,37 +147,28 @@ fn request(step: &[u8; 16]) -> Request {
 /// Tracer of requests and the export of its spans; nothing of both where traces are off.
 pub(super) fn traces(
     config: &Config,
-    identity: &Identity,
+    node: &Node,
 ) -> anyhow::Result<(Option<Arc<Tracer>>, Option<Exporter>)> {
     let Some(telemetry) = &config.telemetry else { return Ok((None, None)) };
     // Judged with the configuration, where providers have them from.
     let proxies = holdfast_config::proxies();
     let proxies = proxies.map_err(|(name, why)| anyhow::anyhow!("{name} is {why}"))?;
     let (tracer, queue) = Tracer::new(telemetry.sampling);
-    let exporter = Exporter::start(telemetry, identity.node.name.as_str(), proxies, queue)?;
+    let exporter = Exporter::start(telemetry, node.name.as_str(), proxies, queue)?;
     Ok((Some(tracer), Some(exporter)))
 }
 
-/// Name under which this process works beside others, and its address for other nodes.
-pub(super) struct Identity {
-    pub(super) node: Node,
-    listens: Option<SocketAddr>,
+/// A new incarnation of the node's name: it distinguishes this process from an earlier one of that name.
+pub(super) fn node(config: &Config) -> anyhow::Result<Node> {
+    Ok(Node { name: node::name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) })
 }
 
-impl Identity {
-    /// A new incarnation of the node's name: it tells this process from an earlier one of that name.
-    pub(super) fn new(config: &Config, listens: Option<SocketAddr>) -> anyhow::Result<Self> {
-        let (name, incarnation) = (node::name(config)?, Incarnation::from(Uuid::new_v4()));
-        Ok(Self { node: Node { name, incarnation }, listens })
-    }
-}
-
-/// Starts the engine under this identity.
+/// Starts the engine as this node, which other nodes reach at the address that it `listens` on.
 pub(super) async fn engine(
-    config: &Config,
-    store: &Store,
-    secrets: Secrets,
-    Identity { node, listens }: Identity,
+    (config, store): (&Config, &Store),
+    secrets: &Secrets,
+    node: &Node,
+    listens: Option<SocketAddr>,
     serving: ServingConfig,
 ) -> anyhow::Result<Arc<Engine>> {
     let ports = Ports {
@@ -187,7 +179,7 @@ pub(super) async fn engine(
         events: Arc::new(store.clone()),
     };
     let options = Options {
-        node,
+        node: node.clone(),
         // The lock of a file proves that nobody else has the name.
         entry: if config.database.file().is_some() {
             LeaseMode::Take
@@ -204,7 +196,7 @@ pub(super) async fn engine(
         result_bytes: config.limits.result_bytes,
         result_bytes_per_key: config.limits.result_bytes_per_key,
     };
-    let engine = Engine::start(ports, secrets, options, serving).await;
+    let engine = Engine::start(ports, secrets.clone(), options, serving).await;
     engine.context("serve was not started")
 }
 
@@ -228,6 +220,16 @@ fn heartbeat_runtime() -> anyhow::Result<Handle> {
         .spawn(move || runtime.block_on(std::future::pending::<()>()))
         .context("the thread of the heartbeats cannot be started")?;
     Ok(handle)
+}
+
+/// Models that the engine serves at this moment, under the configuration of this moment.
+#[derive(Debug)]
+pub(super) struct EngineOffers(pub(super) Arc<Engine>);
+
+impl Offers for EngineOffers {
+    fn models(&self) -> Vec<ModelOffer> {
+        self.0.serving().offers()
+    }
 }
 
 /// Models and providers under a configuration, with the limits on their use. A provider
