@@ -15,7 +15,7 @@ use holdfast_domain::account::WalletBounds;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_engine::{CoolDown, Model};
 use holdfast_failpoint::Failpoint;
-use holdfast_providers::Proxies;
+use holdfast_net::Proxies;
 use holdfast_store::DatabaseUrl;
 
 use crate::console::{self, ConsoleConfig};

@@ -3,7 +3,7 @@
 
 use std::env::VarError;
 
-use holdfast_providers::{BadProxy, Proxies};
+use holdfast_net::{BadProxy, Proxies};
 
 /// Lookup of an environment variable by its name.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -18,9 +18,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use holdfast_domain::answer::FinishReason;
+use holdfast_net::{BaseUrl, Proxies};
 use holdfast_providers::{
-    Anthropic, ApiVersion, AwsKeys, AzureOpenAi, BaseUrl, Bedrock, Gemini, Holdfast, HttpOptions,
-    ImageUrls, KeyHeader, Kind, LateSystem, OpenAi, Proxies, Region, ServerOptions, UpstreamKey,
+    Anthropic, ApiVersion, AwsKeys, AzureOpenAi, Bedrock, Gemini, Holdfast, HttpOptions, ImageUrls,
+    KeyHeader, Kind, LateSystem, OpenAi, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::completion::finish_label;
 use holdfast_wire::chat::upstream::{BoundField, FinishWords};

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use holdfast_providers::BaseUrl;
+use holdfast_net::BaseUrl;
 use holdfast_telemetry::traces::{ParentPolicy, Sampling};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;

@@ -16,9 +16,10 @@ use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, ResponseMode, Sink};
 use holdfast_domain::state::ProviderStates;
+use holdfast_net::BaseUrl;
 use holdfast_providers::{
-    Anthropic, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi,
-    Region, ServerOptions,
+    Anthropic, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi, Region,
+    ServerOptions,
 };
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::BoundField;

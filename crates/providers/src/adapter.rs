@@ -34,7 +34,7 @@ use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::sse::Event;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
-use crate::server::{BadOptions, BaseUrl};
+use holdfast_net::{BadOptions, BaseUrl};
 
 /// Place of the operator's credential in a request.
 #[derive(Debug, Clone)]

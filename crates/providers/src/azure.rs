@@ -12,7 +12,7 @@ use http::{HeaderName, Uri};
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser, segment};
 use crate::openai::OpenAi;
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl};
+use holdfast_net::{BadOptions, BaseUrl};
 
 /// Resource of Azure OpenAI: its API begins at `…/openai/v1`, and with a version at `…/openai`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use crate::adapter::{
 use crate::late_system::LateSystem;
 use crate::proof;
 use crate::refusals::{Column, check};
-use crate::server::{BadOptions, BaseUrl};
+use holdfast_net::{BadOptions, BaseUrl};
 
 /// Name of an error.
 const ERROR: HeaderName = HeaderName::from_static("x-amzn-errortype");

@@ -61,7 +61,7 @@ use crate::adapter::Adapter;
 use crate::holdfast::Holdfast;
 use crate::provider::HttpProvider;
 use crate::response::receive;
-use crate::transport::SendError;
+use holdfast_net::SendError;
 
 /// The first pause before a request is asked again where the server asks for none, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(100);

@@ -11,7 +11,7 @@
 //! # OpenAI and whatever speaks like it
 //!
 //! [`OpenAi`] posts to `{base_url}/chat/completions`, with TLS where the URL says so and then over
-//! HTTP/2 where the server chooses it, through the operator's [`Proxies`] where there are any, and
+//! HTTP/2 where the server chooses it, through the operator's [`Proxies`](holdfast_net::Proxies) where there are any, and
 //! reads an answer that arrives whole or, where a stream is wanted, in pieces: a server that then
 //! answers with JSON all the same has answered. Besides what HTTP itself needs, only
 //! `content-type`, `accept`, `user-agent` and the operator's own `authorization` go upstream. The
@@ -75,7 +75,6 @@ mod anthropic;
 mod azure;
 mod bedrock;
 mod chain;
-mod client;
 mod frames;
 mod gemini;
 mod holdfast;
@@ -86,25 +85,22 @@ mod media;
 mod openai;
 mod proof;
 mod provider;
-mod proxy;
 mod reading;
 mod reasoning;
 mod refusals;
 mod response;
-mod retry_after;
+mod retry_info;
 mod schema;
 mod server;
 mod simulated;
 mod stream_decoder;
 mod tools;
-mod transport;
 mod turns;
 
 pub use crate::anthropic::Anthropic;
 pub use crate::azure::{ApiVersion, AzureOpenAi, BadApiVersion};
 pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, Region};
 pub use crate::chain::{ChainProvider, KeyUse};
-pub use crate::client::{PassedAnswer, PassedFailure, ServerClient};
 pub use crate::gemini::Gemini;
 pub use crate::holdfast::Holdfast;
 pub use crate::images::ImageUrls;
@@ -112,9 +108,5 @@ pub use crate::kind::{HttpOptions, Kind};
 pub use crate::late_system::LateSystem;
 pub use crate::openai::OpenAi;
 pub use crate::provider::{HttpProvider, ProbeError};
-pub use crate::proxy::{BadProxy, Proxies};
-pub use crate::server::{
-    BadBaseUrl, BadKeyHeader, BadOptions, BadUpstreamKey, BaseUrl, KeyHeader, ServerOptions,
-    UpstreamKey,
-};
+pub use crate::server::{BadKeyHeader, BadUpstreamKey, KeyHeader, ServerOptions, UpstreamKey};
 pub use crate::simulated::Simulator;

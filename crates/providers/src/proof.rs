@@ -39,7 +39,7 @@ use self::error_body::UpstreamErrorBody;
 pub(crate) use self::gemini::of_status as gemini;
 pub(crate) use self::openai::of_status as openai;
 use self::shape::{any_fits, fits, normal};
-use crate::transport::SendError;
+use holdfast_net::SendError;
 
 /// A 200 whose body is no whole completion: garbage, an error object, missing choices.
 pub(crate) const fn unreadable(why: UnreadableReason) -> CallFailure {

@@ -46,10 +46,12 @@ use crate::images::ImagePolicy;
 use crate::kind::HttpOptions;
 use crate::proof;
 use crate::response::{SizeLimits, receive};
-use crate::retry_after::{asks_for_pause, retry_info};
-use crate::server::{BadOptions, BaseUrl, KeyHeader, UpstreamKey, tls};
+use crate::retry_info;
+use crate::server::{KeyHeader, UpstreamKey};
 use crate::stream_decoder::StreamDecoder;
-use crate::transport::{Transport, UpstreamResponse};
+use holdfast_net::asks_for_pause;
+use holdfast_net::{BadOptions, BaseUrl, tls};
+use holdfast_net::{Transport, UpstreamResponse};
 
 /// Length and time within which an error's body is read. A body that is longer or later counts as
 /// empty: the status alone proves less, never more.

@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use crate::adapter::Adapter;
 use crate::proof;
 use crate::stream_decoder::StreamDecoder;
-use crate::transport::{TURN_BYTES, UpstreamResponse};
+use holdfast_net::{TURN_BYTES, UpstreamResponse};
 
 /// Length up to which an answer or an event is read by a worker of the runtime, in bytes: one byte
 /// may cost some 50 ns, and whoever shares the worker must not wait for more.

@@ -6,16 +6,13 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use http::uri::InvalidUri;
-use http::{HeaderName, HeaderValue, Uri, header};
+use holdfast_net::{BaseUrl, Proxies, ServerClient};
+use http::{HeaderName, HeaderValue, header};
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
 
 use crate::images::ImageUrls;
-use crate::proxy::Proxies;
 
 /// Address, credential and limits of one server, whatever it speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +43,7 @@ pub struct ServerOptions {
 
 impl ServerOptions {
     /// Default of `pool_idle`.
-    pub const POOL_IDLE: Duration = Duration::from_secs(4);
+    pub const POOL_IDLE: Duration = ServerClient::POOL_IDLE;
     /// The largest answer that is read unless the operator says otherwise.
     pub const RESPONSE_BYTES_MAX: usize = 16 * 1024 * 1024;
     /// The largest event that is read unless the operator says otherwise: far more than a model
@@ -68,72 +65,6 @@ impl ServerOptions {
             image_urls: ImageUrls::Https,
             own_addresses: Vec::new(),
         }
-    }
-}
-
-/// Start of a server's API, such as `https://api.openai.com/v1`. Plain `http` is allowed. No slash
-/// at the end, no query, no credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseUrl(Box<str>);
-
-impl BaseUrl {
-    /// The address of something in the API; `path` begins with a slash.
-    ///
-    /// # Errors
-    ///
-    /// [`BadOptions::Address`]: the path cannot be in one.
-    pub fn join(&self, path: &str) -> Result<Uri, BadOptions> {
-        format!("{}{path}", self.0).parse().map_err(BadOptions::Address)
-    }
-}
-
-/// A text that is not a base URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadBaseUrl {
-    /// No URL can be read from the text, or its port is none.
-    #[error("not a URL: write https://HOST, and the path where the API begins")]
-    Malformed,
-    /// Not `http://` or `https://`, followed by a host.
-    #[error("not http://HOST or https://HOST, and the path where the API begins")]
-    Server,
-    /// Credentials in the URL, which would end up in logs.
-    #[error("a URL with a user name or password: use api_key instead")]
-    Userinfo,
-    /// A query or a fragment, which nothing can be appended to.
-    #[error("a URL with a query or a fragment: remove it")]
-    Query,
-    /// The address of the completions themselves.
-    #[error("the address of the completions: leave /chat/completions away, it is appended")]
-    Endpoint,
-}
-
-impl TryFrom<&str> for BaseUrl {
-    type Error = BadBaseUrl;
-
-    fn try_from(url: &str) -> Result<Self, BadBaseUrl> {
-        // Before parsing: `Uri` drops a fragment without a word.
-        if url.contains(['?', '#']) {
-            return Err(BadBaseUrl::Query);
-        }
-        let base: Uri = url.parse().map_err(|_reason| BadBaseUrl::Malformed)?;
-        let authority = base.authority().ok_or(BadBaseUrl::Server)?;
-        if authority.as_str().contains('@') {
-            return Err(BadBaseUrl::Userinfo);
-        }
-        let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
-        // `port_u16` is `None` for no port and for one like `:65536` alike: the text tells them
-        // apart.
-        if !port.is_empty() && authority.port_u16().is_none() {
-            return Err(BadBaseUrl::Malformed);
-        }
-        if authority.host().is_empty() || !matches!(base.scheme_str(), Some("http" | "https")) {
-            return Err(BadBaseUrl::Server);
-        }
-        let base = url.trim_end_matches('/');
-        if base.ends_with("/chat/completions") {
-            return Err(BadBaseUrl::Endpoint);
-        }
-        Ok(Self(base.into()))
     }
 }
 
@@ -208,36 +139,4 @@ impl TryFrom<&str> for KeyHeader {
         let name: HeaderName = name.parse().map_err(|_malformed| BadKeyHeader)?;
         if Self::TAKEN.contains(&name) { Err(BadKeyHeader) } else { Ok(Self(name)) }
     }
-}
-
-/// Options that no client can be made with.
-#[derive(Debug, thiserror::Error)]
-pub enum BadOptions {
-    /// An extra root certificate that cannot be read.
-    #[error("a root certificate cannot be read")]
-    Root(#[source] rustls::Error),
-    /// TLS cannot be set up.
-    #[error("TLS cannot be set up")]
-    Tls(#[source] rustls::Error),
-    /// The base URL and what is appended to it are no address.
-    #[error("the base URL cannot be appended to")]
-    Address(#[source] InvalidUri),
-}
-
-/// Trusts Mozilla's roots, the platform's (or those of `SSL_CERT_FILE`) and the extra ones.
-pub(crate) fn tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, BadOptions> {
-    let mut roots = RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    // A platform without roots, or with some that cannot be read, is common and no mistake.
-    let platform = rustls_native_certs::load_native_certs();
-    let (added, ignored) = roots.add_parsable_certificates(platform.certs);
-    tracing::debug!(added, ignored, errors = platform.errors.len(), "platform roots read");
-    for root in extra_roots {
-        roots.add(root).map_err(BadOptions::Root)?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(BadOptions::Tls)?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

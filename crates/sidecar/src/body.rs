@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt};
-use holdfast_providers::PassedFailure;
+use holdfast_net::PassedFailure;
 use holdfast_wire::sse::PING;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};

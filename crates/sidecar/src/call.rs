@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
+use holdfast_net::{PassedAnswer, PassedFailure, ServerClient};
 use holdfast_wire::error::{Code, ErrorBody};
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri};

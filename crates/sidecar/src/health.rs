@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use holdfast_providers::PassedFailure;
+use holdfast_net::PassedFailure;
 use tokio::time::Instant;
 
 use crate::attendance::SlotCounts;

@@ -38,7 +38,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_providers::{BadOptions, Proxies, ServerClient, ServerOptions};
+use holdfast_net::{BadOptions, Proxies, ServerClient};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -124,7 +124,7 @@ impl Sidecar {
     ///
     /// [`BadSidecar`]: nothing was changed.
     pub fn open(options: Options) -> Result<Self, BadSidecar> {
-        let client = ServerClient::new(options.proxies, ServerOptions::POOL_IDLE);
+        let client = ServerClient::new(options.proxies, ServerClient::POOL_IDLE);
         let client = Arc::new(client.map_err(BadSidecar::Client)?);
         let (journal, records) = match &options.journal {
             None => (Journal::none(), Vec::new()),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt};
-use holdfast_providers::{PassedAnswer, PassedFailure, ServerClient};
+use holdfast_net::{PassedAnswer, PassedFailure, ServerClient};
 use holdfast_wire::error::Code;
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,

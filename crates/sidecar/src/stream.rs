@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use holdfast_providers::PassedAnswer;
+use holdfast_net::PassedAnswer;
 use holdfast_wire::chat::resume::Resumption;
 use holdfast_wire::error::{Code, ErrorBody};
 use holdfast_wire::sse::{self, Decoder};

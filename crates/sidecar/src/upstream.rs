@@ -5,7 +5,7 @@
 //! proxies of this machine add: cookies of `localhost` are other programs', and a forwarded address is no proof.
 
 use bytes::Bytes;
-use holdfast_providers::{BadBaseUrl, BaseUrl};
+use holdfast_net::{BadBaseUrl, BaseUrl};
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderName,
     ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, REFERER, SET_COOKIE, TE, TRAILER,

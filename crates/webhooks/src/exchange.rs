@@ -1,19 +1,15 @@
 //! One request and the status of its answer, over HTTP/1.1 on a connection of its own.
 //!
-//! The connection is driven by the future of the exchange itself: dropping that closes it, and no
-//! task is left behind. Of the body so much is read as a receiver of good manners sends, so that it
-//! sees no reset; whatever comes then, the status counts.
+//! Of the body so much is read as a receiver of good manners sends, so that it sees no reset; whatever comes then, the
+//! status counts.
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_net::one_shot;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
-use hyper::client::conn::http1::Builder;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
@@ -39,9 +35,7 @@ pub(crate) async fn exchange(
     request: Request<Full<Bytes>>,
     deadline: Instant,
 ) -> Result<StatusCode, ExchangeError> {
-    let handshake = Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.map_err(ExchangeError::Broken)?;
-    let answered = async {
+    let exchanged = one_shot(stream, HEAD_BYTES_MAX, async |mut sender| {
         let response = timeout_at(deadline, sender.send_request(request)).await;
         let response = response.map_err(ExchangeError::TimedOut)?.map_err(ExchangeError::Broken)?;
         let status = response.status();
@@ -49,19 +43,9 @@ pub(crate) async fn exchange(
         if let Err(elapsed) = timeout_at(body_deadline, drain(response.into_body())).await {
             tracing::debug!(error = %elapsed, "the body of an answer to a webhook is left unread");
         }
-        Ok::<_, ExchangeError>(status)
-    };
-    let driven = async {
-        if let Err(error) = connection.await {
-            // Told to `answered` as well, unless the status was there before.
-            tracing::debug!(error = %error, "the connection of a webhook broke off");
-        }
-        pending::<Infallible>().await
-    };
-    tokio::select! {
-        status = answered => status,
-        never = driven => match never {},
-    }
+        Ok(status)
+    });
+    exchanged.await.map_err(ExchangeError::Broken)?
 }
 
 async fn drain(mut body: impl Body<Data = Bytes> + Unpin) {
@@ -75,6 +59,8 @@ async fn drain(mut body: impl Body<Data = Bytes> + Unpin) {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
     use std::pin::Pin;
     use std::task::{Context, Poll};
 

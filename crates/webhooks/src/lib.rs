@@ -34,7 +34,7 @@ mod sender;
 mod signature;
 
 pub use crate::deliverer::Deliverer;
-pub use crate::options::{BadOptions, SenderOptions};
+pub use crate::options::SenderOptions;
 pub use crate::origins::{AllowedOrigins, Receivers};
 pub use crate::permits::{ENDPOINT_TRIES_MAX, PROCESS_TRIES_MAX, Permit};
 pub use crate::resolve::{AddressError, Resolver, SystemResolver};

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
 
 use crate::resolve::{Resolver, SystemResolver};
 
@@ -32,35 +31,4 @@ impl Default for SenderOptions {
             resolver: Arc::new(SystemResolver),
         }
     }
-}
-
-/// Options that no sender can be made with.
-#[derive(Debug, thiserror::Error)]
-pub enum BadOptions {
-    /// An extra root certificate that cannot be read.
-    #[error("a root certificate cannot be read")]
-    Root(#[source] rustls::Error),
-    /// TLS cannot be set up.
-    #[error("TLS cannot be set up")]
-    Tls(#[source] rustls::Error),
-}
-
-/// Client of TLS that trusts Mozilla's roots, the platform's (or those of `SSL_CERT_FILE`) and the
-/// extra ones, as the clients of providers do.
-pub(crate) fn tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, BadOptions> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    // Platforms without roots are common, and Mozilla's suffice there.
-    let platform = rustls_native_certs::load_native_certs();
-    let (added, ignored) = roots.add_parsable_certificates(platform.certs);
-    tracing::debug!(added, ignored, errors = platform.errors.len(), "platform roots read");
-    for root in extra_roots {
-        roots.add(root).map_err(BadOptions::Root)?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(BadOptions::Tls)?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
 }

@@ -13,6 +13,7 @@ use holdfast_domain::private::Private;
 use holdfast_domain::secret::WebhookKey;
 use holdfast_domain::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult, WebhookTenant};
 use holdfast_domain::{ErrorChain, EventId, Timestamp, WebhookId};
+use holdfast_net::{BadOptions, tls};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::Full;
@@ -24,7 +25,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::connect::{connect, server_name};
 use crate::exchange::{ExchangeError, exchange};
-use crate::options::{BadOptions, SenderOptions, tls};
+use crate::options::SenderOptions;
 use crate::permits::{Permit, Permits};
 use crate::resolve::{AddressError, Resolver, addresses};
 use crate::signature::signatures;
@@ -79,7 +80,9 @@ impl Sender {
     /// Where TLS cannot be set up with them.
     pub fn new(options: SenderOptions) -> Result<Self, BadOptions> {
         let SenderOptions { try_time_max, extra_roots, resolver } = options;
-        let tls = TlsConnector::from(Arc::new(tls(extra_roots)?));
+        let mut tls = tls(extra_roots)?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let tls = TlsConnector::from(Arc::new(tls));
         Ok(Self { try_time_max, resolver, tls, permits: Permits::default() })
     }
 

@@ -13,7 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-wire", &["holdfast-domain"]),
     // Names, and spans of plain values: whoever counts has no need of it.
     ("holdfast-telemetry", &[]),
-    // Sockets, limits and timeouts: no route, no answer.
+    // Connections both ways, limits and timeouts: no route, no meaning of an answer.
     ("holdfast-net", &["holdfast-domain"]),
     ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
     (
@@ -27,9 +27,9 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-wire",
         ],
     ),
-    ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
+    ("holdfast-providers", &["holdfast-domain", "holdfast-net", "holdfast-wire"]),
     // No provider and no store: whoever has the rows hands it what it sends.
-    ("holdfast-webhooks", &["holdfast-domain", "holdfast-wire"]),
+    ("holdfast-webhooks", &["holdfast-domain", "holdfast-net", "holdfast-wire"]),
     (
         "holdfast-http",
         &[
@@ -40,8 +40,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-wire",
         ],
     ),
-    // A client of the gateway over the transport of providers, and nothing of the gateway itself.
-    ("holdfast-sidecar", &["holdfast-net", "holdfast-providers", "holdfast-wire"]),
+    // A client of the gateway, and nothing of the gateway itself.
+    ("holdfast-sidecar", &["holdfast-net", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
     ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-net", "holdfast-wire"]),
     // A door as the API is, and no client of it: their words for what fails are the same.

@@ -28,9 +28,10 @@ use std::time::{Duration, SystemTime};
 
 use holdfast_domain::ports::Provider;
 use holdfast_engine::{ReplyBody, StreamItem};
+use holdfast_net::BaseUrl;
 use holdfast_providers::{
-    Anthropic, AzureOpenAi, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem,
-    OpenAi, Region, ServerOptions,
+    Anthropic, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi,
+    Region, ServerOptions,
 };
 use holdfast_testkit::Dice;
 use holdfast_wire::chat::upstream::BoundField;

@@ -1,9 +1,6 @@
 //! The door over the network: one request and its whole answer, over HTTP/1.1 on a connection of
 //! its own.
 //!
-//! A command sends a few requests in its life, so a pool would save little. The connection is
-//! driven by the future of the exchange: dropping that closes it.
-//!
 //! Never: a redirect that is followed, a proxy of the environment, or another host than the one
 //! that was named; the admin key goes to that one alone. `http://` reaches loopback addresses only,
 //! whatever the name `localhost` is looked up as.
@@ -11,8 +8,6 @@
 //! Limits: [`CONNECT_TIME_MAX`] for the name, TCP and TLS together; [`ANSWER_TIME_MAX`] for the
 //! whole answer; [`ANSWER_BYTES_MAX`] of it.
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,13 +17,12 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use holdfast_admin::AdminUrl;
 use holdfast_config::Secret;
+use holdfast_net::{one_shot, tls};
 use http::header::{AUTHORIZATION, CONNECTION, HOST, USER_AGENT};
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1::Builder;
-use hyper_util::rt::TokioIo;
+use rustls::CertificateError;
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -41,6 +35,8 @@ use super::{DoorError, Reply};
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time for an answer, from the first byte of the request to its last.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// Length of the head of an answer.
+const HEAD_BYTES_MAX: usize = 256 << 10;
 /// Length of an answer: a page of 200 rows, and a hundred new keys, are far below it.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -65,7 +61,9 @@ impl NetworkDoor {
             .context("the admin key is none that a header can have")?;
         authorization.set_sensitive(true);
         let host = HeaderValue::try_from(url.authority())?;
-        let tls = TlsConnector::from(Arc::new(tls()));
+        let mut tls = tls(Vec::new())?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let tls = TlsConnector::from(Arc::new(tls));
         Ok(Self { url, host, authorization, tls })
     }
 
@@ -153,35 +151,12 @@ async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
 ) -> anyhow::Result<Response<Bytes>> {
-    let (mut sender, connection) = Builder::new().handshake(TokioIo::new(stream)).await?;
-    let answered = async {
+    let exchanged = one_shot(stream, HEAD_BYTES_MAX, async |mut sender| {
         let (head, body) = sender.send_request(request).await?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         // Its errors are of any kind, and not all can be made one of ours.
         let body = body.map_err(|error| anyhow!("{error}"))?;
         Ok(Response::from_parts(head, body.to_bytes()))
-    };
-    let driven = async {
-        if let Err(error) = connection.await {
-            // Told to `answered` as well.
-            tracing::debug!(error = %error, "the connection to the server broke off");
-        }
-        pending::<Infallible>().await
-    };
-    tokio::select! {
-        answer = answered => answer,
-        never = driven => match never {},
-    }
-}
-
-/// Client of TLS that trusts Mozilla's roots and the platform's (or those of `SSL_CERT_FILE`), as
-/// the clients of providers do.
-fn tls() -> ClientConfig {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    // Platforms without roots are common, and Mozilla's suffice there.
-    let (_added, _ignored) =
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    config
+    });
+    exchanged.await?
 }

@@ -17,7 +17,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use holdfast_config::TelemetryConfig;
 use holdfast_domain::ErrorChain;
-use holdfast_providers::{PassedFailure, Proxies, ServerClient, ServerOptions};
+use holdfast_net::{PassedFailure, Proxies, ServerClient};
 use holdfast_telemetry::traces::{Resource, SpanQueue, SpanResult, encode, rejected};
 use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -56,7 +56,7 @@ impl Exporter {
         let agent = concat!("holdfast/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         let task = ExportTask {
-            client: ServerClient::new(proxies, ServerOptions::POOL_IDLE)
+            client: ServerClient::new(proxies, ServerClient::POOL_IDLE)
                 .context("telemetry.endpoint")?,
             address: config.traces_url.join("").context("telemetry.endpoint")?,
             headers,

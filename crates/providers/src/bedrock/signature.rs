@@ -27,7 +27,7 @@ use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
 
 use crate::adapter::{SignableRequest, segment};
-use crate::transport::host;
+use holdfast_net::host;
 
 const SERVICE: &str = "bedrock";
 const MOMENT: StaticFormatDescription =

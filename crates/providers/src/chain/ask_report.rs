@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use super::verdict::{AskOutcome, Echo};
 use crate::holdfast::Holdfast;
 use crate::provider::read_error;
-use crate::transport::UpstreamResponse;
+use holdfast_net::UpstreamResponse;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");

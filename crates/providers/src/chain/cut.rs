@@ -23,7 +23,7 @@ use http::StatusCode;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{ChainProvider, KeyUse};
-use crate::transport::UpstreamResponse;
+use holdfast_net::UpstreamResponse;
 
 /// Time in which an operation may end, and time of one cancel.
 const END_TIME_MAX: Duration = Duration::from_secs(15);

@@ -13,9 +13,8 @@ use holdfast_domain::ports::{
     Call, CallFailure, NotRunProof, Provider, Sink, UnknownReason, UnreadableReason,
 };
 use holdfast_domain::request::Request;
-use holdfast_providers::{
-    BadBaseUrl, BaseUrl, HttpOptions, HttpProvider, Kind, OpenAi, ServerOptions, UpstreamKey,
-};
+use holdfast_net::{BadBaseUrl, BaseUrl};
+use holdfast_providers::{HttpOptions, HttpProvider, Kind, OpenAi, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
 use tokio::task::coop::consume_budget;
 

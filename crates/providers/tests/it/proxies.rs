@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_domain::ports::{Call, CallFailure, NotRunProof, UnknownReason};
-use holdfast_providers::{HttpProvider, Proxies, ServerOptions};
+use holdfast_net::Proxies;
+use holdfast_providers::{HttpProvider, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

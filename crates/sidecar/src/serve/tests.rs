@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{HangUpPolicy, IdenticalCalls, Options};
-use holdfast_providers::Proxies;
+use holdfast_net::Proxies;
 
 const HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";

@@ -10,8 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 
+use crate::base_url::BadOptions;
 use crate::proxy::Proxies;
-use crate::server::{BadOptions, tls};
+use crate::roots::tls;
 use crate::transport::{AnswerBody, SendError, Transport};
 
 /// Client of one server, with a pool of connections.
@@ -41,6 +42,9 @@ pub struct PassedAnswer {
 }
 
 impl ServerClient {
+    /// Usual age up to which an idle connection is used: less than the keep-alive of servers.
+    pub const POOL_IDLE: Duration = Duration::from_secs(4);
+
     /// A client that keeps no connection longer than `pool_idle`.
     ///
     /// # Errors

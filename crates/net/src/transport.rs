@@ -59,7 +59,7 @@ const END_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Progress of a request that got no answer: proven unsent, perhaps sent, or answered too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SendError {
+pub enum SendError {
     /// No connection took it, or none took a byte of its body, or its server says that it has not
     /// looked at it: nobody can have run it.
     Unsent,
@@ -82,17 +82,18 @@ enum ExchangeError {
 
 /// A pooled client for one server.
 #[derive(Debug)]
-pub(crate) struct Transport(Pool);
+pub struct Transport(Pool);
 
 /// An answer whose body has not been read yet.
-pub(crate) struct UpstreamResponse {
-    pub(crate) status: StatusCode,
+pub struct UpstreamResponse {
+    /// Status of the answer.
+    pub status: StatusCode,
     /// Value of the kind's `error_header`, where the answer has one.
-    pub(crate) kind: Option<HeaderValue>,
+    pub kind: Option<HeaderValue>,
     /// Pause that the head of an error asks for.
-    pub(crate) retry_after: Option<Duration>,
+    pub retry_after: Option<Duration>,
     /// Came through a proxy that relays, which may have written the answer itself.
-    pub(crate) is_relayed: bool,
+    pub is_relayed: bool,
     /// Bytes that `first_byte` looked at: the next read returns them first.
     ahead: Bytes,
     body: AnswerBody,
@@ -106,7 +107,7 @@ pub(crate) struct AnswerBody {
 
 /// Bytes of an answer that are read before other work has its turn. A server that always has more
 /// to say would else keep a worker of the runtime for itself: its reads never wait.
-pub(crate) const TURN_BYTES: usize = 32 * 1024;
+pub const TURN_BYTES: usize = 32 * 1024;
 /// Charge for a piece besides its bytes: pieces may be of one byte each, or of none.
 const PIECE_BYTES: usize = 128;
 
@@ -129,12 +130,14 @@ impl YieldBudget {
 }
 
 impl Transport {
-    pub(crate) fn new(tls: ClientConfig, proxies: Proxies, pool_idle: Duration) -> Self {
+    /// A client that keeps no idle connection longer than `pool_idle`.
+    #[must_use]
+    pub fn new(tls: ClientConfig, proxies: Proxies, pool_idle: Duration) -> Self {
         Self(Pool::new(Connector::new(tls, proxies), pool_idle))
     }
 
     /// Connections of its pool.
-    pub(crate) fn connections(&self) -> ConnectionCounts {
+    pub fn connections(&self) -> ConnectionCounts {
         self.0.counts()
     }
 
@@ -142,7 +145,7 @@ impl Transport {
     /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. The value
     /// of `error_header` goes with the answer. Dropping the future closes the connection, or resets
     /// its stream where others share that.
-    pub(crate) async fn send(
+    pub async fn send(
         &self,
         request: Box<Request<Vec<u8>>>,
         connect: Duration,
@@ -155,7 +158,7 @@ impl Transport {
     }
 
     /// Sends once, as [`Self::send`] does: all headers of the answer, and the answer.
-    pub(crate) async fn send_with_head<B: Into<Bytes>>(
+    pub async fn send_with_head<B: Into<Bytes>>(
         &self,
         request: Box<Request<B>>,
         connect: Duration,
@@ -206,7 +209,7 @@ impl Transport {
     }
 
     /// Asks once for something that has no effect, and leaves the body of the answer unread.
-    pub(crate) async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
+    pub async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
         let line = self.0.connection(&uri, CONNECT_MAX).await?;
         let mut request = Request::new(TrackedBody { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
@@ -246,7 +249,7 @@ fn plain(uri: &Uri) -> Uri {
 }
 
 /// Host and port of a server for its `host` header: without the port that its scheme implies.
-pub(crate) fn host(uri: &Uri) -> Option<&str> {
+pub fn host(uri: &Uri) -> Option<&str> {
     let authority = uri.authority()?;
     let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let is_usual = authority.port_u16() == Some(default);
@@ -261,7 +264,7 @@ impl fmt::Debug for UpstreamResponse {
 
 impl UpstreamResponse {
     /// Reads the whole body, at most `bytes_max`, and tells how much of it came.
-    pub(crate) async fn read(
+    pub async fn read(
         mut self,
         bytes_max: usize,
         received: &mut (dyn FnMut(usize) + Send),
@@ -286,7 +289,7 @@ impl UpstreamResponse {
     }
 
     /// The next bytes of the body, as they come; `None` at its end. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, SendError> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, SendError> {
         if !self.ahead.is_empty() {
             return Ok(Some(std::mem::take(&mut self.ahead)));
         }
@@ -295,7 +298,7 @@ impl UpstreamResponse {
 
     /// First byte of the body that is not white space, which tells JSON from events; `None` if
     /// there is none near the start. The bytes that were looked at stay to be read.
-    pub(crate) async fn first_byte(&mut self) -> Result<Option<u8>, SendError> {
+    pub async fn first_byte(&mut self) -> Result<Option<u8>, SendError> {
         let first_of =
             |piece: &[u8]| piece.iter().copied().find(|byte| !byte.is_ascii_whitespace());
         let mut seen = Vec::new();
@@ -320,7 +323,7 @@ impl UpstreamResponse {
 
     /// Reads the end of a body that has said everything, so that its connection may be used again:
     /// a server that leaves it open is not waited for.
-    pub(crate) async fn end(mut self) {
+    pub async fn end(mut self) {
         let rest = async { while let Ok(Some(_unsaid)) = self.next().await {} };
         // Not in time: the connection is closed.
         drop(tokio::time::timeout(END_TIME_MAX, rest).await);

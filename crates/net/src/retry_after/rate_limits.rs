@@ -62,7 +62,7 @@ fn is_zero(text: &str) -> bool {
 }
 
 /// Time from now to the reset in a header or a member, in any of the units above.
-pub(super) fn time_until(text: &str, now: Duration) -> Option<Duration> {
+pub fn time_until(text: &str, now: Duration) -> Option<Duration> {
     let text = text.trim();
     let time = if let Some((whole, micros)) = decimal(text) {
         let time = Duration::from_secs(whole).checked_add(Duration::from_micros(micros))?;

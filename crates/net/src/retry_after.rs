@@ -5,7 +5,8 @@
 //! | `retry-after-ms` | milliseconds | OpenAI, Azure |
 //! | `retry-after` | seconds, or a date of RFC 9110, 5.6.7 | all |
 //! | `x-ratelimit-reset-*` and its like, if its `remaining` is 0 | [`rate_limits`] | OpenAI, Groq, Anthropic and others |
-//! | [`retry_info`] in the body | as there | Google, OpenRouter |
+//!
+//! A pause in the body is its provider's: `holdfast_providers` reads those of Google and OpenRouter.
 //!
 //! The first readable source counts; the first two drop fractions. A date is compared with the
 //! answer's own `date`: both come from the same clock, so a wrong one does no harm. Without that
@@ -16,7 +17,8 @@
 //! maximum.
 
 mod rate_limits;
-pub(crate) mod retry_info;
+
+pub use self::rate_limits::time_until;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -36,7 +38,7 @@ const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
 
 /// Returns `true` for a status that is about the server and not about the request: a pause with any
 /// other status is ignored.
-pub(crate) fn asks_for_pause(status: StatusCode) -> bool {
+pub fn asks_for_pause(status: StatusCode) -> bool {
     matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
@@ -70,7 +72,8 @@ fn now_of(headers: &HeaderMap) -> Duration {
 }
 
 /// Time by our clock, since the Unix epoch.
-fn clock() -> Duration {
+#[must_use]
+pub fn clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

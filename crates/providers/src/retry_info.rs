@@ -10,10 +10,8 @@
 
 use std::time::Duration;
 
+use holdfast_net::{clock, time_until};
 use holdfast_wire::json::{Node, parse_answer};
-
-use super::clock;
-use super::rate_limits::time_until;
 
 const RETRY_INFO: &str = "google.rpc.RetryInfo";
 
