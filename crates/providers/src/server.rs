@@ -4,11 +4,11 @@
 //! Never: a credential that prints, or one within an address, where it would end up in logs.
 //! Anything that a kind has besides is in the kind's own options.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::debug_as;
 use http::uri::InvalidUri;
 use http::{HeaderName, HeaderValue, Uri, header};
 use rustls::pki_types::CertificateDer;
@@ -166,11 +166,7 @@ impl TryFrom<&str> for UpstreamKey {
     }
 }
 
-impl fmt::Debug for UpstreamKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UpstreamKey(…)")
-    }
-}
+debug_as!(UpstreamKey: "UpstreamKey(…)");
 
 /// Name of a header for the keys of calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
