@@ -159,6 +159,12 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn keys_of_an_account_never_print() {
+        let (keys, ..) = suite(Some("token"));
+        assert_eq!(format!("{keys:?} {keys:#?}"), "AwsKeys(…) AwsKeys(…)");
+    }
+
     /// AWS's own test suite for Signature Version 4: the account, the region and the moment.
     fn suite(token: Option<&str>) -> (AwsKeys, Region, SystemTime) {
         let keys = AwsKeys {
