@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: writes the documents that are made from the code. That none of them is stale is
 //! a test of the crate that each is made from.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use anyhow::{Context, Result};
 
@@ -10,17 +10,12 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A document, and the example that prints it. It is given the document's name, without what ends that.
+/// A document, and the example that prints it.
 const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("docs/errors.md", "holdfast-wire", "errors"),
     ("docs/administration-api.md", "holdfast-admin", "api"),
     ("docs/metrics.md", "holdfast-telemetry", "metrics"),
     ("docs/traces.md", "holdfast-telemetry", "traces"),
-    ("deploy/grafana/traffic.json", "holdfast-telemetry", "dashboard"),
-    ("deploy/grafana/money.json", "holdfast-telemetry", "dashboard"),
-    ("deploy/grafana/routes.json", "holdfast-telemetry", "dashboard"),
-    ("deploy/grafana/store.json", "holdfast-telemetry", "dashboard"),
-    ("deploy/grafana/nodes.json", "holdfast-telemetry", "dashboard"),
 ];
 
 /// Writes all of them; true where all could be made.
@@ -28,7 +23,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     for (path, package, example) in DOCUMENTS {
         let mut cargo = shell::cargo(&workspace.root);
         cargo.args(["run", "--quiet", "--package", package, "--example", example]);
-        cargo.arg("--").args(Path::new(path).file_stem());
         let heard = shell::hear(&mut cargo)?;
         if !heard.status.success() {
             say(&heard.stderr)?;

@@ -32,6 +32,7 @@ pub use self::concluding::{Conclusion, Ending};
 use self::offering::{Verdict, apply_change};
 use self::upkeep::EventOutcome;
 pub use self::upkeep::Reconciliation;
+use crate::debug_as;
 use crate::limits::CounterReadings;
 use crate::operation::{
     Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, decide,
@@ -55,11 +56,7 @@ pub struct Conduct<'a> {
     pub orphan_grace: Option<Duration>,
 }
 
-impl std::fmt::Debug for Conduct<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Conduct(orphan_grace: {:?})", self.orphan_grace)
-    }
-}
+debug_as!(Conduct<'_> as it: "Conduct(orphan_grace: {:?})", it.orphan_grace);
 
 /// Claim to be offered, with the means to compare it with an older binding.
 #[derive(Clone, Copy)]
@@ -86,11 +83,7 @@ pub enum Rebinding {
     UnknownVersion(Option<BodyDigest>),
 }
 
-impl std::fmt::Debug for ClaimOffer<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.claim.fmt(f)
-    }
-}
+debug_as!(ClaimOffer<'_> as it: "{:?}", it.claim);
 
 /// Outcome of a claim.
 #[derive(Debug)]

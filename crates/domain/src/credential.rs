@@ -6,9 +6,9 @@
 //! operation. Never stored: a secret.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use crate::base62::{self, LEN_OF_128, LEN_OF_256};
+use crate::debug_as;
 use crate::limits::Limits;
 use crate::model::{ModelPattern, PublicModelId};
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
@@ -72,11 +72,7 @@ pub(crate) fn write_bearer(noun: &str, id: CredentialId, secret: &CredentialSecr
     format!("{}_{secret}", write_prefix(noun, id))
 }
 
-impl fmt::Debug for Bearer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bearer({}, …)", self.id)
-    }
-}
+debug_as!(Bearer as it: "Bearer({}, …)", it.id);
 
 /// An API key as it is kept: never with a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,6 +28,7 @@ use uuid::{Builder, Uuid, Variant, Version};
 
 pub use self::address::{BadNodeAddress, NodeAddress};
 use crate::base62::{self, LEN_OF_128};
+use crate::debug_as;
 
 /// Writes an identifier that is 128 bits and prints as a hyphenated UUID.
 macro_rules! ids {
@@ -194,11 +195,7 @@ impl fmt::Display for RequestKey {
     }
 }
 
-impl fmt::Debug for RequestKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RequestKey({self})")
-    }
-}
+debug_as!(RequestKey as it: "RequestKey({it})");
 
 /// A text that is not a canonical UUIDv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

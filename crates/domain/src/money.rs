@@ -3,6 +3,7 @@
 //! An amount knows no currency: that is its wallet's, fixed at creation, and amounts of two wallets
 //! never meet. A moment is the database's, never a process's own: clocks of nodes are not compared.
 
+use crate::debug_as;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -141,11 +142,7 @@ impl fmt::Display for Currency {
     }
 }
 
-impl fmt::Debug for Currency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Currency({self})")
-    }
-}
+debug_as!(Currency as it: "Currency({it})");
 
 /// A text that is not a currency code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

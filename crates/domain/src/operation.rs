@@ -32,6 +32,7 @@ pub use self::decide::{Refusal, decide};
 pub use self::event::{Claim, Disown, Event, Finish, SendStatus};
 pub use self::status::OperationStatus;
 use crate::billing::UsageRecord;
+use crate::debug_as;
 use crate::limits::{CounterMove, Reservation};
 use crate::model::{FingerprintTerms, ModelAlias, PublicModelId};
 use crate::price::PriceVersion;
@@ -392,12 +393,10 @@ pub struct SealedResult {
     pub withheld: usize,
 }
 
-impl std::fmt::Debug for SealedResult {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bytes = self.sealed.len().max(self.withheld);
-        write!(f, "SealedResult({bytes} bytes for {})", self.credential)
-    }
-}
+debug_as!(
+    SealedResult as it: "SealedResult({} bytes for {})",
+    it.sealed.len().max(it.withheld), it.credential,
+);
 
 /// Attempt at a route, as its operator is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

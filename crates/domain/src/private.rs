@@ -33,6 +33,45 @@ impl<T: Deref<Target: AsRef<[u8]>>> fmt::Debug for Private<T> {
     }
 }
 
+/// `Debug` of a type as one text, which a macro takes in place of an `impl` for each type that must not print
+/// its members, or has too many of them. A type whose members may print derives `Debug`.
+///
+/// ```
+/// struct Token {
+///     id: u32,
+///     secret: String,
+/// }
+/// holdfast_domain::debug_as!(Token as it: "Token({}, …)", it.id);
+/// // impl Debug for Token { fn fmt(&self, f) { let it = self; write!(f, "Token({}, …)", it.id) } }
+///
+/// struct Cache(Vec<Token>);
+/// holdfast_domain::debug_as!(Cache: "Cache");
+/// // impl Debug for Cache { fn fmt(&self, f) { f.write_str("Cache") } }
+///
+/// let token = Token { id: 7, secret: "s3cret".to_owned() };
+/// assert_eq!(token.secret.len(), 6);
+/// assert_eq!(format!("{token:?}"), "Token(7, …)");
+/// assert_eq!(format!("{:?}", Some(Cache(vec![token]))), "Some(Cache)");
+/// ```
+#[macro_export]
+macro_rules! debug_as {
+    ($type:ty: $text:literal) => {
+        impl ::std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str($text)
+            }
+        }
+    };
+    ($type:ty as $it:ident: $text:literal $(, $part:expr)* $(,)?) => {
+        impl ::std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                let $it = self;
+                ::std::write!(f, $text $(, $part)*)
+            }
+        }
+    };
+}
+
 /// `Debug` of keys and secrets: the name of the type. Their length is that of every other one.
 macro_rules! unprinted {
     ($($name:ident),+ $(,)?) => {$(

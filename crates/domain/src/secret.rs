@@ -29,6 +29,7 @@ use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
 pub use self::relay::{BadRelayProof, RelayKey, RelayProof};
 pub use self::token::{BrowserToken, LinkToken, SessionToken, TokenHash};
+use crate::debug_as;
 use crate::private::unprinted;
 use crate::{ApiKeyId, OperationId, RequestKey, WebhookId, base62};
 
@@ -185,11 +186,7 @@ impl ServerSecret {
     }
 }
 
-impl fmt::Debug for ServerSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ServerSecret({})", self.id())
-    }
-}
+debug_as!(ServerSecret as it: "ServerSecret({})", it.id());
 
 /// Id of the server secret that something was made with. Tells nothing of the secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -215,11 +212,7 @@ impl fmt::Display for ServerSecretId {
     }
 }
 
-impl fmt::Debug for ServerSecretId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ServerSecretId({self})")
-    }
-}
+debug_as!(ServerSecretId as it: "ServerSecretId({it})");
 
 /// The secret half of a credential: 256 random bits that only its bearer has. Comparison takes the same
 /// time whatever differs.

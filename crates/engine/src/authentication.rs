@@ -21,6 +21,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::{ApiKeys, KnownCredential, Unavailable, Wallets};
 use holdfast_domain::secret::PseudonymKey;
 use holdfast_domain::{CredentialId, Currency, ErrorChain, Timestamp};
@@ -44,12 +45,8 @@ pub(crate) struct Authentication {
     unknown_keys: UnknownKeyLimiter<CredentialId>,
 }
 
-impl std::fmt::Debug for Authentication {
-    // The cache is left out: it may have thousands of callers.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Authentication")
-    }
-}
+// The cache is left out: it may have thousands of callers.
+debug_as!(Authentication: "Authentication");
 
 /// Authenticated caller: credential, API key, and what is to be known of its wallet.
 #[derive(Debug)]

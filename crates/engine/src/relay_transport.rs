@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::RelayProof;
 use holdfast_domain::{ClaimId, NodeAddress, OperationId, RelayNonce};
@@ -41,11 +42,7 @@ pub struct RelayAnswer {
     pub records: BoxStream<'static, Bytes>,
 }
 
-impl fmt::Debug for RelayAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RelayAnswer")
-    }
-}
+debug_as!(RelayAnswer: "RelayAnswer");
 
 /// Transport to other nodes.
 pub trait RelayTransport: fmt::Debug + Send + Sync {

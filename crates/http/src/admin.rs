@@ -31,6 +31,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use holdfast_domain::debug_as;
 use holdfast_engine::Engine;
 use holdfast_net::{
     Admission, Client, ConnectionLimiter, ConnectionOptions, Listener, ListenerLimits, Network,
@@ -68,11 +69,7 @@ pub enum HandlerBody {
     Streamed(BoxStream<'static, Bytes>),
 }
 
-impl std::fmt::Debug for HandlerBody {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HandlerBody")
-    }
-}
+debug_as!(HandlerBody: "HandlerBody");
 
 impl From<HandlerBody> for ResponseBody {
     fn from(body: HandlerBody) -> Self {
@@ -96,11 +93,7 @@ pub struct Administration {
     pub refusals: Vec<Arc<RefusalLog>>,
 }
 
-impl std::fmt::Debug for Administration {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Administration")
-    }
-}
+debug_as!(Administration: "Administration");
 
 /// State of the operator's listener: its bearer token, the metrics and the engine of the probes.
 #[derive(Clone)]
@@ -116,11 +109,7 @@ pub struct Admin {
     pub administration: Option<Administration>,
 }
 
-impl std::fmt::Debug for Admin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Admin")
-    }
-}
+debug_as!(Admin: "Admin");
 
 /// Pages of holders, on a listener of their own.
 #[derive(Clone)]
@@ -135,11 +124,7 @@ pub struct HoldersPages {
     pub refusals: Vec<Arc<RefusalLog>>,
 }
 
-impl std::fmt::Debug for HoldersPages {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HoldersPages")
-    }
-}
+debug_as!(HoldersPages: "HoldersPages");
 
 const METRICS: &str = "/metrics";
 const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bearer <token>` with the `admin.token` of the \

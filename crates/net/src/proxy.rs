@@ -9,9 +9,9 @@
 //! Never: a request to this machine itself through a proxy, or credentials that print. The way
 //! through a proxy is the transport's.
 
-use std::fmt;
 use std::net::IpAddr;
 
+use holdfast_domain::debug_as;
 use http::{HeaderValue, Uri};
 
 /// A proxy that speaks plain HTTP: it connects to servers with TLS, and relays to the others.
@@ -23,11 +23,7 @@ pub(crate) struct Proxy {
     pub(crate) authorization: Option<HeaderValue>,
 }
 
-impl fmt::Debug for Proxy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Proxy({}:{})", self.host, self.port)
-    }
-}
+debug_as!(Proxy as it: "Proxy({}:{})", it.host, it.port);
 
 /// The operator's proxies. Nothing on the machine itself is asked through one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! It reads nothing of what it sends or gets. What holds for the transport holds here: a request is
 //! sent once, and `PassedFailure::Unsent` is proof.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::debug_as;
 use http::{HeaderMap, Request, StatusCode};
 
 use crate::base_url::BadOptions;
@@ -93,8 +93,4 @@ impl From<SendError> for PassedFailure {
     }
 }
 
-impl fmt::Debug for PassedAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PassedAnswer({})", self.status)
-    }
-}
+debug_as!(PassedAnswer as it: "PassedAnswer({})", it.status);

@@ -27,7 +27,6 @@ mod pool;
 mod shared;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +34,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::ConnectionCounts;
 use http::header::{HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use http::response::Parts;
@@ -256,11 +256,7 @@ pub fn host(uri: &Uri) -> Option<&str> {
     Some(if is_usual { authority.host() } else { authority.as_str() })
 }
 
-impl fmt::Debug for UpstreamResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UpstreamResponse({})", self.status)
-    }
-}
+debug_as!(UpstreamResponse as it: "UpstreamResponse({})", it.status);
 
 impl UpstreamResponse {
     /// Reads the whole body, at most `bytes_max`, and tells how much of it came.
@@ -357,11 +353,7 @@ struct TrackedBody {
     taken: Arc<AtomicBool>,
 }
 
-impl fmt::Debug for TrackedBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TrackedBody({:?} bytes)", self.bytes.as_ref().map(Bytes::len))
-    }
-}
+debug_as!(TrackedBody as it: "TrackedBody({:?} bytes)", it.bytes.as_ref().map(Bytes::len));
 
 impl Body for TrackedBody {
     type Data = Bytes;

@@ -4,10 +4,10 @@
 //! Never: a credential that prints, or one within an address, where it would end up in logs.
 //! Anything that a kind has besides is in the kind's own options.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use holdfast_domain::debug_as;
 use holdfast_net::{BaseUrl, Proxies, ServerClient};
 use http::{HeaderName, HeaderValue, header};
 use rustls::pki_types::CertificateDer;
@@ -97,11 +97,7 @@ impl TryFrom<&str> for UpstreamKey {
     }
 }
 
-impl fmt::Debug for UpstreamKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UpstreamKey(…)")
-    }
-}
+debug_as!(UpstreamKey: "UpstreamKey(…)");
 
 /// Name of a header for the keys of calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,5 +134,16 @@ impl TryFrom<&str> for KeyHeader {
     fn try_from(name: &str) -> Result<Self, BadKeyHeader> {
         let name: HeaderName = name.parse().map_err(|_malformed| BadKeyHeader)?;
         if Self::TAKEN.contains(&name) { Err(BadKeyHeader) } else { Ok(Self(name)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_provider_never_prints() {
+        let key = UpstreamKey::try_from("s3cret").unwrap();
+        assert_eq!(format!("{key:?} {key:#?}"), "UpstreamKey(…) UpstreamKey(…)");
     }
 }

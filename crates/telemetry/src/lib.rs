@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!              ┌─ describe()              HELP and TYPE of a scrape
-//! catalogue ───┼─ docs/metrics.md         `cargo xtask docs`
-//!              └─ deploy/grafana/*.json   `cargo xtask docs`, each query over metrics of the catalogue
+//! catalogue ───┼─ docs/metrics.md         written by `cargo xtask docs`
+//!              └─ deploy/grafana/*.json   written by hand, a test compares metrics and labels of each query
 //! ```
 //!
 //! The crates count under the names of the catalogue; an end-to-end test compares a scrape with it, both
@@ -15,7 +15,6 @@
 //! that a caller writes, an id, an address, or a word of a prompt.
 
 mod catalogue;
-pub mod dashboards;
 pub mod traces;
 
 pub use crate::catalogue::{

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::debug_as;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{DueDelivery, Outbox, Unavailable};
 use holdfast_domain::private::Private;
@@ -70,11 +71,7 @@ pub struct Deliverer {
     pub owner: Node,
 }
 
-impl std::fmt::Debug for Deliverer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Deliverer({})", self.owner.name.as_str())
-    }
-}
+debug_as!(Deliverer as it: "Deliverer({})", it.owner.name.as_str());
 
 impl Deliverer {
     /// Delivers until `shutdown`, and ends what is under way.

@@ -3,12 +3,12 @@
 //! Each failure has its label in [`TryResult`], which goes into a row; its cause goes into a line
 //! of the log at `debug`, with the origin and the event and nothing else of the delivery.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::debug_as;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::WebhookKey;
 use holdfast_domain::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult, WebhookTenant};
@@ -157,11 +157,7 @@ impl Sender {
     }
 }
 
-impl fmt::Debug for Sender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sender({} permits)", self.free())
-    }
-}
+debug_as!(Sender as it: "Sender({} permits)", it.free());
 
 /// Delivery as a request: its id, its moment, its signatures, and the event.
 fn request(delivery: Delivery) -> http::Result<Request<Full<Bytes>>> {

@@ -9,6 +9,7 @@
 
 mod code;
 mod message;
+pub mod table;
 
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::ProviderRefusal;

@@ -1,62 +1,52 @@
-//! The public API described by itself: one OpenAPI 3.1 document, and a page made from it. Bounds and
-//! words come from the code that reads and writes; tests hold the document against that code. Not here:
-//! the operator's listener.
+//! The public API described by itself: one OpenAPI 3.1 document, and a page made from it. Not here: the
+//! operator's listener.
+//!
+//! The document is `openapi.json` with three additions: the version, the headers of every answer, and
+//! the error answers (`errors`), for which the file has `x-codes`. Tests hold its bounds and words
+//! against the code that reads and writes.
 
-mod answer;
-mod endpoint;
-mod endpoints;
-mod example;
+mod errors;
 mod page;
-mod request;
-mod shape;
-mod usage;
 
-use holdfast_domain::OperationId;
 use serde_json::{Map, Value, json};
 
 pub use self::page::{STYLE_HASH, page};
 use crate::render;
 
-/// An operation in examples.
-const EXAMPLE_OPERATION: OperationId =
-    OperationId::from_u128(0x7a1c_0c2f_5d5e_8f0f_9b3c_6d1e_2f30_4152);
 /// A request key in examples.
 const EXAMPLE_KEY: &str = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
 
 /// The document.
 #[must_use]
 pub fn document() -> Value {
-    let schemas: Map<String, Value> = request::schemas()
-        .into_iter()
-        .chain(answer::schemas())
-        .chain(usage::schemas())
-        .map(|(name, schema)| (name.to_owned(), schema))
-        .collect();
-    let bearer = json!({
-        "type": "http",
-        "scheme": "bearer",
-        "bearerFormat": "hfk_<credential id>_<secret>",
-        "description": "An API key, exactly once. Whatever is wrong with it, the answer is the same.",
-    });
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Holdfast",
-            "version": env!("CARGO_PKG_VERSION"),
-            "summary": "Chat completions, each paid for once",
-            "description": INTRODUCTION,
-            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
-        },
-        // Relative, because the gateway does not know under which address callers reach it.
-        "servers": [{"url": "/"}],
-        "paths": endpoint::paths(&endpoints::all()),
-        "components": {
-            "schemas": schemas,
-            "headers": endpoint::headers(),
-            "responses": {"Preflight": endpoint::preflight()},
-            "securitySchemes": {"apiKey": bearer},
-        },
-    })
+    // A part of the program, which a test parses: there is no other failure to report.
+    let mut document =
+        serde_json::from_str(include_str!("openapi/openapi.json")).unwrap_or(Value::Null);
+    if let Some(version) = document.pointer_mut("/info/version") {
+        *version = json!(env!("CARGO_PKG_VERSION"));
+    }
+    for answer in members_mut(document.pointer_mut("/components/responses")) {
+        errors::expand(answer);
+    }
+    for operation in
+        members_mut(document.pointer_mut("/paths")).flat_map(|path| members_mut(Some(path)))
+    {
+        let answers = members_mut(operation.get_mut("responses"));
+        answers.filter(|answer| answer.get("$ref").is_none()).for_each(errors::add_common_headers);
+    }
+    document
+}
+
+fn members_mut(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    object.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
+}
+
+/// The part of the document that `value` refers to, or `value` itself without a `$ref`.
+#[must_use]
+pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let target =
+        value["$ref"].as_str().and_then(|path| document.pointer(path.trim_start_matches('#')));
+    target.unwrap_or(value)
 }
 
 /// The document as it is served.
@@ -64,15 +54,3 @@ pub fn document() -> Value {
 pub fn rendered() -> Vec<u8> {
     render::to_bytes(&document())
 }
-
-const INTRODUCTION: &str = "\
-OpenAI's Chat Completions, with an `Idempotency-Key` on every call. A key is bound to its request when funds are \
-held for it; the model is called at most once for it, unless the provider proves that it did not run; the wallet \
-pays once. Amounts are integers in millionths of the wallet's currency and end in `_micros`.
-
-Every error has the shape `Error`; its `code` is one of a closed list. Where `x-should-retry` is `true`, send the \
-same request with the same key again after `retry-after`.
-
-Pages of the origins that the operator lists may call every path (CORS). `OPTIONS` with `Origin` and \
-`Access-Control-Request-Method` is a preflight then: its answer is `Preflight`, without an API key. Where no origin \
-is listed, no answer has an `Access-Control` header, and `OPTIONS` is 405 `method_not_allowed`.";

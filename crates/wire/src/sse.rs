@@ -17,6 +17,7 @@
 //! interprets data: `[DONE]` and error objects are its reader's business.
 
 use bytes::Bytes;
+use holdfast_domain::debug_as;
 
 /// Comment line that keeps an idle connection alive. It ends with one line feed, not two: some
 /// readers dispatch an event at every blank line, even one without data.
@@ -53,12 +54,8 @@ pub struct Event<'a> {
     pub last_id: &'a [u8],
 }
 
-impl std::fmt::Debug for Event<'_> {
-    /// Sizes alone: the data may be an answer.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Event({} bytes of name, {} of data)", self.name.len(), self.data.len())
-    }
-}
+// Sizes alone: the data may be an answer.
+debug_as!(Event<'_> as it: "Event({} bytes of name, {} of data)", it.name.len(), it.data.len());
 
 /// Incremental reader of a stream that comes in pieces of any size; piece boundaries make no
 /// difference.
@@ -91,12 +88,8 @@ enum DecoderState {
     Spent,
 }
 
-impl std::fmt::Debug for Decoder {
-    /// Sizes alone: what it buffers may be an answer.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Decoder({} bytes of a line, {} of data)", self.line.len(), self.data.len())
-    }
-}
+// Sizes alone: what it buffers may be an answer.
+debug_as!(Decoder as it: "Decoder({} bytes of a line, {} of data)", it.line.len(), it.data.len());
 
 impl Decoder {
     /// Decoder at the start of a stream. Both limits are in bytes: of one line, and of one event's
@@ -189,12 +182,8 @@ pub struct Events<'a> {
     rest: &'a [u8],
 }
 
-impl std::fmt::Debug for Events<'_> {
-    /// Size alone: its bytes may be an answer.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Events({} bytes)", self.rest.len())
-    }
-}
+// Size alone: its bytes may be an answer.
+debug_as!(Events<'_> as it: "Events({} bytes)", it.rest.len());
 
 impl Events<'_> {
     /// Returns the next event that ends in this piece; `None` where the piece holds no other.

@@ -1,4 +1,4 @@
-//! Codes of errors, a row each: all that is constant of an error stands in its row and nowhere else.
+//! Codes of errors, a row each, in the form of [`table`](holdfast_wire::error::table).
 //!
 //! ```text
 //! codes!  EditConflict { cause, label, status, kind, retry, message }
@@ -7,18 +7,16 @@
 //!            └ a variant of Code, its place in Code::ALL, its arm of Code::row
 //! ```
 //!
-//! A new error is a new row. A `label` never changes: callers have it in their programs. A message
-//! says what to do next. `retry` is the header `x-should-retry`: SDKs repeat 409, 429 and 5xx
+//! A message says what to do next. `retry` is the header `x-should-retry`: SDKs repeat 409, 429 and 5xx
 //! unless it says `false`. No error of this table binds the `Idempotency-Key`, except perhaps
 //! `outcome_unknown`, which is repeated with the same key for that reason.
 
-const INVALID_REQUEST: &str = "invalid_request_error";
+use holdfast_wire::codes;
+use holdfast_wire::error::table::kind::{IDEMPOTENCY, INVALID_REQUEST, RATE_LIMIT, SERVER};
+
 const AUTHENTICATION: &str = "authentication_error";
 const PERMISSION: &str = "permission_error";
 const CONFLICT: &str = "conflict_error";
-const IDEMPOTENCY: &str = "idempotency_error";
-const RATE_LIMIT: &str = "rate_limit_error";
-const SERVER: &str = "server_error";
 
 /// Constants of one error.
 struct Row {
@@ -28,66 +26,6 @@ struct Row {
     kind: &'static str,
     retry: bool,
     message: &'static str,
-}
-
-impl Code {
-    /// Value of `code` in the body.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        self.row().label
-    }
-
-    /// HTTP status.
-    #[must_use]
-    pub const fn status(self) -> u16 {
-        self.row().status
-    }
-
-    /// Value of `type` in the body.
-    #[must_use]
-    pub const fn kind(self) -> &'static str {
-        self.row().kind
-    }
-
-    /// Value of `x-should-retry`: whether the same request with the same key may fare better.
-    #[must_use]
-    pub const fn retry(self) -> bool {
-        self.row().retry
-    }
-
-    /// Cause, as one sentence of the documentation.
-    #[must_use]
-    pub const fn cause(self) -> &'static str {
-        self.row().cause
-    }
-
-    /// Message of this code where no request has a better one.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        self.row().message
-    }
-}
-
-/// Makes [`Code`] of the rows. The cause documents the variant too, so that it is written once.
-macro_rules! codes {
-    ($($code:ident { cause: $cause:literal, $($members:tt)+ })+) => {
-        /// Names of the errors, in the order of the table in the documentation.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code {
-            $(#[doc = $cause] $code,)+
-        }
-
-        impl Code {
-            /// Every code.
-            pub const ALL: [Self; [$(Self::$code),+].len()] = [$(Self::$code),+];
-
-            const fn row(self) -> &'static Row {
-                match self {
-                    $(Self::$code => &const { Row { cause: $cause, $($members)+ } },)+
-                }
-            }
-        }
-    };
 }
 
 codes! {

@@ -4,11 +4,10 @@
 //! own: no verifier of one is a verifier of the other, so that neither listener takes the other's
 //! keys. An admin key outlives whoever made it, and says who that was.
 
-use std::fmt;
-
 use super::field_change::{FieldChange, differences};
 use super::{ActorId, Reach, Role};
 use crate::credential::{read_bearer, write_bearer, write_prefix};
+use crate::debug_as;
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
 use crate::{AdminKeyId, CredentialId, Timestamp};
 
@@ -44,11 +43,7 @@ impl AdminBearer {
     }
 }
 
-impl fmt::Debug for AdminBearer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AdminBearer({}, …)", self.id)
-    }
-}
+debug_as!(AdminBearer as it: "AdminBearer({}, …)", it.id);
 
 /// An admin key as it is kept: never with a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use super::{
     AssistantMessage, Content, ContentPart, CostFactors, CustomTool, Function, FunctionCall,
     FunctionChoice, Item, JsonSchema, Message, Request, Role, ToolCall, ToolChoice, Voice,
 };
+use crate::debug_as;
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -16,12 +17,7 @@ impl fmt::Debug for Request {
     }
 }
 
-impl fmt::Debug for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = length(self.name.as_deref());
-        write!(f, "Message({:?}, name {name:?}, {:?})", self.role, self.content)
-    }
-}
+debug_as!(Message as it: "Message({:?}, name {:?}, {:?})", it.role, length(it.name.as_deref()), it.content);
 
 impl fmt::Debug for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,27 +30,14 @@ impl fmt::Debug for Role {
     }
 }
 
-impl fmt::Debug for AssistantMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refusal = length(self.refusal.as_deref());
-        let (calls, function) = (&self.tool_calls, &self.function_call);
-        write!(f, "assistant(refusal {refusal:?}, {calls:?}, {function:?})")
-    }
-}
+debug_as!(
+    AssistantMessage as it: "assistant(refusal {:?}, {:?}, {:?})",
+    length(it.refusal.as_deref()), it.tool_calls, it.function_call,
+);
 
-impl fmt::Debug for ToolCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, input) = (self.name.len(), self.input.len());
-        write!(f, "ToolCall({:?}, name {name}, input {input})", self.kind)
-    }
-}
+debug_as!(ToolCall as it: "ToolCall({:?}, name {}, input {})", it.kind, it.name.len(), it.input.len());
 
-impl fmt::Debug for FunctionCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, arguments) = (self.name.len(), self.arguments.len());
-        write!(f, "FunctionCall(name {name}, arguments {arguments})")
-    }
-}
+debug_as!(FunctionCall as it: "FunctionCall(name {}, arguments {})", it.name.len(), it.arguments.len());
 
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,14 +48,11 @@ impl fmt::Debug for Content {
     }
 }
 
-impl fmt::Debug for ContentPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the extras: their names are the caller's words.
-        let Self { item, cache_breakpoint, extras: _ } = self;
-        let mut shown = f.debug_struct("ContentPart");
-        shown.field("item", item).field("cache_breakpoint", cache_breakpoint).finish()
-    }
-}
+// Not the extras: their names are the caller's words.
+debug_as!(
+    ContentPart as it: "ContentPart {{ item: {:?}, cache_breakpoint: {:?} }}",
+    it.item, it.cache_breakpoint,
+);
 
 impl fmt::Debug for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,17 +66,9 @@ impl fmt::Debug for Item {
     }
 }
 
-impl fmt::Debug for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Function(name {}, {:?})", self.name.len(), self.parameters)
-    }
-}
+debug_as!(Function as it: "Function(name {}, {:?})", it.name.len(), it.parameters);
 
-impl fmt::Debug for CustomTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CustomTool(name {}, {:?})", self.name.len(), self.format)
-    }
-}
+debug_as!(CustomTool as it: "CustomTool(name {}, {:?})", it.name.len(), it.format);
 
 impl fmt::Debug for ToolChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,11 +90,7 @@ impl fmt::Debug for FunctionChoice {
     }
 }
 
-impl fmt::Debug for JsonSchema {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JsonSchema(name {}, {:?})", self.name.len(), self.schema)
-    }
-}
+debug_as!(JsonSchema as it: "JsonSchema(name {}, {:?})", it.name.len(), it.schema);
 
 impl fmt::Debug for Voice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

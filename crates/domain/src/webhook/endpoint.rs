@@ -6,11 +6,11 @@
 //!
 //! Never printed: path and query, which often hold the receiver's own secret.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use super::address::is_global;
 use super::origin::{BadOrigin, Host, Origin, Scheme};
+use crate::debug_as;
 
 /// URL of a webhook that may be sent to: what to connect to, and what to ask for there.
 ///
@@ -145,8 +145,4 @@ fn is_target(text: &str) -> bool {
     true
 }
 
-impl fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Endpoint({}/…)", self.origin)
-    }
-}
+debug_as!(Endpoint as it: "Endpoint({}/…)", it.origin);

@@ -6,9 +6,9 @@
 //!
 //! Not here: which route a request takes.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use holdfast_domain::debug_as;
 use holdfast_domain::offer::{RouteHealth, RouteOffer};
 use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
@@ -285,8 +285,4 @@ impl Drop for Permit {
     }
 }
 
-impl fmt::Debug for Permit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Permit({})", self.route_state.name)
-    }
-}
+debug_as!(Permit as it: "Permit({})", it.route_state.name);

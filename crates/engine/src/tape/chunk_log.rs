@@ -17,11 +17,11 @@
 //! [`Options::STREAM_BYTES_MAX`]: crate::options::Options::STREAM_BYTES_MAX
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use holdfast_domain::credential::Bearer;
+use holdfast_domain::debug_as;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::secret::ResultKey;
 use holdfast_domain::{CredentialId, OperationId, RelayNonce};
@@ -96,12 +96,8 @@ pub(crate) struct Follower {
     include_usage: bool,
 }
 
-impl fmt::Debug for ChunkLogState {
-    /// Prints sizes only, never content.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ChunkLogState({} bytes, over: {})", self.log.end(), self.is_over)
-    }
-}
+// Prints sizes only, never content.
+debug_as!(ChunkLogState as it: "ChunkLogState({} bytes, over: {})", it.log.end(), it.is_over);
 
 impl ChunkLogState {
     fn add(&mut self, envelope: &Arc<Envelope>, pieces: Vec<DeltaChunk<'_>>) {

@@ -20,7 +20,6 @@
 //! Limits: `IDLE_MAX` idle HTTP/1.1 connections. `Pool::idle_max` (the operator's `pool_idle`) is
 //! the age from which none is used; `sweep` closes it within as much time again.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -28,6 +27,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::ConnectionCounts;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -107,11 +107,7 @@ pub(crate) struct ResponseBody {
     kept: Arc<Mutex<PoolState>>,
 }
 
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pool")
-    }
-}
+debug_as!(Pool: "Pool");
 
 impl Pool {
     /// Keeps connections no longer than this after their last answer; they are closed soon after.

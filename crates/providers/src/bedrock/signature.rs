@@ -20,6 +20,7 @@ use std::time::SystemTime;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
+use holdfast_domain::debug_as;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use time::OffsetDateTime;
@@ -72,11 +73,7 @@ pub struct AwsKeys {
     pub session_token: Option<String>,
 }
 
-impl fmt::Debug for AwsKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AwsKeys(…)")
-    }
-}
+debug_as!(AwsKeys: "AwsKeys(…)");
 
 /// Signs requests to one region.
 #[derive(Debug)]
@@ -161,6 +158,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn keys_of_an_account_never_print() {
+        let (keys, ..) = suite(Some("token"));
+        assert_eq!(format!("{keys:?} {keys:#?}"), "AwsKeys(…) AwsKeys(…)");
+    }
 
     /// AWS's own test suite for Signature Version 4: the account, the region and the moment.
     fn suite(token: Option<&str>) -> (AwsKeys, Region, SystemTime) {

@@ -28,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use holdfast_domain::answer::{Answer, Choice, ChoiceDelta, Delta, FinishReason};
+use holdfast_domain::debug_as;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::{OperationId, Timestamp};
 use serde::Serialize;
@@ -71,12 +72,8 @@ pub struct Frame {
     members_at: usize,
 }
 
-impl std::fmt::Debug for Frame {
-    /// Prints the size alone: the bytes are part of an answer.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Frame({} bytes)", self.plain.len())
-    }
-}
+// Prints the size alone: the bytes are part of an answer.
+debug_as!(Frame as it: "Frame({} bytes)", it.plain.len());
 
 impl Frame {
     /// The event for readers of one sort.
@@ -111,12 +108,8 @@ pub struct DeltaChunk<'d> {
     pub text: Option<(ChoiceText, &'d str)>,
 }
 
-impl std::fmt::Debug for DeltaChunk<'_> {
-    /// Prints which text grows, and not what is said.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "DeltaChunk({:?}, {:?})", self.frame, self.text.map(|(lane, _text)| lane))
-    }
-}
+// Prints which text grows, and not what is said.
+debug_as!(DeltaChunk<'_> as it: "DeltaChunk({:?}, {:?})", it.frame, it.text.map(|(lane, _text)| lane));
 
 /// Beginning of every event of one answer: `data: {` and the members `id`, `object`, `created` and
 /// `model`; and the service tier, once the provider has told it.
@@ -126,11 +119,7 @@ pub struct Envelope {
     service_tier: Option<ServiceTier>,
 }
 
-impl std::fmt::Debug for Envelope {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Envelope({} bytes)", self.head.len())
-    }
-}
+debug_as!(Envelope as it: "Envelope({} bytes)", it.head.len());
 
 impl Envelope {
     /// The chunk that adds more to a text which has begun.
@@ -174,11 +163,7 @@ pub struct Chunks {
     choices: BTreeMap<u32, ChoiceProgress>,
 }
 
-impl std::fmt::Debug for Chunks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Chunks({}, {} choices)", self.id, self.choices.len())
-    }
-}
+debug_as!(Chunks as it: "Chunks({}, {} choices)", it.id, it.choices.len());
 
 impl Chunks {
     /// Renderer of an answer that has said nothing yet. `id` is the operation's, `created` the

@@ -26,9 +26,9 @@
 //! What may come more than once without harm (`usage: null`, an empty list of choices) is no value.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use bytes::Bytes;
+use holdfast_domain::debug_as;
 
 use crate::json::{self, Node};
 use crate::sse;
@@ -116,11 +116,7 @@ impl Default for PrefixDigest {
     }
 }
 
-impl fmt::Debug for Resumption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Resumption({} parts, again: {})", self.written.len(), self.replay.is_some())
-    }
-}
+debug_as!(Resumption as it: "Resumption({} parts, again: {})", it.written.len(), it.replay.is_some());
 
 impl Resumption {
     /// State of an answer of which nothing was written.

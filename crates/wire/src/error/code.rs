@@ -1,4 +1,4 @@
-//! Codes of errors, a row each: all that is constant of an error stands in its row and nowhere else.
+//! Codes of errors, a row each, in the form of [`table`](super::table).
 //!
 //! ```text
 //! codes!  Overloaded { cause, label, status, kind, retry, key, is_charge_known, param, message }
@@ -7,23 +7,20 @@
 //!            └ a variant of Code, its place in Code::ALL, its arm of Code::row
 //! ```
 //!
-//! A new error is a new row. A row without one of its members does not build.
-//!
 //! SDKs act on the status first. OpenAI's SDKs, and most that wrap them, try 408, 409, 429 and 5xx three times,
 //! some frameworks up to twelve times, unless `x-should-retry` says `false`; a few clients ignore that header.
 //!
-//! Rows have promises to keep. A `label` never changes: callers have it in their programs. A message says what
-//! to do next and names nothing of the inside; "it will not run twice" and "you were not charged" must hold
-//! wherever its code is given. Messages that are made for one request are in `message`.
+//! Rows have promises to keep. A message says what to do next and names nothing of the inside; "it will not
+//! run twice" and "you were not charged" must hold wherever its code is given. Messages that are made for one
+//! request are in `message`.
 
 use KeyEffect::{Bound, Final, Unsure, Untouched};
 use holdfast_domain::operation::ProviderRefusal;
 
-const INVALID_REQUEST: &str = "invalid_request_error";
+use super::table::kind::{IDEMPOTENCY, INVALID_REQUEST, RATE_LIMIT, SERVER};
+use crate::codes;
+
 const QUOTA: &str = "insufficient_quota";
-const IDEMPOTENCY: &str = "idempotency_error";
-const RATE_LIMIT: &str = "rate_limit_error";
-const SERVER: &str = "server_error";
 
 /// Lines to paste, one for each of three clients: no SDK sends an `Idempotency-Key` for chat by itself, so the
 /// first error that a new caller sees shows how. `uuidgen` prints capitals on macOS, hence `tr`.
@@ -86,30 +83,6 @@ impl Code {
         }
     }
 
-    /// Value of `code` in the body.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        self.row().label
-    }
-
-    /// HTTP status.
-    #[must_use]
-    pub const fn status(self) -> u16 {
-        self.row().status
-    }
-
-    /// Value of `type` in the body.
-    #[must_use]
-    pub const fn kind(self) -> &'static str {
-        self.row().kind
-    }
-
-    /// Value of `x-should-retry`: whether the same request with the same key may fare better.
-    #[must_use]
-    pub const fn retry(self) -> bool {
-        self.row().retry
-    }
-
     /// True if a retry may help in a case that the code does not name: while running operations hold the wallet's
     /// funds, [`Code::InsufficientFunds`] has the headers of a retry.
     #[must_use]
@@ -145,41 +118,6 @@ impl Code {
     pub const fn param(self) -> Option<&'static str> {
         self.row().param
     }
-
-    /// Cause, as one sentence of the documentation.
-    #[must_use]
-    pub const fn cause(self) -> &'static str {
-        self.row().cause
-    }
-
-    /// Message of this code where no request has a better one.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        self.row().message
-    }
-}
-
-/// Makes [`Code`] of the rows. The cause documents the variant too, so that it is written once.
-macro_rules! codes {
-    ($($code:ident { cause: $cause:literal, $($members:tt)+ })+) => {
-        /// Names of the errors, in the order of the table in the API's documentation.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code {
-            $(#[doc = $cause] $code,)+
-        }
-
-        impl Code {
-            /// Every code.
-            pub const ALL: [Self; [$(Self::$code),+].len()] = [$(Self::$code),+];
-
-            const fn row(self) -> &'static Row {
-                // In a `const` block, so that a row is a constant of the program and is not made at each call.
-                match self {
-                    $(Self::$code => &const { Row { cause: $cause, $($members)+ } },)+
-                }
-            }
-        }
-    };
 }
 
 codes! {

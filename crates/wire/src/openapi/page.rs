@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value};
 
-use super::EXAMPLE_KEY;
+use super::{EXAMPLE_KEY, resolved};
 use crate::error::Code;
 
 /// Hash of the style sheet for a `Content-Security-Policy`: the only thing that it must allow.
@@ -61,7 +61,7 @@ pub fn page(document: &Value) -> Vec<u8> {
     }
     page.push_str("</p>\n</nav>\n");
     for (path, method, operation) in &endpoints {
-        endpoint(&mut page, path, method, operation);
+        endpoint(&mut page, document, (path, method, operation));
     }
     errors(&mut page);
     for (name, schema) in shapes(document) {
@@ -161,7 +161,7 @@ fn endpoints(document: &Value) -> Vec<(String, String, &Value)> {
         .collect()
 }
 
-fn endpoint(page: &mut String, path: &str, method: &str, operation: &Value) {
+fn endpoint(page: &mut String, document: &Value, (path, method, operation): (&str, &str, &Value)) {
     let id = escaped(text(&operation["operationId"]));
     put(page, format_args!("<section id=\"{id}\">\n<h2><code>{method} {path}</code></h2>\n"));
     page.push_str(&prose(&operation["summary"]));
@@ -172,7 +172,7 @@ fn endpoint(page: &mut String, path: &str, method: &str, operation: &Value) {
     let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
     if !parameters.is_empty() {
         page.push_str("<h3>Parameters</h3>\n<table>\n");
-        for parameter in parameters {
+        for parameter in parameters.iter().map(|it| resolved(document, it)) {
             let is_required = parameter["required"] == true;
             put(
                 page,
@@ -194,6 +194,7 @@ fn endpoint(page: &mut String, path: &str, method: &str, operation: &Value) {
     }
     page.push_str("<h3>Answers</h3>\n<table>\n");
     for (status, answer) in members(&operation["responses"]) {
+        let answer = resolved(document, answer);
         put(page, format_args!("<tr><th>{}</th><td>\n", escaped(status)));
         page.push_str(&prose(&answer["description"]));
         content(page, answer);

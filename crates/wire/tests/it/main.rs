@@ -8,6 +8,7 @@ mod bounds;
 mod chunks;
 mod contracts;
 mod covering;
+mod described_words;
 mod docs;
 mod errors;
 mod generated;

@@ -336,7 +336,8 @@ fn answers(document: &Value) -> Vec<(String, u16, Value)> {
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             for (status, answer) in operation["responses"].as_object().unwrap() {
-                all.push((format!("{method} {path}"), status.parse().unwrap(), answer.clone()));
+                let answer = openapi::resolved(document, answer).clone();
+                all.push((format!("{method} {path}"), status.parse().unwrap(), answer));
             }
         }
     }
@@ -406,6 +407,7 @@ fn every_example_is_valid() {
     let body = &complete["requestBody"]["content"]["application/json"]["example"];
     assert_eq!(fault(body), None);
     for parameter in complete["parameters"].as_array().unwrap() {
+        let parameter = openapi::resolved(&document, parameter);
         let example = &parameter["schema"]["example"];
         if !example.is_null() {
             assert_eq!(schema::shape_fault(&document, &parameter["schema"], example), None);

@@ -4,7 +4,7 @@
 //! format is plain text, modalities are a set. What does not decide anything here (a prediction, a search, a
 //! moderation) is read to see that it is well formed, and then kept as the caller wrote it.
 //!
-//! The limits are OpenAI's, and the schema in `openapi::request` takes them from here.
+//! The limits are OpenAI's; a test compares the schema in `openapi.json` with this reader.
 
 use std::collections::BTreeMap;
 

@@ -19,6 +19,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, PredictionTokens};
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::usage::{LatestUsage, UsageCeiling, UsageReport};
 
@@ -44,11 +45,7 @@ pub struct ChunkReader {
     usage: LatestUsage,
 }
 
-impl std::fmt::Debug for ChunkReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ChunkReader({} of {} choices)", self.choices.len(), self.context.n)
-    }
-}
+debug_as!(ChunkReader as it: "ChunkReader({} of {} choices)", it.choices.len(), it.context.n);
 
 impl ChunkReader {
     /// Reader of an answer with `n` choices to a request without tools, before its first chunk.

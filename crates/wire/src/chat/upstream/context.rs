@@ -1,9 +1,9 @@
 //! What an answer is read with beside its bytes: the request's number of choices and its tools, and
 //! the provider's own words.
 
-use std::fmt;
 use std::sync::Arc;
 
+use holdfast_domain::debug_as;
 use holdfast_domain::request::{Request, Tool};
 
 use super::finish::FinishWords;
@@ -37,12 +37,8 @@ impl AnswerContext {
 #[derive(Clone)]
 pub(super) struct ToolNames(Option<Arc<Request>>);
 
-impl fmt::Debug for ToolNames {
-    /// Their number: a name may be the caller's own word.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ToolNames({})", self.all().count())
-    }
-}
+// Their number: a name may be the caller's own word.
+debug_as!(ToolNames as it: "ToolNames({})", it.all().count());
 
 impl ToolNames {
     /// True for the whole name of a tool.
