@@ -163,6 +163,9 @@ pub(crate) async fn show(
     let format = accepts.format(params.format);
     let list = ListPages::new(&gate, &principal, "statement", &(id.to_string(), bounds))?;
     let page = match format {
+        ReportFormat::Json if principal.has_unbounded_reports() => {
+            PageRequest::first(Order::Newest, params.limit.unwrap_or(u32::MAX))
+        }
         ReportFormat::Json => list.request(params.limit, params.cursor.as_deref())?,
         ReportFormat::Csv if params.limit.is_none() && params.cursor.is_none() => {
             PageRequest::first(Order::Newest, FILE_ENTRIES)

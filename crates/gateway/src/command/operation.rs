@@ -14,6 +14,7 @@ use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
+use super::desk::LocalLedger;
 use super::sheet::{Paging, Sheet, given};
 use super::{Desk, key, wallet};
 use crate::cli::read::Newest;
@@ -41,7 +42,12 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), 
             let body = json!({ "reason": Reason::as_typed(&reason) });
             cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
         }
-        cli::Operation::Reconcile { operation: None, .. } => reconcile(desk).await,
+        cli::Operation::Reconcile { operation: None, .. } => match desk.local {
+            Some(LocalLedger { config, store }) => {
+                super::reconcile::run(desk.output, config, store).await
+            }
+            None => reconcile(desk).await,
+        },
         cli::Operation::Reconcile { operation: Some(operation), reason, key } => {
             let path = format!("/operations/{}/reconcile", operation.operation());
             let change = ChangeRequest::post(ChangeKey::new(key), path, json!({}));

@@ -143,7 +143,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFai
         }
         Read::Model(Model::List { limit }) => {
             MODELS.list(desk, &[], limit).await?;
-            if desk.config.is_some() {
+            if desk.local.is_some() {
                 note("as the configuration has them: a server tells how its routes fare");
             }
             Ok(())

@@ -85,10 +85,10 @@ pub(super) fn order(
 /// With direct database access the configuration is known: a model without a price in the wallet's currency is worth a
 /// word. Whether each is configured the use case judges.
 pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &cli::Issue) {
-    let (Some(config), Some(models)) = (desk.config, &asked.models) else { return };
+    let (Some(local), Some(models)) = (desk.local, &asked.models) else { return };
     let currency = text(wallet, "currency");
     for id in models.ids() {
-        let known = config.models.iter().find(|model| model.contract.model == *id);
+        let known = local.config.models.iter().find(|model| model.contract.model == *id);
         // A note and no refusal: the price may be on its way into the configuration.
         if known.is_some_and(|model| {
             model.prices.iter().all(|price| price.version.currency.to_string() != currency)
