@@ -215,34 +215,6 @@ impl Accounts {
         self.told_webhook(&done).await
     }
 
-    /// Tells a webhook nothing more. What waits for it is dead when its time comes.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn disable_webhook(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        id: WebhookId,
-    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
-        self.change_webhook(principal, request, WebhookAction::Disable(id)).await
-    }
-
-    /// Tells a webhook what happens from now on.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn enable_webhook(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        id: WebhookId,
-    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
-        self.change_webhook(principal, request, WebhookAction::Enable(id)).await
-    }
-
     /// Sends a webhook an event that tells nothing, in one try: the delivery says what came of it.
     ///
     /// # Errors
@@ -340,7 +312,7 @@ impl Accounts {
     }
 
     /// The webhook of this id, where it is within reach.
-    async fn reachable_webhook(
+    pub(crate) async fn reachable_webhook(
         &self,
         principal: &Principal,
         id: WebhookId,

@@ -22,15 +22,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 pub(crate) use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
-use self::view::{ApiKeyView, IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
+pub(crate) use self::view::ApiKeyView;
+use self::view::{IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
 use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params};
 use crate::rotation::RotationBody;
-use crate::value::schema::{NameText, ReasonGiven};
+use crate::value::schema::NameText;
 use crate::value::{ApiKeyStateLabel, model, parse, parse_some, sought};
 
 /// Time for the report of the month that a key is shown with.
@@ -188,48 +189,6 @@ pub(crate) async fn update(
 }
 
 #[utoipa::path(
-    post, path = "/api_keys/{id}/suspend", operation_id = "suspend_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = ReasonGiven,
-    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
-)]
-/// Stops new runs of an API key; a reason is wanted.
-pub(crate) async fn suspend(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<ApiKeyView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.suspend_api_key(&principal, &request, &id).await?;
-    Ok(changed_key(changed))
-}
-
-#[utoipa::path(
-    post, path = "/api_keys/{id}/resume", operation_id = "resume_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
-)]
-/// Lets new runs of an API key in.
-pub(crate) async fn resume(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<ApiKeyView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.resume_api_key(&principal, &request, &id).await?;
-    Ok(changed_key(changed))
-}
-
-#[utoipa::path(
     post, path = "/api_keys/{id}/rotate", operation_id = "rotate_api_key", tag = "api_keys",
     params(
         ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
@@ -251,27 +210,6 @@ pub(crate) async fn rotate(
     let edited = rotated.thing.api_key.edited;
     let view = IssuedKeyView::new(rotated.thing, rotated.replayed);
     Ok(Answer::changed(view, rotated.replayed).edited(edited))
-}
-
-#[utoipa::path(
-    post, path = "/api_keys/{id}/revoke", operation_id = "revoke_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
-)]
-/// Ends an API key for good; what runs finishes.
-pub(crate) async fn revoke(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<ApiKeyView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.revoke_api_key(&principal, &request, &id).await?;
-    Ok(changed_key(changed))
 }
 
 fn changed_key(changed: Outcome<ApiKey>) -> Answer<ApiKeyView> {

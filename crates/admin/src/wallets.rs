@@ -19,8 +19,8 @@ use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::Problem;
 use crate::gate::Gate;
 use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
-use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonGiven, ReasonText};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params};
+use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonText};
 use crate::value::{
     Moment, WalletStateLabel, WindowLabel, amount, edited_spend, parse, parse_some, present,
     sought, spend,
@@ -276,48 +276,6 @@ pub(crate) async fn update(
     let id = Reference::Id(id);
     let edit = Edit { patch, expected };
     let changed = gate.accounts.edit_wallet(&principal, &request, &id, edit).await?;
-    Ok(changed_wallet(changed))
-}
-
-#[utoipa::path(
-    post, path = "/wallets/{id}/suspend", operation_id = "suspend_wallet", tag = "wallets",
-    params(
-        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = ReasonGiven,
-    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
-)]
-/// Stops new runs of a wallet; a reason is wanted.
-pub(crate) async fn suspend(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WalletView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.suspend_wallet(&principal, &request, &id).await?;
-    Ok(changed_wallet(changed))
-}
-
-#[utoipa::path(
-    post, path = "/wallets/{id}/resume", operation_id = "resume_wallet", tag = "wallets",
-    params(
-        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
-)]
-/// Lets new runs of a wallet in.
-pub(crate) async fn resume(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WalletView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.resume_wallet(&principal, &request, &id).await?;
     Ok(changed_wallet(changed))
 }
 

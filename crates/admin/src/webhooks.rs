@@ -20,7 +20,8 @@ use std::collections::BTreeSet;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use self::view::{DeliveryView, MadeWebhook, WebhookView};
+pub(crate) use self::view::WebhookView;
+use self::view::{DeliveryView, MadeWebhook};
 use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
@@ -234,46 +235,6 @@ pub(crate) async fn rotate(
     let rotated = gate.accounts.rotate_webhook(&principal, &request, WebhookId::from(id)).await?;
     let edited = rotated.thing.record.edited;
     Ok(Answer::changed(MadeWebhook::new(rotated.thing), rotated.replayed).edited(edited))
-}
-
-#[utoipa::path(
-    post, path = "/webhooks/{id}/disable", operation_id = "disable_webhook", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
-)]
-/// Sends a webhook nothing more. What waits for it is dead when its time comes.
-pub(crate) async fn disable(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WebhookView>> {
-    let changed = gate.accounts.disable_webhook(&principal, &request, WebhookId::from(id)).await?;
-    Ok(changed_webhook(&principal, changed))
-}
-
-#[utoipa::path(
-    post, path = "/webhooks/{id}/enable", operation_id = "enable_webhook", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
-)]
-/// Sends a disabled webhook what happens from now on.
-pub(crate) async fn enable(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WebhookView>> {
-    let changed = gate.accounts.enable_webhook(&principal, &request, WebhookId::from(id)).await?;
-    Ok(changed_webhook(&principal, changed))
 }
 
 #[utoipa::path(

@@ -19,7 +19,8 @@ use crate::cli::{
     AdminCommand, AdminKey, Key, Operation, Person, Read, UsageCommand, Wallet, Webhook,
     WebhookChange,
 };
-use crate::door::{Door, LocalDoor};
+use crate::door::{ChangeOutcome, ChangeRequest, Door, LocalDoor};
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::serve;
 
@@ -37,6 +38,18 @@ pub(crate) struct Desk<'a> {
 pub(crate) struct LocalLedger<'a> {
     pub(crate) config: &'a Config,
     pub(crate) store: &'a Store,
+}
+
+impl Desk<'_> {
+    /// Sends a change. `nothing` names in an error what was not done.
+    pub(super) async fn change(
+        &self,
+        nothing: &str,
+        change: &ChangeRequest,
+    ) -> Result<ChangeOutcome, CommandFailure> {
+        let done = self.door.change(change).await;
+        done.map_err(|error| error.of_change(nothing, change.key()))
+    }
 }
 
 /// Secrets that a command needs beside the database.

@@ -62,9 +62,7 @@ async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), Comm
     let body = json!({ "kind": "verification", "since": since });
     let change = ChangeRequest::post(ChangeKey::new(order.key), "/jobs", body);
     let change = change.because(order.reason.as_ref());
-    let started = desk.door.change(&change).await;
-    let started =
-        started.map_err(|error| error.of_change("no verification was started", change.key()))?;
+    let started = desk.change("no verification was started", &change).await?;
     let id = text(&started.thing, "id");
     // Listened for before the id is told: whoever has read that may press it.
     let interrupt = signal(SignalKind::interrupt());

@@ -123,8 +123,7 @@ async fn changed(
     nothing: &str,
     change: &ChangeRequest,
 ) -> Result<(), CommandFailure> {
-    let done = desk.door.change(change).await;
-    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    let done = desk.change(nothing, change).await?;
     show(desk, &done.thing)?;
     if done.replayed {
         note("this had been done before: nothing was changed");

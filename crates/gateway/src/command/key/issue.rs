@@ -131,10 +131,7 @@ pub(super) async fn rotate(
         "reason": reason.as_ref().map(Reason::as_typed),
     });
     let change = ChangeRequest::post(request.or_made(), path, body);
-    let rotated = desk.door.change(&change).await;
-    let rotated = rotated
-        .map_err(|error| error.of_change("the API key was not rotated", change.key()))?
-        .thing;
+    let rotated = desk.change("the API key was not rotated", &change).await?.thing;
     let made = [
         ("id", text(&rotated, "id")),
         ("name", text(&rotated, "name")),
