@@ -117,10 +117,6 @@ impl Accounts {
     }
 
     /// API keys, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn api_keys(
         &self,
         principal: &Principal,
@@ -155,10 +151,6 @@ impl Accounts {
     }
 
     /// Edits an API key.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn edit_api_key(
         &self,
         principal: &Principal,
@@ -180,10 +172,6 @@ impl Accounts {
     }
 
     /// Adds a credential to an API key, and ends its other ones after a grace.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn rotate_api_key(
         &self,
         principal: &Principal,

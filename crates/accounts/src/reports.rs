@@ -46,10 +46,6 @@ pub struct StatementPage {
 
 impl Accounts {
     /// Usage that finished in a period, summed by groups.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn usage(
         &self,
         principal: &Principal,
@@ -91,10 +87,6 @@ impl Accounts {
 
     /// Exposure of this month, by the database's clock, that an API key has brought about; `None` for whoever
     /// sees no costs.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn exposure(
         &self,
         principal: &Principal,
@@ -120,10 +112,6 @@ impl Accounts {
     }
 
     /// The statement of a wallet over a period: the last entries of it, or those before a page.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn statement(
         &self,
         principal: &Principal,

@@ -95,10 +95,6 @@ impl Accounts {
     }
 
     /// Wallets, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn wallets(
         &self,
         principal: &Principal,
@@ -117,10 +113,6 @@ impl Accounts {
     }
 
     /// Edits a wallet.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn edit_wallet(
         &self,
         principal: &Principal,

@@ -151,10 +151,6 @@ impl Accounts {
     }
 
     /// Webhooks of a wallet, or all within reach, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn webhooks(
         &self,
         principal: &Principal,
@@ -197,10 +193,6 @@ impl Accounts {
 
     /// Begins another generation of a webhook's secret, and tells it. The one before it signs beside it
     /// for a day.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn rotate_webhook(
         &self,
         principal: &Principal,
@@ -216,10 +208,6 @@ impl Accounts {
     }
 
     /// Sends a webhook an event that tells nothing, in one try: the delivery says what came of it.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn test_webhook(
         &self,
         principal: &Principal,
@@ -234,10 +222,6 @@ impl Accounts {
     }
 
     /// Sends a webhook an event again, or now where it waits.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn resend_delivery(
         &self,
         principal: &Principal,
@@ -251,10 +235,6 @@ impl Accounts {
     }
 
     /// Deliveries to a webhook, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn deliveries(
         &self,
         principal: &Principal,
