@@ -28,8 +28,8 @@ use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params};
+use crate::page::{List, ListPages, ListParams, PageQuery};
+use crate::request::{Caller, ChangeRequest, Id, IfMatch};
 use crate::rotation::RotationBody;
 use crate::value::schema::NameText;
 use crate::value::{ApiKeyStateLabel, model, parse, parse_some, sought};
@@ -54,12 +54,6 @@ pub(crate) struct ApiKeyQuery {
     /// API keys that may use the model of this public id.
     #[param(pattern = "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$")]
     model: Option<String>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// Part of a query that cursors are bound to.
@@ -118,14 +112,14 @@ pub(crate) async fn issue_bulk(
 }
 
 #[utoipa::path(
-    get, path = "/api_keys", operation_id = "list_api_keys", tag = "api_keys", params(ApiKeyQuery),
+    get, path = "/api_keys", operation_id = "list_api_keys", tag = "api_keys", params(ApiKeyQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<ListedKeyView>), Errors)
 )]
 /// Lists API keys with their credentials in force.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<ApiKeyQuery>,
+    ListParams(query, page): ListParams<ApiKeyQuery>,
 ) -> Result<Answer<List<ListedKeyView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let name = sought("name", query.name.as_deref(), Name::sought)?;
@@ -138,7 +132,7 @@ pub(crate) async fn list(
         model: query.model,
     };
     let list = ListPages::new(&gate, &principal, "api_keys", &filters)?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into), model };
     list.list(gate.accounts.api_keys(&principal, filter, page).await?).await
 }
