@@ -38,10 +38,6 @@ pub struct IssuedAdminKey {
 
 impl Accounts {
     /// Issues an admin key.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn issue_admin_key(
         &self,
         principal: &Principal,
@@ -92,10 +88,6 @@ impl Accounts {
     }
 
     /// Adds a credential to an admin key, and ends its other ones after a grace.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn rotate_admin_key(
         &self,
         principal: &Principal,
@@ -113,10 +105,6 @@ impl Accounts {
     }
 
     /// Ends an admin key for good. The last owner's stays.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn revoke_admin_key(
         &self,
         principal: &Principal,
@@ -129,10 +117,6 @@ impl Accounts {
     }
 
     /// Admin keys, in one state or in all, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn admin_keys(
         &self,
         principal: &Principal,
@@ -144,10 +128,6 @@ impl Accounts {
     }
 
     /// The admin key of this id.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn admin_key(
         &self,
         principal: &Principal,

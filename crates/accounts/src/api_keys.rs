@@ -117,10 +117,6 @@ impl Accounts {
     }
 
     /// API keys, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn api_keys(
         &self,
         principal: &Principal,
@@ -155,10 +151,6 @@ impl Accounts {
     }
 
     /// Edits an API key.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn edit_api_key(
         &self,
         principal: &Principal,
@@ -179,63 +171,7 @@ impl Accounts {
         self.change_api_key(principal, request, found, action).await
     }
 
-    /// Stops new runs of an API key; a reason is wanted.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn suspend_api_key(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        reference: &Reference,
-    ) -> Result<Outcome<ApiKey>, AccountsError> {
-        principal.authorize(UseCase::ApiKeySuspend)?;
-        Self::want_reason(UseCase::ApiKeySuspend, request)?;
-        let found = self.reachable_api_key(principal, reference, None).await?;
-        let action = AccountAction::SuspendApiKey(found.id);
-        self.change_api_key(principal, request, found, action).await
-    }
-
-    /// Lets new runs of an API key in.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn resume_api_key(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        reference: &Reference,
-    ) -> Result<Outcome<ApiKey>, AccountsError> {
-        principal.authorize(UseCase::ApiKeyResume)?;
-        let found = self.reachable_api_key(principal, reference, None).await?;
-        let action = AccountAction::ResumeApiKey(found.id);
-        self.change_api_key(principal, request, found, action).await
-    }
-
-    /// Ends an API key for good.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn revoke_api_key(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        reference: &Reference,
-    ) -> Result<Outcome<ApiKey>, AccountsError> {
-        principal.authorize(UseCase::ApiKeyRevoke)?;
-        let found = self.reachable_api_key(principal, reference, None).await?;
-        let action = AccountAction::RevokeApiKey(found.id);
-        self.change_api_key(principal, request, found, action).await
-    }
-
     /// Adds a credential to an API key, and ends its other ones after a grace.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn rotate_api_key(
         &self,
         principal: &Principal,

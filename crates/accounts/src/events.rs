@@ -29,10 +29,6 @@ impl Accounts {
     }
 
     /// Events, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn events(
         &self,
         principal: &Principal,

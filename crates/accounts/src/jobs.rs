@@ -16,10 +16,6 @@ use crate::{Accounts, AccountsError, Outcome, Principal, Request, ThingKind};
 
 impl Accounts {
     /// Starts a job. `since` is a head of the trail that was printed before.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn start_job(
         &self,
         principal: &Principal,
@@ -40,10 +36,6 @@ impl Accounts {
     }
 
     /// Takes a queued job back.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn cancel_job(
         &self,
         principal: &Principal,
@@ -57,10 +49,6 @@ impl Accounts {
     }
 
     /// Jobs, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn jobs(
         &self,
         principal: &Principal,

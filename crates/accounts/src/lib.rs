@@ -46,6 +46,7 @@ mod sessions;
 mod table;
 mod text;
 mod trail;
+pub mod verbs;
 mod wallets;
 mod webhooks;
 
@@ -94,6 +95,7 @@ pub use self::table::{Door, TABLE};
 pub use self::text::{
     BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
 };
+pub use self::verbs::{Subject, SubjectKind, VERBS, Verb};
 pub use self::wallets::NewWallet;
 pub use self::webhooks::{NewWebhook, SecretText, ToldWebhook};
 

@@ -46,10 +46,6 @@ impl Accounts {
     }
 
     /// Price versions, the newest of each model and currency first.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn prices(
         &self,
         principal: &Principal,
@@ -66,10 +62,6 @@ impl Accounts {
     }
 
     /// The nodes whose names are in the book, and whether each is alive.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeListing>, AccountsError> {
         principal.authorize(UseCase::NodeRead)?;
         Ok(self.book.nodes().await?)

@@ -75,10 +75,6 @@ impl Accounts {
     }
 
     /// Sums of what running operations hold, by currency, as far as the principal sees their wallets.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn held(
         &self,
         principal: &Principal,
@@ -95,10 +91,6 @@ impl Accounts {
     }
 
     /// Operations, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn operations(
         &self,
         principal: &Principal,
@@ -116,10 +108,6 @@ impl Accounts {
     }
 
     /// Asks a running operation to end; a reason is wanted. One that has ended stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn cancel_operation(
         &self,
         principal: &Principal,
@@ -132,10 +120,6 @@ impl Accounts {
     }
 
     /// Ends an operation whose owner is gone, or settles a recorded one. Any other stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn reconcile_operation(
         &self,
         principal: &Principal,
@@ -148,10 +132,6 @@ impl Accounts {
 
     /// Notes in the trail that the costs of operations are taken out of the sums of usage, the first of
     /// which is this one. Whoever asks takes them out then.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn note_excluded_costs(
         &self,
         principal: &Principal,

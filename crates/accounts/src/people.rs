@@ -42,10 +42,6 @@ pub struct ToldInvitation {
 
 impl Accounts {
     /// People, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn people(
         &self,
         principal: &Principal,
@@ -66,10 +62,6 @@ impl Accounts {
     }
 
     /// The person of this id.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn person(
         &self,
         principal: &Principal,
@@ -82,10 +74,6 @@ impl Accounts {
     }
 
     /// Offers a role to whoever has an address.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn invite_person(
         &self,
         principal: &Principal,
@@ -114,10 +102,6 @@ impl Accounts {
 
     /// Makes another link for a person: of one who has a password, that password and all sessions end
     /// with it.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn renew_link(
         &self,
         principal: &Principal,
@@ -134,10 +118,6 @@ impl Accounts {
 
     /// Ends a person for good, and erases their address and name where that is asked for. A holder's
     /// administrator ends what a person has of the wallet, and nobody.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn end_person(
         &self,
         principal: &Principal,
@@ -157,10 +137,6 @@ impl Accounts {
     }
 
     /// Ends a role of a person, or the offer of it.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn end_grant(
         &self,
         principal: &Principal,
@@ -232,10 +208,6 @@ impl Accounts {
 
     /// Makes the link of the first owner, in the place of the one before; `None` while there is an
     /// owner, a key or a person.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn first_owner_link(&self) -> Result<Option<LinkToken>, AccountsError> {
         use holdfast_domain::account::{AccountRefusal, FIRST_OWNER_LIFETIME};
         let local = Principal::local();

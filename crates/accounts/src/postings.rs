@@ -38,10 +38,6 @@ pub struct PostingOrder {
 
 impl Accounts {
     /// Adds funds.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn deposit(
         &self,
         principal: &Principal,
@@ -62,10 +58,6 @@ impl Accounts {
     }
 
     /// Gives to or takes from what is available, for a reason.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn adjust(
         &self,
         principal: &Principal,
@@ -89,10 +81,6 @@ impl Accounts {
     }
 
     /// Gives back a part of what an operation was charged, to the wallet that paid.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn refund(
         &self,
         principal: &Principal,
@@ -153,10 +141,6 @@ impl Accounts {
     }
 
     /// Postings of one kind, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn postings(
         &self,
         principal: &Principal,

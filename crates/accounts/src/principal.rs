@@ -92,6 +92,12 @@ impl Principal {
         !self.role.is_holder()
     }
 
+    /// True if reports have no bounds: of any period and length, and statements on one page.
+    #[must_use]
+    pub const fn has_unbounded_reports(&self) -> bool {
+        matches!(self.actor, ActorId::Local)
+    }
+
     /// Wallet that everything which the principal sees belongs to, where it is one alone.
     #[must_use]
     pub const fn only_wallet(&self) -> Option<WalletId> {

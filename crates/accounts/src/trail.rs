@@ -7,10 +7,6 @@ use crate::{Accounts, AccountsError, Principal};
 
 impl Accounts {
     /// Rows of the trail, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn trail(
         &self,
         principal: &Principal,

@@ -95,10 +95,6 @@ impl Accounts {
     }
 
     /// Wallets, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn wallets(
         &self,
         principal: &Principal,
@@ -117,10 +113,6 @@ impl Accounts {
     }
 
     /// Edits a wallet.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn edit_wallet(
         &self,
         principal: &Principal,
@@ -133,39 +125,6 @@ impl Accounts {
         let Edit { patch, expected } = edit;
         let action = AccountAction::EditWallet { wallet, patch, expected };
         self.change_wallet(principal, request, action).await
-    }
-
-    /// Stops new runs of a wallet; a reason is wanted.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn suspend_wallet(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        reference: &Reference,
-    ) -> Result<Outcome<WalletRecord>, AccountsError> {
-        principal.authorize(UseCase::WalletSuspend)?;
-        Self::want_reason(UseCase::WalletSuspend, request)?;
-        let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
-        self.change_wallet(principal, request, AccountAction::SuspendWallet(wallet)).await
-    }
-
-    /// Lets new runs of a wallet in.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn resume_wallet(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        reference: &Reference,
-    ) -> Result<Outcome<WalletRecord>, AccountsError> {
-        principal.authorize(UseCase::WalletResume)?;
-        let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
-        self.change_wallet(principal, request, AccountAction::ResumeWallet(wallet)).await
     }
 
     /// Closes an empty wallet for good, and revokes its API keys with it.

@@ -151,10 +151,6 @@ impl Accounts {
     }
 
     /// Webhooks of a wallet, or all within reach, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn webhooks(
         &self,
         principal: &Principal,
@@ -197,10 +193,6 @@ impl Accounts {
 
     /// Begins another generation of a webhook's secret, and tells it. The one before it signs beside it
     /// for a day.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn rotate_webhook(
         &self,
         principal: &Principal,
@@ -215,39 +207,7 @@ impl Accounts {
         self.told_webhook(&done).await
     }
 
-    /// Tells a webhook nothing more. What waits for it is dead when its time comes.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn disable_webhook(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        id: WebhookId,
-    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
-        self.change_webhook(principal, request, WebhookAction::Disable(id)).await
-    }
-
-    /// Tells a webhook what happens from now on.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
-    pub async fn enable_webhook(
-        &self,
-        principal: &Principal,
-        request: &Request,
-        id: WebhookId,
-    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
-        self.change_webhook(principal, request, WebhookAction::Enable(id)).await
-    }
-
     /// Sends a webhook an event that tells nothing, in one try: the delivery says what came of it.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn test_webhook(
         &self,
         principal: &Principal,
@@ -262,10 +222,6 @@ impl Accounts {
     }
 
     /// Sends a webhook an event again, or now where it waits.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn resend_delivery(
         &self,
         principal: &Principal,
@@ -279,10 +235,6 @@ impl Accounts {
     }
 
     /// Deliveries to a webhook, a page at a time.
-    ///
-    /// # Errors
-    ///
-    /// An [`AccountsError`].
     pub async fn deliveries(
         &self,
         principal: &Principal,
@@ -340,7 +292,7 @@ impl Accounts {
     }
 
     /// The webhook of this id, where it is within reach.
-    async fn reachable_webhook(
+    pub(crate) async fn reachable_webhook(
         &self,
         principal: &Principal,
         id: WebhookId,

@@ -18,8 +18,8 @@ use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
+use crate::page::{List, ListPages, ListParams, PageQuery};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
 use crate::rotation::RotationBody;
 use crate::value::schema::{NameText, ReasonText};
 use crate::value::{AdminKeyStateLabel, Moment, RoleLabel, parse, parse_some};
@@ -134,12 +134,6 @@ pub(crate) struct AdminKeyQuery {
     /// Keys in this state alone.
     #[param(inline)]
     state: Option<AdminKeyStateLabel>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// An admin key to be issued.
@@ -161,11 +155,7 @@ pub(crate) struct AdminKeyDraft {
     reason: Option<String>,
 }
 
-impl ChangeBody for AdminKeyDraft {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for AdminKeyDraft {}
 
 type Result<T> = std::result::Result<T, Problem>;
 
@@ -194,17 +184,17 @@ pub(crate) async fn issue(
 
 #[utoipa::path(
     get, path = "/admin_keys", operation_id = "list_admin_keys", tag = "admin_keys",
-    params(AdminKeyQuery),
+    params(AdminKeyQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<AdminKeyRecordView>), Errors)
 )]
 /// Lists admin keys, those that have ended among them.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<AdminKeyQuery>,
+    ListParams(query, page): ListParams<AdminKeyQuery>,
 ) -> Result<Answer<List<AdminKeyRecordView>>> {
     let list = ListPages::new(&gate, &principal, "admin_keys", &query.state)?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let state = query.state.map(Into::into);
     list.list(gate.accounts.admin_keys(&principal, state, page).await?).await
 }

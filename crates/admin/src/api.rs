@@ -9,7 +9,7 @@ use axum::body::{Body, HttpBody};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use holdfast_accounts::Accounts;
+use holdfast_accounts::{Accounts, VERBS};
 use holdfast_net::RefusalLog;
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -23,7 +23,7 @@ use crate::gate::{self, ClientAddress, Gate};
 use crate::options::AdminOptions;
 use crate::{
     admin_keys, api_keys, audit, events, jobs, offers, operations, people, postings, statement,
-    usage, wallets, webhooks,
+    usage, verbs, wallets, webhooks,
 };
 
 /// The API of administration.
@@ -90,8 +90,6 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
     let api = OpenApiRouter::default()
         .routes(routes!(wallets::create, wallets::list))
         .routes(routes!(wallets::show, wallets::update))
-        .routes(routes!(wallets::suspend))
-        .routes(routes!(wallets::resume))
         .routes(routes!(wallets::close))
         .routes(routes!(statement::show))
         .routes(routes!(usage::usage))
@@ -104,10 +102,7 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(api_keys::issue, api_keys::list))
         .routes(routes!(api_keys::issue_bulk))
         .routes(routes!(api_keys::show, api_keys::update))
-        .routes(routes!(api_keys::suspend))
-        .routes(routes!(api_keys::resume))
         .routes(routes!(api_keys::rotate))
-        .routes(routes!(api_keys::revoke))
         .routes(routes!(operations::list))
         .routes(routes!(operations::show))
         .routes(routes!(operations::cancel))
@@ -134,10 +129,9 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(webhooks::create, webhooks::list))
         .routes(routes!(webhooks::show, webhooks::update))
         .routes(routes!(webhooks::rotate))
-        .routes(routes!(webhooks::disable))
-        .routes(routes!(webhooks::enable))
         .routes(routes!(webhooks::test))
         .routes(routes!(webhooks::deliveries))
         .routes(routes!(webhooks::resend));
+    let api = VERBS.iter().fold(api, |api, verb| api.routes(verbs::route(verb)));
     OpenApiRouter::with_openapi(description::frame()).nest(PREFIX, api)
 }

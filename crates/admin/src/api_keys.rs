@@ -22,15 +22,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 pub(crate) use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
-use self::view::{ApiKeyView, IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
+pub(crate) use self::view::ApiKeyView;
+use self::view::{IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
 use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::page::{List, ListPages, ListParams, PageQuery};
+use crate::request::{Caller, ChangeRequest, Id, IfMatch};
 use crate::rotation::RotationBody;
-use crate::value::schema::{NameText, ReasonGiven};
+use crate::value::schema::NameText;
 use crate::value::{ApiKeyStateLabel, model, parse, parse_some, sought};
 
 /// Time for the report of the month that a key is shown with.
@@ -53,12 +54,6 @@ pub(crate) struct ApiKeyQuery {
     /// API keys that may use the model of this public id.
     #[param(pattern = "^[a-z0-9][a-z0-9._-]{0,62}/[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$")]
     model: Option<String>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// Part of a query that cursors are bound to.
@@ -117,14 +112,14 @@ pub(crate) async fn issue_bulk(
 }
 
 #[utoipa::path(
-    get, path = "/api_keys", operation_id = "list_api_keys", tag = "api_keys", params(ApiKeyQuery),
+    get, path = "/api_keys", operation_id = "list_api_keys", tag = "api_keys", params(ApiKeyQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<ListedKeyView>), Errors)
 )]
 /// Lists API keys with their credentials in force.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<ApiKeyQuery>,
+    ListParams(query, page): ListParams<ApiKeyQuery>,
 ) -> Result<Answer<List<ListedKeyView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let name = sought("name", query.name.as_deref(), Name::sought)?;
@@ -137,7 +132,7 @@ pub(crate) async fn list(
         model: query.model,
     };
     let list = ListPages::new(&gate, &principal, "api_keys", &filters)?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into), model };
     list.list(gate.accounts.api_keys(&principal, filter, page).await?).await
 }
@@ -188,48 +183,6 @@ pub(crate) async fn update(
 }
 
 #[utoipa::path(
-    post, path = "/api_keys/{id}/suspend", operation_id = "suspend_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = ReasonGiven,
-    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
-)]
-/// Stops new runs of an API key; a reason is wanted.
-pub(crate) async fn suspend(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<ApiKeyView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.suspend_api_key(&principal, &request, &id).await?;
-    Ok(changed_key(changed))
-}
-
-#[utoipa::path(
-    post, path = "/api_keys/{id}/resume", operation_id = "resume_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
-)]
-/// Lets new runs of an API key in.
-pub(crate) async fn resume(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<ApiKeyView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.resume_api_key(&principal, &request, &id).await?;
-    Ok(changed_key(changed))
-}
-
-#[utoipa::path(
     post, path = "/api_keys/{id}/rotate", operation_id = "rotate_api_key", tag = "api_keys",
     params(
         ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
@@ -251,27 +204,6 @@ pub(crate) async fn rotate(
     let edited = rotated.thing.api_key.edited;
     let view = IssuedKeyView::new(rotated.thing, rotated.replayed);
     Ok(Answer::changed(view, rotated.replayed).edited(edited))
-}
-
-#[utoipa::path(
-    post, path = "/api_keys/{id}/revoke", operation_id = "revoke_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
-)]
-/// Ends an API key for good; what runs finishes.
-pub(crate) async fn revoke(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<ApiKeyView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.revoke_api_key(&principal, &request, &id).await?;
-    Ok(changed_key(changed))
 }
 
 fn changed_key(changed: Outcome<ApiKey>) -> Answer<ApiKeyView> {

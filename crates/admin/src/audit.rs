@@ -13,8 +13,8 @@ use crate::answer::Answer;
 use crate::description::Errors;
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, Params};
+use crate::page::{List, ListPages, ListParams, PageQuery};
+use crate::request::Caller;
 use crate::value::{Moment, parse_some};
 
 /// Filters of the trail, and its page. All filters apply.
@@ -36,12 +36,6 @@ pub(crate) struct TrailQuery {
     /// Rows of this use case.
     #[param(example = "wallet.suspend", pattern = "^[a-z_]{1,32}[.][a-z_]{1,32}$")]
     use_case: Option<String>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// Row of the trail: who did what, to what, why, and what changed.
@@ -98,21 +92,21 @@ impl From<TrailListing> for TrailRowView {
 }
 
 #[utoipa::path(
-    get, path = "/audit", operation_id = "list_trail", tag = "audit", params(TrailQuery),
+    get, path = "/audit", operation_id = "list_trail", tag = "audit", params(TrailQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<TrailRowView>), Errors)
 )]
 /// Lists the trail of administration.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<TrailQuery>,
+    ListParams(query, page): ListParams<TrailQuery>,
 ) -> Result<Answer<List<TrailRowView>>, Problem> {
     let actor: Option<ActorId> = parse_some("actor", query.actor.as_deref())?;
     let thing = known("thing", query.thing.as_deref(), Thing::parse)?;
     let use_case = known("use_case", query.use_case.as_deref(), UseCase::from_label)?;
     let list =
         ListPages::new(&gate, &principal, "audit", &(&query.thing, &query.actor, &query.use_case))?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let filter = TrailFilter { thing, actor, use_case };
     list.list(gate.accounts.trail(&principal, filter, page).await?).await
 }

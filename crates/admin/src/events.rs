@@ -12,8 +12,8 @@ use crate::answer::Answer;
 use crate::description::Errors;
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, Id, Params};
+use crate::page::{List, ListPages, ListParams, PageQuery};
+use crate::request::{Caller, Id};
 use crate::value::{Moment, parse_some};
 
 /// Filters of a list of events, and its page. Both filters apply.
@@ -27,12 +27,6 @@ pub(crate) struct EventQuery {
     /// Events of this kind, like `wallet.low`.
     #[param(pattern = "^[a-z_]{1,32}[.][a-z_]{1,32}$")]
     kind: Option<String>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// Something that happened.
@@ -74,20 +68,20 @@ type Result<T> = std::result::Result<T, Problem>;
 
 #[utoipa::path(
     get, path = "/events", operation_id = "list_events", tag = "events",
-    params(EventQuery),
+    params(EventQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<EventView>), Errors)
 )]
 /// Lists events.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<EventQuery>,
+    ListParams(query, page): ListParams<EventQuery>,
 ) -> Result<Answer<List<EventView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let kind = query.kind.as_deref().map(kind).transpose()?;
     let filters = (wallet.map(|id| id.to_string()), kind.map(EventKind::label));
     let list = ListPages::new(&gate, &principal, "events", &filters)?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let page = gate.accounts.events(&principal, EventFilter { wallet, kind }, page).await?;
     list.list(page).await
 }

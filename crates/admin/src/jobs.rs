@@ -8,14 +8,14 @@ use holdfast_domain::audit::TrailHead;
 use holdfast_domain::job::{Job, JobKind, JobState};
 use holdfast_domain::{ErrorChain, JobId};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
+use crate::page::{List, ListPages, ListParams, NoFilters, PageQuery};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
 use crate::value::schema::ReasonText;
 use crate::value::{JobKindLabel, JobStateLabel, Moment, parse_some};
 
@@ -32,11 +32,7 @@ pub(crate) struct JobDraft {
     reason: Option<String>,
 }
 
-impl ChangeBody for JobDraft {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for JobDraft {}
 
 /// A job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -128,19 +124,6 @@ impl JobView {
     }
 }
 
-/// Page of a list of jobs.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct JobQuery {
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
-}
-
 #[utoipa::path(
     post, path = "/jobs", operation_id = "start_job", tag = "jobs",
     params(ChangeHeader), request_body = JobDraft,
@@ -159,17 +142,17 @@ pub(crate) async fn start(
 }
 
 #[utoipa::path(
-    get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(JobQuery),
+    get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(PageQuery),
     responses((status = 200, description = "A page.", body = List<JobView>), Errors)
 )]
 /// Lists jobs. Of those that have ended the oldest are not kept.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<JobQuery>,
+    ListParams(NoFilters {}, page): ListParams<NoFilters>,
 ) -> Result<Answer<List<JobView>>, Problem> {
     let list = ListPages::new(&gate, &principal, "jobs", &())?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let found = gate.accounts.jobs(&principal, page).await?;
     let views = found.rows.iter().map(|job| JobView::new(job, ShownReport::LeftOut));
     let views = views.collect::<Result<Vec<_>, _>>()?;

@@ -54,6 +54,7 @@ mod rotation;
 mod statement;
 mod usage;
 mod value;
+mod verbs;
 mod wallets;
 mod webhooks;
 

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The command line sends the requests of the network to it, in its own process. So a command means
-//! the same, is refused in the same words and is bound by the same digest through either door.
+//! the same, is refused in the same words and is bound by the same digest through either door. Its
+//! reports have no bounds (`Principal::has_unbounded_reports`).
 //!
 //! Never: a socket that leads here. The type has no way in but a function call, and [`AdminApi`]
 //! has none to the principal `local`.

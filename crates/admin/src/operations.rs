@@ -22,7 +22,7 @@ use crate::description::{ChangeHeader, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::offers::NoParams;
-use crate::page::{List, ListPages};
+use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::{Caller, ChangeRequest, Id, Params, ReasonBody};
 use crate::value::schema::ReasonGiven;
 use crate::value::{Moment, ScopeLabel, StatusLabel, model, parse, parse_some};
@@ -63,12 +63,6 @@ pub(crate) struct OperationQuery {
     /// Completed operations with less than this charge.
     #[param(minimum = 0)]
     charge_to_micros: Option<i64>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// Part of a query that cursors are bound to.
@@ -87,17 +81,17 @@ type Result<T> = std::result::Result<T, Problem>;
 
 #[utoipa::path(
     get, path = "/operations", operation_id = "list_operations", tag = "operations",
-    params(OperationQuery),
+    params(OperationQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<OperationView>), Errors)
 )]
 /// Lists operations, or finds one by its API key and request key.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<OperationQuery>,
+    ListParams(query, page): ListParams<OperationQuery>,
 ) -> Result<Answer<List<OperationView>>> {
     if let Some(request_key) = &query.request_key {
-        return find(&gate, &principal, &query, request_key).await;
+        return find(&gate, &principal, &query, &page, request_key).await;
     }
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let api_key: Option<ApiKeyId> = parse_some("api_key_id", query.api_key_id.as_deref())?;
@@ -111,7 +105,7 @@ pub(crate) async fn list(
         charge: [query.charge_from_micros, query.charge_to_micros],
     };
     let list = ListPages::new(&gate, &principal, "operations", &filters)?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
     let model = model(filters.model.as_deref())?;
     if filters.charge.iter().flatten().any(|micros| *micros < 0) {
@@ -166,6 +160,7 @@ async fn find(
     gate: &Gate,
     principal: &Principal,
     query: &OperationQuery,
+    page: &PageQuery,
     request_key: &str,
 ) -> Result<Answer<List<OperationView>>> {
     let others = query.wallet_id.is_some()
@@ -176,7 +171,7 @@ async fn find(
         || query.status.is_some()
         || query.charge_from_micros.is_some()
         || query.charge_to_micros.is_some()
-        || query.cursor.is_some();
+        || page.cursor.is_some();
     let Some(api_key) = query.api_key_id.as_deref().filter(|_id| !others) else {
         let message = "Send request_key with api_key_id, and with no other filter.";
         return Err(Problem::invalid("request_key", message));

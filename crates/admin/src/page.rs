@@ -6,19 +6,67 @@
 //! A page is bounded in bytes as well as in rows: 200 rows of the largest allow-lists would be many megabytes. It
 //! ends early then, with the cursor of its last row, and has one row at least.
 
+use axum::extract::FromRequestParts;
+use form_urlencoded::Serializer;
 use holdfast_accounts::{PagedList, Principal};
 use holdfast_domain::listing::{Page, PageCursor, PageRequest};
-use serde::Serialize;
-use utoipa::ToSchema;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::Answer;
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
+use crate::request::read_query;
 
 const LIMIT_MAX: u32 = 200;
 const LIMIT: u32 = 50;
 /// Bytes of the rows of a page: with its frame an answer is 1 MiB at most, unless its one row is larger.
 const BYTES_MAX: usize = (1 << 20) - 256;
+
+/// Page that a request asks for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// Rows on the page: 1 to 200, 50 where it is missing.
+    #[param(minimum = 1, maximum = 200)]
+    pub(crate) limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
+    pub(crate) cursor: Option<String>,
+}
+
+impl PageQuery {
+    const NAMES: [&str; 2] = ["limit", "cursor"];
+}
+
+/// Filters of a list that has none.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoFilters {}
+
+/// Parameters of a list: its filters, and its page.
+#[derive(Debug)]
+pub(crate) struct ListParams<T>(pub(crate) T, pub(crate) PageQuery);
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for ListParams<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        // Not flattened: serde reads no numbers from the texts of flattened members.
+        let (mut filters, mut page) =
+            (Serializer::new(String::new()), Serializer::new(String::new()));
+        for (name, value) in
+            form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes())
+        {
+            let part = if PageQuery::NAMES.contains(&&*name) { &mut page } else { &mut filters };
+            part.append_pair(&name, &value);
+        }
+        Ok(Self(read_query(&filters.finish())?, read_query(&page.finish())?))
+    }
+}
 
 /// A list under filters, with the cursors of its pages.
 pub(crate) struct ListPages(PagedList);
@@ -39,17 +87,15 @@ impl ListPages {
     }
 
     /// The page after this cursor, or the first one without a cursor.
-    pub(crate) fn request(
-        &self,
-        limit: Option<u32>,
-        cursor: Option<&str>,
-    ) -> Result<PageRequest, Problem> {
-        let limit = limit.unwrap_or(LIMIT);
+    pub(crate) fn request(&self, page: &PageQuery) -> Result<PageRequest, Problem> {
+        let limit = page.limit.unwrap_or(LIMIT);
         if !(1..=LIMIT_MAX).contains(&limit) {
             let message = format!("A page has 1 to {LIMIT_MAX} rows.");
             return Err(Problem::invalid("limit", message));
         }
-        self.0.request(limit, cursor).map_err(|_bad| Problem::new(Code::InvalidCursor))
+        self.0
+            .request(limit, page.cursor.as_deref())
+            .map_err(|_bad| Problem::new(Code::InvalidCursor))
     }
 
     /// The cursor of the next page, if there is one.

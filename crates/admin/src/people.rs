@@ -14,14 +14,14 @@ use holdfast_domain::account::{Authority, PersonRecord, Reach, Role};
 use holdfast_domain::listing::PersonFilter;
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params, ReasonBody};
+use crate::page::{List, ListPages, ListParams, NoFilters, PageQuery};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
 use crate::value::schema::{NameText, ReasonText};
 use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
 
@@ -172,19 +172,6 @@ impl EndedPerson {
     }
 }
 
-/// Page of a list of people.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PersonQuery {
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
-}
-
 /// Invitation of a person.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -216,10 +203,6 @@ impl fmt::Debug for InvitationDraft {
 
 impl ChangeBody for InvitationDraft {
     const PRIVATE: &'static [&'static str] = &["email", "name"];
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }
 
 /// End of a person.
@@ -234,11 +217,7 @@ pub(crate) struct PersonEndBody {
     reason: Option<String>,
 }
 
-impl ChangeBody for PersonEndBody {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for PersonEndBody {}
 
 /// End of a role of a person.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -252,11 +231,7 @@ pub(crate) struct GrantEndBody {
     reason: Option<String>,
 }
 
-impl ChangeBody for GrantEndBody {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for GrantEndBody {}
 
 type Result<T> = std::result::Result<T, Problem>;
 
@@ -288,17 +263,17 @@ pub(crate) async fn invite(
 
 #[utoipa::path(
     get, path = "/people", operation_id = "list_people", tag = "people",
-    params(PersonQuery),
+    params(PageQuery),
     responses((status = 200, description = "A page.", body = List<PersonView>), Errors)
 )]
 /// Lists people, those who have ended among them; to a holder those of their wallet.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<PersonQuery>,
+    ListParams(NoFilters {}, page): ListParams<NoFilters>,
 ) -> Result<Answer<List<PersonView>>> {
     let list = ListPages::new(&gate, &principal, "people", &())?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let found = gate.accounts.people(&principal, PersonFilter::default(), page).await?;
     let now = gate.accounts.clock().await?;
     list.list_as(found, move |record| PersonView::new(record, now)).await

@@ -23,8 +23,8 @@ use crate::answer::{Answer, ChangeOutcome, Rehearsal};
 use crate::description::{ChangeHeader, DryRun, Errors};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, Params};
+use crate::page::{List, ListPages, ListParams, PageQuery};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id};
 use crate::value::schema::{CurrencyText, NoteText, PaymentReferenceText, ReasonText, SourceText};
 use crate::value::{Moment, parse, parse_some};
 use crate::wallets::WalletView;
@@ -109,12 +109,6 @@ pub(crate) struct PostingQuery {
     /// Postings of this wallet.
     #[param(format = "uuid")]
     wallet_id: Option<String>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// A deposit to be made.
@@ -183,26 +177,14 @@ pub(crate) struct RefundDraft {
 
 impl ChangeBody for DepositDraft {
     const DRY_RUN: bool = true;
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }
 
 impl ChangeBody for AdjustmentDraft {
     const DRY_RUN: bool = true;
-
-    fn reason(&self) -> Option<&str> {
-        Some(&self.reason)
-    }
 }
 
 impl ChangeBody for RefundDraft {
     const DRY_RUN: bool = true;
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }
 
 type Result<T> = std::result::Result<T, Problem>;
@@ -323,54 +305,54 @@ pub(crate) async fn show_refund(
 }
 
 #[utoipa::path(
-    get, path = "/deposits", operation_id = "list_deposits", tag = "postings", params(PostingQuery),
+    get, path = "/deposits", operation_id = "list_deposits", tag = "postings", params(PostingQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<PostingRowView>), Errors)
 )]
 /// Lists deposits.
 pub(crate) async fn list_deposits(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<PostingQuery>,
+    params: ListParams<PostingQuery>,
 ) -> Result<Answer<List<PostingRowView>>> {
-    list(&gate, &principal, PostingList::Deposits, &query).await
+    list(&gate, &principal, PostingList::Deposits, params).await
 }
 
 #[utoipa::path(
-    get, path = "/adjustments", operation_id = "list_adjustments", tag = "postings", params(PostingQuery),
+    get, path = "/adjustments", operation_id = "list_adjustments", tag = "postings", params(PostingQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<PostingRowView>), Errors)
 )]
 /// Lists adjustments.
 pub(crate) async fn list_adjustments(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<PostingQuery>,
+    params: ListParams<PostingQuery>,
 ) -> Result<Answer<List<PostingRowView>>> {
-    list(&gate, &principal, PostingList::Adjustments, &query).await
+    list(&gate, &principal, PostingList::Adjustments, params).await
 }
 
 #[utoipa::path(
-    get, path = "/refunds", operation_id = "list_refunds", tag = "postings", params(PostingQuery),
+    get, path = "/refunds", operation_id = "list_refunds", tag = "postings", params(PostingQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<PostingRowView>), Errors)
 )]
 /// Lists refunds.
 pub(crate) async fn list_refunds(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<PostingQuery>,
+    params: ListParams<PostingQuery>,
 ) -> Result<Answer<List<PostingRowView>>> {
-    list(&gate, &principal, PostingList::Refunds, &query).await
+    list(&gate, &principal, PostingList::Refunds, params).await
 }
 
 async fn list(
     gate: &Gate,
     principal: &Principal,
     postings: PostingList,
-    query: &PostingQuery,
+    ListParams(query, page): ListParams<PostingQuery>,
 ) -> Result<Answer<List<PostingRowView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let bound_to = (postings.kind(), wallet.map(|id| id.to_string()));
     let list = ListPages::new(gate, principal, "postings", &bound_to)?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let filter = PostingFilter { list: postings, wallet, operation: None };
     list.list(gate.accounts.postings(principal, filter, page).await?).await
 }

@@ -79,12 +79,12 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        read_query(parts).map(Self)
+        read_query(parts.uri.query().unwrap_or_default()).map(Self)
     }
 }
 
-fn read_query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Problem> {
-    let query = parts.uri.query().unwrap_or_default();
+/// Reads the parameters of a query.
+pub(crate) fn read_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
     serde_path_to_error::deserialize(pairs).map_err(|error| {
         let param = named(&error.path().to_string(), error.inner());
@@ -111,9 +111,6 @@ pub(crate) trait ChangeBody: DeserializeOwned + Serialize + Send {
     const PRIVATE: &'static [&'static str] = &[];
     /// Members of which null is a value, and not absence: in an edit it removes.
     const NULLABLE: &'static [&'static str] = &[];
-
-    /// Reason of the change.
-    fn reason(&self) -> Option<&str>;
 }
 
 /// A body with nothing but a reason, or without even that.
@@ -125,11 +122,7 @@ pub(crate) struct ReasonBody {
     pub(crate) reason: Option<String>,
 }
 
-impl ChangeBody for ReasonBody {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for ReasonBody {}
 
 /// Request of a change: its body, and what makes it safe to repeat.
 #[derive(Debug)]
@@ -155,24 +148,27 @@ where
     async fn from_request(request: HttpRequest, state: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let key = request_key(&parts.headers)?;
-        let query: ChangeQuery = read_query(&parts)?;
+        let query: ChangeQuery = read_query(parts.uri.query().unwrap_or_default())?;
         if query.dry_run.is_some() && !T::DRY_RUN {
             return Err(Problem::invalid("dry_run", "This request has no dry run."));
         }
         let bytes = read_body(&parts.headers, body).await?;
         let mut body: T = from_json(&bytes)?;
         let dry_run = query.dry_run.unwrap_or(false);
-        let request = bound(key, &parts, dry_run, &body);
-        let request = request.map_err(|error| {
+        let unwritten = |error: serde_json::Error| {
             tracing::error!(error = %ErrorChain(&error), "a request cannot be bound to its key");
             Problem::new(Code::InternalError)
-        })?;
+        };
+        let request = bound(key, &parts, dry_run, &body).map_err(unwritten)?;
         if let Some(shown) = shown(&bytes)
             && is_repetition(&Accounts::from_ref(state), &parts, &request).await?
         {
             body = from_json(&shown)?;
         }
-        let reason: Option<Reason> = parse_some("reason", body.reason())?;
+        // Every body has the member under this name.
+        let members = serde_json::to_value(&body).map_err(unwritten)?;
+        let reason = members.get("reason").and_then(Value::as_str);
+        let reason: Option<Reason> = parse_some("reason", reason)?;
         Ok(Self { request: Request { reason, ..request }, body })
     }
 }

@@ -40,8 +40,4 @@ impl RotationBody {
     }
 }
 
-impl ChangeBody for RotationBody {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for RotationBody {}

@@ -20,7 +20,7 @@ use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
 use crate::description::Errors;
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::ListPages;
+use crate::page::{ListPages, PageQuery};
 use crate::request::{Caller, Id, Params};
 use crate::value::Moment;
 
@@ -163,7 +163,12 @@ pub(crate) async fn show(
     let format = accepts.format(params.format);
     let list = ListPages::new(&gate, &principal, "statement", &(id.to_string(), bounds))?;
     let page = match format {
-        ReportFormat::Json => list.request(params.limit, params.cursor.as_deref())?,
+        ReportFormat::Json if principal.has_unbounded_reports() => {
+            PageRequest::first(Order::Newest, params.limit.unwrap_or(u32::MAX))
+        }
+        ReportFormat::Json => {
+            list.request(&PageQuery { limit: params.limit, cursor: params.cursor })?
+        }
         ReportFormat::Csv if params.limit.is_none() && params.cursor.is_none() => {
             PageRequest::first(Order::Newest, FILE_ENTRIES)
         }

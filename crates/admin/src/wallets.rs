@@ -18,9 +18,9 @@ use crate::answer::{Answer, ChangeOutcome};
 use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
-use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonGiven, ReasonText};
+use crate::page::{List, ListPages, ListParams, PageQuery};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch};
+use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonText};
 use crate::value::{
     Moment, WalletStateLabel, WindowLabel, amount, edited_spend, parse, parse_some, present,
     sought, spend,
@@ -98,11 +98,7 @@ pub(crate) struct WalletDraft {
     reason: Option<String>,
 }
 
-impl ChangeBody for WalletDraft {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for WalletDraft {}
 
 /// Edit of a wallet: what is absent stays as it is, and null removes.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -131,10 +127,6 @@ pub(crate) struct WalletEdit {
 impl ChangeBody for WalletEdit {
     const NULLABLE: &'static [&'static str] =
         &["external_id", "low_balance_micros", "key_spend_micros", "key_spend_window"];
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }
 
 /// Closing of a wallet.
@@ -147,10 +139,6 @@ pub(crate) struct WalletClosing {
 
 impl ChangeBody for WalletClosing {
     const DRY_RUN: bool = true;
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }
 
 /// Filters of a list of wallets, and its page.
@@ -171,12 +159,6 @@ pub(crate) struct WalletQuery {
     available_from_micros: Option<i64>,
     /// Wallets with less than this available.
     available_below_micros: Option<i64>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 type Result<T> = std::result::Result<T, Problem>;
@@ -205,21 +187,21 @@ pub(crate) async fn create(
 }
 
 #[utoipa::path(
-    get, path = "/wallets", operation_id = "list_wallets", tag = "wallets", params(WalletQuery),
+    get, path = "/wallets", operation_id = "list_wallets", tag = "wallets", params(WalletQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<WalletView>), Errors)
 )]
 /// Lists wallets.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<WalletQuery>,
+    ListParams(query, page): ListParams<WalletQuery>,
 ) -> Result<Answer<List<WalletView>>> {
     let name = sought("name", query.name.as_deref(), Name::sought)?;
     let external_id = sought("external_id", query.external_id.as_deref(), ExternalId::sought)?;
     let bounds = [query.available_from_micros, query.available_below_micros];
     let bound_to = (&query.name, &query.external_id, query.state, bounds);
     let list = ListPages::new(&gate, &principal, "wallets", &bound_to)?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let [available_from, available_below] = bounds.map(|bound| bound.map(Micros::new));
     let filter = WalletFilter {
         name: name.map(|name| name.as_str().to_owned()),
@@ -276,48 +258,6 @@ pub(crate) async fn update(
     let id = Reference::Id(id);
     let edit = Edit { patch, expected };
     let changed = gate.accounts.edit_wallet(&principal, &request, &id, edit).await?;
-    Ok(changed_wallet(changed))
-}
-
-#[utoipa::path(
-    post, path = "/wallets/{id}/suspend", operation_id = "suspend_wallet", tag = "wallets",
-    params(
-        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = ReasonGiven,
-    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
-)]
-/// Stops new runs of a wallet; a reason is wanted.
-pub(crate) async fn suspend(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WalletView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.suspend_wallet(&principal, &request, &id).await?;
-    Ok(changed_wallet(changed))
-}
-
-#[utoipa::path(
-    post, path = "/wallets/{id}/resume", operation_id = "resume_wallet", tag = "wallets",
-    params(
-        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The wallet.", body = WalletView), Errors)
-)]
-/// Lets new runs of a wallet in.
-pub(crate) async fn resume(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WalletView>> {
-    let id = Reference::Id(id);
-    let changed = gate.accounts.resume_wallet(&principal, &request, &id).await?;
     Ok(changed_wallet(changed))
 }
 

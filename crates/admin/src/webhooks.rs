@@ -20,13 +20,14 @@ use std::collections::BTreeSet;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use self::view::{DeliveryView, MadeWebhook, WebhookView};
+pub(crate) use self::view::WebhookView;
+use self::view::{DeliveryView, MadeWebhook};
 use crate::answer::Answer;
 use crate::description::{ChangeHeader, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
-use crate::page::{List, ListPages};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, Params, ReasonBody};
+use crate::page::{List, ListPages, ListParams, NoFilters, PageQuery};
+use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, ReasonBody};
 use crate::value::schema::{NoteText, ReasonText};
 use crate::value::{parse_some, present};
 
@@ -50,11 +51,7 @@ pub(crate) struct WebhookDraft {
     reason: Option<String>,
 }
 
-impl ChangeBody for WebhookDraft {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for WebhookDraft {}
 
 /// Edit of a webhook: what is absent stays as it is, and null removes.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -76,10 +73,6 @@ pub(crate) struct WebhookEdit {
 
 impl ChangeBody for WebhookEdit {
     const NULLABLE: &'static [&'static str] = &["kinds", "description"];
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }
 
 /// Filters of a list of webhooks, and its page.
@@ -90,25 +83,6 @@ pub(crate) struct WebhookQuery {
     /// Webhooks of this wallet.
     #[param(format = "uuid")]
     wallet_id: Option<String>,
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
-}
-
-/// Page of a list of deliveries.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct DeliveryQuery {
-    /// Rows on the page: 1 to 200, 50 where it is missing.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
-    cursor: Option<String>,
 }
 
 /// The two ids in the path of a delivery: its webhook's and its event's.
@@ -156,18 +130,18 @@ pub(crate) async fn create(
 }
 
 #[utoipa::path(
-    get, path = "/webhooks", operation_id = "list_webhooks", tag = "webhooks", params(WebhookQuery),
+    get, path = "/webhooks", operation_id = "list_webhooks", tag = "webhooks", params(WebhookQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<WebhookView>), Errors)
 )]
 /// Lists webhooks.
 pub(crate) async fn list(
     State(gate): State<Gate>,
     Caller(principal): Caller,
-    Params(query): Params<WebhookQuery>,
+    ListParams(query, page): ListParams<WebhookQuery>,
 ) -> Result<Answer<List<WebhookView>>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let list = ListPages::new(&gate, &principal, "webhooks", &wallet.map(|id| id.to_string()))?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let page = gate.accounts.webhooks(&principal, wallet, page).await?;
     let role = principal.role;
     list.list_as(page, move |record| WebhookView::new(record, role)).await
@@ -237,46 +211,6 @@ pub(crate) async fn rotate(
 }
 
 #[utoipa::path(
-    post, path = "/webhooks/{id}/disable", operation_id = "disable_webhook", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
-)]
-/// Sends a webhook nothing more. What waits for it is dead when its time comes.
-pub(crate) async fn disable(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WebhookView>> {
-    let changed = gate.accounts.disable_webhook(&principal, &request, WebhookId::from(id)).await?;
-    Ok(changed_webhook(&principal, changed))
-}
-
-#[utoipa::path(
-    post, path = "/webhooks/{id}/enable", operation_id = "enable_webhook", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
-    responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
-)]
-/// Sends a disabled webhook what happens from now on.
-pub(crate) async fn enable(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<WebhookView>> {
-    let changed = gate.accounts.enable_webhook(&principal, &request, WebhookId::from(id)).await?;
-    Ok(changed_webhook(&principal, changed))
-}
-
-#[utoipa::path(
     post, path = "/webhooks/{id}/test", operation_id = "test_webhook", tag = "webhooks",
     params(
         ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
@@ -300,7 +234,7 @@ pub(crate) async fn test(
     get, path = "/webhooks/{id}/deliveries", operation_id = "list_deliveries", tag = "webhooks",
     params(
         ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        DeliveryQuery,
+        PageQuery,
     ),
     responses((status = 200, description = "A page.", body = List<DeliveryView>), Errors)
 )]
@@ -309,10 +243,10 @@ pub(crate) async fn deliveries(
     State(gate): State<Gate>,
     Caller(principal): Caller,
     Id(id): Id,
-    Params(query): Params<DeliveryQuery>,
+    ListParams(NoFilters {}, page): ListParams<NoFilters>,
 ) -> Result<Answer<List<DeliveryView>>> {
     let list = ListPages::new(&gate, &principal, "deliveries", &id.to_string())?;
-    let page = list.request(query.limit, query.cursor.as_deref())?;
+    let page = list.request(&page)?;
     let page = gate.accounts.deliveries(&principal, WebhookId::from(id), page).await?;
     list.list(page).await
 }

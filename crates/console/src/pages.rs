@@ -19,6 +19,7 @@ mod sign_in;
 mod today;
 mod trail;
 mod usage;
+mod verb;
 mod wallet;
 mod wallets;
 mod webhook;
@@ -28,7 +29,8 @@ use axum::Router;
 use axum::routing::{get, post};
 
 use self::operation::ending::{Cancellation, Reconciliation};
-use self::webhook::change::{ChangeForm, Disabling, Enabling, SecretRotation, Test};
+use self::verb::VerbForm;
+use self::webhook::change::{ChangeForm, SecretRotation, Test};
 use crate::audience::Audience;
 use crate::desk::{ConsoleOptions, Desk};
 use crate::form::methods;
@@ -58,12 +60,12 @@ fn of_operators() -> Router<Desk> {
         .route("/wallets/{id}/deposit", methods::<wallet::deposit::Deposit>())
         .route("/wallets/{id}/adjust", methods::<wallet::adjust::Adjust>())
         .route("/wallets/{id}/edit", methods::<wallet::edit::EditWallet>())
-        .route("/wallets/{id}/suspend", methods::<wallet::state::SuspendWallet>())
-        .route("/wallets/{id}/resume", methods::<wallet::state::ResumeWallet>())
-        .route("/wallets/{id}/close", methods::<wallet::state::CloseWallet>())
+        .route("/wallets/{id}/suspend", methods::<VerbForm<verb::SuspendWallet>>())
+        .route("/wallets/{id}/resume", methods::<VerbForm<verb::ResumeWallet>>())
+        .route("/wallets/{id}/close", methods::<wallet::close::CloseWallet>())
         .route("/operations/{id}/refund", methods::<postings::refund::Refund>())
-        .route("/keys/{id}/suspend", methods::<key::state::SuspendKey>())
-        .route("/keys/{id}/resume", methods::<key::state::ResumeKey>())
+        .route("/keys/{id}/suspend", methods::<VerbForm<verb::SuspendKey>>())
+        .route("/keys/{id}/resume", methods::<VerbForm<verb::ResumeKey>>())
         .route("/operations/{id}/cancel", methods::<Cancellation>())
         .route("/operations/{id}/reconcile", methods::<Reconciliation>())
         .route("/jobs", get(jobs::list))
@@ -103,7 +105,7 @@ fn of_keys() -> Router<Desk> {
         .route("/keys/{id}", get(key::show))
         .route("/keys/{id}/edit", methods::<key::edit::EditKey>())
         .route("/keys/{id}/rotate", methods::<key::rotate::Rotate>())
-        .route("/keys/{id}/revoke", methods::<key::state::RevokeKey>())
+        .route("/keys/{id}/revoke", methods::<VerbForm<verb::RevokeKey>>())
 }
 
 fn of_people() -> Router<Desk> {
@@ -151,7 +153,7 @@ fn who_is_told() -> Router<Desk> {
         .route("/webhooks/{id}/edit", methods::<webhook::edit::EditWebhook>())
         .route("/webhooks/{id}/test", methods::<ChangeForm<Test>>())
         .route("/webhooks/{id}/rotate", methods::<ChangeForm<SecretRotation>>())
-        .route("/webhooks/{id}/disable", methods::<ChangeForm<Disabling>>())
-        .route("/webhooks/{id}/enable", methods::<ChangeForm<Enabling>>())
+        .route("/webhooks/{id}/disable", methods::<VerbForm<verb::DisableWebhook>>())
+        .route("/webhooks/{id}/enable", methods::<VerbForm<verb::EnableWebhook>>())
         .route("/webhooks/{id}/deliveries/{event}/resend", methods::<webhook::resend::Resend>())
 }

@@ -1,17 +1,13 @@
 //! The use cases of administration over a store, with the secrets that a command or a server has.
 //!
-//! Commands of administration reach them through the API, by a `Door`; what reads the store itself
-//! looks its wallets and API keys up here.
+//! Commands of administration reach them through the API, by a `Door`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use async_trait::async_trait;
-use holdfast_accounts::{Accounts, AccountsError, Principal, Reference};
+use holdfast_accounts::{Accounts, Principal};
 use holdfast_config::Config;
-use holdfast_domain::account::WalletRecord;
-use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Pause;
 use holdfast_engine::Secrets;
 use holdfast_store::Store;
@@ -78,33 +74,5 @@ impl LocalAccounts {
         let none: [_; 0] = [];
         let accounts = Accounts::new(Arc::new(store.clone()), none, Arc::new(FixedPause));
         Self { accounts, principal: Principal::local() }
-    }
-}
-
-/// The wallet of this id or name, for what reads the store itself.
-pub(crate) async fn find_wallet(
-    store: &Store,
-    reference: &Reference,
-) -> anyhow::Result<WalletRecord> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
-    match accounts.wallet(&principal, reference).await {
-        Ok(found) => Ok(found),
-        Err(AccountsError::NotFound(_)) => {
-            Err(anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all"))
-        }
-        Err(error) => Err(anyhow::Error::from(error).context("the wallet was not looked up")),
-    }
-}
-
-/// The API key of this id or name, for what reads the store itself.
-pub(crate) async fn find_api_key(store: &Store, reference: &Reference) -> anyhow::Result<ApiKey> {
-    let LocalAccounts { accounts, principal } = LocalAccounts::to_read(store);
-    match accounts.api_key(&principal, reference, None).await {
-        Ok(found) => Ok(found.api_key),
-        Err(AccountsError::NotFound(_)) => {
-            Err(anyhow!("there is no API key {reference}: `holdfast key list` shows all"))
-        }
-        Err(error @ AccountsError::Ambiguous(_)) => Err(error.into()),
-        Err(error) => Err(anyhow::Error::from(error).context("the API key was not looked up")),
     }
 }

@@ -14,6 +14,7 @@ mod person;
 pub(crate) mod read;
 mod request;
 mod sidecar;
+mod usage;
 pub(crate) mod value;
 mod wallet;
 mod webhook;
@@ -21,9 +22,9 @@ mod webhook;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use holdfast_accounts::{Reason, Reference};
+use holdfast_accounts::Reason;
 use holdfast_domain::audit::TrailHead;
 use holdfast_domain::listing;
 use uuid::Uuid;
@@ -34,6 +35,7 @@ pub(crate) use self::person::Person;
 pub(crate) use self::read::Read;
 pub(crate) use self::request::{RequestKey, Why};
 pub(crate) use self::sidecar::{HangUp, Identical, Sidecar};
+pub(crate) use self::usage::{Format, Report, UsageBy, UsageCommand};
 use self::value::PeriodBound;
 pub(crate) use self::wallet::{NewPosting, Wallet, WalletChange, WalletFilter};
 pub(crate) use self::webhook::{Webhook, WebhookChange};
@@ -72,8 +74,18 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
+/// A command: of a process and its files, or of the administration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    Process(ProcessCommand),
+    #[command(flatten)]
+    Admin(Box<AdminCommand>),
+}
+
+/// Commands of one process, file or database on this machine.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProcessCommand {
     /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of
     /// the configuration file, has it read again
     Serve,
@@ -81,7 +93,7 @@ pub(crate) enum Command {
     ///
     /// A client that cannot make request keys uses the address of this, and /v1, as its base URL, and its own
     /// API key. There is no configuration file.
-    Sidecar(Sidecar),
+    Sidecar(Box<Sidecar>),
     /// Check the configuration and report every mistake with its file and line
     CheckConfig(ConfigChecks),
     /// Prepare the database for this version, or take a step back
@@ -119,6 +131,11 @@ pub(crate) enum Command {
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
+}
+
+/// Commands of the administration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminCommand {
     /// Prepaid balances
     #[command(subcommand)]
     Wallet(Wallet),
@@ -172,77 +189,6 @@ pub(crate) struct ConfigChecks {
     /// the provider may bill; say what works, what does not, and why
     #[arg(long)]
     pub(crate) probe: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UsageCommand {
-    /// Sum the operations that finished in a period, each currency by itself
-    ///
-    /// Refunds count for the operation that they are of, whenever they were made. Amounts are decimal
-    /// units in a table, micros in CSV and JSON. A cost or margin that is not known is `-`, null in
-    /// JSON.
-    Report(Report),
-    /// Take provider costs above 1,000,000 units of the currency out of the sums, beside the database
-    ExcludeCosts {
-        /// Count the operations, and change nothing
-        #[arg(long)]
-        dry_run: bool,
-        /// Reason, for the trail: 1 to 200 printable characters
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<Reason>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Report {
-    #[command(flatten)]
-    pub(crate) period: Period,
-    /// What a row is: one of these, or two with a comma between
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "A[,B]", default_value = "day")]
-    pub(crate) by: Vec<UsageBy>,
-    /// Only what this wallet paid for: its id or name
-    #[arg(long, value_name = "WALLET")]
-    pub(crate) wallet: Option<Reference>,
-    /// Only what this API key asked for: its id or name
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<Reference>,
-    /// Only what this model answered: its public id
-    #[arg(long, value_name = "ID")]
-    pub(crate) model: Option<String>,
-    /// Only what tried this route last: provider/model, as `operation show` names it
-    #[arg(long, value_name = "ROUTE")]
-    pub(crate) route: Option<String>,
-    /// How it is printed [default: a table on a terminal, else lines with tabs]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum UsageBy {
-    /// An hour, in UTC
-    Hour,
-    /// A day, in UTC
-    Day,
-    /// A month, in UTC
-    Month,
-    /// A model
-    Model,
-    /// An API key
-    Key,
-    /// A wallet
-    Wallet,
-    /// A route: the one that was tried last
-    Route,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Table,
-    /// For spreadsheets: RFC 4180
-    Csv,
-    /// The same as --json
-    Json,
 }
 
 /// A span of time.

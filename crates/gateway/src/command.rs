@@ -5,8 +5,8 @@
 //! place ─┬─ a server ───▶ Door over the network ─┐
 //!        │                                       ├─▶ all of administration
 //!        └─ a database ─┬▶ Door in this process ─┘
-//!                       └▶ the store itself ─────▶ serve, migrate, check-config, backup, and what the store
-//!                                                  does in one go: reports, statements, audits
+//!                       └▶ the store itself ─────▶ serve, migrate, check-config, backup, and whole ledgers:
+//!                                                  audits, corrections, reconciliation
 //! ```
 
 mod admin_key;
@@ -32,61 +32,179 @@ mod webhook;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use holdfast_config::{CommandPlace, Config, SecretUse, admin_key};
-use holdfast_store::verify::AuditOptions;
+use holdfast_config::{BadConfig, CommandPlace, Config, SecretUse, admin_key};
 use holdfast_store::{OpenError, SchemaError};
 
 pub(crate) use self::desk::Desk;
-use self::desk::Need;
+use self::desk::{LocalLedger, Need};
 pub(crate) use self::wallet::members;
-use crate::cli::{Cli, Command, Ledger, Operation, UsageCommand, Wallet};
+use crate::cli::{AdminCommand, Cli, Command, Ledger, ProcessCommand, UsageCommand};
 use crate::door::Door;
 use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::{database, serve};
 
-/// Does what was asked for.
+/// Runs the command of a command line.
 pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let output = Output::new(cli.json);
-    let command = match cli.command {
+    let place = PlaceFlags { config: cli.config, server: cli.server };
+    match cli.command.unwrap_or(Command::Process(ProcessCommand::Serve)) {
+        Command::Process(command) => process(output, place, command).await,
+        Command::Admin(command) => administer(output, place, *command).await,
+    }
+}
+
+/// Runs a command of a process, file or database of this machine.
+async fn process(
+    output: Output,
+    place: PlaceFlags,
+    command: ProcessCommand,
+) -> Result<(), CommandFailure> {
+    const WITH_DATABASE: &str = "run it beside the database, with --config";
+    match command {
         // Of no database and no server: what HOLDFAST_CONFIG and HOLDFAST_SERVER name is not for it.
-        Some(Command::Sidecar(order)) => {
-            if cli.config.is_some() || cli.server.is_some() || order.hidden.names_gateway() {
+        ProcessCommand::Sidecar(order) => {
+            if place.config.is_some() || place.server.is_some() || order.hidden.names_gateway() {
                 return Err(CommandFailure::Usage(anyhow!(
                     "sidecar takes neither --config nor --server: name the gateway with --upstream"
                 )));
             }
-            return sidecar::run(order).await;
+            sidecar::run(*order).await
         }
-        Some(Command::Completions { shell }) => return manual::completions(shell),
-        Some(Command::Manual { folder }) => return manual::pages(&folder),
-        command => command.unwrap_or(Command::Serve),
-    };
-    let need = Need::of(&command);
-    match holdfast_config::place(cli.config.as_deref(), cli.server.as_deref())? {
-        CommandPlace::Server(url) => {
-            if let Some(why) = beside_only(&command) {
-                return Err(CommandFailure::Usage(anyhow!("{why}")));
-            }
-            let door = Door::network(url, &admin_key()?)?;
-            administer(&Desk { output, door, config: None }, command).await
+        ProcessCommand::Completions { shell } => manual::completions(shell),
+        ProcessCommand::Manual { folder } => manual::pages(&folder),
+        ProcessCommand::Serve => {
+            let instead = "it is what serves: leave --server and HOLDFAST_SERVER out";
+            let serve = async |file: ConfigFile| serve::run(file.load(SecretUse::All)?).await;
+            place.here("serve", instead, serve).await
         }
-        CommandPlace::Database(file) => {
-            let is_named = file.is_some();
-            let outcome = match need {
-                Some(need) => {
-                    let config = holdfast_config::load_for(file.as_deref(), need.secrets())?;
-                    with_store(&config, async |store| {
-                        let door = need.door(&config, store).await?;
-                        administer(&Desk { output, door, config: Some(&config) }, command).await
-                    })
-                    .await
-                }
-                None => Box::pin(beside(output, file, command)).await,
+        ProcessCommand::CheckConfig(checks) => {
+            let instead = "run it where the file is, with --config";
+            let check = async |file: ConfigFile| {
+                check::run(output, file.load(SecretUse::All), file.0, &checks).await
             };
-            outcome.map_err(|failure| if is_named { failure } else { unnamed(failure) })
+            place.here("check-config", instead, check).await
+        }
+        ProcessCommand::Migrate(order) => {
+            let migrate = async |file: ConfigFile| {
+                migrate::run(output, &file.load(SecretUse::Database)?, &order).await
+            };
+            place.here("migrate", WITH_DATABASE, migrate).await
+        }
+        ProcessCommand::Backup { file: copy } => {
+            let backup = async |file: ConfigFile| {
+                backup::backup(output, &file.load(SecretUse::Book)?, &copy).await
+            };
+            place.here("backup", WITH_DATABASE, backup).await
+        }
+        ProcessCommand::Restore { check, file: copy } => {
+            let restore = async |file: ConfigFile| {
+                let config = file.load(SecretUse::Book)?;
+                if check {
+                    backup::check(output, &config, &copy).await
+                } else {
+                    backup::restore(output, &config, &copy).await
+                }
+            };
+            place.here("restore", WITH_DATABASE, restore).await
         }
     }
+}
+
+/// Runs a command of the administration, on a server or on the database of a configuration.
+async fn administer(
+    output: Output,
+    place: PlaceFlags,
+    command: AdminCommand,
+) -> Result<(), CommandFailure> {
+    let need = Need::of(&command);
+    match place.resolve()? {
+        CommandPlace::Server(url) => {
+            let door = Door::network(url, &admin_key()?)?;
+            admin_command(&Desk { output, door, local: None }, command).await
+        }
+        CommandPlace::Database(file) => {
+            let run = async |file: ConfigFile| {
+                let config = file.load(need.secrets())?;
+                with_store(&config, async |store| {
+                    let door = need.door(&config, store).await?;
+                    let local = Some(LocalLedger { config: &config, store });
+                    admin_command(&Desk { output, door, local }, command).await
+                })
+                .await
+            };
+            ConfigFile(file).advise(run).await
+        }
+    }
+}
+
+async fn admin_command(desk: &Desk<'_>, command: AdminCommand) -> Result<(), CommandFailure> {
+    match command {
+        AdminCommand::Wallet(command) => wallet::run(desk, command).await,
+        AdminCommand::Key(command) => key::run(desk, command).await,
+        AdminCommand::AdminKey(command) => admin_key::run(desk, command).await,
+        AdminCommand::Person(command) => person::run(desk, command).await,
+        AdminCommand::Operation(command) => operation::run(desk, command).await,
+        AdminCommand::Webhook(command) => webhook::run(desk, command).await,
+        AdminCommand::Read(command) => read::run(desk, command).await,
+        AdminCommand::Usage(UsageCommand::Report(report)) => usage::run(desk, report).await,
+        AdminCommand::Usage(UsageCommand::ExcludeCosts { dry_run, reason }) => {
+            exclusion::run(desk, exclusion::Order { dry_run, reason }).await
+        }
+        AdminCommand::Ledger(Ledger::Verify { progress, since, key, reason }) => {
+            let order = verify::VerificationOrder { progress, since, key, reason };
+            verify::run(desk, order).await
+        }
+    }
+}
+
+/// Arguments that name the place of a command.
+struct PlaceFlags {
+    config: Option<PathBuf>,
+    server: Option<String>,
+}
+
+impl PlaceFlags {
+    fn resolve(&self) -> Result<CommandPlace, CommandFailure> {
+        Ok(holdfast_config::place(self.config.as_deref(), self.server.as_deref())?)
+    }
+
+    /// Runs a command on this machine. For a server it is refused, with the alternative.
+    async fn here(
+        &self,
+        name: &str,
+        instead: &str,
+        run: impl AsyncFnOnce(ConfigFile) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        match self.resolve()? {
+            CommandPlace::Server(_) => Err(local_only(name, instead)),
+            CommandPlace::Database(file) => ConfigFile(file).advise(run).await,
+        }
+    }
+}
+
+/// Path of the configuration; `None` for the embedded default.
+struct ConfigFile(Option<PathBuf>);
+
+impl ConfigFile {
+    fn load(&self, uses: SecretUse) -> Result<Config, BadConfig> {
+        holdfast_config::load_for(self.0.as_deref(), uses)
+    }
+
+    /// Runs a command with this configuration.
+    async fn advise(
+        self,
+        run: impl AsyncFnOnce(Self) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        let is_named = self.0.is_some();
+        let outcome = Box::pin(run(self)).await;
+        outcome.map_err(|failure| if is_named { failure } else { unnamed(failure) })
+    }
+}
+
+/// Refusal of a command that does not work over the network.
+fn local_only(name: &str, instead: &str) -> CommandFailure {
+    CommandFailure::Usage(anyhow!("{name} does not work over the network: {instead}"))
 }
 
 /// The failure of a command that was given no configuration: where no database was found, that is the
@@ -107,132 +225,6 @@ fn unnamed(failure: CommandFailure) -> CommandFailure {
         "no configuration file is named, and there is no database of the embedded default here: give \
          --config or HOLDFAST_CONFIG, or work in the folder where `holdfast` was started without one"
     ))
-}
-
-/// Why a command does not work over the network, and what does; nothing for one that does.
-fn beside_only(command: &Command) -> Option<String> {
-    let (what, instead) = match command {
-        Command::Sidecar(_) => ("sidecar", "leave --server out"),
-        Command::Serve => ("serve", "it is what serves: leave --server and HOLDFAST_SERVER out"),
-        Command::CheckConfig(_) => ("check-config", "run it where the file is, with --config"),
-        Command::Migrate(_) => ("migrate", "run it beside the database, with --config"),
-        Command::Completions { .. } => ("completions", "leave --server out"),
-        Command::Manual { .. } => ("manual", "leave --server out"),
-        Command::Backup { .. } => ("backup", "run it beside the database, with --config"),
-        Command::Restore { .. } => ("restore", "run it beside the database, with --config"),
-        Command::Usage(UsageCommand::ExcludeCosts { .. }) => {
-            ("usage exclude-costs", "run it beside the database, with --config")
-        }
-        Command::Usage(UsageCommand::Report(_))
-        | Command::Ledger(_)
-        | Command::Wallet(_)
-        | Command::Key(_)
-        | Command::AdminKey(_)
-        | Command::Person(_)
-        | Command::Operation(_)
-        | Command::Webhook(_)
-        | Command::Read(_) => return None,
-    };
-    Some(format!("{what} does not work over the network: {instead}"))
-}
-
-/// Commands of administration, through a door.
-async fn administer(desk: &Desk<'_>, command: Command) -> Result<(), CommandFailure> {
-    match command {
-        Command::Wallet(command) => wallet::run(desk, command).await,
-        Command::Key(command) => key::run(desk, command).await,
-        Command::AdminKey(command) => admin_key::run(desk, command).await,
-        Command::Person(command) => person::run(desk, command).await,
-        Command::Operation(command) => operation::run(desk, command).await,
-        Command::Webhook(command) => webhook::run(desk, command).await,
-        Command::Read(command) => read::run(desk, command).await,
-        Command::Usage(UsageCommand::Report(report)) => usage::over_network(desk, report).await,
-        Command::Ledger(Ledger::Verify { progress, since, key, reason }) => {
-            let order = verify::VerificationOrder { progress, since, key, reason };
-            verify::run(desk, order).await
-        }
-        // They have been refused, or are done beside.
-        Command::Serve
-        | Command::Sidecar(_)
-        | Command::CheckConfig(_)
-        | Command::Migrate(_)
-        | Command::Backup { .. }
-        | Command::Restore { .. }
-        | Command::Usage(UsageCommand::ExcludeCosts { .. })
-        | Command::Completions { .. }
-        | Command::Manual { .. } => Ok(()),
-    }
-}
-
-/// Commands that are about a database or a process of this machine.
-async fn beside(
-    output: Output,
-    file: Option<PathBuf>,
-    command: Command,
-) -> Result<(), CommandFailure> {
-    let load = |uses| holdfast_config::load_for(file.as_deref(), uses);
-    match command {
-        Command::CheckConfig(checks) => {
-            check::run(output, load(SecretUse::All), file, &checks).await
-        }
-        Command::Migrate(migrate) => {
-            migrate::run(output, &load(SecretUse::Database)?, &migrate).await
-        }
-        Command::Backup { file } => backup::backup(output, &load(SecretUse::Book)?, &file).await,
-        Command::Restore { check: true, file } => {
-            backup::check(output, &load(SecretUse::Book)?, &file).await
-        }
-        Command::Restore { check: false, file } => {
-            backup::restore(output, &load(SecretUse::Book)?, &file).await
-        }
-        Command::Serve => serve::run(load(SecretUse::All)?).await,
-        Command::Operation(Operation::Reconcile { .. }) => {
-            let config = load(SecretUse::Database)?;
-            with_store(&config, async |store| reconcile::run(output, &config, store).await).await
-        }
-        Command::Wallet(Wallet::Ledger { wallet, period, limit, csv }) => {
-            let order = wallet::StatementOrder::new(output, period, limit, csv)?;
-            with_store(&load(SecretUse::Database)?, async |store| {
-                wallet::statement_beside(store, &wallet, &order).await
-            })
-            .await
-        }
-        Command::Usage(UsageCommand::Report(report)) => {
-            let config = load(SecretUse::Database)?;
-            with_store(&config, async |store| usage::beside(output, store, report).await).await
-        }
-        Command::Usage(UsageCommand::ExcludeCosts { dry_run, reason }) => {
-            let config = load(SecretUse::Book)?;
-            let order = exclusion::Order { dry_run, reason };
-            with_store(&config, async |store| exclusion::run(output, &config, store, order).await)
-                .await
-        }
-        Command::Ledger(Ledger::Verify { progress, since, key, reason }) => {
-            if key.is_some() || reason.is_some() {
-                return Err(CommandFailure::Usage(anyhow!(
-                    "--key and --reason are for the job of a server: leave them out, or say which with \
-                     --server"
-                )));
-            }
-            let config = load(SecretUse::Book)?;
-            let kept = config.retention.results;
-            let secrets = database::known_secrets(&config).into();
-            let options = AuditOptions { retention: kept, secrets, since };
-            with_store(&config, async |store| book::verify(output, store, options, progress).await)
-                .await
-        }
-        // The others go through a door, or have run.
-        Command::Sidecar(_)
-        | Command::Completions { .. }
-        | Command::Manual { .. }
-        | Command::Wallet(_)
-        | Command::Key(_)
-        | Command::AdminKey(_)
-        | Command::Person(_)
-        | Command::Operation(_)
-        | Command::Webhook(_)
-        | Command::Read(_) => Ok(()),
-    }
 }
 
 /// Opens the store for one command and closes it after it, whatever came of it.

@@ -24,7 +24,7 @@ use anyhow::Context;
 use clap::Parser;
 use tokio::runtime::Builder;
 
-use crate::cli::{Cli, Command, Ledger};
+use crate::cli::{AdminCommand, Cli, Command, Ledger};
 use crate::failure::{CommandFailure, Status};
 
 #[cfg(feature = "mimalloc")]
@@ -72,7 +72,9 @@ fn builder() -> Builder {
 }
 
 fn run(cli: Cli) -> Result<(), CommandFailure> {
-    if let Some(Command::Ledger(Ledger::Verify { .. })) = cli.command {
+    if let Some(Command::Admin(command)) = &cli.command
+        && matches!(**command, AdminCommand::Ledger(Ledger::Verify { .. }))
+    {
         // Before there are threads, which inherit it.
         if let Err(error) = rustix::process::nice(AUDIT_NICE) {
             output::note(&format!("the audit does not step back for others: {error}"));

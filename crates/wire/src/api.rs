@@ -22,10 +22,7 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 
 pub use self::account::AccountView;
-pub use self::book::{
-    BalanceView, CountsView, LedgerEntryView, MismatchView, StatementView, UsageApiKey, UsageView,
-    UsageWallet, VerificationView,
-};
+pub use self::book::{CountsView, MismatchView, VerificationView};
 pub use self::model::{ModelListView, ModelView, PriceView};
 pub use self::operation::{NotJson, OperationResult, OperationView};
 pub use self::quote::QuoteView;

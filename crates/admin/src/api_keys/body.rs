@@ -137,11 +137,7 @@ impl ApiKeyDraft {
     }
 }
 
-impl ChangeBody for ApiKeyDraft {
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-}
+impl ChangeBody for ApiKeyDraft {}
 
 /// API keys of one wallet to be issued, all or none.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -159,10 +155,6 @@ pub(crate) struct ApiKeyBulk {
 
 impl ChangeBody for ApiKeyBulk {
     const DRY_RUN: bool = true;
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }
 
 /// Edit of an API key: what is absent stays as it is, and null removes.
@@ -243,8 +235,4 @@ impl ChangeBody for ApiKeyEdit {
         "models",
         "ends_at",
     ];
-
-    fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
 }

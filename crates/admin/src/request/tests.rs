@@ -16,7 +16,7 @@ fn digests<T: ChangeBody>(method: &str, path: &str, body: &Value) -> [String; 2]
     let (mut parts, ()) = http::Request::new(()).into_parts();
     parts.method = method.parse().unwrap();
     parts.uri = format!("/admin/v1{path}").parse().unwrap();
-    let query: ChangeQuery = read_query(&parts).unwrap();
+    let query: ChangeQuery = read_query(parts.uri.query().unwrap_or_default()).unwrap();
     let body: T = from_json(body.to_string().as_bytes()).unwrap();
     let key = CommandKey::from(Uuid::from_u128(7));
     let request = bound(key, &parts, query.dry_run.unwrap_or(false), &body).unwrap();

@@ -5,7 +5,6 @@ pub(crate) mod edit;
 pub(crate) mod grant;
 pub(crate) mod issue;
 pub(crate) mod rotate;
-pub(crate) mod state;
 mod told;
 
 use axum::extract::State;

@@ -4,10 +4,10 @@
 //! Each list is the beginning of one that has a page of its own, with a link to that.
 
 pub(crate) mod adjust;
+pub(crate) mod close;
 pub(crate) mod create;
 pub(crate) mod deposit;
 pub(crate) mod edit;
-pub(crate) mod state;
 pub(crate) mod statement;
 mod usage;
 

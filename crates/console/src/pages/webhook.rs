@@ -7,7 +7,7 @@ pub(crate) mod resend;
 
 use axum::extract::State;
 use holdfast_domain::WebhookId;
-use holdfast_domain::account::UseCase;
+use holdfast_domain::account::{UseCase, WebhookRecord};
 use holdfast_domain::webhook::{DeliveryRecord, DeliveryState};
 
 use crate::ask::{Id, Query};
@@ -60,6 +60,13 @@ pub(crate) async fn show(
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
         .section(Facts::new("", rows))
         .section(Table::new("Deliveries", &head, rows_of, empty).next(next)))
+}
+
+/// The page of a form about a webhook.
+pub(crate) fn form_page(title: &str, record: &WebhookRecord) -> Page {
+    Page::new(title)
+        .below("Webhooks", "/webhooks")
+        .below(origin(record), format!("/webhooks/{}", record.id))
 }
 
 fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> {

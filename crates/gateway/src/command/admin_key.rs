@@ -48,8 +48,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::AdminKey) -> Result<(), C
             ("the admin key was not revoked", why.post(path, json!({})))
         }
     };
-    let done = desk.door.change(&change).await;
-    let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
+    let done = desk.change(nothing, &change).await?.thing;
     let mut fields = vec![("id", text(&done, "id"))];
     let key = some_text(&done, "key");
     let is_told = key.is_some();

@@ -15,8 +15,12 @@ use holdfast_store::Store;
 
 use crate::accounts::LocalAccounts;
 use crate::cli::read::JobCommand;
-use crate::cli::{AdminKey, Command, Key, Operation, Person, Read, Wallet, Webhook, WebhookChange};
-use crate::door::{Door, LocalDoor};
+use crate::cli::{
+    AdminCommand, AdminKey, Key, Operation, Person, Read, UsageCommand, Wallet, Webhook,
+    WebhookChange,
+};
+use crate::door::{ChangeOutcome, ChangeRequest, Door, LocalDoor};
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::serve;
 
@@ -25,8 +29,27 @@ use crate::serve;
 pub(crate) struct Desk<'a> {
     pub(crate) output: Output,
     pub(crate) door: Door,
-    /// The configuration, beside the database alone.
-    pub(crate) config: Option<&'a Config>,
+    /// Database and configuration of this machine; `None` over the network.
+    pub(crate) local: Option<LocalLedger<'a>>,
+}
+
+/// An open database, with its configuration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LocalLedger<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) store: &'a Store,
+}
+
+impl Desk<'_> {
+    /// Sends a change. `nothing` names in an error what was not done.
+    pub(super) async fn change(
+        &self,
+        nothing: &str,
+        change: &ChangeRequest,
+    ) -> Result<ChangeOutcome, CommandFailure> {
+        let done = self.door.change(change).await;
+        done.map_err(|error| error.of_change(nothing, change.key()))
+    }
 }
 
 /// Secrets that a command needs beside the database.
@@ -34,6 +57,8 @@ pub(crate) struct Desk<'a> {
 pub(super) enum Need {
     /// None: it reads.
     Nothing,
+    /// Those that the configuration names: no other one is made.
+    Known,
     /// One for the trail: a key whose own secret was lost must still be ended.
     Trail,
     /// The one that writes: it makes a secret for somebody, and one that fits no credential in force
@@ -44,64 +69,60 @@ pub(super) enum Need {
 }
 
 impl Need {
-    /// Need of a command that goes through a door beside the database; `None` for one that does not.
-    pub(super) const fn of(command: &Command) -> Option<Self> {
+    /// Need of a command with direct database access.
+    pub(super) const fn of(command: &AdminCommand) -> Self {
         match command {
-            Command::Wallet(command) => match command {
-                Wallet::Show { .. } | Wallet::List { .. } | Wallet::Posting { .. } => {
-                    Some(Self::Nothing)
-                }
-                Wallet::Create { .. } | Wallet::Change(_) | Wallet::Post(_) => Some(Self::Trail),
-                Wallet::Ledger { .. } => None,
+            AdminCommand::Wallet(command) => match command {
+                Wallet::Show { .. }
+                | Wallet::List { .. }
+                | Wallet::Posting { .. }
+                | Wallet::Ledger { .. } => Self::Nothing,
+                Wallet::Create { .. } | Wallet::Change(_) | Wallet::Post(_) => Self::Trail,
             },
-            Command::Key(command) => match command {
-                Key::List { .. } | Key::Show { .. } => Some(Self::Nothing),
-                Key::Change(_) => Some(Self::Trail),
-                Key::Issue(_) | Key::Rotate { .. } => Some(Self::Issue),
+            AdminCommand::Key(command) => match command {
+                Key::List { .. } | Key::Show { .. } => Self::Nothing,
+                Key::Change(_) => Self::Trail,
+                Key::Issue(_) | Key::Rotate { .. } => Self::Issue,
             },
-            Command::AdminKey(command) => match command {
-                AdminKey::List { .. } | AdminKey::Show { .. } => Some(Self::Nothing),
-                AdminKey::Revoke { .. } => Some(Self::Trail),
-                AdminKey::Issue { .. } | AdminKey::Rotate { .. } => Some(Self::Issue),
+            AdminCommand::AdminKey(command) => match command {
+                AdminKey::List { .. } | AdminKey::Show { .. } => Self::Nothing,
+                AdminKey::Revoke { .. } => Self::Trail,
+                AdminKey::Issue { .. } | AdminKey::Rotate { .. } => Self::Issue,
             },
-            Command::Person(command) => match command {
-                Person::List { .. } | Person::Show { .. } => Some(Self::Nothing),
+            AdminCommand::Person(command) => match command {
+                Person::List { .. } | Person::Show { .. } => Self::Nothing,
                 // A link is no credential: it fits no other secret.
                 Person::Invite { .. }
                 | Person::Link { .. }
                 | Person::Revoke { .. }
-                | Person::End { .. } => Some(Self::Trail),
+                | Person::End { .. } => Self::Trail,
             },
-            Command::Operation(command) => match command {
-                Operation::Show(_) | Operation::List(_) | Operation::Held => Some(Self::Nothing),
-                Operation::Cancel { .. } => Some(Self::Trail),
-                Operation::Reconcile { operation: Some(_), .. } => Some(Self::Trail),
-                Operation::Reconcile { operation: None, .. } => None,
+            AdminCommand::Operation(command) => match command {
+                Operation::Show(_)
+                | Operation::List(_)
+                | Operation::Held
+                | Operation::Reconcile { operation: None, .. } => Self::Nothing,
+                Operation::Cancel { .. } => Self::Trail,
+                Operation::Reconcile { operation: Some(_), .. } => Self::Trail,
             },
-            Command::Webhook(command) => match command {
+            AdminCommand::Webhook(command) => match command {
                 Webhook::List { .. } | Webhook::Show { .. } | Webhook::Deliveries { .. } => {
-                    Some(Self::Nothing)
+                    Self::Nothing
                 }
                 Webhook::Create { .. }
                 | Webhook::Change(
                     WebhookChange::Update { .. }
                     | WebhookChange::Rotate { .. }
                     | WebhookChange::Enable { .. },
-                ) => Some(Self::Receiver),
-                Webhook::Change(_) => Some(Self::Trail),
+                ) => Self::Receiver,
+                Webhook::Change(_) => Self::Trail,
             },
-            Command::Read(Read::Job(JobCommand::Cancel { .. })) => Some(Self::Trail),
-            Command::Read(_) => Some(Self::Nothing),
-            Command::Serve
-            | Command::Sidecar(_)
-            | Command::CheckConfig(_)
-            | Command::Migrate(_)
-            | Command::Backup { .. }
-            | Command::Restore { .. }
-            | Command::Completions { .. }
-            | Command::Manual { .. }
-            | Command::Usage(_)
-            | Command::Ledger(_) => None,
+            AdminCommand::Read(Read::Job(JobCommand::Cancel { .. })) => Self::Trail,
+            AdminCommand::Read(_) => Self::Nothing,
+            AdminCommand::Usage(UsageCommand::Report(_)) => Self::Nothing,
+            AdminCommand::Usage(UsageCommand::ExcludeCosts { .. }) | AdminCommand::Ledger(_) => {
+                Self::Known
+            }
         }
     }
 
@@ -109,21 +130,21 @@ impl Need {
     pub(super) const fn secrets(self) -> SecretUse {
         match self {
             Self::Nothing => SecretUse::Database,
-            Self::Trail | Self::Issue | Self::Receiver => SecretUse::Book,
+            Self::Known | Self::Trail | Self::Issue | Self::Receiver => SecretUse::Book,
         }
     }
 
     /// The door to this database.
     pub(super) async fn door(self, config: &Config, store: &Store) -> anyhow::Result<Door> {
         let LocalAccounts { accounts, .. } = match self {
-            Self::Nothing => LocalAccounts::to_read(store),
+            Self::Nothing | Self::Known => LocalAccounts::to_read(store),
             Self::Trail => LocalAccounts::to_change(config, store).await?,
             Self::Issue | Self::Receiver => LocalAccounts::open(config, store).await?,
         };
         // As a server of this configuration would judge receivers and offer models.
         let accounts = match self {
             Self::Receiver => accounts.judging(Arc::new(serve::receivers(config)?)),
-            Self::Nothing | Self::Trail | Self::Issue => accounts,
+            Self::Nothing | Self::Known | Self::Trail | Self::Issue => accounts,
         };
         let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
         let url = config.admin.as_ref().and_then(|admin| admin.url.clone());

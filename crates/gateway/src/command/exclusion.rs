@@ -7,16 +7,16 @@
 
 use anyhow::Context;
 use holdfast_accounts::{Reason, Request};
-use holdfast_config::Config;
 use holdfast_domain::CommandKey;
-use holdfast_store::Store;
 use holdfast_store::usage::AbsurdCosts;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::desk::{Desk, LocalLedger};
+use super::local_only;
 use crate::accounts::LocalAccounts;
 use crate::failure::CommandFailure;
-use crate::output::{Output, note};
+use crate::output::note;
 
 /// Order of one exclusion.
 pub(super) struct Order {
@@ -32,11 +32,12 @@ struct ExclusionView {
 }
 
 pub(super) async fn run(
-    output: Output,
-    config: &Config,
-    store: &Store,
+    desk: &Desk<'_>,
     Order { dry_run, reason }: Order,
 ) -> Result<(), CommandFailure> {
+    let Some(LocalLedger { config, store }) = desk.local else {
+        return Err(local_only("usage exclude-costs", "run it beside the database, with --config"));
+    };
     let found = store.absurd_costs().await.context("costs were not read")?;
     let costs_excluded = match found {
         None => {
@@ -64,5 +65,5 @@ pub(super) async fn run(
         ("costs_excluded", view.costs_excluded.to_string()),
         ("dry_run", view.dry_run.to_string()),
     ];
-    output.object(&view, &fields)
+    desk.output.object(&view, &fields)
 }

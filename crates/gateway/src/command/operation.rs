@@ -14,6 +14,7 @@ use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
+use super::desk::LocalLedger;
 use super::sheet::{Paging, Sheet, given};
 use super::{Desk, key, wallet};
 use crate::cli::read::Newest;
@@ -41,7 +42,12 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Operation) -> Result<(), 
             let body = json!({ "reason": Reason::as_typed(&reason) });
             cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
         }
-        cli::Operation::Reconcile { operation: None, .. } => reconcile(desk).await,
+        cli::Operation::Reconcile { operation: None, .. } => match desk.local {
+            Some(LocalLedger { config, store }) => {
+                super::reconcile::run(desk.output, config, store).await
+            }
+            None => reconcile(desk).await,
+        },
         cli::Operation::Reconcile { operation: Some(operation), reason, key } => {
             let path = format!("/operations/{}/reconcile", operation.operation());
             let change = ChangeRequest::post(ChangeKey::new(key), path, json!({}));
@@ -91,8 +97,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result<(), CommandFailure> {
 
 /// Asks a running operation to end, and shows it as it stands then.
 async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
-    let done = desk.door.change(change).await;
-    let done = done.map_err(|error| error.of_change("nothing was cancelled", change.key()))?.thing;
+    let done = desk.change("nothing was cancelled", change).await?.thing;
     desk.output.object(&done, &fields(&done))?;
     if *member(&done, "cancel_asked") == true {
         note("its owner ends it: what has arrived is kept and charged");
@@ -143,8 +148,7 @@ async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
     for operation in &stale {
         let path = format!("/operations/{}/reconcile", text(operation, "id"));
         let change = ChangeRequest::post(ChangeKey::new(None), path, json!({}));
-        let done = desk.door.change(&change).await;
-        let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
+        let done = desk.change(nothing, &change).await?.thing;
         let at_rest = !matches!(member(&done, "status").as_str(), Some("leased" | "recorded"));
         views.push(json!({
             "operation_id": member(&done, "id"), "status": member(&done, "status"), "at_rest": at_rest,
@@ -163,9 +167,7 @@ async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
 
 /// Reconciles one operation, and shows it as it stands then.
 async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
-    let done = desk.door.change(change).await;
-    let done =
-        done.map_err(|error| error.of_change("the operation was not reconciled", change.key()))?;
+    let done = desk.change("the operation was not reconciled", change).await?;
     desk.output.object(&done.thing, &fields(&done.thing))?;
     if matches!(member(&done.thing, "status").as_str(), Some("leased" | "recorded")) {
         note("it is not at rest: its owner may be alive, or the rules do not allow it yet");

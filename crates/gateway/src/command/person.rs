@@ -49,8 +49,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Person) -> Result<(), Com
             ("the person was not ended", why.post(path, body))
         }
     };
-    let done = desk.door.change(&change).await;
-    let done = done.map_err(|error| error.of_change(nothing, change.key()))?.thing;
+    let done = desk.change(nothing, &change).await?.thing;
     let mut fields = vec![("id", text(&done, "id"))];
     let url = some_text(&done, "url");
     let is_told = url.is_some();

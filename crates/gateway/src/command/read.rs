@@ -132,9 +132,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFai
         }
         Read::Job(JobCommand::Cancel { id, why }) => {
             let change = why.post(format!("/jobs/{id}/cancel"), json!({}));
-            let done = desk.door.change(&change).await;
-            let done =
-                done.map_err(|error| error.of_change("the job was not cancelled", change.key()))?;
+            let done = desk.change("the job was not cancelled", &change).await?;
             desk.output.object(&done.thing, &JOBS.fields(&done.thing))
         }
         Read::Audit(Audit::List { thing, actor, use_case, newest: Newest { limit } }) => {
@@ -143,7 +141,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFai
         }
         Read::Model(Model::List { limit }) => {
             MODELS.list(desk, &[], limit).await?;
-            if desk.config.is_some() {
+            if desk.local.is_some() {
                 note("as the configuration has them: a server tells how its routes fare");
             }
             Ok(())

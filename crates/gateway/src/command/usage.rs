@@ -6,20 +6,15 @@
 //! Amounts of two currencies never meet in a row. Tables have decimal units, files integer micros;
 //! texts that people chose cannot begin a formula there. Sums are the store's: nothing is added here.
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use holdfast_domain::listing::Period;
-use holdfast_domain::report::{
-    Group, GroupBy, Grouping, Reports as _, UsageFilter, UsageQuery, UsageRow,
-};
+use holdfast_domain::report::{GroupBy, Grouping};
 use holdfast_domain::usage::MeterKind;
-use holdfast_store::Store;
-use holdfast_wire::api::{CountsView, UsageApiKey, UsageView, UsageWallet, rfc3339};
-use holdfast_wire::csv::{self, CostColumns, group_name};
+use holdfast_wire::api::rfc3339;
 use serde_json::Value;
 
 use super::sheet::given;
 use super::{Desk, key, wallet};
-use crate::accounts::{find_api_key, find_wallet};
 use crate::cli::{Format, Report, UsageBy};
 use crate::failure::CommandFailure;
 use crate::output::{self, Output};
@@ -30,33 +25,8 @@ const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "co
 const AMOUNTS: [&str; 6] =
     ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
 
-/// A report over the store, of any period and length.
-pub(super) async fn beside(
-    output: Output,
-    store: &Store,
-    report: Report,
-) -> Result<(), CommandFailure> {
-    let period = report.period.period()?;
-    let form = form(output, report.format)?;
-    let by = grouping(&report.by)?;
-    let filter = filter(store, &report).await?;
-    let usages = store.usage(UsageQuery { by, filter, period, rows_max: None }).await;
-    let usages = usages.context("usage was not summed")?;
-    match form {
-        ReportFormat::Csv => {
-            note_incomplete(usages.iter().any(|row| row.totals.is_incomplete()));
-            output::text(&csv::usage(by, &usages, CostColumns::Shown))
-        }
-        ReportFormat::Output(output) => {
-            let rows: Result<Vec<_>, _> =
-                usages.iter().map(view).map(serde_json::to_value).collect();
-            print(output, by, &rows.context("the report was not shown")?)
-        }
-    }
-}
-
-/// A report of a server, of whole hours.
-pub(super) async fn over_network(desk: &Desk<'_>, report: Report) -> Result<(), CommandFailure> {
+/// Prints a report. That of a server is of whole hours.
+pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result<(), CommandFailure> {
     let Period { from, to } = report.period.period()?;
     let form = form(desk.output, report.format)?;
     let by = grouping(&report.by)?;
@@ -74,7 +44,10 @@ pub(super) async fn over_network(desk: &Desk<'_>, report: Report) -> Result<(), 
     match form {
         ReportFormat::Csv => {
             let file = desk.door.file("/usage", &given(&query)).await;
-            output::text(&file.map_err(|error| error.because(nothing))?)
+            let file = file.map_err(|error| error.because(nothing))?;
+            // Its last column is `incomplete`.
+            note_incomplete(file.lines().any(|row| row.ends_with(",true")));
+            output::text(&file)
         }
         ReportFormat::Output(output) => {
             let found = desk.door.get("/usage", &given(&query)).await;
@@ -123,19 +96,6 @@ const fn key_of(by: UsageBy) -> GroupBy {
     }
 }
 
-async fn filter(store: &Store, report: &Report) -> Result<UsageFilter, CommandFailure> {
-    let wallet = match &report.wallet {
-        Some(reference) => Some(find_wallet(store, reference).await?.wallet.id),
-        None => None,
-    };
-    let api_key = match &report.key {
-        Some(reference) => Some(find_api_key(store, reference).await?.id),
-        None => None,
-    };
-    let (model, route) = (report.model.clone(), report.route.clone());
-    Ok(UsageFilter { wallet, api_key, model, route })
-}
-
 /// Format of a report: CSV, or one of the formats that every command has.
 enum ReportFormat {
     Csv,
@@ -154,53 +114,6 @@ fn form(output: Output, format: Option<Format>) -> Result<ReportFormat, CommandF
             Ok(ReportFormat::Output(Output::Table))
         }
     }
-}
-
-fn view(usage: &UsageRow) -> UsageView {
-    let UsageRow { group, second, currency, totals } = usage;
-    let known = totals.known();
-    let mut view = UsageView {
-        hour: None,
-        day: None,
-        month: None,
-        model: None,
-        api_key: None,
-        wallet: None,
-        route: None,
-        currency: currency.to_string(),
-        completed: totals.completed,
-        refused: totals.refused,
-        abandoned: totals.abandoned,
-        estimated: totals.estimated,
-        meters: CountsView(totals.meters),
-        charge_micros: totals.charge.get(),
-        shortfall_micros: totals.shortfall.get(),
-        refunded_micros: totals.refunded.get(),
-        exposure_micros: totals.exposure.get(),
-        costed: totals.costed,
-        provider_cost_micros: known.map(|it| it.provider_cost.get()),
-        margin_micros: known.map(|it| it.margin.get()),
-        costs_excluded: totals.costs_excluded,
-        incomplete: totals.is_incomplete(),
-    };
-    for group in std::iter::once(group).chain(second) {
-        match group {
-            Group::Hour(_) => view.hour = Some(group_name(group)),
-            Group::Day(_) => view.day = Some(group_name(group)),
-            Group::Month(_) => view.month = Some(group_name(group)),
-            Group::Model(id) => view.model = Some(id.clone()),
-            Group::Route(route) => view.route = Some(route.clone()),
-            Group::ApiKey { name, id } => {
-                let (api_key_id, api_key_name) = (id.to_string(), name.clone());
-                view.api_key = Some(UsageApiKey { api_key_id, api_key_name });
-            }
-            Group::Wallet { name, id } => {
-                let (wallet_id, wallet_name) = (id.to_string(), name.clone());
-                view.wallet = Some(UsageWallet { wallet_id, wallet_name });
-            }
-        }
-    }
-    view
 }
 
 /// Name of a key in the API.

@@ -1,7 +1,7 @@
-//! `holdfast ledger verify` over the network: a job of the servers, looked at until it has ended.
+//! `holdfast ledger verify`: an audit in this process, or over the network a job of the servers, polled until
+//! it has ended.
 //!
-//! What is printed, and the exit status, are those of a verification beside the database. Whoever
-//! stops waiting stops nothing: the job goes on.
+//! Both print the same and exit with the same status. An interruption of the command stops no job.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Reason;
 use holdfast_domain::audit::TrailHead;
+use holdfast_store::verify::AuditOptions;
 use holdfast_wire::api::MismatchView;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
-use super::Desk;
-use super::book::{AuditReport, IN_FILE, ON_TERMINAL, unlisted};
+use super::book::{self, AuditReport, IN_FILE, ON_TERMINAL, unlisted};
+use super::desk::{Desk, LocalLedger};
+use crate::database;
 use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Status};
 use crate::output::{Output, note};
@@ -33,13 +35,34 @@ pub(super) struct VerificationOrder {
 }
 
 pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
+    match desk.local {
+        Some(local) => here(desk.output, local, order).await,
+        None => on_server(desk, order).await,
+    }
+}
+
+/// The audit of this process: it needs no server.
+async fn here(
+    output: Output,
+    LocalLedger { config, store }: LocalLedger<'_>,
+    VerificationOrder { progress, since, key, reason }: VerificationOrder,
+) -> Result<(), CommandFailure> {
+    if key.is_some() || reason.is_some() {
+        return Err(CommandFailure::Usage(anyhow!(
+            "--key and --reason are for the job of a server: leave them out, or say which with --server"
+        )));
+    }
+    let secrets = database::known_secrets(config).into();
+    let options = AuditOptions { retention: config.retention.results, secrets, since };
+    book::verify(output, store, options, progress).await
+}
+
+async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
     let since = order.since.map(|head| head.to_string());
     let body = json!({ "kind": "verification", "since": since });
     let change = ChangeRequest::post(ChangeKey::new(order.key), "/jobs", body);
     let change = change.because(order.reason.as_ref());
-    let started = desk.door.change(&change).await;
-    let started =
-        started.map_err(|error| error.of_change("no verification was started", change.key()))?;
+    let started = desk.change("no verification was started", &change).await?;
     let id = text(&started.thing, "id");
     // Listened for before the id is told: whoever has read that may press it.
     let interrupt = signal(SignalKind::interrupt());

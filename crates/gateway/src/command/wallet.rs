@@ -15,7 +15,7 @@ use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::{Currency, Micros};
 use serde_json::{Map, Value, json};
 
-pub(super) use self::statement::{StatementOrder, beside as statement_beside};
+use self::statement::StatementOrder;
 use super::Desk;
 use super::sheet::{Query, given};
 use crate::cli;
@@ -51,7 +51,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::Wallet) -> Result<(), Com
         Command::List(filter) => list(desk, filter).await,
         Command::Ledger { wallet, period, limit, csv } => {
             let order = StatementOrder::new(desk.output, period, limit, csv)?;
-            statement::over_network(desk, &find(desk, &wallet).await?, &order).await
+            statement::show(desk, &find(desk, &wallet).await?, &order).await
         }
     }
 }
@@ -123,8 +123,7 @@ async fn changed(
     nothing: &str,
     change: &ChangeRequest,
 ) -> Result<(), CommandFailure> {
-    let done = desk.door.change(change).await;
-    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    let done = desk.change(nothing, change).await?;
     show(desk, &done.thing)?;
     if done.replayed {
         note("this had been done before: nothing was changed");
@@ -133,8 +132,8 @@ async fn changed(
 }
 
 fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
-    let Some(config) = desk.config else { return };
-    let mut prices = config.models.iter().flat_map(|model| &model.prices);
+    let Some(local) = desk.local else { return };
+    let mut prices = local.config.models.iter().flat_map(|model| &model.prices);
     if !prices.any(|price| price.version.currency == currency) {
         note(&format!(
             "no model has a price in {currency}: this wallet can pay for none until one has"

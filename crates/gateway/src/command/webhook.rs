@@ -120,8 +120,7 @@ async fn tell(
     desk: &Desk<'_>,
     WebhookOrder { change, nothing, shown }: &WebhookOrder,
 ) -> Result<(), CommandFailure> {
-    let done = desk.door.change(change).await;
-    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    let done = desk.change(nothing, change).await?;
     let mut fields = shown.fields(&done.thing);
     let secret = some_text(&done.thing, "secret");
     let is_told = secret.is_some();

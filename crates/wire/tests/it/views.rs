@@ -3,23 +3,20 @@
 use std::time::Duration;
 
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::limits::Reservation;
 use holdfast_domain::model::{Contract, FingerprintTerms, ModelAlias, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Node, Operation, Owner, ProviderRefusal, Version,
 };
-use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::price::{PriceLine, PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{Fingerprint, ServerSecret, ServerSecretId};
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
 use holdfast_domain::{
-    ApiKeyId, ClaimId, Incarnation, Micros, NodeName, OperationId, Phase, PostingId, RequestKey,
-    Situation, Timestamp, WalletId,
+    ApiKeyId, ClaimId, Incarnation, Micros, NodeName, OperationId, Phase, RequestKey, Situation,
+    Timestamp, WalletId,
 };
 use holdfast_wire::api::{
-    self, BalanceView, CountsView, LedgerEntryView, MismatchView, ModelListView, ModelView,
-    OperationResult, OperationView, QuoteView, StatementView, UsageApiKey, UsageView, UsageWallet,
+    self, MismatchView, ModelListView, ModelView, OperationResult, OperationView, QuoteView,
     VerificationView, rfc3339,
 };
 use serde::Serialize;
@@ -263,124 +260,6 @@ fn aliases_of_a_model_are_listed_with_it() {
     assert_eq!(answer_fault("ModelList", &list), None);
     assert_eq!(list["data"][0]["id"], "a/b");
     assert_eq!(list["data"][0]["aliases"], json!(["smart", "fast.1"]));
-}
-
-#[test]
-fn a_statement_is_shown_line_by_line() {
-    let line = |operation: Option<u128>,
-                generation: Option<u32>,
-                posting: Option<u128>,
-                why: Option<&str>| {
-        let id = |id: Option<u128>| id.map(|id| format!("{NIL}{id}"));
-        json!({
-            "at": "1970-01-01T00:00:01.000000Z", "kind": "hold", "debit": "available",
-            "credit": "held", "amount_micros": 5, "operation_id": id(operation),
-            "generation": generation, "posting_id": id(posting), "reason": why,
-            "available_micros": 7, "held_micros": 9,
-        })
-    };
-    let balance = |available| BalanceView::of(Micros::new(available), Micros::new(9));
-    let moved = LedgerSource::Operation(OperationId::from_u128(1), 2);
-    let posted = LedgerSource::Posting(PostingId::from_u128(8));
-    let refund = PostingKind::Refund(OperationId::from_u128(1));
-    let mut entries = Vec::new();
-    let mut lines = Vec::new();
-    for (source, kind, line) in [
-        (moved, None, line(Some(1), Some(2), None, None)),
-        (posted, Some(PostingKind::Deposit), line(None, None, Some(8), None)),
-        (posted, Some(refund), line(Some(1), None, Some(8), None)),
-        (
-            posted,
-            Some(PostingKind::Adjustment("why".to_owned())),
-            line(None, None, Some(8), Some("why")),
-        ),
-    ] {
-        let (debit, credit, amount) = (Account::Available, Account::Held, Micros::new(5));
-        let entry = LedgerEntry { at: at(1), source, kind: "hold", debit, credit, amount };
-        entries.push(LedgerEntryView::of(&entry, kind.as_ref(), balance(7)));
-        lines.push(line);
-    }
-    let statement = StatementView {
-        wallet_id: "w".to_owned(),
-        currency: "EUR".to_owned(),
-        from: Some(rfc3339(at(1))),
-        to: None,
-        opening: balance(12),
-        entries,
-        omitted_entries: 3,
-        closing: balance(7),
-    };
-    assert_eq!(
-        shown(&statement),
-        json!({
-            "wallet_id": "w", "currency": "EUR", "from": "1970-01-01T00:00:01.000000Z",
-            "to": null, "opening": {"available_micros": 12, "held_micros": 9},
-            "entries": lines, "omitted_entries": 3,
-            "closing": {"available_micros": 7, "held_micros": 9},
-        })
-    );
-}
-
-#[test]
-fn a_group_of_usage_is_named_by_what_it_is_of() {
-    let view = || UsageView {
-        hour: None,
-        day: None,
-        month: None,
-        model: None,
-        api_key: None,
-        wallet: None,
-        route: None,
-        currency: "EUR".to_owned(),
-        completed: 1,
-        refused: 2,
-        abandoned: 3,
-        estimated: 4,
-        meters: CountsView([1, 2, 3, 4, 5, 6, 7, 8, 1 << 60]),
-        charge_micros: 5,
-        shortfall_micros: 6,
-        refunded_micros: 7,
-        exposure_micros: 11,
-        costed: 8,
-        provider_cost_micros: Some(9),
-        margin_micros: Some(-10),
-        costs_excluded: 0,
-        incomplete: false,
-    };
-    let (text, key, wallet) = (|it: &str| Some(it.to_owned()), "k".to_owned(), "w".to_owned());
-    let key = Some(UsageApiKey { api_key_id: key.clone(), api_key_name: key });
-    let wallet = Some(UsageWallet { wallet_id: wallet.clone(), wallet_name: wallet });
-    let owners =
-        json!({"api_key_id": "k", "api_key_name": "k", "wallet_id": "w", "wallet_name": "w"});
-    let hour = "2026-11-01T13:00:00Z";
-    let of_hour = json!({"hour": hour, "model": "a/b"});
-    for (view, group) in [
-        (UsageView { day: text("2026-11-01"), ..view() }, json!({"day": "2026-11-01"})),
-        (UsageView { month: text("2026-11"), ..view() }, json!({"month": "2026-11"})),
-        (UsageView { hour: text(hour), model: text("a/b"), ..view() }, of_hour),
-        (UsageView { route: text(""), ..view() }, json!({"route": ""})),
-        (UsageView { api_key: key, wallet, ..view() }, owners),
-        (
-            UsageView { provider_cost_micros: None, margin_micros: None, ..view() },
-            json!({"provider_cost_micros": null, "margin_micros": null}),
-        ),
-        (
-            UsageView { costs_excluded: 2, incomplete: true, ..view() },
-            json!({"costs_excluded": 2, "incomplete": true}),
-        ),
-    ] {
-        let mut expected = json!({
-            "currency": "EUR", "completed": 1, "refused": 2, "abandoned": 3, "estimated": 4,
-            "meters": {
-                "input": 1, "cached_input": 2, "cache_write": 3, "audio_input": 4, "output": 5,
-                "reasoning": 6, "audio_output": 7, "request": 8, "image": 1_u64 << 60,
-            },
-            "charge_micros": 5, "shortfall_micros": 6, "refunded_micros": 7, "exposure_micros": 11,
-            "costed": 8, "provider_cost_micros": 9, "margin_micros": -10,
-        });
-        expected.as_object_mut().unwrap().extend(group.as_object().unwrap().clone());
-        assert_eq!(shown(&view), expected);
-    }
 }
 
 #[test]

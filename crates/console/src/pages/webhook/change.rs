@@ -1,6 +1,4 @@
-//! The forms that a webhook's page leads to: a test, another secret, disable, enable.
-//!
-//! They differ in what they say and call.
+//! The forms of a webhook's test and of another secret.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,8 +13,7 @@ use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::page::Page;
-use crate::pages::webhooks::origin;
+use crate::pages::webhook::form_page;
 
 /// A change of a webhook: its words, and its use case.
 #[async_trait]
@@ -24,7 +21,6 @@ pub(crate) trait WebhookChange: Send + Sync + 'static {
     const USE_CASE: UseCase;
     const TITLE: &'static str;
     const INTRO: &'static str;
-    const IS_GRAVE: bool = false;
 
     async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure>;
 }
@@ -52,15 +48,11 @@ impl<C: WebhookChange> FormPage for ChangeForm<C> {
     }
 
     fn frame(&self) -> FormFrame {
-        let href = format!("/webhooks/{}", self.record.id);
         FormFrame {
-            page: Page::new(C::TITLE)
-                .below("Webhooks", "/webhooks")
-                .below(origin(&self.record), href)
-                .intro(C::INTRO),
+            page: form_page(C::TITLE, &self.record).intro(C::INTRO),
             fields: vec![FormField::optional("reason", "Reason", FieldKind::Text)],
             submit: C::TITLE.to_owned(),
-            is_grave: C::IS_GRAVE,
+            is_grave: false,
         }
     }
 
@@ -109,39 +101,5 @@ impl WebhookChange for SecretRotation {
         let accounts = &sheet.desk.accounts;
         let rotated = accounts.rotate_webhook(&sheet.visitor.principal, request, id).await?;
         Ok(told(&rotated.thing))
-    }
-}
-
-/// An end of deliveries.
-#[derive(Debug)]
-pub(crate) struct Disabling;
-
-#[async_trait]
-impl WebhookChange for Disabling {
-    const USE_CASE: UseCase = UseCase::WebhookDisable;
-    const TITLE: &'static str = "Disable the webhook";
-    const INTRO: &'static str = "It is told nothing any more, until it is enabled again.";
-    const IS_GRAVE: bool = true;
-
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
-        sheet.desk.accounts.disable_webhook(&sheet.visitor.principal, request, id).await?;
-        Ok(back(id))
-    }
-}
-
-/// Deliveries from now on.
-#[derive(Debug)]
-pub(crate) struct Enabling;
-
-#[async_trait]
-impl WebhookChange for Enabling {
-    const USE_CASE: UseCase = UseCase::WebhookEnable;
-    const TITLE: &'static str = "Enable the webhook";
-    const INTRO: &'static str =
-        "It is told what happens from now on; what happened meanwhile can be sent again.";
-
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
-        sheet.desk.accounts.enable_webhook(&sheet.visitor.principal, request, id).await?;
-        Ok(back(id))
     }
 }

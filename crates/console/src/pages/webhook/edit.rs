@@ -12,8 +12,7 @@ use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::field::FormField;
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::page::Page;
-use crate::pages::webhooks::origin;
+use crate::pages::webhook::form_page;
 
 /// The form of one webhook.
 #[derive(Debug)]
@@ -42,9 +41,7 @@ impl FormPage for EditWebhook {
             description.value(record.description.clone().unwrap_or_default()),
             FormField::hidden_value("edited", &record.edited.to_string()),
         ];
-        let page = Page::new("Edit the webhook")
-            .below("Webhooks", "/webhooks")
-            .below(origin(record), format!("/webhooks/{}", record.id));
+        let page = form_page("Edit the webhook", record);
         FormFrame { page, fields, submit: "Save".to_owned(), is_grave: false }
     }
 

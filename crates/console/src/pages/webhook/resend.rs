@@ -9,8 +9,7 @@ use uuid::Uuid;
 use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::page::Page;
-use crate::pages::webhooks::origin;
+use crate::pages::webhook::form_page;
 
 /// The form of one delivery.
 #[derive(Debug)]
@@ -34,13 +33,9 @@ impl FormPage for Resend {
 
     fn frame(&self) -> FormFrame {
         FormFrame {
-            page: Page::new("Send the delivery again")
-                .below("Webhooks", "/webhooks")
-                .below(origin(&self.record), format!("/webhooks/{}", self.record.id))
-                .intro(
-                    "The same event is sent once more, under the same id, by which a receiver \
-                    knows it.",
-                ),
+            page: form_page("Send the delivery again", &self.record).intro(
+                "The same event is sent once more, under the same id, by which a receiver knows it.",
+            ),
             fields: Vec::new(),
             submit: "Send it again".to_owned(),
             is_grave: false,

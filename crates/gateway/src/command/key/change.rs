@@ -41,8 +41,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: cli::KeyChange) -> Result<(), 
             ("the API key was not changed", why.patch(path, Value::Object(edit)), WITHIN)
         }
     };
-    let done = desk.door.change(&change).await;
-    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    let done = desk.change(nothing, &change).await?;
     desk.output.object(&printed(done.thing.clone()), &lines(&done.thing))?;
     note(after);
     Ok(())

@@ -84,11 +84,15 @@ pub(super) fn order(
 /// With direct database access the configuration is known: a model without a price in the wallet's currency is worth a
 /// word. Whether each is configured the use case judges.
 pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &cli::Issue) {
-    let (Some(config), Some(models)) = (desk.config, &asked.models) else { return };
+    let (Some(local), Some(models)) = (desk.local, &asked.models) else { return };
     let currency = text(wallet, "currency");
     for entry in models.entries() {
-        let mut allowed =
-            config.models.iter().filter(|model| entry.allows(&model.contract.model)).peekable();
+        let mut allowed = local
+            .config
+            .models
+            .iter()
+            .filter(|model| entry.allows(&model.contract.model))
+            .peekable();
         // A note and no refusal: the price may be on its way into the configuration.
         if allowed.peek().is_some()
             && allowed
@@ -135,10 +139,7 @@ pub(super) async fn rotate(
         "reason": reason.as_ref().map(Reason::as_typed),
     });
     let change = ChangeRequest::post(request.or_made(), path, body);
-    let rotated = desk.door.change(&change).await;
-    let rotated = rotated
-        .map_err(|error| error.of_change("the API key was not rotated", change.key()))?
-        .thing;
+    let rotated = desk.change("the API key was not rotated", &change).await?.thing;
     let made = [
         ("id", text(&rotated, "id")),
         ("name", text(&rotated, "name")),

@@ -4,22 +4,18 @@
 //! is the opening one of the next. Where entries are left out they are the oldest, so that the closing
 //! balance is always that of the last row.
 //!
-//! Beside the database it is one snapshot, however long it is. Over the network it is put together
+//! With direct database access it is one snapshot, however long it is. Over the network it is put together
 //! from pages, the newest first, whose balances meet: what is booked meanwhile is on none of them.
 //!
 //! A table has decimal units for people, CSV integer micros for programs, with a row for each of the
 //! two balances. Reasons are texts that people chose: none of them begins a formula.
 
-use anyhow::{Context, anyhow};
-use holdfast_accounts::Reference;
+use anyhow::anyhow;
 use holdfast_domain::listing;
-use holdfast_domain::report::{Reports as _, Statement, StatementBalance};
-use holdfast_store::Store;
-use holdfast_wire::api::{BalanceView, LedgerEntryView, StatementView, rfc3339};
+use holdfast_wire::api::rfc3339;
 use holdfast_wire::csv;
 use serde_json::{Value, json};
 
-use crate::accounts::find_wallet;
 use crate::cli::Period;
 use crate::command::Desk;
 use crate::command::sheet::given;
@@ -63,37 +59,8 @@ impl StatementOrder {
     }
 }
 
-/// The statement as the store reads it.
-pub(crate) async fn beside(
-    store: &Store,
-    wallet: &Reference,
-    order: &StatementOrder,
-) -> Result<(), CommandFailure> {
-    let wallet = find_wallet(store, wallet).await?.wallet;
-    let period = order.period;
-    let statement = store.statement(wallet.id, period, order.limit).await;
-    let Statement { opening, entries, omitted, closing } =
-        statement.context("the book was not read")?;
-    let balance = |StatementBalance { available, held }| BalanceView::of(available, held);
-    let entries = entries.iter().map(|entry| {
-        LedgerEntryView::of(&entry.transfer, entry.posted.as_ref(), balance(entry.after))
-    });
-    let view = StatementView {
-        wallet_id: wallet.id.to_string(),
-        currency: wallet.currency.to_string(),
-        from: period.from.map(rfc3339),
-        to: period.to.map(rfc3339),
-        opening: balance(opening),
-        entries: entries.collect(),
-        omitted_entries: omitted,
-        closing: balance(closing),
-    };
-    let view = serde_json::to_value(view).context("the statement was not shown")?;
-    print(&order.form, &view)
-}
-
-/// The same from the pages of a server.
-pub(super) async fn over_network(
+/// Prints the statement of a wallet.
+pub(super) async fn show(
     desk: &Desk<'_>,
     wallet: &Value,
     order: &StatementOrder,
@@ -102,11 +69,12 @@ pub(super) async fn over_network(
     let limit = usize::try_from(order.limit).unwrap_or(usize::MAX);
     let bounds = [order.period.from, order.period.to].map(|bound| bound.map(rfc3339));
     let [from, to] = bounds.clone();
+    let rows_max = if desk.local.is_some() { usize::MAX } else { PAGE_ROWS };
     let mut closing = None;
     let mut entries: Vec<Value> = Vec::new();
     let mut cursor = None;
     loop {
-        let rows = (limit - entries.len()).clamp(1, PAGE_ROWS).to_string();
+        let rows = (limit - entries.len()).clamp(1, rows_max).to_string();
         let query = [
             ("from", from.clone()),
             ("to", to.clone()),

@@ -1,4 +1,4 @@
-//! The forms that suspend, resume and close a wallet. Closing is for good: it is shown before it is done.
+//! The form that closes a wallet. Closing is for good: it is shown before it is done.
 
 use async_trait::async_trait;
 use holdfast_accounts::{Reference, Request};
@@ -13,14 +13,6 @@ use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
 use crate::pages::wallet::form_page;
 use crate::section::{Facts, Notice};
 
-/// The form that stops new runs.
-#[derive(Debug)]
-pub(crate) struct SuspendWallet(WalletRecord);
-
-/// The form that lets new runs in.
-#[derive(Debug)]
-pub(crate) struct ResumeWallet(WalletRecord);
-
 /// The form that closes an empty wallet for good.
 #[derive(Debug)]
 pub(crate) struct CloseWallet {
@@ -29,73 +21,14 @@ pub(crate) struct CloseWallet {
     keys: usize,
 }
 
-async fn read(sheet: &Sheet) -> Result<WalletRecord, Failure> {
-    let id = Reference::Id(sheet.id()?);
-    Ok(sheet.desk.accounts.wallet(&sheet.visitor.principal, &id).await?)
-}
-
-#[async_trait]
-impl FormPage for SuspendWallet {
-    const USE_CASE: UseCase = UseCase::WalletSuspend;
-
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        read(sheet).await.map(Self)
-    }
-
-    fn frame(&self) -> FormFrame {
-        let page = form_page("Suspend", &self.0)
-            .intro("Nothing new runs on the wallet until it is resumed. What runs finishes.");
-        let fields = vec![FormField::new("reason", "Reason", FieldKind::Text)];
-        FormFrame { page, fields, submit: "Suspend the wallet".to_owned(), is_grave: true }
-    }
-
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        _fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let id = Reference::Id(sheet.id()?);
-        let accounts = &sheet.desk.accounts;
-        accounts.suspend_wallet(&sheet.visitor.principal, request, &id).await?;
-        Ok(FormOutcome::done().next(format!("/wallets/{}", self.0.wallet.id)))
-    }
-}
-
-#[async_trait]
-impl FormPage for ResumeWallet {
-    const USE_CASE: UseCase = UseCase::WalletResume;
-
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        read(sheet).await.map(Self)
-    }
-
-    fn frame(&self) -> FormFrame {
-        let page = form_page("Resume", &self.0).intro("New runs are let in again.");
-        let fields = vec![FormField::optional("reason", "Reason", FieldKind::Text)];
-        FormFrame { page, fields, submit: "Resume the wallet".to_owned(), is_grave: false }
-    }
-
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        _fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let id = Reference::Id(sheet.id()?);
-        let accounts = &sheet.desk.accounts;
-        accounts.resume_wallet(&sheet.visitor.principal, request, &id).await?;
-        Ok(FormOutcome::done().next(format!("/wallets/{}", self.0.wallet.id)))
-    }
-}
-
 #[async_trait]
 impl FormPage for CloseWallet {
     const USE_CASE: UseCase = UseCase::WalletClose;
     const IS_REVIEWED: bool = true;
 
     async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        let wallet = read(sheet).await?;
+        let id = Reference::Id(sheet.id()?);
+        let wallet = sheet.desk.accounts.wallet(&sheet.visitor.principal, &id).await?;
         let state = Some(ApiKeyState::InForce);
         let filter =
             ApiKeyFilter { wallet: Some(wallet.wallet.id), state, ..ApiKeyFilter::default() };

@@ -1,0 +1,209 @@
+//! Verbs of one shape: a change of one resource with nothing but a reason, whose answer is the resource.
+//!
+//! A verb is a row of [`VERBS`]. The API has one handler for all rows, and the console one form. A row has no
+//! hook: a verb with a body, a secret, a review or another answer is a function with a handler and a form of
+//! its own.
+
+use holdfast_domain::account::{
+    AccountAction, UseCase, WalletRecord, WebhookAction, WebhookRecord,
+};
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::{ApiKeyId, WalletId, WebhookId};
+use uuid::Uuid;
+
+use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request};
+
+/// A verb.
+#[derive(Debug)]
+pub struct Verb {
+    /// Use case.
+    pub use_case: UseCase,
+    /// Kind of its resource.
+    pub subject: SubjectKind,
+    /// Last segment of its path, and its operation in the API's description.
+    pub word: &'static str,
+    /// Title of its form.
+    pub title: &'static str,
+    /// Effect, as the API describes it.
+    pub summary: &'static str,
+    /// Effect, as the form explains it.
+    pub hint: &'static str,
+    /// True if a reason is required.
+    pub needs_reason: bool,
+    /// True if its form warns by color.
+    pub is_grave: bool,
+    action: fn(Uuid) -> AccountAction,
+}
+
+/// Kind of a verb's resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubjectKind {
+    /// A wallet.
+    Wallet,
+    /// An API key.
+    ApiKey,
+    /// A webhook.
+    Webhook,
+}
+
+/// Resource of a verb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A wallet.
+    Wallet(WalletRecord),
+    /// An API key.
+    ApiKey(ApiKey),
+    /// A webhook.
+    Webhook(WebhookRecord),
+}
+
+/// All verbs.
+pub const VERBS: &[&Verb] = &[
+    &SUSPEND_WALLET,
+    &RESUME_WALLET,
+    &SUSPEND_API_KEY,
+    &RESUME_API_KEY,
+    &REVOKE_API_KEY,
+    &DISABLE_WEBHOOK,
+    &ENABLE_WEBHOOK,
+];
+
+/// Stops new runs of a wallet.
+pub const SUSPEND_WALLET: Verb = Verb {
+    use_case: UseCase::WalletSuspend,
+    subject: SubjectKind::Wallet,
+    word: "suspend",
+    title: "Suspend",
+    summary: "Stops new runs of a wallet; a reason is wanted.",
+    hint: "Nothing new runs on the wallet until it is resumed. What runs finishes.",
+    needs_reason: true,
+    is_grave: true,
+    action: |id| AccountAction::SuspendWallet(WalletId::from(id)),
+};
+
+/// Ends a suspension of a wallet.
+pub const RESUME_WALLET: Verb = Verb {
+    use_case: UseCase::WalletResume,
+    subject: SubjectKind::Wallet,
+    word: "resume",
+    title: "Resume",
+    summary: "Lets new runs of a wallet in.",
+    hint: "New runs are let in again.",
+    needs_reason: false,
+    is_grave: false,
+    action: |id| AccountAction::ResumeWallet(WalletId::from(id)),
+};
+
+/// Stops new runs of an API key.
+pub const SUSPEND_API_KEY: Verb = Verb {
+    use_case: UseCase::ApiKeySuspend,
+    subject: SubjectKind::ApiKey,
+    word: "suspend",
+    title: "Suspend",
+    summary: "Stops new runs of an API key; a reason is wanted.",
+    hint: "Nothing new runs for the key until it is resumed. A stolen key is revoked.",
+    needs_reason: true,
+    is_grave: true,
+    action: |id| AccountAction::SuspendApiKey(ApiKeyId::from(id)),
+};
+
+/// Ends a suspension of an API key.
+pub const RESUME_API_KEY: Verb = Verb {
+    use_case: UseCase::ApiKeyResume,
+    subject: SubjectKind::ApiKey,
+    word: "resume",
+    title: "Resume",
+    summary: "Lets new runs of an API key in.",
+    hint: "New runs are let in again.",
+    needs_reason: false,
+    is_grave: false,
+    action: |id| AccountAction::ResumeApiKey(ApiKeyId::from(id)),
+};
+
+/// Ends an API key for good.
+pub const REVOKE_API_KEY: Verb = Verb {
+    use_case: UseCase::ApiKeyRevoke,
+    subject: SubjectKind::ApiKey,
+    word: "revoke",
+    title: "Revoke",
+    summary: "Ends an API key for good; what runs finishes.",
+    hint: "For good: no credential of the key is accepted any more. What runs finishes, and nobody can undo it.",
+    needs_reason: false,
+    is_grave: true,
+    action: |id| AccountAction::RevokeApiKey(ApiKeyId::from(id)),
+};
+
+/// Ends the deliveries to a webhook.
+pub const DISABLE_WEBHOOK: Verb = Verb {
+    use_case: UseCase::WebhookDisable,
+    subject: SubjectKind::Webhook,
+    word: "disable",
+    title: "Disable",
+    summary: "Sends a webhook nothing more. What waits for it is dead when its time comes.",
+    hint: "It is told nothing any more, until it is enabled again.",
+    needs_reason: false,
+    is_grave: true,
+    action: |id| AccountAction::Webhook(WebhookAction::Disable(WebhookId::from(id))),
+};
+
+/// Begins deliveries to a disabled webhook.
+pub const ENABLE_WEBHOOK: Verb = Verb {
+    use_case: UseCase::WebhookEnable,
+    subject: SubjectKind::Webhook,
+    word: "enable",
+    title: "Enable",
+    summary: "Sends a disabled webhook what happens from now on.",
+    hint: "It is told what happens from now on; what happened meanwhile can be sent again.",
+    needs_reason: false,
+    is_grave: false,
+    action: |id| AccountAction::Webhook(WebhookAction::Enable(WebhookId::from(id))),
+};
+
+impl Accounts {
+    /// Resource of a verb, for a principal that may carry it out.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountsError::Forbidden`], [`AccountsError::NotFound`] or [`AccountsError::Unavailable`].
+    pub async fn subject(
+        &self,
+        principal: &Principal,
+        verb: &Verb,
+        id: Uuid,
+    ) -> Result<Subject, AccountsError> {
+        principal.authorize(verb.use_case)?;
+        let name = Reference::Id(id);
+        Ok(match verb.subject {
+            SubjectKind::Wallet => Subject::Wallet(self.reachable_wallet(principal, &name).await?),
+            SubjectKind::ApiKey => {
+                Subject::ApiKey(self.reachable_api_key(principal, &name, None).await?)
+            }
+            SubjectKind::Webhook => {
+                Subject::Webhook(self.reachable_webhook(principal, WebhookId::from(id)).await?)
+            }
+        })
+    }
+
+    /// Carries out a verb on the resource of this id.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Accounts::subject`], and what the ledger refuses.
+    pub async fn carry_out(
+        &self,
+        principal: &Principal,
+        request: &Request,
+        verb: &Verb,
+        id: Uuid,
+    ) -> Result<Outcome<Subject>, AccountsError> {
+        principal.authorize(verb.use_case)?;
+        if verb.needs_reason {
+            Self::want_reason(verb.use_case, request)?;
+        }
+        // A resource out of reach is not found before its state is judged.
+        self.subject(principal, verb, id).await?;
+        let done = self.change(principal, request, (verb.action)(id)).await?;
+        let thing = self.subject(principal, verb, id).await?;
+        Ok(Outcome { thing, replayed: done.replayed })
+    }
+}

@@ -1,0 +1,118 @@
+//! Verbs of one shape (`holdfast_accounts::VERBS`): one handler, and the description of each row.
+
+use axum::extract::State;
+use axum::routing::post;
+use holdfast_accounts::{Subject, SubjectKind, Verb};
+use serde::Serialize;
+use utoipa::openapi::path::{
+    HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn,
+};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
+use utoipa::openapi::{
+    ContentBuilder, Paths, Ref, RefOr, Required, ResponseBuilder, ResponsesBuilder, Schema,
+};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::UtoipaMethodRouter;
+
+use crate::answer::Answer;
+use crate::api_keys::ApiKeyView;
+use crate::description::{ChangeHeader, Errors};
+use crate::error::Problem;
+use crate::gate::Gate;
+use crate::request::{Caller, ChangeRequest, Id, ReasonBody};
+use crate::value::schema::ReasonGiven;
+use crate::wallets::WalletView;
+use crate::webhooks::WebhookView;
+
+/// Resource as a verb has left it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum SubjectView {
+    Wallet(WalletView),
+    ApiKey(ApiKeyView),
+    Webhook(WebhookView),
+}
+
+/// Route of a verb, with its description.
+pub(crate) fn route(verb: &'static Verb) -> UtoipaMethodRouter<Gate> {
+    let handler =
+        async move |State(gate): State<Gate>,
+                    Caller(principal): Caller,
+                    Id(id): Id,
+                    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>| {
+            let done = gate.accounts.carry_out(&principal, &request, verb, id).await?;
+            let (view, edited) = match done.thing {
+                Subject::Wallet(wallet) => {
+                    (SubjectView::Wallet(wallet.clone().into()), wallet.edited)
+                }
+                Subject::ApiKey(key) => (SubjectView::ApiKey(key.clone().into()), key.edited),
+                Subject::Webhook(webhook) => {
+                    let edited = webhook.edited;
+                    (SubjectView::Webhook(WebhookView::new(webhook, principal.role)), edited)
+                }
+            };
+            Ok::<_, Problem>(Answer::changed(view, done.replayed).edited(edited))
+        };
+    let mut paths = Paths::new();
+    let path = format!("/{}/{{id}}/{}", words(verb).tag, verb.word);
+    paths.add_path_operation(path, vec![HttpMethod::Post], operation(verb));
+    // Other endpoints have the schemas of bodies and answers.
+    (Vec::new(), paths, post(handler))
+}
+
+/// Words of a resource in the description.
+struct SubjectWords {
+    tag: &'static str,
+    name: &'static str,
+    id: &'static str,
+    schema: std::borrow::Cow<'static, str>,
+}
+
+fn words(verb: &Verb) -> SubjectWords {
+    let (tag, name, id, schema) = match verb.subject {
+        SubjectKind::Wallet => ("wallets", "wallet", "wallet", WalletView::name()),
+        SubjectKind::ApiKey => ("api_keys", "API key", "api_key", ApiKeyView::name()),
+        SubjectKind::Webhook => ("webhooks", "webhook", "webhook", WebhookView::name()),
+    };
+    SubjectWords { tag, name, id, schema }
+}
+
+fn operation(verb: &Verb) -> Operation {
+    let SubjectWords { tag, name, id, schema } = words(verb);
+    let json = |schema: RefOr<Schema>| ContentBuilder::new().schema(Some(schema)).build();
+    let reference = |name: &str| RefOr::Ref(Ref::from_schema_name(name));
+    let uuid = SchemaFormat::Custom("uuid".to_owned());
+    let uuid = ObjectBuilder::new().schema_type(Type::String).format(Some(uuid));
+    let id_parameter = ParameterBuilder::new()
+        .name("id")
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some(format!("Id of the {name}.")))
+        .schema(Some(uuid));
+    let body = if verb.needs_reason {
+        let reason = reference(&ReasonGiven::name());
+        let body = RequestBodyBuilder::new().content("application/json", json(reason));
+        body.required(Some(Required::True))
+    } else {
+        let none = ObjectBuilder::new().schema_type(Type::Null);
+        let reason = OneOfBuilder::new().item(reference(&ReasonBody::name())).item(none);
+        RequestBodyBuilder::new().content("application/json", json(reason.into()))
+    };
+    let answer = ResponseBuilder::new()
+        .description(format!("The {name}."))
+        .content("application/json", json(reference(&schema)));
+    OperationBuilder::new()
+        .tag(tag)
+        .summary(Some(verb.summary))
+        .operation_id(Some(format!("{}_{id}", verb.word)))
+        .parameter(id_parameter)
+        .parameters(Some(ChangeHeader::into_params(|| None)))
+        .request_body(Some(body.build()))
+        .responses(
+            ResponsesBuilder::new()
+                .response("200", answer)
+                .responses_from_into_responses::<Errors>(),
+        )
+        .build()
+}
