@@ -237,3 +237,14 @@ pub(crate) fn tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<ClientCon
         .map_err(BadOptions::Tls)?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_provider_never_prints() {
+        let key = UpstreamKey::try_from("s3cret").unwrap();
+        assert_eq!(format!("{key:?} {key:#?}"), "UpstreamKey(…) UpstreamKey(…)");
+    }
+}

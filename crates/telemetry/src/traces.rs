@@ -22,6 +22,7 @@
 mod attribute;
 mod context;
 mod export;
+mod otlp;
 mod queue;
 mod record;
 mod request_trace;
@@ -31,6 +32,7 @@ mod tracer;
 pub use self::attribute::{ATTRIBUTES, Attribute, EVENTS};
 pub use self::context::{SpanContext, TraceId};
 pub use self::export::{Resource, encode, rejected};
+pub use self::otlp::Span;
 pub use self::queue::{SpanQueue, SpanResult, register_results};
 pub use self::record::{CallRecord, OperationRecord, RunRecord, ServerRecord, TokenCounts};
 pub use self::request_trace::RequestTrace;

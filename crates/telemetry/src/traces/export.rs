@@ -1,14 +1,11 @@
 //! Requests to a collector: spans of a batch under the resource that made them, in protobuf.
 
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::resource::v1;
-use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message as _;
 
+use super::otlp::{
+    ExportRequest, ExportResponse, KeyValue, ResourceAttributes, ResourceSpans, Scope, ScopeSpans,
+    Span, Value,
+};
 use super::spans::pair;
 
 /// Version of the conventions that names are of.
@@ -38,7 +35,7 @@ impl Resource {
         let mut all: Vec<KeyValue> = Vec::new();
         for (name, value) in fixed.into_iter().chain(attributes) {
             all.retain(|known| known.key != name);
-            all.push(pair(&name, Value::StringValue(value)));
+            all.push(pair(&name, Value::Text(value)));
         }
         Self { attributes: all, version }
     }
@@ -48,22 +45,22 @@ impl Resource {
 #[must_use]
 pub fn encode(resource: &Resource, batch: &mut Vec<Span>) -> Vec<u8> {
     let version = resource.version.to_owned();
-    let scope = InstrumentationScope { name: "holdfast".to_owned(), version, ..Default::default() };
+    let scope = Scope { name: "holdfast".to_owned(), version };
     let spans = std::mem::take(batch);
     let scope = ScopeSpans { scope: Some(scope), spans, schema_url: SCHEMA_URL.to_owned() };
     let attributes = resource.attributes.clone();
     let of = ResourceSpans {
-        resource: Some(v1::Resource { attributes, ..Default::default() }),
+        resource: Some(ResourceAttributes { attributes }),
         scope_spans: vec![scope],
         schema_url: SCHEMA_URL.to_owned(),
     };
-    ExportTraceServiceRequest { resource_spans: vec![of] }.encode_to_vec()
+    ExportRequest { resource_spans: vec![of] }.encode_to_vec()
 }
 
 /// Number of spans that a collector's answer rejects. An answer that cannot be read rejects none.
 #[must_use]
 pub fn rejected(answer: &[u8]) -> usize {
-    let answer = ExportTraceServiceResponse::decode(answer).ok();
+    let answer = ExportResponse::decode(answer).ok();
     let partial = answer.and_then(|answer| answer.partial_success);
     partial.and_then(|partial| usize::try_from(partial.rejected_spans).ok()).unwrap_or(0)
 }

@@ -4,8 +4,9 @@
 //! counted.
 
 use metrics::{Counter, counter};
-use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::sync::mpsc;
+
+use super::otlp::Span;
 
 const SPANS: &str = "holdfast_spans_total";
 /// Finished spans that wait to be exported: some 2 MB.

@@ -7,11 +7,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use uuid::Uuid;
 
 use super::attribute::REQUEST_ID;
 use super::context::SpanContext;
+use super::otlp::Value;
 use super::queue::SpanSender;
 use super::record::{RunRecord, ServerRecord};
 use super::spans::{SpanBase, pair};
@@ -102,7 +102,7 @@ impl Drop for RequestTrace {
         }
         if let Some(server) = server {
             let mut span = base.server(&server, run.as_ref());
-            let id = Value::StringValue(self.request.to_string());
+            let id = Value::Text(self.request.to_string());
             span.attributes.push(pair(REQUEST_ID, id));
             self.spans.send(span);
         }

@@ -2,15 +2,11 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
-use opentelemetry_proto::tonic::trace::v1::span::{Event, Link, SpanKind};
-use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use uuid::Uuid;
 
 use super::attribute;
 use super::context::{SpanContext, SpanId};
+use super::otlp::{self, AnyValue, ArrayValue, Event, KeyValue, Link, Span, Status, Value};
 use super::record::{CallRecord, OperationRecord, RunRecord, ServerRecord};
 
 /// Flag of a context: it was sampled.
@@ -100,7 +96,7 @@ impl SpanBase {
             status: status(has_failed),
             start_time_unix_nano: self.clock.wall_nanos,
             end_time_unix_nano: self.clock.at(server.ended),
-            ..self.span(self.own.span, name, SpanKind::Server, attributes)
+            ..self.span(self.own.span, name, otlp::SERVER, attributes)
         }
     }
 
@@ -126,7 +122,7 @@ impl SpanBase {
             (call.is_streamed, call.dispatched, call.first_chunk)
         {
             let took = first.saturating_duration_since(sent);
-            attributes.add(attribute::FIRST_CHUNK_TIME, Value::DoubleValue(took.as_secs_f64()));
+            attributes.add(attribute::FIRST_CHUNK_TIME, Value::Double(took.as_secs_f64()));
         }
         if let Some(tokens) = call.tokens {
             attributes.count(attribute::INPUT_TOKENS, tokens.input);
@@ -154,16 +150,16 @@ impl SpanBase {
             status: status(call.has_failed),
             start_time_unix_nano: self.clock.at(call.began),
             end_time_unix_nano: self.clock.at(call.ended),
-            ..self.span(new_id(), name, SpanKind::Client, attributes)
+            ..self.span(new_id(), name, otlp::CLIENT, attributes)
         }
     }
 
-    fn span(&self, id: SpanId, name: String, kind: SpanKind, attributes: Attributes) -> Span {
+    fn span(&self, id: SpanId, name: String, kind: i32, attributes: Attributes) -> Span {
         Span {
             trace_id: self.own.trace.0.to_vec(),
             span_id: id.0.to_vec(),
             name,
-            kind: kind.into(),
+            kind,
             attributes: attributes.0,
             ..Span::default()
         }
@@ -188,7 +184,7 @@ impl SpanBase {
 
     fn event(&self, name: &str, at: Instant, attributes: Vec<KeyValue>) -> Event {
         let (time_unix_nano, name) = (self.clock.at(at), name.to_owned());
-        Event { time_unix_nano, name, attributes, ..Event::default() }
+        Event { time_unix_nano, name, attributes }
     }
 }
 
@@ -204,16 +200,12 @@ fn flags(context: SpanContext) -> u32 {
 }
 
 fn link(to: SpanContext, remote: u32) -> Link {
-    Link {
-        trace_id: to.trace.0.to_vec(),
-        span_id: to.span.0.to_vec(),
-        flags: flags(to) | remote,
-        ..Link::default()
-    }
+    let (trace_id, span_id) = (to.trace.0.to_vec(), to.span.0.to_vec());
+    Link { trace_id, span_id, flags: flags(to) | remote }
 }
 
 fn status(has_failed: bool) -> Option<Status> {
-    has_failed.then(|| Status { code: StatusCode::Error.into(), ..Status::default() })
+    has_failed.then_some(Status { code: otlp::ERROR })
 }
 
 /// Attributes of a span that is being built.
@@ -226,7 +218,7 @@ impl Attributes {
     }
 
     fn text(&mut self, name: &'static str, value: impl Into<String>) {
-        self.add(name, Value::StringValue(value.into()));
+        self.add(name, Value::Text(value.into()));
     }
 
     fn text_if(&mut self, name: &'static str, value: Option<&str>) {
@@ -242,13 +234,13 @@ impl Attributes {
     }
 
     fn texts(&mut self, name: &'static str, values: &[&'static str]) {
-        let any = |text: &&str| AnyValue { value: Some(Value::StringValue((*text).to_owned())) };
+        let any = |text: &&str| AnyValue { value: Some(Value::Text((*text).to_owned())) };
         let values = values.iter().map(any).collect();
-        self.add(name, Value::ArrayValue(ArrayValue { values }));
+        self.add(name, Value::Array(ArrayValue { values }));
     }
 
     fn int(&mut self, name: &'static str, value: i64) {
-        self.add(name, Value::IntValue(value));
+        self.add(name, Value::Int(value));
     }
 
     fn count(&mut self, name: &'static str, value: u64) {
@@ -256,7 +248,7 @@ impl Attributes {
     }
 
     fn bool(&mut self, name: &'static str, value: bool) {
-        self.add(name, Value::BoolValue(value));
+        self.add(name, Value::Bool(value));
     }
 
     fn operation(&mut self, operation: &OperationRecord, replayed: bool) {
@@ -270,9 +262,5 @@ impl Attributes {
 
 /// A name with its value.
 pub(super) fn pair(name: &str, value: Value) -> KeyValue {
-    KeyValue {
-        key: name.to_owned(),
-        value: Some(AnyValue { value: Some(value) }),
-        ..KeyValue::default()
-    }
+    KeyValue { key: name.to_owned(), value: Some(AnyValue { value: Some(value) }) }
 }
