@@ -170,10 +170,6 @@ impl Engine {
 
     /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs
     /// anything. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// A [`LookupError`].
     pub async fn look_up(
         &self,
         caller: &Caller,
@@ -184,10 +180,6 @@ impl Engine {
 
     /// Asks for the end of an operation of this API key, and shows how it stands: leased where its
     /// owner was asked. Cancel safe: a cancel that was asked for stays asked for.
-    ///
-    /// # Errors
-    ///
-    /// A [`LookupError`].
     pub async fn cancel(
         &self,
         caller: &Caller,

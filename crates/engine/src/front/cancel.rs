@@ -16,10 +16,6 @@ impl Front {
     /// was asked. An owner in this process knows at once, another one at its next heartbeat; a
     /// claim here that the store has not judged yet is waited for. Stale work is reconciled as a
     /// look-up would. Cancel safe: the mark stays.
-    ///
-    /// # Errors
-    ///
-    /// A [`LookupError`].
     pub(crate) async fn cancel(
         &self,
         caller: &Caller,

@@ -81,10 +81,6 @@ pub enum LookupError {
 impl Front {
     /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs
     /// anything. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// A [`LookupError`].
     pub(crate) async fn look_up(
         &self,
         caller: &Caller,
