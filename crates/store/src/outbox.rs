@@ -20,6 +20,7 @@ pub(crate) mod finish;
 
 use std::time::Duration;
 
+use holdfast_domain::account::WebhookRecord;
 use holdfast_domain::event::{EventKind, EventKinds};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::DueDelivery;
@@ -29,8 +30,7 @@ use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
 use crate::dialect::{Dialect, blob};
-use crate::rows::webhook::{WEBHOOK, webhook};
-use crate::rows::{BadRow, Cells};
+use crate::rows::{BadRow, Cells, FromCells, Row};
 
 /// Due deliveries that one lease looks at: more than it can take.
 const LOOKED_AT: u32 = 1_024;
@@ -168,10 +168,11 @@ pub(crate) fn lease(
             ),
         };
         let sql = format!(
-            "SELECT d.seq, e.id, e.kind, e.wallet_id, e.created_at, e.data, {WEBHOOK}
+            "SELECT d.seq, e.id, e.kind, e.wallet_id, e.created_at, e.data, {}
              FROM webhooks AS h {due} JOIN events AS e ON e.seq = d.event_seq
              WHERE d.state = 'pending' AND d.next_at <= $1{others}
              ORDER BY d.next_at LIMIT {LOOKED_AT}{}",
+            WebhookRecord::COLUMNS,
             row_lock(dialect, " FOR UPDATE OF d SKIP LOCKED")
         );
         let moment = std::iter::once(Value::from(now.as_micros()));
@@ -214,7 +215,7 @@ fn due(cells: &mut Cells<'_>) -> Result<DueDelivery, BadRow> {
         wallet: cells.opt_bytes()?.map(WalletId::from_bytes),
         created_at: cells.timestamp()?,
         data: Private(cells.text()?.into()),
-        webhook: webhook(cells)?,
+        webhook: FromCells::from_cells(cells)?,
         leased_at: Timestamp::from_micros(0),
     })
 }

@@ -12,7 +12,7 @@ use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
 use crate::dialect::blob;
-use crate::rows::{self, BadRow, Cells};
+use crate::rows::{self, BadRow, Cells, FromCells, Row};
 use crate::{Store, WriteBackend, unavailable};
 
 pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
@@ -28,7 +28,7 @@ impl ApiKeys for Store {
              JOIN api_keys AS k ON k.id = c.api_key_id WHERE c.id = $1",
             self.dialect().clock(),
             rows::CREDENTIAL,
-            rows::API_KEY
+            ApiKey::COLUMNS
         );
         let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
         let known = rows.first().map(known).transpose().map_err(unavailable)?;
@@ -87,6 +87,6 @@ fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
     let mut cells = Cells::new(row);
     let now = cells.timestamp()?;
     let credential = rows::credential(&mut cells)?;
-    let api_key = rows::api_key(&mut cells)?;
+    let api_key = ApiKey::from_cells(&mut cells)?;
     Ok(KnownCredential { credential, api_key, limits_revision: cells.small()?, now })
 }

@@ -19,13 +19,13 @@ use holdfast_domain::{Directory as _, LinkId, PersonId, SessionId, Timestamp};
 use sea_orm::{Statement, Value};
 
 use crate::dialect::{Dialect, blob};
+use crate::entity::person_grant::GrantRow;
 use crate::errand::admin_key::wallet_of;
 use crate::outbox::Exchange;
 use crate::rows::person::{
-    BROWSER_MARK, GRANT, LINK_TABLES, PASSWORD, PERSON, SESSION, browser_mark, grant, of_email,
-    password, person, session,
+    BROWSER_MARK, LINK_TABLES, PASSWORD, SESSION, browser_mark, of_email, password, session,
 };
-use crate::rows::{BadRow, Cells};
+use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::{Store, WriteBackend, unavailable};
 
 const DELETE_ENDED: &str = "DELETE FROM sessions WHERE created_at <= $1 OR last_seen_at <= $2";
@@ -87,10 +87,14 @@ impl Store {
     }
 
     async fn grants_of(&self, person: PersonId) -> Result<Vec<PersonGrant>, Unavailable> {
-        let sql =
-            format!("SELECT {GRANT} FROM person_grants AS g WHERE g.person_id = $1 ORDER BY g.seq");
+        let sql = format!(
+            "SELECT {} FROM person_grants AS g WHERE g.person_id = $1 ORDER BY g.seq",
+            GrantRow::COLUMNS
+        );
         let rows = self.quick_query(&sql, [blob(person.to_bytes())]).await?;
-        let grants = rows.iter().map(|row| grant(&mut Cells::new(row)).map(|(_, grant)| grant));
+        let grants = rows
+            .iter()
+            .map(|row| GrantRow::from_cells(&mut Cells::new(row)).map(|(_, grant)| grant));
         grants.collect::<Result<_, _>>().map_err(unavailable)
     }
 
@@ -139,9 +143,10 @@ impl Sessions for Store {
 
     async fn session(&self, token: &TokenHash) -> Result<Option<KnownSession>, Unavailable> {
         let sql = format!(
-            "SELECT {}, {SESSION}, {PERSON} FROM sessions AS s
+            "SELECT {}, {SESSION}, {} FROM sessions AS s
              JOIN people AS p ON p.id = s.person_id WHERE s.token = $1",
-            self.dialect().clock()
+            self.dialect().clock(),
+            Person::COLUMNS
         );
         let rows = self.quick_query(&sql, [blob(token.to_bytes())]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
@@ -289,7 +294,7 @@ impl Sessions for Store {
 }
 
 fn session_and_person(cells: &mut Cells<'_>) -> Result<(Timestamp, Session, Person), BadRow> {
-    Ok((cells.timestamp()?, session(cells)?, person(cells)?))
+    Ok((cells.timestamp()?, session(cells)?, Person::from_cells(cells)?))
 }
 
 fn found_link(cells: &mut Cells<'_>) -> Result<(Timestamp, LinkId, PersonId), BadRow> {

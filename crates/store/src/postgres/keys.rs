@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use super::error::is_taken;
-use crate::rows::{self, Cells};
+use crate::rows::{Cell, Cells, FromCells, Row};
 use crate::unavailable;
 
 const ISSUE: &str = "INSERT INTO api_keys (id, wallet_id, name, requests_per_minute,
@@ -106,7 +106,7 @@ async fn issue(
         .bind(count(limits.concurrency))
         .bind(limits.spend.map(|spend| Micros::get(spend.micros)))
         .bind(limits.spend.map(|spend| spend.window.label()))
-        .bind(grant.models.as_ref().map(rows::models_text))
+        .bind(grant.models.as_ref().map(Cell::to_raw))
         .bind(grant.balance.label())
         .bind(grant.ends_at.map(Timestamp::as_micros))
         .bind(now.as_micros())
@@ -127,14 +127,14 @@ async fn rotate(
     let id = credential.api_key.to_bytes().to_vec();
     // Locked: a rotation and a revocation at once do not pass each other by.
     let sql =
-        format!("SELECT {} FROM api_keys AS k WHERE k.id = $1 FOR NO KEY UPDATE", rows::API_KEY);
+        format!("SELECT {} FROM api_keys AS k WHERE k.id = $1 FOR NO KEY UPDATE", ApiKey::COLUMNS);
     let found = sqlx::query(AssertSqlSafe(sql))
         .bind(id.clone())
         .fetch_optional(&mut *connection)
         .await?
         .map(QueryResult::from);
     let Some(row) = found else { return Ok(Err(RotateError::NoKey)) };
-    let api_key = rows::api_key(&mut Cells::new(&row))
+    let api_key = ApiKey::from_cells(&mut Cells::new(&row))
         .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     if api_key.has_ended(now) {
         return Ok(Err(RotateError::Ended));

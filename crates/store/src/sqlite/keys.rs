@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::Sqlite;
 use super::write_task::WriteError;
-use crate::rows::{self, Cells};
+use crate::rows::{Cell, Cells, FromCells, Row};
 use crate::unavailable;
 
 const ISSUE: &str = "INSERT INTO api_keys (id, wallet_id, name, requests_per_minute,
@@ -92,7 +92,7 @@ fn issue(
         count(limits.concurrency),
         limits.spend.map(|spend| Micros::get(spend.micros)),
         limits.spend.map(|spend| spend.window.label()),
-        grant.models.as_ref().map(rows::models_text),
+        grant.models.as_ref().map(Cell::to_raw),
         grant.balance.label(),
         grant.ends_at.map(Timestamp::as_micros),
         now.as_micros(),
@@ -111,11 +111,11 @@ fn rotate(
     grace: Duration,
 ) -> Result<Result<Rotation, RotateError>, WriteError> {
     let id = credential.api_key.to_bytes();
-    let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = ?1", rows::API_KEY);
+    let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = ?1", ApiKey::COLUMNS);
     let mut find = transaction.prepare(&sql)?;
     let mut found = find.query([id])?;
     let Some(row) = found.next()? else { return Ok(Err(RotateError::NoKey)) };
-    let api_key = rows::api_key(&mut Cells::written(row))?;
+    let api_key = ApiKey::from_cells(&mut Cells::written(row))?;
     if api_key.has_ended(now) {
         return Ok(Err(RotateError::Ended));
     }

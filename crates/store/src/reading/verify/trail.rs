@@ -24,9 +24,9 @@ use sea_orm::{QueryResult, Value};
 
 use super::{PageBounds, has_row, number};
 use crate::errand::reads::HEAD;
-use crate::errand::trail::{self, LAST, ROW};
+use crate::errand::trail::{self, LAST};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{self, BadRow, Cells, POSTING, POSTING_DETAILS};
+use crate::rows::{self, BadRow, Cells, FromCells, POSTING, POSTING_DETAILS, Row};
 use crate::verify::{Subject, Verification};
 
 /// Rows read at once.
@@ -39,7 +39,8 @@ pub(super) async fn check(
 ) -> Result<Option<i64>, ReadError> {
     let mut head = head_at(db, after).await?;
     let sql = format!(
-        "SELECT {ROW}, {} FROM audit AS a WHERE a.seq > $1 AND a.seq <= $2 ORDER BY a.seq LIMIT $3",
+        "SELECT {}, {} FROM audit AS a WHERE a.seq > $1 AND a.seq <= $2 ORDER BY a.seq LIMIT $3",
+        TrailRow::COLUMNS,
         bound_request()
     );
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
@@ -48,7 +49,7 @@ pub(super) async fn check(
     report_missing(db, after, page.last(), found).await?;
     for row in &page {
         let mut cells = Cells::new(row);
-        let row = match trail::row(&mut cells) {
+        let row = match TrailRow::from_cells(&mut cells) {
             Ok(row) => row,
             Err(error) => {
                 found.unreadable(Subject::Book, &error);
