@@ -24,7 +24,7 @@ pub(crate) mod reads;
 pub(crate) mod seed;
 pub(crate) mod trail;
 mod webhook;
-mod writes;
+pub(crate) mod writes;
 
 use std::sync::Arc;
 

@@ -18,14 +18,11 @@ mod batch;
 mod begin;
 pub(crate) mod connect;
 pub(crate) mod error;
-mod events;
-mod jobs;
+mod exchange;
 mod journal;
-mod keys;
 mod lock_queue;
 mod lock_worker;
 mod nodes;
-mod outbox;
 mod pack;
 #[cfg(test)]
 mod plans;
@@ -36,7 +33,6 @@ mod row_cache;
 pub(crate) mod session;
 mod statements;
 mod usage;
-mod wallets;
 mod writer;
 
 use std::sync::Arc;

@@ -8,10 +8,10 @@
 //!
 //! Binds are numbered in the order of their first use, which both drivers agree on.
 
-use holdfast_domain::Timestamp;
 use holdfast_domain::account::{AccountWrite, AdminCredential, NewPosting};
 use holdfast_domain::credential::Credential;
 use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::{ApiKeyId, Timestamp};
 use sea_orm::{Statement, Value};
 
 use super::seed::EndedSums;
@@ -90,7 +90,7 @@ fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
             vec![insert_credential(dialect, credential, *at)]
         }
         AccountWrite::EndCredentials(key, at) => {
-            vec![by_id(END_CREDENTIALS, key.to_bytes(), *at)]
+            vec![end_credentials(dialect, *key, *at)]
         }
         AccountWrite::InsertAdminKey(key) => vec![key.insert(dialect)],
         AccountWrite::UpdateAdminKey(key) => vec![key.update(dialect)],
@@ -157,7 +157,16 @@ fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Stat
     vec![posting, dialect.statement(INSERT_DETAILS, beside)]
 }
 
-fn insert_credential(dialect: Dialect, credential: &Credential, at: Timestamp) -> Statement {
+/// Ends the credentials of an API key that end later.
+pub(crate) fn end_credentials(dialect: Dialect, key: ApiKeyId, at: Timestamp) -> Statement {
+    dialect.statement(END_CREDENTIALS, [blob(key.to_bytes()), at.as_micros().into()])
+}
+
+pub(crate) fn insert_credential(
+    dialect: Dialect,
+    credential: &Credential,
+    at: Timestamp,
+) -> Statement {
     let binds = [
         blob(credential.id.to_bytes()),
         blob(credential.api_key.to_bytes()),

@@ -73,10 +73,7 @@ impl Administration for Store {
     async fn count_refused(&self, attempts: &[RefusedAttempts]) -> Result<(), Unavailable> {
         let statements = attempts.iter().map(|it| trail::count_refused(self.dialect(), it));
         let statements = statements.collect();
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.run(statements).await,
-            WriteBackend::Postgres(postgres) => postgres.run(statements).await,
-        }
+        self.run(move |_now| statements).await
     }
 
     async fn trail_head(&self) -> Result<TrailHead, Unavailable> {

@@ -12,10 +12,10 @@ use holdfast_domain::{EventId, WalletId, WebhookId};
 use sea_orm::{QueryResult, Value};
 
 use crate::dialect::blob;
-use crate::outbox::{self, Exchange, finish};
+use crate::outbox::{self, finish};
 use crate::rows::webhook::{DELIVERY, delivery};
 use crate::rows::{BadRow, Cells, FromCells, Row};
-use crate::{Store, WriteBackend, unavailable};
+use crate::{Store, unavailable};
 
 impl Store {
     /// Has whoever looks into the outbox know who is sent what. Every kind is written until the first
@@ -30,17 +30,6 @@ impl Store {
         self.send_events(outbox::wanted(&kinds.map_err(unavailable)?));
         self.inner.interest.learnt();
         Ok(())
-    }
-
-    async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, Unavailable>
-    where
-        R: Send + 'static,
-        T: Send + 'static,
-    {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.exchange(exchange).await,
-            WriteBackend::Postgres(postgres) => postgres.exchange(exchange).await,
-        }
     }
 }
 
