@@ -6,7 +6,7 @@
 //!
 //! The order of the fields is a promise. `Entity::find` selects the columns in that order, and
 //! readers read by place: first what only lists use, the number of the row above all, then the
-//! columns of the reader. [`row!`] makes both from one list; for the entities whose readers are
+//! columns of the reader. `row!` makes both from one list; for the entities whose readers are
 //! written by hand a test holds the two together.
 
 #![expect(unreachable_pub, reason = "the derive needs the model of an entity to be public")]
@@ -107,10 +107,13 @@ pub(crate) mod webhook;
 
 #[cfg(test)]
 mod tests {
+    use holdfast_domain::account::{ActorId, Person};
+    use holdfast_domain::{PersonId, Timestamp};
     use sea_orm::{EntityTrait, IdenStatic as _, Iterable as _};
 
     use super::*;
-    use crate::rows;
+    use crate::dialect::Dialect;
+    use crate::rows::{self, Row as _};
 
     /// The last columns of an entity, as many as a reader has, under an alias.
     fn columns<E: EntityTrait>(alias: &str, count: usize) -> Vec<String> {
@@ -129,8 +132,33 @@ mod tests {
         check::<posting::Entity>("t", rows::POSTING);
         check::<person_link::Entity>("l", rows::person::LINK);
         check::<person_wallet_link::Entity>("l", rows::person::LINK);
-        let (of_operation, of_price) = rows::OPERATION.split_once(", p.").unwrap();
+        let (of_operation, _of_price) = rows::OPERATION.split_once(", p.").unwrap();
         check::<operation::Entity>("o", of_operation);
-        check::<price::Entity>("p", &format!("p.{of_price}"));
+        check::<price::Entity>("p", rows::PRICE);
+    }
+
+    #[test]
+    fn statements_of_a_row_name_its_columns_in_one_order() {
+        let person = Person {
+            id: PersonId::from_u128(1),
+            email: None,
+            name: None,
+            created_at: Timestamp::from_micros(0),
+            created_by: ActorId::Local,
+            ended_at: None,
+        };
+        assert_eq!(
+            Person::COLUMNS,
+            "p.id, p.created_at, p.created_by, p.email, p.name, p.ended_at"
+        );
+        assert_eq!(
+            person.update(Dialect::Sqlite).sql,
+            "UPDATE people SET email = $2, name = $3, ended_at = $4 WHERE id = $1"
+        );
+        assert_eq!(
+            Person::insert_all(Dialect::Postgres, &[person.clone(), person]).sql,
+            "INSERT INTO people (id, created_at, created_by, email, name, ended_at) \
+             VALUES ($1, $2, $3, $4, $5, $6), ($7, $8, $9, $10, $11, $12)"
+        );
     }
 }

@@ -27,7 +27,6 @@ mod pack;
 #[cfg(test)]
 mod plans;
 mod pool;
-mod prices;
 mod reads;
 mod row_cache;
 pub(crate) mod session;

@@ -37,18 +37,31 @@ use holdfast_domain::{
 
 pub(crate) use self::cell::{Cell, Raw};
 pub(crate) use self::cells::{BadRow, Cells};
-pub(crate) use self::posting::{POSTING, POSTING_DETAILS, posting, posting_details, posting_kind};
+pub(crate) use self::posting::{POSTING, posting, posting_kind};
 pub(crate) use self::row::{Columns, FromCells, Row};
 
+/// The columns that [`price`] reads, of `prices AS p`.
+macro_rules! price_columns {
+    () => {
+        "p.price_version, p.currency, p.input, p.cached_input, p.cache_write, p.audio_input, \
+         p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers"
+    };
+}
+
+/// The columns that [`price`] reads.
+pub(crate) const PRICE: &str = price_columns!();
+
 /// The columns that [`operation`] reads, of `operations AS o` and `prices AS p`.
-pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \
+pub(crate) const OPERATION: &str = concat!(
+    "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \
     o.server_secret, o.fingerprint_version, o.contract, o.fingerprint, o.body_digest, \
     o.created_at, o.generation, o.hold, o.reserved_counters, o.reserved_tokens, o.claim, o.node, \
     o.incarnation, o.admitted_at, o.deadline, o.phase, o.version, o.cancel_asked, o.attempts, \
     o.input, o.cached_input, o.cache_write, o.audio_input, o.output, o.reasoning, o.audio_output, \
     o.request, o.image, o.meters_source, o.charge, o.shortfall, o.provider_cost, \
-    o.usage_reasons, o.refusal, o.finished_at, o.model_alias, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
-    p.audio_input, p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers";
+    o.usage_reasons, o.refusal, o.finished_at, o.model_alias, ",
+    price_columns!()
+);
 
 /// Tokens that a counter of tokens counts: those of the prompt and those of the completion.
 pub(crate) const COUNTED_TOKENS: &str = "coalesce(o.input + o.cached_input + o.cache_write + o.audio_input \

@@ -32,6 +32,7 @@ use sea_orm::{Statement, Value};
 
 use super::trail;
 use crate::dialect::{Dialect, blob};
+use crate::entity::posting_details::{self, DetailsRow};
 use crate::rows::{self, BadRow, Cells, FromCells, Row};
 
 /// The head of the trail.
@@ -281,12 +282,12 @@ fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read
         "SELECT {}, {} FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
          WHERE t.id = $1",
         rows::POSTING,
-        rows::POSTING_DETAILS
+        DetailsRow::COLUMNS
     );
     Read {
         statement: dialect.statement(&sql, [blob(new.posting.id.to_bytes())]),
         take: |findings, cells| {
-            let (posting, details) = (rows::posting(cells)?, rows::posting_details(cells)?);
+            let (posting, details) = (rows::posting(cells)?, posting_details::joined(cells)?);
             findings.facts.posting = Some(KnownPosting { posting, details });
             Ok(())
         },

@@ -32,8 +32,6 @@ const INSERT_POSTING: [&str; 2] = [
     "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)",
 ];
-const INSERT_DETAILS: &str = "INSERT INTO posting_details (posting_id, source, external_reference,
-    reason, note) VALUES ($1, $2, $3, $4, $5)";
 const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = $2, edited = edited + 1
     WHERE wallet_id = $1 AND revoked_at IS NULL";
 /// Before the keys are revoked: it finds them by that.
@@ -133,9 +131,8 @@ fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Stat
         PostingKind::Refund(operation) => (Some(operation.to_bytes().to_vec()), None),
         PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
     };
-    let id = blob(posting.id.to_bytes());
     let binds = [
-        id.clone(),
+        blob(posting.id.to_bytes()),
         blob(posting.wallet.to_bytes()),
         posting.kind.label().into(),
         operation.into(),
@@ -143,18 +140,8 @@ fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Stat
         reason.into(),
         at.as_micros().into(),
     ];
-    let (source, reference) = details.reference.clone().map_or((None, None), |reference| {
-        (Some(reference.source), Some(reference.external_reference))
-    });
-    let beside = [
-        id,
-        source.into(),
-        reference.into(),
-        details.reason.clone().into(),
-        details.note.clone().into(),
-    ];
     let posting = dialect.statement(of(dialect, INSERT_POSTING), binds);
-    vec![posting, dialect.statement(INSERT_DETAILS, beside)]
+    vec![posting, (new.posting.id, details.clone()).insert(dialect)]
 }
 
 /// Ends the credentials of an API key that end later.

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::account::{
-    ActorId, AdminKey, DepositReference, PostingDetails, WebhookRecord,
-};
+use holdfast_domain::account::{ActorId, AdminKey, WebhookRecord};
 use holdfast_domain::audit::TrailRow;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::listing::{
@@ -14,7 +12,6 @@ use holdfast_domain::listing::{
 };
 use holdfast_domain::operation::Lease;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::price::PriceVersion;
 use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{PostingId, Timestamp, WalletId};
 use sea_orm::{
@@ -24,6 +21,7 @@ use sea_orm::{
 use super::page::{Window, page, sparse_page};
 use super::{ReadError, ReadTransaction};
 use crate::Store;
+use crate::entity::posting_details::DetailsRow;
 use crate::entity::{admin_key, audit, audit_address, posting, posting_details, webhook};
 use crate::rows::{self, BadRow, Cells, FromCells};
 
@@ -39,12 +37,6 @@ impl FromCells for PostingRow {
     }
 }
 
-impl FromCells for PriceVersion {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        rows::price(cells)
-    }
-}
-
 impl FromCells for NodeListing {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         let node = rows::node(cells)?;
@@ -52,20 +44,6 @@ impl FromCells for NodeListing {
         let address = cells.opt_text()?;
         let settings = cells.opt_bytes()?.map(SettingsDigest::from_bytes);
         Ok(Self { lease, address, settings, now: cells.timestamp()? })
-    }
-}
-
-/// Details of the posting of this id.
-struct DetailsRow(PostingId, PostingDetails);
-
-impl FromCells for DetailsRow {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        let id = PostingId::from_bytes(cells.bytes()?);
-        let reference = cells.opt_text()?.zip(cells.opt_text()?);
-        let reference =
-            reference.map(|(source, reference)| DepositReference::booked(source, reference));
-        let (reason, note) = (cells.opt_text()?, cells.opt_text()?);
-        Ok(Self(id, PostingDetails { reference, reason, note }))
     }
 }
 
@@ -127,8 +105,7 @@ async fn with_details(
     let theirs =
         posting_details::Entity::find().filter(posting_details::Column::PostingId.is_in(ids));
     let details: Vec<DetailsRow> = db.select(theirs.as_query()).await?;
-    let details = details.into_iter().map(|DetailsRow(id, details)| (id, details));
-    let mut details: BTreeMap<_, _> = details.collect();
+    let mut details: BTreeMap<_, _> = details.into_iter().collect();
     let ids = found.iter().map(|row| row.posting.id.to_bytes().to_vec());
     let rows_of_trail = audit::Entity::find()
         .select_only()

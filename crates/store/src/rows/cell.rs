@@ -7,13 +7,15 @@ use std::collections::BTreeSet;
 use holdfast_domain::account::{ActorId, EmailAddress, Reach, Role, UseCase};
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::event::EventKind;
+use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::SpendWindow;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecretId;
-use holdfast_domain::webhook::DisableReason;
+use holdfast_domain::webhook::{DeliveryState, DisableReason};
 use holdfast_domain::{
-    AdminKeyId, ApiKeyId, CommandKey, Currency, Micros, PersonId, Timestamp, WalletId, WebhookId,
+    AdminKeyId, ApiKeyId, CommandKey, Currency, Micros, PersonId, PostingId, Timestamp, WalletId,
+    WebhookId,
 };
 use rusqlite::types::FromSql;
 use sea_orm::{TryGetable, Value};
@@ -50,7 +52,7 @@ macro_rules! cells {
     )+};
 }
 
-cells!(Vec<u8>: AdminKeyId, ApiKeyId, CommandKey, PersonId, ServerSecretId, WalletId, WebhookId;
+cells!(Vec<u8>: AdminKeyId, ApiKeyId, CommandKey, PersonId, PostingId, ServerSecretId, WalletId, WebhookId;
     |raw| Some(Self::from_bytes(raw.try_into().ok()?)), |id| id.to_bytes().to_vec());
 cells!(Vec<u8>: [u8; 16], [u8; 32]; |raw| raw.try_into().ok(), |bytes| bytes.to_vec());
 cells!(Option<Vec<u8>>: Reach;
@@ -69,7 +71,8 @@ cells!(String: String; |raw| Some(raw), |text| text.clone());
 cells!(String: Private<String>; |raw| Some(Self(raw)), |text| text.0.clone());
 cells!(String: EmailAddress; |raw| Self::known(&raw), |email| email.as_str().to_owned());
 cells!(String: ActorId, Currency; |raw| raw.parse().ok(), |value| value.to_string());
-cells!(String: BalanceVisibility, DisableReason, Role, SpendWindow, UsageScope, UseCase;
+cells!(String: BalanceVisibility, DeliveryState, DisableReason, EventKind, JobKind, JobState, Role,
+    SpendWindow, UsageScope, UseCase;
     |raw| Self::ALL.iter().copied().find(|it| it.label() == raw), |value| value.label().to_owned());
 // Ids and names of kinds have no commas.
 cells!(String: BTreeSet<PublicModelId>;

@@ -167,9 +167,8 @@ fn step_binds(id: JobId, Node { name, incarnation }: &Node, step: &JobStep) -> V
 /// Reads [`JOB`].
 pub(crate) fn job(cells: &mut Cells<'_>) -> Result<Job, BadRow> {
     let id = JobId::from_bytes(cells.bytes()?);
-    let kind =
-        cells.parse(|label: String| JobKind::ALL.into_iter().find(|it| it.label() == label))?;
-    let state = stored_state(cells)?;
+    let kind = cells.get()?;
+    let state = cells.get()?;
     let step = JobStep {
         done: cells.small()?,
         of: cells.small()?,
@@ -194,12 +193,8 @@ pub(crate) fn job(cells: &mut Cells<'_>) -> Result<Job, BadRow> {
 
 /// Reads the state and the place of a job.
 pub(crate) fn state(cells: &mut Cells<'_>) -> Result<JobState, BadRow> {
-    let state = stored_state(cells)?;
+    let state = cells.get()?;
     Ok(state_at(state, cells.opt_text()?.as_deref()))
-}
-
-fn stored_state(cells: &mut Cells<'_>) -> Result<JobState, BadRow> {
-    cells.parse(|label: String| JobState::ALL.into_iter().find(|it| it.label() == label))
 }
 
 /// The rows have no state of their own for a job that was taken back: nodes of the version before could not read it.

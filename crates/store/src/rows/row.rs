@@ -13,7 +13,7 @@ pub(crate) trait FromCells: Sized {
 /// Names and values of columns.
 pub(crate) type Columns = Vec<(&'static str, Value)>;
 
-/// A value that is a row of a table, by the macro [`row!`](crate::entity).
+/// A value that is a row of a table, by the macro `row!` of [`entity`](crate::entity).
 pub(crate) trait Row: FromCells {
     const TABLE: &'static str;
     /// The columns that [`FromCells::from_cells`] reads, under the alias of the table.

@@ -1,6 +1,6 @@
 //! Webhooks and deliveries as rows.
 
-use holdfast_domain::webhook::{DeliveryRecord, DeliveryState};
+use holdfast_domain::webhook::DeliveryRecord;
 use holdfast_domain::{EventId, WebhookId};
 
 use super::{BadRow, Cells};
@@ -14,8 +14,7 @@ pub(crate) fn delivery(cells: &mut Cells<'_>) -> Result<DeliveryRecord, BadRow> 
     let event = EventId::from_bytes(cells.bytes()?);
     let kind = cells.text()?.into();
     let webhook = WebhookId::from_bytes(cells.bytes()?);
-    let state = cells
-        .parse(|label: String| DeliveryState::ALL.into_iter().find(|it| it.label() == label))?;
+    let state = cells.get()?;
     let (tries, next_at) = (cells.small()?, cells.opt_timestamp()?);
     let last_result = cells.opt_text()?.map(Into::into);
     let last_status =

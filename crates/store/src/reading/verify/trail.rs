@@ -23,10 +23,11 @@ use holdfast_domain::{PostingId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
 use super::{PageBounds, has_row, number};
+use crate::entity::posting_details::{self, DetailsRow};
 use crate::errand::reads::HEAD;
 use crate::errand::trail::{self, LAST};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{self, BadRow, Cells, FromCells, POSTING, POSTING_DETAILS, Row};
+use crate::rows::{self, BadRow, Cells, FromCells, POSTING, Row};
 use crate::verify::{Subject, Verification};
 
 /// Rows read at once.
@@ -112,10 +113,11 @@ async fn postings(
 ) -> Result<BTreeMap<PostingId, MadePosting>, ReadError> {
     let Some(last) = last else { return Ok(BTreeMap::new()) };
     let sql = format!(
-        "SELECT {POSTING}, {POSTING_DETAILS}, t.created_at
+        "SELECT {POSTING}, {}, t.created_at
          FROM audit AS a JOIN postings AS t ON t.id = a.thing_id
          LEFT JOIN posting_details AS d ON d.posting_id = t.id
-         WHERE a.seq > $1 AND a.seq <= $2 AND a.thing_kind = 'posting'"
+         WHERE a.seq > $1 AND a.seq <= $2 AND a.thing_kind = 'posting'",
+        DetailsRow::COLUMNS
     );
     let rows = db.query(&sql, [after.into(), number(last)?.into()]).await?;
     // One that cannot be read is a mismatch of the postings, and here as if it were not there.
@@ -126,7 +128,7 @@ async fn postings(
 fn made_posting(cells: &mut Cells<'_>) -> Result<MadePosting, BadRow> {
     let posting = rows::posting(cells)?;
     // A row that is gone said nothing, or is told by what it said.
-    let details = rows::posting_details(cells)?.unwrap_or_default();
+    let details = posting_details::joined(cells)?.unwrap_or_default();
     Ok(MadePosting { posting, details, created_at: cells.timestamp()? })
 }
 
