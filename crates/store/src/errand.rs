@@ -24,7 +24,7 @@ pub(crate) mod reads;
 pub(crate) mod seed;
 pub(crate) mod trail;
 mod webhook;
-mod writes;
+pub(crate) mod writes;
 
 use std::sync::Arc;
 
@@ -41,6 +41,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use self::reads::Findings;
 use self::seed::EndedSums;
 use crate::dialect::Dialect;
+use crate::rows::Row;
 
 /// Commands that wait in a process, the one that is done among them. Heartbeats and purges queue for
 /// the same writer, and must not stand behind a crowd.
@@ -162,7 +163,7 @@ impl Errand {
             rows.push(row);
         }
         for rows in rows.chunks(trail::ROWS_MAX) {
-            statements.push(trail::insert(self.dialect, rows));
+            statements.push(TrailRow::insert_all(self.dialect, rows));
             statements.extend(trail::insert_addresses(self.dialect, rows, &self.command));
         }
         if head != findings.head {

@@ -11,9 +11,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use holdfast_domain::event::{
-    EventInterest, EventKind, EventKinds, EventRecord, EventValue, NewEvent,
-};
+use holdfast_domain::event::{EventInterest, EventKinds, EventRecord, EventValue, NewEvent};
 use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::Statement;
 use serde_json::{Map, Value};
@@ -155,7 +153,7 @@ fn object(event: &NewEvent) -> String {
 pub(crate) fn record(cells: &mut Cells<'_>) -> Result<EventRecord, BadRow> {
     Ok(EventRecord {
         id: EventId::from_bytes(cells.bytes()?),
-        kind: cells.parse(|label: String| EventKind::from_label(&label))?,
+        kind: cells.get()?,
         wallet: cells.opt_bytes()?.map(WalletId::from_bytes),
         created_at: cells.timestamp()?,
         data: cells.text()?.into(),

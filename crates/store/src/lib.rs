@@ -20,6 +20,7 @@ mod dialect;
 mod entity;
 mod errand;
 mod event;
+mod exchange;
 mod job;
 #[doc(hidden)]
 pub mod judge;

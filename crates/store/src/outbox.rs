@@ -20,6 +20,7 @@ pub(crate) mod finish;
 
 use std::time::Duration;
 
+use holdfast_domain::account::WebhookRecord;
 use holdfast_domain::event::{EventKind, EventKinds};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::DueDelivery;
@@ -29,21 +30,11 @@ use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
 use crate::dialect::{Dialect, blob};
-use crate::rows::webhook::{WEBHOOK, webhook};
-use crate::rows::{BadRow, Cells};
+use crate::exchange::Exchange;
+use crate::rows::{BadRow, Cells, FromCells, Row};
 
 /// Due deliveries that one lease looks at: more than it can take.
 const LOOKED_AT: u32 = 1_024;
-
-/// A transaction: one statement that reads, and those that follow from its rows.
-pub(crate) struct Exchange<R, T> {
-    pub(crate) read: Box<dyn FnOnce(Timestamp) -> Statement + Send>,
-    pub(crate) row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
-    pub(crate) judge: Judge<R, T>,
-}
-
-/// Judgement of the rows of an exchange at a moment.
-type Judge<R, T> = Box<dyn FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send>;
 
 /// Statement whose row says whether there is work: an event that is not fanned out, the moment of the
 /// next delivery, and the clock.
@@ -128,7 +119,7 @@ pub(crate) fn fan_out(dialect: Dialect, events_max: u32) -> Exchange<i64, usize>
         ];
         (statements, events.len())
     };
-    Exchange { read: Box::new(read), row: |cells| cells.int(), judge: Box::new(judge) }
+    Exchange::new(read, |cells| cells.int(), judge)
 }
 
 /// Leases what is due, as far as there is room.
@@ -168,10 +159,11 @@ pub(crate) fn lease(
             ),
         };
         let sql = format!(
-            "SELECT d.seq, e.id, e.kind, e.wallet_id, e.created_at, e.data, {WEBHOOK}
+            "SELECT d.seq, e.id, e.kind, e.wallet_id, e.created_at, e.data, {}
              FROM webhooks AS h {due} JOIN events AS e ON e.seq = d.event_seq
              WHERE d.state = 'pending' AND d.next_at <= $1{others}
              ORDER BY d.next_at LIMIT {LOOKED_AT}{}",
+            WebhookRecord::COLUMNS,
             row_lock(dialect, " FOR UPDATE OF d SKIP LOCKED")
         );
         let moment = std::iter::once(Value::from(now.as_micros()));
@@ -203,7 +195,7 @@ pub(crate) fn lease(
         ];
         (statements.into_iter().flatten().collect(), leased)
     };
-    Exchange { read: Box::new(read), row: due, judge: Box::new(judge) }
+    Exchange::new(read, due, judge)
 }
 
 fn due(cells: &mut Cells<'_>) -> Result<DueDelivery, BadRow> {
@@ -214,7 +206,7 @@ fn due(cells: &mut Cells<'_>) -> Result<DueDelivery, BadRow> {
         wallet: cells.opt_bytes()?.map(WalletId::from_bytes),
         created_at: cells.timestamp()?,
         data: Private(cells.text()?.into()),
-        webhook: webhook(cells)?,
+        webhook: FromCells::from_cells(cells)?,
         leased_at: Timestamp::from_micros(0),
     })
 }
@@ -237,7 +229,7 @@ pub(crate) fn give_back(dialect: Dialect, owner: &Node) -> Exchange<i64, ()> {
         let given = of_numbers(dialect, set, vec![now.as_micros().into()], &numbers);
         (given.into_iter().collect(), ())
     };
-    Exchange { read: Box::new(read), row: |cells| cells.int(), judge: Box::new(judge) }
+    Exchange::new(read, |cells| cells.int(), judge)
 }
 
 /// Sets columns of these deliveries; nothing where there are none.
@@ -282,7 +274,7 @@ mod tests {
         };
         for (sql, indexes) in [
             (look(Dialect::Sqlite), &["events_to_fan_out", "deliveries_due"][..]),
-            ((fan_out(Dialect::Sqlite, 9).read)(now).sql, &["events_to_fan_out"][..]),
+            (fan_out(Dialect::Sqlite, 9).read.unwrap()(now).sql, &["events_to_fan_out"][..]),
         ] {
             let plan = plan(&connection, &sql).join("\n");
             for index in indexes {
@@ -297,7 +289,7 @@ mod tests {
         let room = DeliveryRoom { free: 4, per_webhook: 4, per_wallet, taken, slow };
         let lease = lease(Dialect::Sqlite, &owner, Duration::ZERO, &room);
         // What is sorted is at most `per_webhook` rows of each webhook.
-        let plan = plan(&connection, &(lease.read)(now).sql).join("\n");
+        let plan = plan(&connection, &lease.read.unwrap()(now).sql).join("\n");
         assert!(plan.contains("SCAN h") && plan.contains("deliveries_due_of_webhook"), "{plan}");
         assert!(!plan.contains("SCAN d") && !plan.contains("SCAN i"), "{plan}");
     }

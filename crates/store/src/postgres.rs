@@ -18,25 +18,20 @@ mod batch;
 mod begin;
 pub(crate) mod connect;
 pub(crate) mod error;
-mod events;
-mod jobs;
+mod exchange;
 mod journal;
-mod keys;
 mod lock_queue;
 mod lock_worker;
 mod nodes;
-mod outbox;
 mod pack;
 #[cfg(test)]
 mod plans;
 mod pool;
-mod prices;
 mod reads;
 mod row_cache;
 pub(crate) mod session;
 mod statements;
 mod usage;
-mod wallets;
 mod writer;
 
 use std::sync::Arc;

@@ -38,10 +38,10 @@ use sea_orm::{
 };
 use tokio::task::JoinError;
 
-use self::row::FromCells;
 use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
 use crate::postgres::session::READ_STATEMENT;
+use crate::rows::FromCells;
 use crate::rows::{BadRow, Cells};
 use crate::{Readers, Store, unavailable};
 

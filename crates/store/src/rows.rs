@@ -5,24 +5,24 @@
 //! reader: one that is added to a list is added to its reader. A value that cannot stand there is
 //! a [`BadRow`], never a default: somebody else wrote the row.
 
+mod cell;
 mod cells;
 pub(crate) mod job;
 pub(crate) mod person;
 mod posting;
+mod row;
 pub(crate) mod tariff;
 pub(crate) mod webhook;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::account::WalletRecord;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant, UsageScope};
+use holdfast_domain::credential::Credential;
 use holdfast_domain::ledger::TransferKind;
-use holdfast_domain::limits::{Counter, Limits, Reservation, SpendLimit, SpendWindow};
-use holdfast_domain::model::{FingerprintTerms, ModelAlias, ModelPattern, PublicModelId};
+use holdfast_domain::limits::{Counter, Reservation, SpendLimit, SpendWindow};
+use holdfast_domain::model::{FingerprintTerms, ModelAlias, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
 };
@@ -35,18 +35,33 @@ use holdfast_domain::{
     RequestKey, Timestamp, WalletId,
 };
 
+pub(crate) use self::cell::{Cell, Raw};
 pub(crate) use self::cells::{BadRow, Cells};
-pub(crate) use self::posting::{POSTING, POSTING_DETAILS, posting, posting_details, posting_kind};
+pub(crate) use self::posting::{POSTING, posting, posting_kind};
+pub(crate) use self::row::{Columns, FromCells, Row};
+
+/// The columns that [`price`] reads, of `prices AS p`.
+macro_rules! price_columns {
+    () => {
+        "p.price_version, p.currency, p.input, p.cached_input, p.cache_write, p.audio_input, \
+         p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers"
+    };
+}
+
+/// The columns that [`price`] reads.
+pub(crate) const PRICE: &str = price_columns!();
 
 /// The columns that [`operation`] reads, of `operations AS o` and `prices AS p`.
-pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \
+pub(crate) const OPERATION: &str = concat!(
+    "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \
     o.server_secret, o.fingerprint_version, o.contract, o.fingerprint, o.body_digest, \
     o.created_at, o.generation, o.hold, o.reserved_counters, o.reserved_tokens, o.claim, o.node, \
     o.incarnation, o.admitted_at, o.deadline, o.phase, o.version, o.cancel_asked, o.attempts, \
     o.input, o.cached_input, o.cache_write, o.audio_input, o.output, o.reasoning, o.audio_output, \
     o.request, o.image, o.meters_source, o.charge, o.shortfall, o.provider_cost, \
-    o.usage_reasons, o.refusal, o.finished_at, o.model_alias, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
-    p.audio_input, p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers";
+    o.usage_reasons, o.refusal, o.finished_at, o.model_alias, ",
+    price_columns!()
+);
 
 /// Tokens that a counter of tokens counts: those of the prompt and those of the completion.
 pub(crate) const COUNTED_TOKENS: &str = "coalesce(o.input + o.cached_input + o.cache_write + o.audio_input \
@@ -63,21 +78,11 @@ pub(crate) const RESULT: &str = "r.credential_id, r.format, r.nonce, \
 pub(crate) const WHOLE_RESULT: &str =
     "r.credential_id, r.format, r.nonce, r.sealed, CAST(0 AS bigint)";
 
-/// The columns that [`api_key`] reads, of `api_keys AS k`.
-pub(crate) const API_KEY: &str = "k.id, k.wallet_id, k.name, k.requests_per_minute, \
-    k.tokens_per_minute, k.concurrency, k.spend_micros, k.spend_window, k.models, k.balance, \
-    k.ends_at, k.created_at, k.revoked_at, k.external_id, k.usage, k.edited, k.suspended_at";
-
 /// The columns that [`credential`] reads, of `credentials AS c`.
 pub(crate) const CREDENTIAL: &str = "c.id, c.api_key_id, c.verifier, c.server_secret, c.ends_at";
 
 /// The columns that [`wallet`] reads, of `wallets AS w`.
 pub(crate) const WALLET: &str = "w.id, w.name, w.currency, w.available, w.held, w.suspended_at";
-
-/// The columns that [`wallet_record`] reads, of `wallets AS w`: those of [`WALLET`] last.
-pub(crate) const WALLET_RECORD: &str = "w.created_at, w.external_id, w.low_balance, w.key_spend, \
-    w.key_spend_window, w.edited, w.closed_at, w.id, w.name, w.currency, w.available, w.held, \
-    w.suspended_at";
 
 /// Cell of reasons: absent if there are none.
 pub(crate) fn reasons_bits(reasons: UsageReasons) -> Option<i64> {
@@ -249,7 +254,7 @@ pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadR
     let credential = cells.opt_bytes()?.map(CredentialId::from_bytes);
     let format = cells.opt_int()?;
     let nonce = cells.opt_bytes()?;
-    let (sealed, length): (Option<Vec<u8>>, _) = (cells.get()?, cells.opt_int()?);
+    let (sealed, length): (Option<Vec<u8>>, _) = (cells.raw()?, cells.opt_int()?);
     let Some(credential) = credential else { return Ok(None) };
     let at = cells.next;
     let result = || {
@@ -274,75 +279,12 @@ pub(crate) fn wallet(cells: &mut Cells<'_>) -> Result<Wallet, BadRow> {
     })
 }
 
-/// Reads [`WALLET_RECORD`].
-pub(crate) fn wallet_record(cells: &mut Cells<'_>) -> Result<WalletRecord, BadRow> {
-    let created_at = cells.timestamp()?;
-    let external_id = cells.opt_text()?;
-    let low_balance = cells.opt_int()?.map(Micros::new);
-    let key_spend = spend_limit(cells)?;
-    let edited = cells.small()?;
-    let closed_at = cells.opt_timestamp()?;
-    let wallet = wallet(cells)?;
-    Ok(WalletRecord { wallet, external_id, low_balance, key_spend, edited, created_at, closed_at })
-}
-
-/// Reads the two columns of a bound on spend.
-fn spend_limit(cells: &mut Cells<'_>) -> Result<Option<SpendLimit>, BadRow> {
-    let micros = cells.opt_int()?.map(Micros::new);
-    let window = cells.parse(|label: Option<String>| match label {
-        Some(label) => {
-            SpendWindow::ALL.into_iter().find(|window| window.label() == label).map(Some)
-        }
-        None => Some(None),
-    })?;
-    Ok(micros.zip(window).map(|(micros, window)| SpendLimit { micros, window }))
-}
-
-/// Reads [`API_KEY`].
-pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
-    let id = ApiKeyId::from_bytes(cells.bytes()?);
-    let wallet = WalletId::from_bytes(cells.bytes()?);
-    let name = cells.text()?;
-    let count = |value: Option<i64>| value.map(u64::try_from).transpose().ok();
-    let requests_per_minute = cells.parse(count)?;
-    let tokens_per_minute = cells.parse(count)?;
-    let concurrency = cells.parse(count)?;
-    let spend = spend_limit(cells)?;
-    let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
-    let models = cells.parse(|text: Option<String>| match text {
-        Some(text) => models(&text).map(Some),
-        None => Some(None),
-    })?;
-    let balance = cells
-        .parse(|label: String| BalanceVisibility::ALL.into_iter().find(|it| it.label() == label))?;
-    let ends_at = cells.opt_timestamp()?;
-    let (created_at, revoked_at) = (cells.timestamp()?, cells.opt_timestamp()?);
-    let external_id = cells.opt_text()?;
-    let usage =
-        cells.parse(|label: String| UsageScope::ALL.into_iter().find(|it| it.label() == label))?;
-    let (edited, suspended_at) = (cells.small()?, cells.opt_timestamp()?);
-    let grant = Grant { limits, models, balance, usage, ends_at };
-    Ok(ApiKey {
-        id,
-        wallet,
-        name,
-        external_id,
-        grant,
-        edited,
-        created_at,
-        suspended_at,
-        revoked_at,
-    })
-}
-
-/// An allow-list as a row holds it: entries have no commas.
-pub(crate) fn models_text(models: &BTreeSet<ModelPattern>) -> String {
-    models.iter().map(ModelPattern::as_str).collect::<Vec<_>>().join(",")
-}
-
-/// Reads what [`models_text`] wrote.
-fn models(text: &str) -> Option<BTreeSet<ModelPattern>> {
-    text.split(',').map(|entry| ModelPattern::try_from(entry).ok()).collect()
+/// Bound on spend of its two columns.
+pub(crate) fn spend_limit(
+    micros: Option<Micros>,
+    window: Option<SpendWindow>,
+) -> Option<SpendLimit> {
+    micros.zip(window).map(|(micros, window)| SpendLimit { micros, window })
 }
 
 /// Reads [`CREDENTIAL`].

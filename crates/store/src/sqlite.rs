@@ -7,15 +7,12 @@ mod checkpoint;
 mod clock;
 pub(crate) mod connect;
 mod endings;
-mod events;
+mod exchange;
 pub(crate) mod identity;
-mod jobs;
 mod journal;
-mod keys;
 pub(crate) mod lock;
 mod nodes;
 mod notifier;
-mod outbox;
 #[cfg(test)]
 pub(crate) mod plans;
 mod prices;
@@ -23,7 +20,6 @@ mod queue;
 mod recorded;
 mod statements;
 mod usage;
-mod wallets;
 mod write_task;
 mod writer;
 

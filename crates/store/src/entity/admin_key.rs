@@ -1,24 +1,20 @@
 //! `admin_keys`: who administers over the network.
 
-use sea_orm::entity::prelude::*;
+use holdfast_domain::account::{ActorId, AdminKey, Reach, Role};
+use holdfast_domain::{AdminKeyId, Timestamp};
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "admin_keys")]
-pub struct Model {
-    #[sea_orm(primary_key)]
-    pub seq: i64,
-    #[sea_orm(unique)]
-    pub id: Vec<u8>,
-    pub name: String,
-    pub role: String,
-    pub wallet_id: Option<Vec<u8>>,
-    pub ends_at: Option<i64>,
-    pub created_at: i64,
-    pub created_by: String,
-    pub revoked_at: Option<i64>,
+row! {
+    "admin_keys" as "a", key: AdminKey;
+    listed { #[sea_orm(primary_key)] seq: i64 }
+    made {
+        id: AdminKeyId = key.id,
+        name: String = key.name,
+        role: Role = key.role,
+        wallet_id: Reach = key.reach,
+        ends_at: Option<Timestamp> = key.ends_at,
+        created_at: Timestamp = key.created_at,
+        created_by: ActorId = key.created_by,
+    }
+    set { revoked_at: Option<Timestamp> = key.revoked_at }
+    AdminKey { id, name, role, reach: wallet_id, ends_at, created_at, created_by, revoked_at }
 }
-
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

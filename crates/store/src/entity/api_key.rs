@@ -1,33 +1,43 @@
 //! `api_keys`: who may spend what of a wallet.
 
-use sea_orm::entity::prelude::*;
+use std::collections::BTreeSet;
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "api_keys")]
-pub struct Model {
-    #[sea_orm(primary_key)]
-    pub seq: i64,
-    #[sea_orm(unique)]
-    pub id: Vec<u8>,
-    pub wallet_id: Vec<u8>,
-    pub name: String,
-    pub requests_per_minute: Option<i64>,
-    pub tokens_per_minute: Option<i64>,
-    pub concurrency: Option<i64>,
-    pub spend_micros: Option<i64>,
-    pub spend_window: Option<String>,
-    pub models: Option<String>,
-    pub balance: String,
-    pub ends_at: Option<i64>,
-    pub created_at: i64,
-    pub revoked_at: Option<i64>,
-    pub external_id: Option<String>,
-    pub usage: String,
-    pub edited: i64,
-    pub suspended_at: Option<i64>,
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Grant, UsageScope};
+use holdfast_domain::limits::{Limits, SpendWindow};
+use holdfast_domain::model::ModelPattern;
+use holdfast_domain::{ApiKeyId, Micros, Timestamp, WalletId};
+
+use crate::rows::spend_limit;
+
+row! {
+    "api_keys" as "k", key: ApiKey;
+    listed { #[sea_orm(primary_key)] seq: i64 }
+    made {
+        id: ApiKeyId = key.id,
+        wallet_id: WalletId = key.wallet,
+        created_at: Timestamp = key.created_at,
+    }
+    set {
+        name: String = key.name,
+        external_id: Option<String> = key.external_id,
+        requests_per_minute: Option<u64> = key.grant.limits.requests_per_minute,
+        tokens_per_minute: Option<u64> = key.grant.limits.tokens_per_minute,
+        concurrency: Option<u64> = key.grant.limits.concurrency,
+        spend_micros: Option<Micros> = key.grant.limits.spend.map(|limit| limit.micros),
+        spend_window: Option<SpendWindow> = key.grant.limits.spend.map(|limit| limit.window),
+        models: Option<BTreeSet<ModelPattern>> = key.grant.models,
+        balance: BalanceVisibility = key.grant.balance,
+        usage: UsageScope = key.grant.usage,
+        ends_at: Option<Timestamp> = key.grant.ends_at,
+        edited: u32 = key.edited,
+        suspended_at: Option<Timestamp> = key.suspended_at,
+        revoked_at: Option<Timestamp> = key.revoked_at,
+    }
+    {
+        let spend = spend_limit(spend_micros, spend_window);
+        let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
+        let grant = Grant { limits, models, balance, usage, ends_at };
+        let wallet = wallet_id;
+        ApiKey { id, wallet, name, external_id, grant, edited, created_at, suspended_at, revoked_at }
+    }
 }
-
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,26 +1,50 @@
 //! `audit`: the trail of administration.
 
-use sea_orm::entity::prelude::*;
+use holdfast_domain::account::{ActorId, FieldChange, Thing, UseCase};
+use holdfast_domain::audit::TrailRow;
+use holdfast_domain::secret::ServerSecretId;
+use holdfast_domain::{CommandKey, Timestamp};
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "audit")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub seq: i64,
-    pub created_at: i64,
-    pub actor: String,
-    pub use_case: String,
-    pub thing_kind: String,
-    pub thing_id: Vec<u8>,
-    pub request_key: Vec<u8>,
-    pub digest: Vec<u8>,
-    pub changes: String,
-    pub reason: Option<String>,
-    pub server_secret: Vec<u8>,
-    pub mac: Vec<u8>,
+row! {
+    "audit" as "a", row: TrailRow;
+    listed {}
+    made {
+        #[sea_orm(primary_key, auto_increment = false)] seq: u64 = row.seq,
+        created_at: Timestamp = row.at,
+        actor: ActorId = row.actor,
+        use_case: UseCase = row.use_case,
+        thing_kind: String = row.thing.kind().to_owned(),
+        thing_id: [u8; 16] = row.thing.id(),
+        request_key: CommandKey = row.request_key,
+        digest: [u8; 32] = row.digest,
+        changes: Vec<FieldChange> = row.changes,
+        reason: Option<String> = row.reason,
+        server_secret: ServerSecretId = row.server_secret,
+        mac: [u8; 32] = row.mac,
+    }
+    set {}
+    {
+        let thing = Thing::from_row(&thing_kind, thing_id).ok_or(BadRow::Value(5))?;
+        let at = created_at;
+        TrailRow {
+            seq, at, actor, use_case, thing, request_key, digest, changes, reason, server_secret, mac
+        }
+    }
 }
 
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
+/// Changes as a row holds them: a list of `[field, before, after]`.
+impl Cell for Vec<FieldChange> {
+    type Raw = String;
 
-impl ActiveModelBehavior for ActiveModel {}
+    fn from_raw(raw: String) -> Option<Self> {
+        let changes: Vec<(String, Option<String>, Option<String>)> =
+            serde_json::from_str(&raw).ok()?;
+        let change = |(field, before, after)| FieldChange { field, before, after };
+        Some(changes.into_iter().map(change).collect())
+    }
+
+    fn to_raw(&self) -> String {
+        let changes: Vec<_> = self.iter().map(|it| (&it.field, &it.before, &it.after)).collect();
+        serde_json::json!(changes).to_string()
+    }
+}

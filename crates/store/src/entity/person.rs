@@ -1,22 +1,21 @@
 //! `people`: who signs in.
 
-use sea_orm::entity::prelude::*;
+use holdfast_domain::account::{ActorId, EmailAddress, Person};
+use holdfast_domain::private::Private;
+use holdfast_domain::{PersonId, Timestamp};
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "people")]
-pub struct Model {
-    #[sea_orm(primary_key)]
-    pub seq: i64,
-    #[sea_orm(unique)]
-    pub id: Vec<u8>,
-    pub email: Option<String>,
-    pub name: Option<String>,
-    pub created_at: i64,
-    pub created_by: String,
-    pub ended_at: Option<i64>,
+row! {
+    "people" as "p", person: Person;
+    listed { #[sea_orm(primary_key)] seq: i64 }
+    made {
+        id: PersonId = person.id,
+        created_at: Timestamp = person.created_at,
+        created_by: ActorId = person.created_by,
+    }
+    set {
+        email: Option<EmailAddress> = person.email,
+        name: Option<Private<String>> = person.name,
+        ended_at: Option<Timestamp> = person.ended_at,
+    }
+    Person { id, email, name, created_at, created_by, ended_at }
 }
-
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,20 +1,21 @@
 //! `person_grants`: what people may.
 
-use sea_orm::entity::prelude::*;
+use holdfast_domain::account::{ActorId, Authority, PersonGrant, Reach, Role};
+use holdfast_domain::{PersonId, Timestamp};
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "person_grants")]
-pub struct Model {
-    #[sea_orm(primary_key)]
-    pub seq: i64,
-    pub person_id: Vec<u8>,
-    pub role: String,
-    pub wallet_id: Option<Vec<u8>>,
-    pub granted_at: i64,
-    pub granted_by: String,
+/// A grant and whose it is.
+pub(crate) type GrantRow = (PersonId, PersonGrant);
+
+row! {
+    "person_grants" as "g", grant: GrantRow;
+    listed { #[sea_orm(primary_key)] seq: i64 }
+    made {
+        person_id: PersonId = grant.0,
+        role: Role = grant.1.authority.role,
+        wallet_id: Reach = grant.1.authority.reach,
+        granted_at: Timestamp = grant.1.granted_at,
+        granted_by: ActorId = grant.1.granted_by,
+    }
+    set {}
+    (person_id, PersonGrant { authority: Authority { role, reach: wallet_id }, granted_at, granted_by })
 }
-
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,20 +1,19 @@
 //! `person_invitations`: the first invitation of each person for each wallet.
 
-use sea_orm::entity::prelude::*;
+use holdfast_domain::account::{ActorId, PersonInvitation};
+use holdfast_domain::private::Private;
+use holdfast_domain::{PersonId, Timestamp, WalletId};
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "person_invitations")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub person_id: Vec<u8>,
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub wallet_id: Vec<u8>,
-    pub name: Option<String>,
-    pub invited_at: i64,
-    pub invited_by: String,
+row! {
+    "person_invitations" as "i", row: (PersonId, PersonInvitation);
+    listed {}
+    made {
+        #[sea_orm(primary_key, auto_increment = false)] person_id: PersonId = row.0,
+        #[sea_orm(primary_key, auto_increment = false)] wallet_id: WalletId = row.1.wallet,
+        name: Option<Private<String>> = row.1.name,
+        invited_at: Timestamp = row.1.invited_at,
+        invited_by: ActorId = row.1.invited_by,
+    }
+    set {}
+    (person_id, PersonInvitation { wallet: wallet_id, name, invited_at, invited_by })
 }
-
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

@@ -1,19 +1,35 @@
 //! `posting_details`: what postings say beside their money.
 
-use sea_orm::entity::prelude::*;
+use holdfast_domain::PostingId;
+use holdfast_domain::account::{DepositReference, PostingDetails};
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "posting_details")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub posting_id: Vec<u8>,
-    pub source: Option<String>,
-    pub external_reference: Option<String>,
-    pub reason: Option<String>,
-    pub note: Option<String>,
+/// Details, and the posting that they are of.
+pub(crate) type DetailsRow = (PostingId, PostingDetails);
+
+row! {
+    "posting_details" as "d", row: DetailsRow;
+    listed {}
+    made {
+        #[sea_orm(primary_key, auto_increment = false)] posting_id: PostingId = row.0,
+        source: Option<String> = row.1.reference.as_ref().map(|it| it.source.clone()),
+        external_reference: Option<String> =
+            row.1.reference.as_ref().map(|it| it.external_reference.clone()),
+        reason: Option<String> = row.1.reason,
+        note: Option<String> = row.1.note,
+    }
+    set {}
+    {
+        let reference = source.zip(external_reference);
+        let reference = reference.map(|(source, it)| DepositReference::booked(source, it));
+        (posting_id, PostingDetails { reference, reason, note })
+    }
 }
 
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}
+/// Reads a row of an outer join; none for a posting without details.
+pub(crate) fn joined(cells: &mut Cells<'_>) -> Result<Option<PostingDetails>, BadRow> {
+    if cells.is_absent()? {
+        cells.skip(5);
+        return Ok(None);
+    }
+    DetailsRow::from_cells(cells).map(|(_posting, details)| Some(details))
+}

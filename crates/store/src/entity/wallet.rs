@@ -1,30 +1,39 @@
 //! `wallets`: who pays.
 
-use sea_orm::entity::prelude::*;
+use holdfast_domain::account::WalletRecord;
+use holdfast_domain::limits::SpendWindow;
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 
-#[derive(Debug, Clone, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "wallets")]
-pub struct Model {
-    #[sea_orm(primary_key)]
-    pub seq: i64,
-    pub created_at: i64,
-    pub external_id: Option<String>,
-    pub low_balance: Option<i64>,
-    pub key_spend: Option<i64>,
-    pub key_spend_window: Option<String>,
-    pub edited: i64,
-    pub closed_at: Option<i64>,
-    #[sea_orm(unique)]
-    pub id: Vec<u8>,
-    #[sea_orm(unique)]
-    pub name: String,
-    pub currency: String,
-    pub available: i64,
-    pub held: i64,
-    pub suspended_at: Option<i64>,
+use crate::rows::spend_limit;
+
+row! {
+    "wallets" as "w", record: WalletRecord;
+    listed { #[sea_orm(primary_key)] seq: i64 }
+    made {
+        id: WalletId = record.wallet.id,
+        currency: Currency = record.wallet.currency,
+        available: Micros = record.wallet.available,
+        held: Micros = record.wallet.held,
+        created_at: Timestamp = record.created_at,
+    }
+    set {
+        name: String = record.wallet.name,
+        external_id: Option<String> = record.external_id,
+        low_balance: Option<Micros> = record.low_balance,
+        key_spend: Option<Micros> = record.key_spend.map(|limit| limit.micros),
+        key_spend_window: Option<SpendWindow> = record.key_spend.map(|limit| limit.window),
+        edited: u32 = record.edited,
+        suspended_at: Option<Timestamp> = record.wallet.suspended_at,
+        closed_at: Option<Timestamp> = record.closed_at,
+    }
+    WalletRecord {
+        wallet: Wallet { id, name, currency, available, held, suspended_at },
+        external_id,
+        low_balance,
+        key_spend: spend_limit(key_spend, key_spend_window),
+        edited,
+        created_at,
+        closed_at,
+    }
 }
-
-#[derive(Debug, Clone, Copy, EnumIter, DeriveRelation)]
-pub enum Relation {}
-
-impl ActiveModelBehavior for ActiveModel {}

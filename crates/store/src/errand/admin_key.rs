@@ -1,19 +1,12 @@
 //! Admin keys and their credentials as rows.
 
-use holdfast_domain::account::{AdminCredential, AdminKey, KnownAdminCredential, Reach, Role};
+use holdfast_domain::account::{AdminCredential, AdminKey, KnownAdminCredential, Reach};
 use holdfast_domain::secret::{ServerSecretId, Verifier};
-use holdfast_domain::{AdminKeyId, CredentialId, WalletId};
+use holdfast_domain::{AdminKeyId, CredentialId};
 
 use crate::dialect::Dialect;
-use crate::rows::{BadRow, Cells};
+use crate::rows::{BadRow, Cells, FromCells, Row};
 
-/// The columns that [`admin_key`] reads, of `admin_keys AS a`.
-pub(crate) const ADMIN_KEY: &str =
-    "a.id, a.name, a.role, a.wallet_id, a.ends_at, a.created_at, a.created_by, a.revoked_at";
-
-pub(crate) const INSERT: &str = "INSERT INTO admin_keys (id, name, role, wallet_id, ends_at,
-    created_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7)";
-pub(crate) const REVOKE: &str = "UPDATE admin_keys SET revoked_at = $2 WHERE id = $1";
 pub(crate) const INSERT_CREDENTIAL: &str = "INSERT INTO admin_credentials (id, admin_key_id,
     verifier, server_secret, created_at, ends_at) VALUES ($1, $2, $3, $4, $5, $6)";
 pub(crate) const END_CREDENTIALS: &str = "UPDATE admin_credentials SET ends_at = $2
@@ -22,10 +15,11 @@ pub(crate) const END_CREDENTIALS: &str = "UPDATE admin_credentials SET ends_at =
 /// Statement whose row [`known`] reads, by the id of a credential.
 pub(crate) fn known_statement(dialect: Dialect) -> String {
     format!(
-        "SELECT {}, c.id, c.admin_key_id, c.verifier, c.server_secret, c.ends_at, {ADMIN_KEY}
+        "SELECT {}, c.id, c.admin_key_id, c.verifier, c.server_secret, c.ends_at, {}
          FROM admin_credentials AS c JOIN admin_keys AS a ON a.id = c.admin_key_id
          WHERE c.id = $1",
-        dialect.clock()
+        dialect.clock(),
+        AdminKey::COLUMNS
     )
 }
 
@@ -38,21 +32,7 @@ pub(crate) fn known(cells: &mut Cells<'_>) -> Result<KnownAdminCredential, BadRo
         server_secret: ServerSecretId::from_bytes(cells.bytes()?),
         ends_at: cells.opt_timestamp()?,
     };
-    Ok(KnownAdminCredential { credential, admin_key: admin_key(cells)?, now })
-}
-
-/// Reads [`ADMIN_KEY`].
-pub(crate) fn admin_key(cells: &mut Cells<'_>) -> Result<AdminKey, BadRow> {
-    Ok(AdminKey {
-        id: AdminKeyId::from_bytes(cells.bytes()?),
-        name: cells.text()?,
-        role: cells.parse(|label: String| Role::from_label(&label))?,
-        reach: cells.opt_bytes()?.map_or(Reach::All, |id| Reach::Wallet(WalletId::from_bytes(id))),
-        ends_at: cells.opt_timestamp()?,
-        created_at: cells.timestamp()?,
-        created_by: cells.parse(|text: String| text.parse().ok())?,
-        revoked_at: cells.opt_timestamp()?,
-    })
+    Ok(KnownAdminCredential { credential, admin_key: FromCells::from_cells(cells)?, now })
 }
 
 /// Wallet of a reach, as its column holds it.

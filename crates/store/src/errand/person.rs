@@ -1,28 +1,23 @@
 //! Writes of changes of people.
 
+use holdfast_domain::PersonId;
 use holdfast_domain::account::{
-    Authority, EndedSessions, LinkPurpose, Person, PersonGrant, PersonInvitation, PersonLink,
-    PersonWrite, Reach,
+    Authority, EndedSessions, LinkPurpose, PersonInvitation, PersonLink, PersonWrite, Reach,
 };
 use holdfast_domain::secret::TokenHash;
-use holdfast_domain::{PersonId, Timestamp};
 use sea_orm::{Statement, Value};
 
 use super::admin_key::wallet_of;
 use crate::dialect::{Dialect, blob};
+use crate::rows::Row;
 use crate::rows::person::LINK_TABLES;
 
-const INSERT: &str = "INSERT INTO people (id, email, name, created_at, created_by)
-    VALUES ($1, $2, $3, $4, $5)";
-const UPDATE: &str = "UPDATE people SET email = $1, name = $2, ended_at = $3 WHERE id = $4";
 const PUT_PASSWORD: &str = "INSERT INTO person_passwords (person_id, hash, set_at)
     VALUES ($1, $2, $3)
     ON CONFLICT (person_id) DO UPDATE SET hash = excluded.hash, set_at = excluded.set_at";
 /// A mark lasts no longer than the password that it was made under.
 const DELETE_MARKS: &str = "DELETE FROM browser_marks WHERE person_id = $1";
 const DELETE_PASSWORD: &str = "DELETE FROM person_passwords WHERE person_id = $1";
-const INSERT_GRANT: &str = "INSERT INTO person_grants (person_id, role, wallet_id, granted_at,
-    granted_by) VALUES ($1, $2, $3, $4, $5)";
 const DELETE_GRANT: &str = "DELETE FROM person_grants WHERE person_id = $1 AND role = $2
     AND wallet_id IS NOT DISTINCT FROM $3";
 const DELETE_GRANTS: &str = "DELETE FROM person_grants WHERE person_id = $1";
@@ -48,10 +43,7 @@ const PUT_WALLET_LINK: &str =
     ON CONFLICT (person_id, wallet_id) DO UPDATE SET id = excluded.id, token = excluded.token,
     purpose = excluded.purpose, role = excluded.role, expires_at = excluded.expires_at,
     used_at = NULL, created_by = excluded.created_by";
-const PUT_INVITATION: &str =
-    "INSERT INTO person_invitations (person_id, wallet_id, name, invited_at,
-    invited_by) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (person_id, wallet_id)
+const KEEP_INVITATION: &str = " ON CONFLICT (person_id, wallet_id)
     DO UPDATE SET name = coalesce(excluded.name, person_invitations.name)";
 const DELETE_INVITATION: &str =
     "DELETE FROM person_invitations WHERE person_id = $1 AND wallet_id = $2";
@@ -101,9 +93,9 @@ pub(super) fn statements(dialect: Dialect, write: &PersonWrite) -> Vec<Statement
             vec![dialect.statement(DELETE_INVITATION, binds)]
         }
         PersonWrite::EraseInvitations(person) => vec![of(ERASE_INVITATIONS, person)],
-        PersonWrite::Insert(person) => vec![insert(dialect, person)],
-        PersonWrite::Update(person) => vec![update(dialect, person)],
-        PersonWrite::InsertGrant(person, grant) => vec![insert_grant(dialect, *person, grant)],
+        PersonWrite::Insert(person) => vec![person.insert(dialect)],
+        PersonWrite::Update(person) => vec![person.update(dialect)],
+        PersonWrite::InsertGrant(person, grant) => vec![(*person, *grant).insert(dialect)],
         PersonWrite::DeleteGrant(person, authority) => {
             vec![dialect.statement(DELETE_GRANT, authority_of(*person, *authority))]
         }
@@ -117,44 +109,14 @@ pub(super) fn statements(dialect: Dialect, write: &PersonWrite) -> Vec<Statement
 }
 
 fn put_invitation(dialect: Dialect, person: PersonId, invitation: &PersonInvitation) -> Statement {
-    let binds = [
-        blob(person.to_bytes()),
-        blob(invitation.wallet.to_bytes()),
-        invitation.name.as_ref().map(|name| name.0.clone()).into(),
-        invitation.invited_at.as_micros().into(),
-        invitation.invited_by.to_string().into(),
-    ];
-    dialect.statement(PUT_INVITATION, binds)
+    let mut put = (person, invitation.clone()).insert(dialect);
+    put.sql.push_str(KEEP_INVITATION);
+    put
 }
 
 fn authority_of(person: PersonId, authority: Authority) -> [Value; 3] {
     let role = authority.role.label();
     [blob(person.to_bytes()), role.into(), wallet_of(authority.reach).into()]
-}
-
-/// Address and name, as their columns hold them.
-fn texts(person: &Person) -> [Value; 2] {
-    let email = person.email.as_ref().map(|email| email.as_str().to_owned());
-    [email.into(), person.name.as_ref().map(|name| name.0.clone()).into()]
-}
-
-fn insert(dialect: Dialect, person: &Person) -> Statement {
-    let [email, name] = texts(person);
-    let (at, by) = (person.created_at.as_micros(), person.created_by.to_string());
-    let binds = [blob(person.id.to_bytes()), email, name, at.into(), by.into()];
-    dialect.statement(INSERT, binds)
-}
-
-fn update(dialect: Dialect, person: &Person) -> Statement {
-    let [email, name] = texts(person);
-    let ended_at = person.ended_at.map(Timestamp::as_micros).into();
-    dialect.statement(UPDATE, [email, name, ended_at, blob(person.id.to_bytes())])
-}
-
-fn insert_grant(dialect: Dialect, person: PersonId, grant: &PersonGrant) -> Statement {
-    let [person, role, wallet] = authority_of(person, grant.authority);
-    let (at, by) = (grant.granted_at.as_micros(), grant.granted_by.to_string());
-    dialect.statement(INSERT_GRANT, [person, role, wallet, at.into(), by.into()])
 }
 
 fn put_link(dialect: Dialect, link: &PersonLink, token: TokenHash) -> Statement {

@@ -20,18 +20,20 @@ mod webhook;
 use std::ops::RangeInclusive;
 
 use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountFacts, KnownPosting, RefundableOperation, RequestRecord,
+    AccountAction, AccountCommand, AccountFacts, AdminKey, KnownPosting, RefundableOperation,
+    RequestRecord, WalletRecord,
 };
 use holdfast_domain::audit::TrailHead;
+use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::text::{normal_form, spellings};
 use holdfast_domain::{AdminKeyId, ApiKeyId, PersonId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
-use super::admin_key::{self, ADMIN_KEY};
 use super::trail;
 use crate::dialect::{Dialect, blob};
-use crate::rows::{self, BadRow, Cells};
+use crate::entity::posting_details::{self, DetailsRow};
+use crate::rows::{self, BadRow, Cells, FromCells, Row};
 
 /// The head of the trail.
 pub(crate) const HEAD: &str = "SELECT h.seq, h.mac FROM audit_head AS h WHERE h.id = 1";
@@ -210,13 +212,13 @@ fn of_posting(
 fn wallet(dialect: Dialect, id: WalletId) -> Read {
     let sql = format!(
         "SELECT {} FROM wallets AS w WHERE w.id = $1{}",
-        rows::WALLET_RECORD,
+        WalletRecord::COLUMNS,
         dialect.row_lock()
     );
     Read {
         statement: dialect.statement(&sql, [blob(id.to_bytes())]),
         take: |findings, cells| {
-            findings.facts.wallet = Some(rows::wallet_record(cells)?);
+            findings.facts.wallet = Some(FromCells::from_cells(cells)?);
             Ok(())
         },
     }
@@ -224,11 +226,11 @@ fn wallet(dialect: Dialect, id: WalletId) -> Read {
 
 fn api_key(dialect: Dialect, id: ApiKeyId) -> Read {
     let lock = dialect.row_lock();
-    let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = $1{lock}", rows::API_KEY);
+    let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = $1{lock}", ApiKey::COLUMNS);
     Read {
         statement: dialect.statement(&sql, [blob(id.to_bytes())]),
         take: |findings, cells| {
-            findings.facts.api_key = Some(rows::api_key(cells)?);
+            findings.facts.api_key = Some(FromCells::from_cells(cells)?);
             Ok(())
         },
     }
@@ -238,13 +240,13 @@ fn api_keys_of(dialect: Dialect, wallet: WalletId) -> Read {
     let sql = format!(
         "SELECT {} FROM api_keys AS k WHERE k.wallet_id = $1 AND k.revoked_at IS NULL
          ORDER BY k.id{}",
-        rows::API_KEY,
+        ApiKey::COLUMNS,
         dialect.row_lock()
     );
     Read {
         statement: dialect.statement(&sql, [blob(wallet.to_bytes())]),
         take: |findings, cells| {
-            findings.facts.api_keys.push(rows::api_key(cells)?);
+            findings.facts.api_keys.push(FromCells::from_cells(cells)?);
             Ok(())
         },
     }
@@ -252,23 +254,24 @@ fn api_keys_of(dialect: Dialect, wallet: WalletId) -> Read {
 
 fn namesake(dialect: Dialect, name: &str) -> Read {
     let sql = format!(
-        "SELECT {ADMIN_KEY} FROM admin_keys AS a WHERE a.name = $1 AND a.revoked_at IS NULL"
+        "SELECT {} FROM admin_keys AS a WHERE a.name = $1 AND a.revoked_at IS NULL",
+        AdminKey::COLUMNS
     );
     Read {
         statement: dialect.statement(&sql, [name.to_owned().into()]),
         take: |findings, cells| {
-            findings.facts.namesake = Some(admin_key::admin_key(cells)?);
+            findings.facts.namesake = Some(FromCells::from_cells(cells)?);
             Ok(())
         },
     }
 }
 
 fn admin_key(dialect: Dialect, id: AdminKeyId) -> Read {
-    let sql = format!("SELECT {ADMIN_KEY} FROM admin_keys AS a WHERE a.id = $1");
+    let sql = format!("SELECT {} FROM admin_keys AS a WHERE a.id = $1", AdminKey::COLUMNS);
     Read {
         statement: dialect.statement(&sql, [blob(id.to_bytes())]),
         take: |findings, cells| {
-            findings.facts.admin_key = Some(admin_key::admin_key(cells)?);
+            findings.facts.admin_key = Some(FromCells::from_cells(cells)?);
             Ok(())
         },
     }
@@ -279,12 +282,12 @@ fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read
         "SELECT {}, {} FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
          WHERE t.id = $1",
         rows::POSTING,
-        rows::POSTING_DETAILS
+        DetailsRow::COLUMNS
     );
     Read {
         statement: dialect.statement(&sql, [blob(new.posting.id.to_bytes())]),
         take: |findings, cells| {
-            let (posting, details) = (rows::posting(cells)?, rows::posting_details(cells)?);
+            let (posting, details) = (rows::posting(cells)?, posting_details::joined(cells)?);
             findings.facts.posting = Some(KnownPosting { posting, details });
             Ok(())
         },

@@ -8,24 +8,17 @@
 //!
 //! Binds are numbered in the order of their first use, which both drivers agree on.
 
-use holdfast_domain::account::{AccountWrite, AdminCredential, AdminKey, NewPosting, WalletRecord};
-use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::account::{AccountWrite, AdminCredential, NewPosting};
+use holdfast_domain::credential::Credential;
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::limits::SpendLimit;
-use holdfast_domain::{Micros, Timestamp};
+use holdfast_domain::{ApiKeyId, Timestamp};
 use sea_orm::{Statement, Value};
 
 use super::seed::EndedSums;
 use super::{admin_key, person, webhook};
 use crate::dialect::{Dialect, blob};
-use crate::rows;
+use crate::rows::{self, Row};
 
-const INSERT_WALLET: &str = "INSERT INTO wallets (id, name, currency, available, held, created_at,
-    external_id, low_balance, key_spend, key_spend_window, suspended_at)
-    VALUES ($1, $2, $3, 0, 0, $4, $5, $6, $7, $8, $9)";
-const UPDATE_WALLET: &str = "UPDATE wallets SET name = $2, external_id = $3, low_balance = $4,
-    key_spend = $5, key_spend_window = $6, edited = $7, suspended_at = $8, closed_at = $9
-    WHERE id = $1";
 /// Balance after a posting, on a file and on a server. On a file the wallet counts its entries, of which the posting is
 /// the next; a server numbers entries itself.
 const SET_AVAILABLE: [&str; 2] = [
@@ -39,16 +32,6 @@ const INSERT_POSTING: [&str; 2] = [
     "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7)",
 ];
-const INSERT_DETAILS: &str = "INSERT INTO posting_details (posting_id, source, external_reference,
-    reason, note) VALUES ($1, $2, $3, $4, $5)";
-const INSERT_API_KEY: &str = "INSERT INTO api_keys (id, wallet_id, created_at, name, external_id,
-    requests_per_minute, tokens_per_minute, concurrency, spend_micros, spend_window, models,
-    balance, usage, ends_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-const UPDATE_API_KEY: &str = "UPDATE api_keys SET name = $2, external_id = $3,
-    requests_per_minute = $4, tokens_per_minute = $5, concurrency = $6, spend_micros = $7,
-    spend_window = $8, models = $9, balance = $10, usage = $11, ends_at = $12, edited = $13,
-    suspended_at = $14, revoked_at = $15 WHERE id = $1";
 const REVOKE_KEYS: &str = "UPDATE api_keys SET revoked_at = $2, edited = edited + 1
     WHERE wallet_id = $1 AND revoked_at IS NULL";
 /// Before the keys are revoked: it finds them by that.
@@ -86,15 +69,15 @@ fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
         dialect.statement(sql, [blob(id), at.as_micros().into()])
     };
     match write {
-        AccountWrite::InsertWallet(record) => vec![insert_wallet(dialect, record)],
-        AccountWrite::UpdateWallet(record) => vec![update_wallet(dialect, record)],
+        AccountWrite::InsertWallet(record) => vec![record.insert(dialect)],
+        AccountWrite::UpdateWallet(record) => vec![record.update(dialect)],
         AccountWrite::SetAvailable(wallet, available) => {
             let binds = [blob(wallet.to_bytes()), available.get().into()];
             vec![dialect.statement(of(dialect, SET_AVAILABLE), binds)]
         }
         AccountWrite::InsertPosting(new, at) => insert_posting(dialect, new, *at),
-        AccountWrite::InsertApiKey(key) => vec![insert_api_key(dialect, key)],
-        AccountWrite::UpdateApiKey(key) => vec![update_api_key(dialect, key)],
+        AccountWrite::InsertApiKey(key) => vec![key.insert(dialect)],
+        AccountWrite::UpdateApiKey(key) => vec![key.update(dialect)],
         // By the sums that were taken before.
         AccountWrite::SeedCounters(..) => Vec::new(),
         AccountWrite::RevokeApiKeysOf(wallet, at) => {
@@ -105,13 +88,10 @@ fn plain_statements(dialect: Dialect, write: &AccountWrite) -> Vec<Statement> {
             vec![insert_credential(dialect, credential, *at)]
         }
         AccountWrite::EndCredentials(key, at) => {
-            vec![by_id(END_CREDENTIALS, key.to_bytes(), *at)]
+            vec![end_credentials(dialect, *key, *at)]
         }
-        AccountWrite::InsertAdminKey(key) => vec![insert_admin_key(dialect, key)],
-        AccountWrite::UpdateAdminKey(key) => {
-            let binds = [blob(key.id.to_bytes()), moment(key.revoked_at)];
-            vec![dialect.statement(admin_key::REVOKE, binds)]
-        }
+        AccountWrite::InsertAdminKey(key) => vec![key.insert(dialect)],
+        AccountWrite::UpdateAdminKey(key) => vec![key.update(dialect)],
         AccountWrite::InsertAdminCredential(credential, at) => {
             vec![insert_admin_credential(dialect, credential, *at)]
         }
@@ -144,48 +124,6 @@ fn moment(at: Option<Timestamp>) -> Value {
     at.map(Timestamp::as_micros).into()
 }
 
-fn count(limit: Option<u64>) -> Value {
-    limit.map(rows::signed).into()
-}
-
-/// Bound on a spend, as its two columns.
-fn spend(limit: Option<SpendLimit>) -> [Value; 2] {
-    let window = limit.map(|limit| limit.window.label().to_owned());
-    [limit.map(|limit| limit.micros.get()).into(), window.into()]
-}
-
-fn insert_wallet(dialect: Dialect, record: &WalletRecord) -> Statement {
-    let [key_spend, key_spend_window] = spend(record.key_spend);
-    let binds = [
-        blob(record.wallet.id.to_bytes()),
-        record.wallet.name.clone().into(),
-        record.wallet.currency.to_string().into(),
-        record.created_at.as_micros().into(),
-        record.external_id.clone().into(),
-        record.low_balance.map(Micros::get).into(),
-        key_spend,
-        key_spend_window,
-        moment(record.wallet.suspended_at),
-    ];
-    dialect.statement(INSERT_WALLET, binds)
-}
-
-fn update_wallet(dialect: Dialect, record: &WalletRecord) -> Statement {
-    let [key_spend, key_spend_window] = spend(record.key_spend);
-    let binds = [
-        blob(record.wallet.id.to_bytes()),
-        record.wallet.name.clone().into(),
-        record.external_id.clone().into(),
-        record.low_balance.map(Micros::get).into(),
-        key_spend,
-        key_spend_window,
-        i64::from(record.edited).into(),
-        moment(record.wallet.suspended_at),
-        moment(record.closed_at),
-    ];
-    dialect.statement(UPDATE_WALLET, binds)
-}
-
 fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Statement> {
     let NewPosting { posting, details, .. } = new;
     let (operation, reason) = match &posting.kind {
@@ -193,9 +131,8 @@ fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Stat
         PostingKind::Refund(operation) => (Some(operation.to_bytes().to_vec()), None),
         PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
     };
-    let id = blob(posting.id.to_bytes());
     let binds = [
-        id.clone(),
+        blob(posting.id.to_bytes()),
         blob(posting.wallet.to_bytes()),
         posting.kind.label().into(),
         operation.into(),
@@ -203,52 +140,20 @@ fn insert_posting(dialect: Dialect, new: &NewPosting, at: Timestamp) -> Vec<Stat
         reason.into(),
         at.as_micros().into(),
     ];
-    let (source, reference) = details.reference.clone().map_or((None, None), |reference| {
-        (Some(reference.source), Some(reference.external_reference))
-    });
-    let beside = [
-        id,
-        source.into(),
-        reference.into(),
-        details.reason.clone().into(),
-        details.note.clone().into(),
-    ];
     let posting = dialect.statement(of(dialect, INSERT_POSTING), binds);
-    vec![posting, dialect.statement(INSERT_DETAILS, beside)]
+    vec![posting, (new.posting.id, details.clone()).insert(dialect)]
 }
 
-/// All that people set on an API key, in the order of both statements.
-fn settings(key: &ApiKey) -> [Value; 11] {
-    let (grant, limits) = (&key.grant, &key.grant.limits);
-    let [spend_micros, spend_window] = spend(limits.spend);
-    [
-        key.name.clone().into(),
-        key.external_id.clone().into(),
-        count(limits.requests_per_minute),
-        count(limits.tokens_per_minute),
-        count(limits.concurrency),
-        spend_micros,
-        spend_window,
-        grant.models.as_ref().map(rows::models_text).into(),
-        grant.balance.label().into(),
-        grant.usage.label().into(),
-        moment(grant.ends_at),
-    ]
+/// Ends the credentials of an API key that end later.
+pub(crate) fn end_credentials(dialect: Dialect, key: ApiKeyId, at: Timestamp) -> Statement {
+    dialect.statement(END_CREDENTIALS, [blob(key.to_bytes()), at.as_micros().into()])
 }
 
-fn insert_api_key(dialect: Dialect, key: &ApiKey) -> Statement {
-    let (id, wallet) = (blob(key.id.to_bytes()), blob(key.wallet.to_bytes()));
-    let binds = [id, wallet, key.created_at.as_micros().into()].into_iter().chain(settings(key));
-    Statement::from_sql_and_values(dialect.backend(), INSERT_API_KEY, binds)
-}
-
-fn update_api_key(dialect: Dialect, key: &ApiKey) -> Statement {
-    let standing = [i64::from(key.edited).into(), moment(key.suspended_at), moment(key.revoked_at)];
-    let binds = std::iter::once(blob(key.id.to_bytes())).chain(settings(key)).chain(standing);
-    Statement::from_sql_and_values(dialect.backend(), UPDATE_API_KEY, binds)
-}
-
-fn insert_credential(dialect: Dialect, credential: &Credential, at: Timestamp) -> Statement {
+pub(crate) fn insert_credential(
+    dialect: Dialect,
+    credential: &Credential,
+    at: Timestamp,
+) -> Statement {
     let binds = [
         blob(credential.id.to_bytes()),
         blob(credential.api_key.to_bytes()),
@@ -258,19 +163,6 @@ fn insert_credential(dialect: Dialect, credential: &Credential, at: Timestamp) -
         moment(credential.ends_at),
     ];
     dialect.statement(INSERT_CREDENTIAL, binds)
-}
-
-fn insert_admin_key(dialect: Dialect, key: &AdminKey) -> Statement {
-    let binds = [
-        blob(key.id.to_bytes()),
-        key.name.clone().into(),
-        key.role.label().into(),
-        admin_key::wallet_of(key.reach).into(),
-        moment(key.ends_at),
-        key.created_at.as_micros().into(),
-        key.created_by.to_string().into(),
-    ];
-    dialect.statement(admin_key::INSERT, binds)
 }
 
 fn insert_admin_credential(

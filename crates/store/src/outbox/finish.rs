@@ -18,9 +18,10 @@ use holdfast_domain::webhook::{
 use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use sea_orm::{Statement, Value};
 
-use super::{Exchange, places, row_lock};
+use super::{places, row_lock};
 use crate::dialect::{Dialect, blob};
 use crate::event;
+use crate::exchange::Exchange;
 use crate::rows::{BadRow, Cells};
 
 /// A leased delivery with what its end is judged by.
@@ -101,7 +102,7 @@ pub(crate) fn finish(
         }
         (statements, followed)
     };
-    Exchange { read: Box::new(read), row: leased, judge: Box::new(judge) }
+    Exchange::new(read, leased, judge)
 }
 
 impl LeasedDelivery {

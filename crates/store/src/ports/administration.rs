@@ -8,6 +8,7 @@ use holdfast_domain::account::{
     WalletRecord,
 };
 use holdfast_domain::audit::{RefusedAttempts, TrailHead};
+use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{CommandKey, CredentialId, WalletId};
@@ -16,7 +17,7 @@ use holdfast_failpoint::{Step, reach};
 use crate::dialect::blob;
 use crate::errand::seed::EndedSums;
 use crate::errand::{Errand, Mode, OfferError, WAITING_MAX, admin_key, reads, trail};
-use crate::rows::{self, BadRow, Cells};
+use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::{Store, WriteBackend, unavailable};
 
 /// Offers of one command to a database that gave no verdict.
@@ -63,19 +64,16 @@ impl Administration for Store {
     }
 
     async fn wallet_record(&self, id: WalletId) -> Result<Option<WalletRecord>, Unavailable> {
-        let sql = format!("SELECT {} FROM wallets AS w WHERE w.id = $1", rows::WALLET_RECORD);
+        let sql = format!("SELECT {} FROM wallets AS w WHERE w.id = $1", WalletRecord::COLUMNS);
         let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
-        let record = |row| rows::wallet_record(&mut Cells::new(row));
+        let record = |row| WalletRecord::from_cells(&mut Cells::new(row));
         rows.first().map(record).transpose().map_err(unavailable)
     }
 
     async fn count_refused(&self, attempts: &[RefusedAttempts]) -> Result<(), Unavailable> {
         let statements = attempts.iter().map(|it| trail::count_refused(self.dialect(), it));
         let statements = statements.collect();
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.run(statements).await,
-            WriteBackend::Postgres(postgres) => postgres.run(statements).await,
-        }
+        self.run(move |_now| statements).await
     }
 
     async fn trail_head(&self) -> Result<TrailHead, Unavailable> {
@@ -158,12 +156,12 @@ async fn ended_sums(
     let sql = format!(
         "SELECT {}, {} FROM api_keys AS k WHERE k.id = $1",
         store.dialect().clock(),
-        rows::API_KEY
+        ApiKey::COLUMNS
     );
     let rows = store.query(&sql, [blob(id.to_bytes())]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let clock_and_key =
-        |cells: &mut Cells<'_>| Ok::<_, BadRow>((cells.timestamp()?, rows::api_key(cells)?));
+        |cells: &mut Cells<'_>| Ok::<_, BadRow>((cells.timestamp()?, ApiKey::from_cells(cells)?));
     let (now, before) = clock_and_key(&mut Cells::new(row)).map_err(unavailable)?;
     // What is refused by then is refused under the lock.
     let Ok(after) = before.edit(patch) else { return Ok(None) };

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use holdfast_domain::event::{EventKinds, NewEvent};
 use holdfast_domain::ports::{EventOutbox, Unavailable};
 
-use crate::{Store, WriteBackend};
+use crate::{Store, event};
 
 impl Store {
     /// Lists events for so long from now on, or none. It holds from the next transaction on.
@@ -28,9 +28,8 @@ impl EventOutbox for Store {
         if wanted.is_empty() {
             return Ok(());
         }
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.tell(wanted).await,
-            WriteBackend::Postgres(postgres) => postgres.tell(wanted).await,
-        }
+        let dialect = self.dialect();
+        let told = move |now| wanted.iter().map(|it| event::insert(dialect, it, now)).collect();
+        self.run(told).await
     }
 }

@@ -11,10 +11,11 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Jobs, Unavailable};
 
 use crate::dialect::blob;
+use crate::exchange::Exchange;
 use crate::rows::job::{JOB, JobWrite, job};
 use crate::rows::{BadRow, Cells};
 use crate::verify::Verification;
-use crate::{Store, WriteBackend, unavailable};
+use crate::{Store, unavailable};
 
 /// Job that was queued and that nobody finds: somebody deleted it at once.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +48,10 @@ impl Store {
     }
 
     async fn write_job(&self, write: JobWrite) -> Result<Option<Job>, Unavailable> {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.write_job(write).await,
-            WriteBackend::Postgres(postgres) => postgres.write_job(write).await,
-        }
+        let dialect = self.dialect();
+        let written = move |now| write.statement(dialect, now);
+        let last = |mut jobs: Vec<Job>, _now| (Vec::new(), jobs.pop());
+        self.exchange(Exchange::new(written, job, last)).await
     }
 }
 

@@ -6,12 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::operation::{Change, Node, Receipt, SealedResult};
 use holdfast_domain::ports::{CommitError, CostNote, LeasedOperation, Unavailable};
-use holdfast_domain::{ClaimId, Journal, OperationId, Snapshot, Timestamp};
+use holdfast_domain::{ClaimId, Journal, Micros, OperationId, Snapshot, Timestamp};
 use sea_orm::QueryResult;
 
 use crate::dialect::{Dialect, blob};
+use crate::exchange::Exchange;
 use crate::job::sealed_bytes;
 use crate::rows::{self, BadRow, Cells};
+use crate::usage::late_cost;
 use crate::{Store, WriteBackend, unavailable};
 
 /// Statements that are asked often, spelled once for a database.
@@ -120,10 +122,21 @@ impl Journal for Store {
     }
 
     async fn note_cost(&self, note: CostNote) -> Result<bool, Unavailable> {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.note_cost(note).await,
-            WriteBackend::Postgres(postgres) => postgres.note_cost(note).await,
-        }
+        let CostNote { operation, generation, cost } = note;
+        let dialect = self.dialect();
+        let written = move |now: Timestamp| {
+            let binds = [
+                blob(operation.to_bytes()),
+                i64::from(generation).into(),
+                i64::from(cost.is_some()).into(),
+                cost.map(Micros::get).into(),
+                now.as_micros().into(),
+            ];
+            dialect.statement(late_cost::NOTE, binds)
+        };
+        // One row, if the note was kept by this.
+        let is_kept = |rows: Vec<i64>, _now| (Vec::new(), !rows.is_empty());
+        self.exchange(Exchange::new(written, |cells| cells.int(), is_kept)).await
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {

@@ -7,6 +7,7 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
 use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{NodeAddress, Nodes};
+use sea_orm::{Statement, Value};
 
 use crate::dialect::blob;
 use crate::rows::Cells;
@@ -24,9 +25,24 @@ impl Store {
         node: &Node,
         settings: SettingsDigest,
     ) -> Result<(), Unavailable> {
+        // Not on the connection of the heartbeats: it is driven by their runtime, and never waits for this.
+        let noted =
+            self.of_node("UPDATE nodes SET settings = $3", node, [blob(settings.to_bytes())]);
+        self.run(move |_now| vec![noted]).await
+    }
+
+    /// Statement that changes the row of a node by its incarnation: a successor of the same name keeps its lease.
+    fn of_node<const N: usize>(&self, change: &str, node: &Node, binds: [Value; N]) -> Statement {
+        let Node { name, incarnation } = node;
+        let sql = format!("{change} WHERE name = $1 AND incarnation = $2");
+        let own = [name.as_str().into(), blob(incarnation.to_bytes())];
+        Statement::from_sql_and_values(self.dialect().backend(), sql, own.into_iter().chain(binds))
+    }
+
+    async fn touch(&self, statement: Statement) -> Result<(), Unavailable> {
         match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.note_settings(node, settings).await,
-            WriteBackend::Postgres(postgres) => postgres.note_settings(node, settings).await,
+            WriteBackend::Sqlite(_) => self.run(move |_now| vec![statement]).await,
+            WriteBackend::Postgres(postgres) => postgres.touch(statement).await,
         }
     }
 }
@@ -46,17 +62,12 @@ impl Nodes for Store {
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.leave(node).await,
-            WriteBackend::Postgres(postgres) => postgres.leave(node).await,
-        }
+        self.touch(self.of_node("DELETE FROM nodes", node, [])).await
     }
 
     async fn advertise(&self, node: &Node, address: &NodeAddress) -> Result<(), Unavailable> {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.advertise(node, address).await,
-            WriteBackend::Postgres(postgres) => postgres.advertise(node, address).await,
-        }
+        let address = address.as_str().into();
+        self.touch(self.of_node("UPDATE nodes SET address = $3", node, [address])).await
     }
 
     async fn address(&self, node: &Node) -> Result<Option<NodeAddress>, Unavailable> {

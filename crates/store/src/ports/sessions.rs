@@ -19,14 +19,14 @@ use holdfast_domain::{Directory as _, LinkId, PersonId, SessionId, Timestamp};
 use sea_orm::{Statement, Value};
 
 use crate::dialect::{Dialect, blob};
+use crate::entity::person_grant::GrantRow;
 use crate::errand::admin_key::wallet_of;
-use crate::outbox::Exchange;
+use crate::exchange::Exchange;
 use crate::rows::person::{
-    BROWSER_MARK, GRANT, LINK_TABLES, PASSWORD, PERSON, SESSION, browser_mark, grant, of_email,
-    password, person, session,
+    BROWSER_MARK, LINK_TABLES, PASSWORD, SESSION, browser_mark, of_email, password, session,
 };
-use crate::rows::{BadRow, Cells};
-use crate::{Store, WriteBackend, unavailable};
+use crate::rows::{BadRow, Cells, FromCells, Row};
+use crate::{Store, unavailable};
 
 const DELETE_ENDED: &str = "DELETE FROM sessions WHERE created_at <= $1 OR last_seen_at <= $2";
 const DELETE_OLDEST: &str = "DELETE FROM sessions WHERE person_id = $1 AND id NOT IN
@@ -68,29 +68,20 @@ impl Store {
         read: Statement,
         statements: impl FnOnce(Timestamp) -> Vec<Statement> + Send + 'static,
     ) -> Result<(), Unavailable> {
-        let exchange = Exchange {
-            read: Box::new(move |_now| read),
-            row: |cells: &mut Cells<'_>| cells.bytes::<16>(),
-            judge: Box::new(move |_rows, now| (statements(now), ())),
-        };
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.exchange(exchange).await,
-            WriteBackend::Postgres(postgres) => postgres.exchange(exchange).await,
-        }
-    }
-
-    async fn run_one(&self, statement: Statement) -> Result<(), Unavailable> {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.run(vec![statement]).await,
-            WriteBackend::Postgres(postgres) => postgres.run(vec![statement]).await,
-        }
+        let read = move |_now| read;
+        let judge = move |_rows, now| (statements(now), ());
+        self.exchange(Exchange::new(read, |cells| cells.bytes::<16>(), judge)).await
     }
 
     async fn grants_of(&self, person: PersonId) -> Result<Vec<PersonGrant>, Unavailable> {
-        let sql =
-            format!("SELECT {GRANT} FROM person_grants AS g WHERE g.person_id = $1 ORDER BY g.seq");
+        let sql = format!(
+            "SELECT {} FROM person_grants AS g WHERE g.person_id = $1 ORDER BY g.seq",
+            GrantRow::COLUMNS
+        );
         let rows = self.quick_query(&sql, [blob(person.to_bytes())]).await?;
-        let grants = rows.iter().map(|row| grant(&mut Cells::new(row)).map(|(_, grant)| grant));
+        let grants = rows
+            .iter()
+            .map(|row| GrantRow::from_cells(&mut Cells::new(row)).map(|(_, grant)| grant));
         grants.collect::<Result<_, _>>().map_err(unavailable)
     }
 
@@ -139,9 +130,10 @@ impl Sessions for Store {
 
     async fn session(&self, token: &TokenHash) -> Result<Option<KnownSession>, Unavailable> {
         let sql = format!(
-            "SELECT {}, {SESSION}, {PERSON} FROM sessions AS s
+            "SELECT {}, {SESSION}, {} FROM sessions AS s
              JOIN people AS p ON p.id = s.person_id WHERE s.token = $1",
-            self.dialect().clock()
+            self.dialect().clock(),
+            Person::COLUMNS
         );
         let rows = self.quick_query(&sql, [blob(token.to_bytes())]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
@@ -179,7 +171,8 @@ impl Sessions for Store {
             blob(session.to_bytes()),
             blob(token.to_bytes()),
         ];
-        self.run_one(self.dialect().statement(USE_AUTHORITY, binds)).await
+        let used = self.dialect().statement(USE_AUTHORITY, binds);
+        self.run(move |_now| vec![used]).await
     }
 
     async fn sessions_of(&self, person: PersonId) -> Result<Vec<Session>, Unavailable> {
@@ -201,7 +194,8 @@ impl Sessions for Store {
 
     async fn end_session(&self, person: PersonId, session: SessionId) -> Result<(), Unavailable> {
         let binds = [blob(person.to_bytes()), blob(session.to_bytes())];
-        self.run_one(self.dialect().statement(END, binds)).await
+        let end = self.dialect().statement(END, binds);
+        self.run(move |_now| vec![end]).await
     }
 
     async fn put_browser_mark(&self, new: &NewBrowserMark) -> Result<(), Unavailable> {
@@ -264,10 +258,7 @@ impl Sessions for Store {
     async fn end_everywhere(&self, person: PersonId) -> Result<(), Unavailable> {
         let of = |sql| self.dialect().statement(sql, [blob(person.to_bytes())]);
         let ends = vec![of(END_SESSIONS), of(END_MARKS)];
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.run(ends).await,
-            WriteBackend::Postgres(postgres) => postgres.run(ends).await,
-        }
+        self.run(move |_now| ends).await
     }
 
     async fn known_link(&self, token: &TokenHash) -> Result<Option<KnownLink>, Unavailable> {
@@ -289,7 +280,7 @@ impl Sessions for Store {
 }
 
 fn session_and_person(cells: &mut Cells<'_>) -> Result<(Timestamp, Session, Person), BadRow> {
-    Ok((cells.timestamp()?, session(cells)?, person(cells)?))
+    Ok((cells.timestamp()?, session(cells)?, Person::from_cells(cells)?))
 }
 
 fn found_link(cells: &mut Cells<'_>) -> Result<(Timestamp, LinkId, PersonId), BadRow> {

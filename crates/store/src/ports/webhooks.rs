@@ -12,10 +12,10 @@ use holdfast_domain::{EventId, WalletId, WebhookId};
 use sea_orm::{QueryResult, Value};
 
 use crate::dialect::blob;
-use crate::outbox::{self, Exchange, finish};
-use crate::rows::webhook::{DELIVERY, WEBHOOK, delivery, webhook};
-use crate::rows::{BadRow, Cells};
-use crate::{Store, WriteBackend, unavailable};
+use crate::outbox::{self, finish};
+use crate::rows::webhook::{DELIVERY, delivery};
+use crate::rows::{BadRow, Cells, FromCells, Row};
+use crate::{Store, unavailable};
 
 impl Store {
     /// Has whoever looks into the outbox know who is sent what. Every kind is written until the first
@@ -30,17 +30,6 @@ impl Store {
         self.send_events(outbox::wanted(&kinds.map_err(unavailable)?));
         self.inner.interest.learnt();
         Ok(())
-    }
-
-    async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, Unavailable>
-    where
-        R: Send + 'static,
-        T: Send + 'static,
-    {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.exchange(exchange).await,
-            WriteBackend::Postgres(postgres) => postgres.exchange(exchange).await,
-        }
     }
 }
 
@@ -75,9 +64,13 @@ fn read_page<T>(
 #[async_trait]
 impl Webhooks for Store {
     async fn webhook(&self, id: WebhookId) -> Result<Option<WebhookRecord>, Unavailable> {
-        let sql = format!("SELECT {WEBHOOK} FROM webhooks AS h WHERE h.id = $1");
+        let columns = WebhookRecord::COLUMNS;
+        let sql = format!("SELECT {columns} FROM webhooks AS h WHERE h.id = $1");
         let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
-        rows.first().map(|row| webhook(&mut Cells::new(row))).transpose().map_err(unavailable)
+        rows.first()
+            .map(|row| WebhookRecord::from_cells(&mut Cells::new(row)))
+            .transpose()
+            .map_err(unavailable)
     }
 
     async fn webhooks(
@@ -85,20 +78,7 @@ impl Webhooks for Store {
         wallet: Option<WalletId>,
         request: PageRequest,
     ) -> Result<Page<WebhookRecord>, Unavailable> {
-        let (page, [after, limit]) = paged("h", request);
-        let rows = match wallet {
-            Some(wallet) => {
-                let sql = format!(
-                    "SELECT h.seq, {WEBHOOK} FROM webhooks AS h WHERE h.wallet_id = $3 {page}"
-                );
-                self.query(&sql, [after, limit, blob(wallet.to_bytes())]).await?
-            }
-            None => {
-                let sql = format!("SELECT h.seq, {WEBHOOK} FROM webhooks AS h WHERE 1 = 1 {page}");
-                self.query(&sql, [after, limit]).await?
-            }
-        };
-        read_page(&rows, request, webhook)
+        self.webhook_page(wallet, request).await
     }
 
     async fn delivery(

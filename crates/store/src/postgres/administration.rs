@@ -1,7 +1,6 @@
 //! A command on PostgreSQL: an errand on a connection of its own.
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::ports::Unavailable;
 use holdfast_failpoint::{Step, reach};
 use sea_orm::{QueryResult, Statement, Values};
 use sea_query_sqlx::SqlxValues;
@@ -13,22 +12,8 @@ use super::session::CLOCK;
 use crate::errand::reads::{Findings, Read, bound, facts, opening};
 use crate::errand::{Errand, OfferError, Verdict};
 use crate::rows::{BadRow, Cells};
-use crate::unavailable;
 
 impl Postgres {
-    /// Runs statements that nothing is judged by, in one transaction.
-    pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<(), Unavailable> {
-        let done = self.errands.write(move |connection, _now| {
-            Box::pin(async move {
-                for statement in statements {
-                    execute(connection, statement).await?;
-                }
-                Ok(())
-            })
-        });
-        done.await.map_err(unavailable)
-    }
-
     /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
     /// nothing was written.
     pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
@@ -82,15 +67,22 @@ pub(super) async fn execute(
     sqlx::query_with(AssertSqlSafe(sql), values).execute(connection).await.map(drop)
 }
 
-async fn take(
+/// Rows of a statement that is written for both databases.
+pub(super) async fn rows_of(
     connection: &mut PgConnection,
-    Read { statement: Statement { sql, values, .. }, take }: Read,
-    findings: &mut Findings,
-) -> Result<(), sqlx::Error> {
+    Statement { sql, values, .. }: Statement,
+) -> Result<Vec<QueryResult>, sqlx::Error> {
     let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
     let rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(connection).await?;
-    for row in rows {
-        let row = QueryResult::from(row);
+    Ok(rows.into_iter().map(QueryResult::from).collect())
+}
+
+async fn take(
+    connection: &mut PgConnection,
+    Read { statement, take }: Read,
+    findings: &mut Findings,
+) -> Result<(), sqlx::Error> {
+    for row in rows_of(connection, statement).await? {
         let read: Result<(), BadRow> = take(findings, &mut Cells::new(&row));
         read.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     }

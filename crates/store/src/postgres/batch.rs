@@ -260,7 +260,7 @@ fn prices<'c>(changes: &[&'c Change]) -> impl Iterator<Item = &'c PriceVersion> 
 }
 
 /// Reads a price version.
-pub(super) fn price_version(row: PgRow) -> Result<PriceVersion, sqlx::Error> {
+fn price_version(row: PgRow) -> Result<PriceVersion, sqlx::Error> {
     let row = QueryResult::from(row);
     let price = rows::price(&mut Cells::new(&row));
     price.map_err(|error| sqlx::Error::Decode(Box::new(error)))

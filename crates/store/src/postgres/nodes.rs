@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
-use holdfast_domain::secret::SettingsDigest;
-use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
+use holdfast_domain::{Incarnation, Timestamp};
+use sea_orm::Statement;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Postgres;
+use super::administration::execute;
 use super::session::CLOCK;
 use crate::unavailable;
 
@@ -66,63 +67,12 @@ impl Postgres {
         beat.await.map_err(unavailable)
     }
 
-    pub(crate) async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
-        let node = node.clone();
-        let left = self.beats.run(move |connection| {
-            Box::pin(async move {
-                // By its incarnation: a successor of the same name keeps its lease.
-                sqlx::query("DELETE FROM nodes WHERE name = $1 AND incarnation = $2")
-                    .bind(node.name.as_str())
-                    .bind(&node.incarnation.to_bytes()[..])
-                    .execute(connection)
-                    .await
-                    .map(drop)
-            })
-        });
-        left.await.map_err(unavailable)
-    }
-
-    pub(crate) async fn advertise(
-        &self,
-        node: &Node,
-        address: &NodeAddress,
-    ) -> Result<(), Unavailable> {
-        let (node, address) = (node.clone(), address.clone());
-        let told = self.beats.run(move |connection| {
-            Box::pin(async move {
-                let sql = "UPDATE nodes SET address = $3 WHERE name = $1 AND incarnation = $2";
-                sqlx::query(sql)
-                    .bind(node.name.as_str())
-                    .bind(&node.incarnation.to_bytes()[..])
-                    .bind(address.as_str())
-                    .execute(connection)
-                    .await
-                    .map(drop)
-            })
-        });
-        told.await.map_err(unavailable)
-    }
-
-    /// Not on the connection of the heartbeats: it is driven by their runtime, and never waits for this.
-    pub(crate) async fn note_settings(
-        &self,
-        node: &Node,
-        settings: SettingsDigest,
-    ) -> Result<(), Unavailable> {
-        let node = node.clone();
-        let noted = self.errands.write(move |connection, _now| {
-            Box::pin(async move {
-                let sql = "UPDATE nodes SET settings = $3 WHERE name = $1 AND incarnation = $2";
-                sqlx::query(sql)
-                    .bind(node.name.as_str())
-                    .bind(&node.incarnation.to_bytes()[..])
-                    .bind(&settings.to_bytes()[..])
-                    .execute(connection)
-                    .await
-                    .map(drop)
-            })
-        });
-        noted.await.map_err(unavailable)
+    /// Runs one statement on the connection of the heartbeats, which is a transaction of its own.
+    pub(crate) async fn touch(&self, statement: Statement) -> Result<(), Unavailable> {
+        let touched = self
+            .beats
+            .run(move |connection| Box::pin(async move { execute(connection, statement).await }));
+        touched.await.map_err(unavailable)
     }
 }
 

@@ -2,17 +2,13 @@
 
 use std::sync::LazyLock;
 
-use holdfast_domain::Micros;
-use holdfast_domain::ports::{CostNote, Unavailable};
+use holdfast_domain::ports::Unavailable;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use crate::unavailable;
-use crate::usage::hour::{
-    self, CostExclusion, HourSums, SUM_COLUMNS, SUMS, SummingStep, additions,
-};
-use crate::usage::late_cost;
+use crate::usage::hour::{HourSums, SUM_COLUMNS, SUMS, SummingStep, additions};
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = $2, postings_to = $3
     WHERE steps = $1";
@@ -40,25 +36,6 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Postgres {
-    /// Keeps a note on a cost; false if it is kept.
-    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<bool, Unavailable> {
-        let noted = self.errands.write(move |connection, now| {
-            Box::pin(async move {
-                let CostNote { operation, generation, cost } = note;
-                sqlx::query(late_cost::NOTE)
-                    .bind(operation.to_bytes().to_vec())
-                    .bind(i64::from(generation))
-                    .bind(i64::from(cost.is_some()))
-                    .bind(cost.map(Micros::get))
-                    .bind(now.as_micros())
-                    .execute(connection)
-                    .await
-                    .map(|noted| noted.rows_affected() > 0)
-            })
-        });
-        noted.await.map_err(unavailable)
-    }
-
     /// Makes the step, unless another one was made since it was read.
     pub(crate) async fn sum_usage(&self, step: SummingStep) -> Result<(), Unavailable> {
         let written = self
@@ -66,35 +43,6 @@ impl Postgres {
             .write(move |connection, _now| Box::pin(async move { write(connection, &step).await }));
         written.await.map_err(unavailable)
     }
-
-    /// Takes costs out of the sums; false where a step was made since they were read, and nothing then.
-    pub(crate) async fn exclude_costs(&self, it: CostExclusion) -> Result<bool, Unavailable> {
-        let written = self
-            .errands
-            .write(move |connection, _now| Box::pin(async move { exclude(connection, &it).await }));
-        written.await.map_err(unavailable)
-    }
-}
-
-async fn exclude(connection: &mut PgConnection, it: &CostExclusion) -> Result<bool, sqlx::Error> {
-    let counted = sqlx::query(hour::COUNT).bind(it.steps).execute(&mut *connection).await?;
-    if counted.rows_affected() == 0 {
-        return Ok(false);
-    }
-    for (key, sums) in it.rows.iter() {
-        let mut correct = sqlx::query(hour::CORRECT)
-            .bind(key.wallet.to_vec())
-            .bind(key.hour)
-            .bind(key.api_key.to_vec())
-            .bind(key.model.as_str())
-            .bind(key.route.as_str());
-        for more in hour::corrections(sums) {
-            correct = correct.bind(more);
-        }
-        correct.execute(&mut *connection).await?;
-    }
-    sqlx::query(EXCLUDE).bind(&it.excluded).execute(&mut *connection).await?;
-    Ok(true)
 }
 
 async fn write(connection: &mut PgConnection, step: &SummingStep) -> Result<(), sqlx::Error> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::account::{ActorId, AdminKey, DepositReference, PostingDetails};
+use holdfast_domain::account::{ActorId, AdminKey, WebhookRecord};
 use holdfast_domain::audit::TrailRow;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::listing::{
@@ -11,19 +11,19 @@ use holdfast_domain::listing::{
     TrailListing,
 };
 use holdfast_domain::operation::Lease;
-use holdfast_domain::price::PriceVersion;
+use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::SettingsDigest;
-use holdfast_domain::{PostingId, Timestamp};
+use holdfast_domain::{PostingId, Timestamp, WalletId};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, Iterable, QueryFilter, QuerySelect, QueryTrait,
 };
 
 use super::page::{Window, page, sparse_page};
-use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
-use crate::entity::{admin_key, audit, audit_address, posting, posting_details};
-use crate::errand;
-use crate::rows::{self, BadRow, Cells};
+use crate::Store;
+use crate::entity::posting_details::DetailsRow;
+use crate::entity::{admin_key, audit, audit_address, posting, posting_details, webhook};
+use crate::rows::{self, BadRow, Cells, FromCells};
 
 /// A posting and the moment at which it was made.
 struct PostingRow {
@@ -37,12 +37,6 @@ impl FromCells for PostingRow {
     }
 }
 
-impl FromCells for PriceVersion {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        rows::price(cells)
-    }
-}
-
 impl FromCells for NodeListing {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         let node = rows::node(cells)?;
@@ -53,20 +47,6 @@ impl FromCells for NodeListing {
     }
 }
 
-/// Details of the posting of this id.
-struct DetailsRow(PostingId, PostingDetails);
-
-impl FromCells for DetailsRow {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        let id = PostingId::from_bytes(cells.bytes()?);
-        let reference = cells.opt_text()?.zip(cells.opt_text()?);
-        let reference =
-            reference.map(|(source, reference)| DepositReference::booked(source, reference));
-        let (reason, note) = (cells.opt_text()?, cells.opt_text()?);
-        Ok(Self(id, PostingDetails { reference, reason, note }))
-    }
-}
-
 /// Actor of the posting of this id.
 struct ActorRow(PostingId, ActorId);
 
@@ -74,18 +54,6 @@ impl FromCells for ActorRow {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         let id = PostingId::from_bytes(cells.bytes()?);
         Ok(Self(id, cells.parse(|text: String| text.parse().ok())?))
-    }
-}
-
-impl FromCells for AdminKey {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        errand::admin_key::admin_key(cells)
-    }
-}
-
-impl FromCells for TrailRow {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        errand::trail::row(cells)
     }
 }
 
@@ -137,8 +105,7 @@ async fn with_details(
     let theirs =
         posting_details::Entity::find().filter(posting_details::Column::PostingId.is_in(ids));
     let details: Vec<DetailsRow> = db.select(theirs.as_query()).await?;
-    let details = details.into_iter().map(|DetailsRow(id, details)| (id, details));
-    let mut details: BTreeMap<_, _> = details.collect();
+    let mut details: BTreeMap<_, _> = details.into_iter().collect();
     let ids = found.iter().map(|row| row.posting.id.to_bytes().to_vec());
     let rows_of_trail = audit::Entity::find()
         .select_only()
@@ -155,6 +122,22 @@ async fn with_details(
         PostingListing { posting, details, actor, created_at }
     };
     Ok(found.into_iter().map(listing).collect())
+}
+
+impl Store {
+    pub(crate) async fn webhook_page(
+        &self,
+        wallet: Option<WalletId>,
+        request: PageRequest,
+    ) -> Result<Page<WebhookRecord>, Unavailable> {
+        use webhook::Column;
+        let webhooks = webhook::Entity::find()
+            .apply_if(wallet, |all, id| all.filter(Column::WalletId.eq(id.to_bytes().to_vec())));
+        self.read_transaction(move |db| {
+            Box::pin(async move { page(&*db, webhooks, Column::Seq, request).await })
+        })
+        .await
+    }
 }
 
 pub(super) async fn admin_keys(

@@ -17,12 +17,12 @@ use sea_orm::{
 
 use super::page::{Window, first_at, numbers, page, sparse_page};
 use super::report::refunds;
-use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
 use crate::CREATION_DISORDER;
 use crate::dialect::Dialect;
 use crate::entity::operation::{Column, Entity, Relation};
 use crate::entity::{api_key, node, price};
+use crate::rows::FromCells;
 use crate::rows::{self, BadRow, Cells};
 use crate::usage::late_cost::LATE_COST;
 use holdfast_domain::listing::Period;

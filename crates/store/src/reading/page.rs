@@ -17,8 +17,9 @@ use sea_orm::{
     QuerySelect, QueryTrait, Select,
 };
 
-use super::row::{FromCells, Row};
+use super::row::Row;
 use super::{ReadError, ReadTransaction, read};
+use crate::rows::FromCells;
 use holdfast_domain::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest, ROWS_READ_MAX};
 
 /// Reads the page of what is selected, by the number in its first column.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::account::{
-    Person, PersonGrant, PersonInvitation, PersonLink, PersonRecord, PersonState, Role,
+    Person, PersonInvitation, PersonLink, PersonRecord, PersonState, Role,
 };
 use holdfast_domain::listing::{Page, PageRequest, PersonFilter};
 use holdfast_domain::{PersonId, WalletId};
@@ -11,36 +11,16 @@ use sea_orm::sea_query::Query;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QueryTrait};
 
 use super::page::page;
-use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
+use crate::entity::person_grant::GrantRow;
 use crate::entity::{
     person, person_grant, person_invitation, person_link, person_password, person_wallet_link,
 };
-use crate::rows::{self, BadRow, Cells};
-
-impl FromCells for Person {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        rows::person::person(cells)
-    }
-}
-
-impl FromCells for (PersonId, PersonGrant) {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        // The number, by which they are ordered.
-        cells.skip(1);
-        rows::person::grant(cells)
-    }
-}
+use crate::rows::{self, BadRow, Cells, FromCells};
 
 impl FromCells for PersonLink {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         rows::person::link(cells)
-    }
-}
-
-impl FromCells for (PersonId, PersonInvitation) {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        rows::person::invitation(cells)
     }
 }
 
@@ -150,7 +130,7 @@ async fn records(
     let grants = person_grant::Entity::find()
         .filter(person_grant::Column::PersonId.is_in(ids.clone()))
         .order_by_asc(person_grant::Column::Seq);
-    let grants: Vec<(PersonId, PersonGrant)> = db.select(grants.as_query()).await?;
+    let grants: Vec<(i64, GrantRow)> = db.select(grants.as_query()).await?;
     let of_operators =
         person_link::Entity::find().filter(person_link::Column::PersonId.is_in(ids.clone()));
     let mut links: Vec<PersonLink> = db.select(of_operators.as_query()).await?;
@@ -170,7 +150,7 @@ async fn records(
         rows::person::add_link(links_of.entry(link.person).or_default(), link);
     }
     let mut grants_of: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (person, grant) in grants {
+    for (_seq, (person, grant)) in grants {
         grants_of.entry(person).or_default().push(grant);
     }
     let mut invitations_of: BTreeMap<_, Vec<_>> = BTreeMap::new();

@@ -11,10 +11,10 @@ use sea_orm::{
     QueryTrait, RelationTrait, Select,
 };
 
-use super::row::FromCells;
 use crate::Store;
 use crate::entity::{api_key, credential, operation, posting, price};
 use crate::report::OutstandingHolds;
+use crate::rows::FromCells;
 use crate::rows::{self, BadRow, Cells};
 
 impl Store {

@@ -3,21 +3,14 @@
 
 use std::sync::Arc;
 
-use holdfast_domain::account::WalletRecord;
-use holdfast_domain::credential::ApiKey;
 use holdfast_domain::event::EventRecord;
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 
 use crate::event;
-use crate::rows::{self, BadRow, Cells};
+use crate::rows::{BadRow, Cells, FromCells};
 use holdfast_domain::listing::LiveCredential;
-
-/// A value that is read of the columns of a row.
-pub(super) trait FromCells: Sized {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow>;
-}
 
 /// A row for SeaORM's cursor.
 pub(super) struct Row<T>(pub(super) T);
@@ -56,18 +49,6 @@ impl FromCells for i64 {
 impl FromCells for Micros {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         cells.micros()
-    }
-}
-
-impl FromCells for WalletRecord {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        rows::wallet_record(cells)
-    }
-}
-
-impl FromCells for ApiKey {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        rows::api_key(cells)
     }
 }
 

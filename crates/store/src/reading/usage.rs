@@ -27,9 +27,9 @@ use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelec
 pub(super) use self::check::mismatches;
 use self::facts::{HOUR, Scope, Selection};
 use super::page::numbers;
-use super::row::FromCells;
 use super::{ReadError, ReadTransaction};
 use crate::entity::{api_key, operation, posting, wallet};
+use crate::rows::FromCells;
 use crate::rows::{self, BadRow, Cells};
 use crate::usage::hour::{self, SummingPosition};
 use crate::usage::{GroupKey, Names, Sums};

@@ -10,6 +10,8 @@ use holdfast_domain::{Micros, Timestamp};
 use rusqlite::types::{FromSql, ValueRef};
 use sea_orm::{QueryResult, TryGetable};
 
+use super::Cell;
+
 /// A row that does not say what it must: somebody else wrote it, or the code is wrong.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadRow {
@@ -44,7 +46,12 @@ impl<'r> Cells<'r> {
         Self { row: RowSource::Writer(row), next: 0 }
     }
 
-    pub(super) fn get<T: TryGetable + FromSql>(&mut self) -> Result<T, BadRow> {
+    /// Reads the next column.
+    pub(crate) fn get<C: Cell>(&mut self) -> Result<C, BadRow> {
+        self.parse(C::from_raw)
+    }
+
+    pub(super) fn raw<T: TryGetable + FromSql>(&mut self) -> Result<T, BadRow> {
         let at = self.next;
         self.next = at.saturating_add(1);
         match self.row {
@@ -58,7 +65,7 @@ impl<'r> Cells<'r> {
         &mut self,
         read: impl FnOnce(T) -> Option<U>,
     ) -> Result<U, BadRow> {
-        let value = self.get()?;
+        let value = self.raw()?;
         read(value).ok_or(BadRow::Value(self.next.saturating_sub(1)))
     }
 
@@ -83,7 +90,7 @@ impl<'r> Cells<'r> {
     }
 
     pub(crate) fn int(&mut self) -> Result<i64, BadRow> {
-        self.get()
+        self.raw()
     }
 
     /// Reads a sum in two halves of 64 bits: the upper ones, then the lower 32 bits of each addend.
@@ -93,7 +100,7 @@ impl<'r> Cells<'r> {
     }
 
     pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, BadRow> {
-        self.get()
+        self.raw()
     }
 
     pub(crate) fn small<T: TryFrom<i64>>(&mut self) -> Result<T, BadRow> {
@@ -101,11 +108,11 @@ impl<'r> Cells<'r> {
     }
 
     pub(crate) fn text(&mut self) -> Result<String, BadRow> {
-        self.get()
+        self.raw()
     }
 
     pub(crate) fn opt_text(&mut self) -> Result<Option<String>, BadRow> {
-        self.get()
+        self.raw()
     }
 
     pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BadRow> {

@@ -6,9 +6,10 @@ use holdfast_domain::audit::{BadTrailHead, TrailHead};
 use holdfast_domain::job::{Job, JobEnding, JobKind, JobLease, JobState, JobStep};
 use holdfast_domain::operation::Node;
 use holdfast_domain::{Incarnation, JobId, NodeName, Timestamp};
+use sea_orm::{Statement, Value};
 
 use super::{BadRow, Cells, signed};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, blob};
 
 /// The columns that [`job`] reads, of `jobs`.
 pub(crate) const JOB: &str = "id, kind, state, step_done, step_of, step_place, report, owner, \
@@ -55,18 +56,14 @@ pub(crate) enum JobWrite {
     },
 }
 
-/// Bind of a [`JobWrite`].
-#[derive(Debug, Clone)]
-pub(crate) enum JobBind {
-    Int(i64),
-    Text(Option<String>),
-    Bytes(Vec<u8>),
-}
-
 impl JobWrite {
-    /// Text of the statement. It numbers its binds as SQLite does where `dialect` is that.
-    pub(crate) fn sql(&self, dialect: Dialect) -> String {
-        let sql = match self {
+    /// The statement at this moment of the database's clock.
+    pub(crate) fn statement(&self, dialect: Dialect, now: Timestamp) -> Statement {
+        Statement::from_sql_and_values(dialect.backend(), self.sql(dialect), self.binds(now))
+    }
+
+    fn sql(&self, dialect: Dialect) -> String {
+        match self {
             Self::Prune => format!(
                 "DELETE FROM jobs WHERE finished_at IS NOT NULL
                  AND seq <= (SELECT max(seq) FROM jobs) - {KEPT}"
@@ -109,42 +106,35 @@ impl JobWrite {
                  lease_ends_at = NULL
                  WHERE id = $1 AND owner = $2 AND incarnation = $3 RETURNING {JOB}"
             ),
-        };
-        match dialect {
-            // `$1` would be a name there, and not the first bind.
-            Dialect::Sqlite => sql.replace('$', "?"),
-            Dialect::Postgres => sql,
         }
     }
 
-    /// Binds at this moment of the database's clock.
-    pub(crate) fn binds(&self, now: Timestamp) -> Vec<JobBind> {
-        let at = |moment: Timestamp| JobBind::Int(moment.as_micros());
+    fn binds(&self, now: Timestamp) -> Vec<Value> {
+        let at = |moment: Timestamp| Value::from(moment.as_micros());
         match self {
             Self::Prune => Vec::new(),
             Self::Start { id, kind, since } => {
-                let id = JobBind::Bytes(id.to_bytes().to_vec());
-                let since = JobBind::Text(since.map(|head| head.to_string()));
-                vec![id, text(kind.label()), since, at(now)]
+                let since = since.map(|head| head.to_string());
+                vec![blob(id.to_bytes()), kind.label().into(), since.into(), at(now)]
             }
             Self::Record { id, kind, since, step, took } => {
                 let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
                 let begun = Timestamp::from_micros(now.as_micros().saturating_sub(took));
                 vec![
-                    JobBind::Bytes(id.to_bytes().to_vec()),
-                    text(kind.label()),
-                    JobBind::Text(since.map(|head| head.to_string())),
-                    JobBind::Int(signed(step.done)),
-                    JobBind::Int(signed(step.of)),
-                    JobBind::Text(step.report.as_deref().map(str::to_owned)),
+                    blob(id.to_bytes()),
+                    kind.label().into(),
+                    since.map(|head| head.to_string()).into(),
+                    signed(step.done).into(),
+                    signed(step.of).into(),
+                    step.report.as_deref().map(str::to_owned).into(),
                     at(begun),
                     at(now),
                 ]
             }
             Self::Claim { owner, lease } => {
                 let Node { name, incarnation } = owner;
-                let incarnation = JobBind::Bytes(incarnation.to_bytes().to_vec());
-                vec![text(name.as_str()), incarnation, at(now.after(*lease)), at(now)]
+                let incarnation = blob(incarnation.to_bytes());
+                vec![name.as_str().into(), incarnation, at(now.after(*lease)), at(now)]
             }
             Self::Keep { id, owner, step, lease } => {
                 let mut binds = step_binds(*id, owner, step);
@@ -153,26 +143,22 @@ impl JobWrite {
             }
             Self::Finish { id, owner, step, ending } => {
                 let mut binds = step_binds(*id, owner, step);
-                binds.extend([at(now), text(ending.state().label())]);
+                binds.extend([at(now), ending.state().label().into()]);
                 binds
             }
         }
     }
 }
 
-fn text(text: &str) -> JobBind {
-    JobBind::Text(Some(text.to_owned()))
-}
-
-fn step_binds(id: JobId, Node { name, incarnation }: &Node, step: &JobStep) -> Vec<JobBind> {
+fn step_binds(id: JobId, Node { name, incarnation }: &Node, step: &JobStep) -> Vec<Value> {
     let JobStep { done, of, place, report } = step;
-    let optional = |text: &Option<Box<str>>| JobBind::Text(text.as_deref().map(str::to_owned));
+    let optional = |text: &Option<Box<str>>| Value::from(text.as_deref().map(str::to_owned));
     vec![
-        JobBind::Bytes(id.to_bytes().to_vec()),
-        text(name.as_str()),
-        JobBind::Bytes(incarnation.to_bytes().to_vec()),
-        JobBind::Int(signed(*done)),
-        JobBind::Int(signed(*of)),
+        blob(id.to_bytes()),
+        name.as_str().into(),
+        blob(incarnation.to_bytes()),
+        signed(*done).into(),
+        signed(*of).into(),
         optional(place),
         optional(report),
     ]
@@ -181,9 +167,8 @@ fn step_binds(id: JobId, Node { name, incarnation }: &Node, step: &JobStep) -> V
 /// Reads [`JOB`].
 pub(crate) fn job(cells: &mut Cells<'_>) -> Result<Job, BadRow> {
     let id = JobId::from_bytes(cells.bytes()?);
-    let kind =
-        cells.parse(|label: String| JobKind::ALL.into_iter().find(|it| it.label() == label))?;
-    let state = stored_state(cells)?;
+    let kind = cells.get()?;
+    let state = cells.get()?;
     let step = JobStep {
         done: cells.small()?,
         of: cells.small()?,
@@ -208,12 +193,8 @@ pub(crate) fn job(cells: &mut Cells<'_>) -> Result<Job, BadRow> {
 
 /// Reads the state and the place of a job.
 pub(crate) fn state(cells: &mut Cells<'_>) -> Result<JobState, BadRow> {
-    let state = stored_state(cells)?;
+    let state = cells.get()?;
     Ok(state_at(state, cells.opt_text()?.as_deref()))
-}
-
-fn stored_state(cells: &mut Cells<'_>) -> Result<JobState, BadRow> {
-    cells.parse(|label: String| JobState::ALL.into_iter().find(|it| it.label() == label))
 }
 
 /// The rows have no state of their own for a job that was taken back: nodes of the version before could not read it.

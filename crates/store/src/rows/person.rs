@@ -1,25 +1,18 @@
 //! People, their grants, links, sessions and browsers as rows.
 
 use holdfast_domain::account::{
-    Authority, BrowserMark, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, Person,
-    PersonGrant, PersonInvitation, PersonLink, Reach, Role, Session,
+    Authority, BrowserMark, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, PersonLink,
+    Reach, Session,
 };
 use holdfast_domain::private::Private;
-use holdfast_domain::{BrowserMarkId, LinkId, PersonId, SessionId, WalletId};
+use holdfast_domain::{BrowserMarkId, LinkId, PersonId, SessionId};
 use sea_orm::Value;
 
 use super::{BadRow, Cells};
 
-/// The columns that [`person`] reads, of `people AS p`.
-pub(crate) const PERSON: &str = "p.id, p.email, p.name, p.created_at, p.created_by, p.ended_at";
-/// The columns that [`grant`] reads, of `person_grants AS g`.
-pub(crate) const GRANT: &str = "g.person_id, g.role, g.wallet_id, g.granted_at, g.granted_by";
 /// The tables whose rows [`link`] reads: the links of operators, and of a version before all others too, and those of
 /// wallets.
 pub(crate) const LINK_TABLES: [&str; 2] = ["person_links", "person_wallet_links"];
-/// The columns that [`invitation`] reads, of `person_invitations AS i`.
-#[cfg(test)]
-pub(crate) const INVITATION: &str = "i.person_id, i.wallet_id, i.name, i.invited_at, i.invited_by";
 /// The columns that [`link`] reads, of one of [`LINK_TABLES`] `AS l`.
 pub(crate) const LINK: &str = "l.id, l.person_id, l.purpose, l.role, l.wallet_id, l.expires_at, \
     l.used_at, l.created_by";
@@ -46,38 +39,9 @@ pub(crate) fn of_email(email: &EmailAddress) -> (String, Vec<Value>) {
     (condition, spellings.into_iter().map(Value::from).collect())
 }
 
-/// Reads [`PERSON`].
-pub(crate) fn person(cells: &mut Cells<'_>) -> Result<Person, BadRow> {
-    Ok(Person {
-        id: PersonId::from_bytes(cells.bytes()?),
-        email: cells.parse(|text: Option<String>| match text {
-            Some(text) => EmailAddress::known(&text).map(Some),
-            None => Some(None),
-        })?,
-        name: cells.opt_text()?.map(Private),
-        created_at: cells.timestamp()?,
-        created_by: cells.parse(|text: String| text.parse().ok())?,
-        ended_at: cells.opt_timestamp()?,
-    })
-}
-
-fn reach(cells: &mut Cells<'_>) -> Result<Reach, BadRow> {
-    Ok(cells.opt_bytes()?.map_or(Reach::All, |id| Reach::Wallet(WalletId::from_bytes(id))))
-}
-
 /// Reads a role and its wallet.
 pub(crate) fn authority(cells: &mut Cells<'_>) -> Result<Authority, BadRow> {
-    let role = cells.parse(|label: String| Role::from_label(&label))?;
-    Ok(Authority { role, reach: reach(cells)? })
-}
-
-/// Reads [`GRANT`].
-pub(crate) fn grant(cells: &mut Cells<'_>) -> Result<(PersonId, PersonGrant), BadRow> {
-    let person = PersonId::from_bytes(cells.bytes()?);
-    let authority = authority(cells)?;
-    let granted_at = cells.timestamp()?;
-    let granted_by = cells.parse(|text: String| text.parse().ok())?;
-    Ok((person, PersonGrant { authority, granted_at, granted_by }))
+    Ok(Authority { role: cells.get()?, reach: cells.get()? })
 }
 
 /// Reads [`LINK`].
@@ -85,12 +49,9 @@ pub(crate) fn link(cells: &mut Cells<'_>) -> Result<PersonLink, BadRow> {
     let id = LinkId::from_bytes(cells.bytes()?);
     let person = PersonId::from_bytes(cells.bytes()?);
     let purpose = cells.text()?;
-    let role = cells.parse(|label: Option<String>| match label {
-        Some(label) => Role::from_label(&label).map(Some),
-        None => Some(None),
-    })?;
+    let role = cells.get()?;
     // Its own column, and what the two before say with it.
-    let reach = reach(cells)?;
+    let reach = cells.get()?;
     let purpose = match (purpose.as_str(), role, reach) {
         ("accept", Some(role), reach) => LinkPurpose::Accept(Authority { role, reach }),
         ("set_password", None, _) => LinkPurpose::SetPassword,
@@ -104,20 +65,8 @@ pub(crate) fn link(cells: &mut Cells<'_>) -> Result<PersonLink, BadRow> {
         purpose,
         expires_at: cells.timestamp()?,
         used_at: cells.opt_timestamp()?,
-        created_by: cells.parse(|text: String| text.parse().ok())?,
+        created_by: cells.get()?,
     })
-}
-
-/// Reads [`INVITATION`].
-pub(crate) fn invitation(cells: &mut Cells<'_>) -> Result<(PersonId, PersonInvitation), BadRow> {
-    let person = PersonId::from_bytes(cells.bytes()?);
-    let invitation = PersonInvitation {
-        wallet: WalletId::from_bytes(cells.bytes()?),
-        name: cells.opt_text()?.map(Private),
-        invited_at: cells.timestamp()?,
-        invited_by: cells.parse(|text: String| text.parse().ok())?,
-    };
-    Ok((person, invitation))
 }
 
 /// Adds a link to those of a person. A version before may have made one within the same reach: the one that expires

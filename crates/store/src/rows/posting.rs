@@ -1,6 +1,5 @@
 //! Deposits, refunds and adjustments as rows.
 
-use holdfast_domain::account::{DepositReference, PostingDetails};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::{OperationId, PostingId, WalletId};
 
@@ -17,22 +16,6 @@ pub(crate) fn posting(cells: &mut Cells<'_>) -> Result<Posting, BadRow> {
         amount: cells.micros()?,
         kind: posting_kind(cells)?,
     })
-}
-
-/// The columns that [`posting_details`] reads, of `posting_details AS d`. The first one tells a
-/// posting without details from one whose details say nothing.
-pub(crate) const POSTING_DETAILS: &str =
-    "d.posting_id, d.source, d.external_reference, d.reason, d.note";
-
-/// Reads [`POSTING_DETAILS`].
-pub(crate) fn posting_details(cells: &mut Cells<'_>) -> Result<Option<PostingDetails>, BadRow> {
-    let own: Option<[u8; 16]> = cells.opt_bytes()?;
-    let (source, external_reference) = (cells.opt_text()?, cells.opt_text()?);
-    let reference = source.zip(external_reference);
-    let reference =
-        reference.map(|(source, reference)| DepositReference::booked(source, reference));
-    let (reason, note) = (cells.opt_text()?, cells.opt_text()?);
-    Ok(own.map(|_posting| PostingDetails { reference, reason, note }))
 }
 
 /// Reads the last three of [`POSTING`].

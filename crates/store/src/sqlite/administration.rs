@@ -1,7 +1,6 @@
 //! A command on SQLite: a write task of the writer, between two batches.
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::ports::Unavailable;
 use holdfast_failpoint::{Step, reach};
 use rusqlite::Transaction;
 use rusqlite::types::Value as Cell;
@@ -12,7 +11,6 @@ use super::write_task::WriteError;
 use crate::errand::reads::{Findings, Read, bound, facts, opening};
 use crate::errand::{Errand, OfferError, Verdict};
 use crate::rows::Cells;
-use crate::unavailable;
 
 impl Sqlite {
     /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
@@ -26,15 +24,6 @@ impl Sqlite {
             }
             WriteError::Sql(_) => OfferError::Uncertain(Box::new(error)),
         })
-    }
-
-    /// Runs statements that nothing is judged by, in one transaction.
-    pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<(), Unavailable> {
-        let all = move |transaction: &Transaction<'_>, _now| {
-            statements.iter().try_for_each(|statement| execute(transaction, statement))
-        };
-        let done = self.write(all).await;
-        done.map_err(unavailable)
     }
 }
 

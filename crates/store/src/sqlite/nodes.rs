@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
-use holdfast_domain::secret::SettingsDigest;
-use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
+use holdfast_domain::{Incarnation, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use super::Sqlite;
@@ -47,47 +46,6 @@ impl Sqlite {
             Ok(HeartbeatOutcome::Lost { lease: current_lease(transaction, taken.node)?, now })
         });
         beat.await.map_err(unavailable)
-    }
-
-    pub(crate) async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
-        let node = node.clone();
-        let left = self.write(move |transaction, _now| {
-            // By its incarnation: a successor of the same name keeps its lease.
-            let sql = "DELETE FROM nodes WHERE name = ?1 AND incarnation = ?2";
-            transaction.execute(sql, (node.name.as_str(), node.incarnation.to_bytes()))?;
-            Ok(())
-        });
-        left.await.map_err(unavailable)
-    }
-
-    pub(crate) async fn advertise(
-        &self,
-        node: &Node,
-        address: &NodeAddress,
-    ) -> Result<(), Unavailable> {
-        let (node, address) = (node.clone(), address.clone());
-        let told = self.write(move |transaction, _now| {
-            let sql = "UPDATE nodes SET address = ?3 WHERE name = ?1 AND incarnation = ?2";
-            let row = (node.name.as_str(), node.incarnation.to_bytes(), address.as_str());
-            transaction.execute(sql, row)?;
-            Ok(())
-        });
-        told.await.map_err(unavailable)
-    }
-
-    pub(crate) async fn note_settings(
-        &self,
-        node: &Node,
-        settings: SettingsDigest,
-    ) -> Result<(), Unavailable> {
-        let node = node.clone();
-        let noted = self.write(move |transaction, _now| {
-            let sql = "UPDATE nodes SET settings = ?3 WHERE name = ?1 AND incarnation = ?2";
-            let row = (node.name.as_str(), node.incarnation.to_bytes(), settings.to_bytes());
-            transaction.execute(sql, row)?;
-            Ok(())
-        });
-        noted.await.map_err(unavailable)
     }
 }
 

@@ -1,11 +1,9 @@
 //! Price versions, kept for ever.
 
-use holdfast_domain::ports::PinError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::usage::MeterKind;
-use rusqlite::{Statement, Transaction};
+use rusqlite::Statement;
 
-use super::Sqlite;
 use super::write_task::WriteError;
 use crate::rows::{self, Cells, tariff};
 
@@ -15,41 +13,6 @@ pub(super) const PRICE: &str = "SELECT price_version, currency, input, cached_in
 pub(super) const KEEP_PRICE: &str = "INSERT INTO prices (price_version, currency, input,
     cached_input, cache_write, audio_input, output, reasoning, audio_output, request, image, tiers)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-
-impl Sqlite {
-    pub(crate) async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
-        let versions = versions.to_vec();
-        match self.write(move |transaction, _now| pin(transaction, versions)).await {
-            Ok(None) => Ok(()),
-            Ok(Some(other)) => Err(PinError::Conflict(other.id)),
-            Err(error) => Err(PinError::Unavailable(Box::new(error))),
-        }
-    }
-}
-
-/// The known version that one of these contradicts, if there is one; else all are known.
-fn pin(
-    transaction: &Transaction<'_>,
-    versions: Vec<PriceVersion>,
-) -> Result<Option<PriceVersion>, WriteError> {
-    let mut find = transaction.prepare(PRICE)?;
-    let mut unknown: Vec<PriceVersion> = Vec::new();
-    for version in versions {
-        let stored = find_price(&mut find, &version.id)?;
-        // Twice in one configuration: the first is not in the table yet, and the second must not differ.
-        let named = unknown.iter().find(|other| other.id == version.id);
-        match stored.as_ref().or(named) {
-            Some(known) if *known == version => {}
-            Some(_) => return Ok(Some(version)),
-            None => unknown.push(version),
-        }
-    }
-    let mut keep = transaction.prepare(KEEP_PRICE)?;
-    for version in unknown {
-        keep_price(&mut keep, &version)?;
-    }
-    Ok(None)
-}
 
 /// The price version of this name, by [`PRICE`].
 pub(super) fn find_price(

@@ -2,28 +2,20 @@
 
 use std::sync::LazyLock;
 
-use holdfast_domain::Micros;
-use holdfast_domain::ports::{CostNote, Unavailable};
+use holdfast_domain::ports::Unavailable;
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params_from_iter};
 
 use super::Sqlite;
 use super::write_task::WriteError;
 use crate::unavailable;
-use crate::usage::hour::{self, CostExclusion, HourKey, SUM_COLUMNS, SUMS, SummingStep, additions};
-use crate::usage::late_cost;
+use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS, SummingStep, additions};
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = ?2, postings_to = ?3
     WHERE steps = ?1";
 const NOTE: &str = "INSERT OR IGNORE INTO late_ends (op_seq) VALUES (?1)";
 const STRIKE: &str = "DELETE FROM late_ends WHERE op_seq = ?1";
 const EXCLUDE: &str = "INSERT OR IGNORE INTO excluded_costs (op_seq) VALUES (?1)";
-
-/// By number: `$1` would be a name here, numbered by its place in the text.
-static NOTE_COST: LazyLock<String> = LazyLock::new(|| late_cost::NOTE.replace('$', "?"));
-// By number: a name such as `$6` has the place at which it comes first.
-static COUNT: LazyLock<String> = LazyLock::new(|| hour::COUNT.replace('$', "?"));
-static CORRECT: LazyLock<String> = LazyLock::new(|| hour::CORRECT.replace('$', "?"));
 
 static ADD: LazyLock<String> = LazyLock::new(|| {
     let columns = SUM_COLUMNS.join(", ");
@@ -37,43 +29,10 @@ static ADD: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Sqlite {
-    /// Keeps a note on a cost; false if it is kept.
-    pub(crate) async fn note_cost(&self, note: CostNote) -> Result<bool, Unavailable> {
-        let noted = self.write(move |transaction, now| {
-            let CostNote { operation, generation, cost } = note;
-            let (known, cost) = (i64::from(cost.is_some()), cost.map(Micros::get));
-            let id = operation.to_bytes();
-            let binds = (&id[..], generation, known, cost, now.as_micros());
-            Ok(transaction.execute(&NOTE_COST, binds)? > 0)
-        });
-        noted.await.map_err(unavailable)
-    }
-
     /// Makes the step, unless another one was made since it was read.
     pub(crate) async fn sum_usage(&self, step: SummingStep) -> Result<(), Unavailable> {
         self.write(move |transaction, _now| write(transaction, &step)).await.map_err(unavailable)
     }
-
-    /// Takes costs out of the sums; false where a step was made since they were read, and nothing then.
-    pub(crate) async fn exclude_costs(&self, it: CostExclusion) -> Result<bool, Unavailable> {
-        self.write(move |transaction, _now| exclude(transaction, &it)).await.map_err(unavailable)
-    }
-}
-
-fn exclude(transaction: &Transaction<'_>, it: &CostExclusion) -> Result<bool, WriteError> {
-    if transaction.execute(&COUNT, [it.steps])? == 0 {
-        return Ok(false);
-    }
-    let mut correct = transaction.prepare(&CORRECT)?;
-    for (key, sums) in it.rows.iter() {
-        let more = hour::corrections(sums).map(Value::Integer);
-        correct.execute(params_from_iter(cells(key).into_iter().chain(more)))?;
-    }
-    let mut note = transaction.prepare(EXCLUDE)?;
-    for number in &it.excluded {
-        note.execute([number])?;
-    }
-    Ok(true)
 }
 
 fn cells(HourKey { wallet, hour, api_key, model, route }: &HourKey) -> [Value; 5] {

@@ -3,6 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use sea_orm::{Statement, Value};
+
+use crate::dialect::{Dialect, blob};
+use crate::exchange::Exchange;
 use crate::rows::{BadRow, Cells};
 
 /// Numbers in a row: the sums, in the order of [`Totals`](super::Totals).
@@ -87,18 +91,40 @@ pub(crate) struct CostExclusion {
 }
 
 /// Corrects one row, of the key `$1` to `$5`.
-pub(crate) const CORRECT: &str = "UPDATE usage_hours SET exposure = exposure + $6,
+const CORRECT: &str = "UPDATE usage_hours SET exposure = exposure + $6,
     costs_excluded = costs_excluded + $7, costed = costed + $8,
     provider_cost = provider_cost + $9, margin = margin + $10
     WHERE wallet_id = $1 AND hour = $2 AND api_key_id = $3 AND model = $4 AND route = $5";
 
 /// Counts a correction among the steps, so that a step that was read before it is dropped.
-pub(crate) const COUNT: &str = "UPDATE usage_summed SET steps = steps + 1 WHERE steps = $1";
+const COUNT: &str = "UPDATE usage_summed SET steps = steps + 1 WHERE steps = $1
+    RETURNING steps";
 
-/// Binds `$6` to `$10` of [`CORRECT`].
-pub(crate) const fn corrections(sums: [i64; SUMS]) -> [i64; 5] {
-    let [.., exposure, excluded, costed, cost, margin] = sums;
-    [exposure, excluded, costed, cost, margin]
+impl CostExclusion {
+    /// The transaction; false if a step was made since the sums were read, and nothing is written then.
+    pub(crate) fn exchange(self, dialect: Dialect) -> Exchange<i64, bool> {
+        let Self { steps, rows, excluded } = self;
+        let count = move |_now| dialect.statement(COUNT, [steps.into()]);
+        let judge = move |counted: Vec<i64>, _now| {
+            if counted.is_empty() {
+                return (Vec::new(), false);
+            }
+            let correct = rows.iter().map(|(key, sums)| {
+                let [.., exposure, excluded, costed, cost, margin] = sums;
+                let more = [exposure, excluded, costed, cost, margin].map(Value::from);
+                let binds = key.binds().into_iter().chain(more);
+                Statement::from_sql_and_values(dialect.backend(), CORRECT, binds)
+            });
+            let numbers: Vec<_> = excluded.iter().map(|number| format!("({number})")).collect();
+            let note = (!numbers.is_empty()).then(|| {
+                let numbers = numbers.join(", ");
+                let into = "INSERT INTO excluded_costs (op_seq) VALUES";
+                dialect.statement(&format!("{into} {numbers} ON CONFLICT DO NOTHING"), [])
+            });
+            (correct.chain(note).collect(), true)
+        };
+        Exchange::new(count, |cells| cells.int(), judge)
+    }
 }
 
 impl HourKey {
@@ -110,6 +136,12 @@ impl HourKey {
         model: String::new(),
         route: String::new(),
     };
+
+    fn binds(&self) -> [Value; 5] {
+        let Self { wallet, hour, api_key, model, route } = self;
+        let (model, route) = (model.clone().into(), route.clone().into());
+        [blob(*wallet), (*hour).into(), blob(*api_key), model, route]
+    }
 
     pub(crate) fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         Ok(Self {

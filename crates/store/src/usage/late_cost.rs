@@ -6,7 +6,7 @@ pub(crate) const NOTE: &str = "INSERT INTO late_costs (op_seq, generation, known
     SELECT o.seq, o.generation, CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint)
     FROM operations AS o WHERE o.id = $1 AND o.generation = CAST($2 AS bigint)
     AND (CAST($3 AS bigint) = 0 OR (o.provider_cost IS NULL AND o.phase IN ('recorded', 'completed', 'refused', 'abandoned')))
-    ON CONFLICT DO NOTHING";
+    ON CONFLICT DO NOTHING RETURNING op_seq";
 
 /// Condition: a note is of the ended generation of an operation whose row has no cost.
 pub(crate) const IS_OF_OPERATION: &str = "operations.seq = late_costs.op_seq

@@ -1,16 +1,16 @@
 //! Reads of changes of people: what these are judged by.
 
 use holdfast_domain::account::{
-    ActorId, EmailAddress, PasswordHash, PersonAction, PersonRecord, Reach, Thing,
+    ActorId, EmailAddress, PasswordHash, Person, PersonAction, PersonRecord, Reach, Thing,
 };
 use holdfast_domain::{AdminKeyId, PersonId, Timestamp};
 use sea_orm::Statement;
 
 use super::Read;
 use crate::dialect::{Dialect, blob};
-use crate::rows::person::{
-    GRANT, LINK, LINK_TABLES, PERSON, add_link, authority, grant, link, of_email, person,
-};
+use crate::entity::person_grant::GrantRow;
+use crate::rows::person::{LINK, LINK_TABLES, add_link, authority, link, of_email};
+use crate::rows::{FromCells, Row};
 
 const OWNERS_KEYS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
     FROM admin_keys AS a WHERE a.role = 'owner'
@@ -153,9 +153,11 @@ pub(super) fn invited(dialect: Dialect, action: &PersonAction, bound: &[Thing]) 
 
 /// The person, locked, and then all that they have.
 fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
-    let people = format!("SELECT {PERSON} FROM people AS p");
-    let grants =
-        format!("SELECT {GRANT} FROM person_grants AS g JOIN people AS p ON p.id = g.person_id");
+    let people = format!("SELECT {} FROM people AS p", Person::COLUMNS);
+    let grants = format!(
+        "SELECT {} FROM person_grants AS g JOIN people AS p ON p.id = g.person_id",
+        GrantRow::COLUMNS
+    );
     let links = LINK_TABLES.map(|table| {
         let links =
             format!("SELECT {LINK} FROM {table} AS l JOIN people AS p ON p.id = l.person_id");
@@ -176,7 +178,7 @@ fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
             // A sign-in takes this lock as well: none begins by what is changed meanwhile.
             statement: whom.statement(dialect, &people, dialect.row_lock()),
             take: |findings, cells| {
-                let (person, grants) = (person(cells)?, Vec::new());
+                let (person, grants) = (Person::from_cells(cells)?, Vec::new());
                 let (links, invitations) = (Vec::new(), Vec::new());
                 let record =
                     PersonRecord { person, grants, has_password: false, links, invitations };
@@ -187,7 +189,7 @@ fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
         Read {
             statement: whom.statement(dialect, &grants, " ORDER BY g.seq"),
             take: |findings, cells| {
-                let (_person, grant) = grant(cells)?;
+                let (_person, grant) = GrantRow::from_cells(cells)?;
                 let record = findings.facts.person.record.as_mut();
                 record.into_iter().for_each(|record| record.grants.push(grant));
                 Ok(())

@@ -1,13 +1,13 @@
 //! Reads of changes of webhooks: what these are judged by.
 
-use holdfast_domain::account::WebhookAction;
+use holdfast_domain::account::{WebhookAction, WebhookRecord};
 use holdfast_domain::event::EventKind;
 use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use sea_orm::Statement;
 
 use super::Read;
 use crate::dialect::{Dialect, blob};
-use crate::rows::webhook::{WEBHOOK, webhook};
+use crate::rows::{FromCells, Row};
 
 /// Span in which tests are counted, in microseconds.
 const MINUTE: i64 = 60_000_000;
@@ -30,11 +30,11 @@ pub(super) fn facts(dialect: Dialect, action: &WebhookAction, now: Timestamp) ->
 
 fn known(dialect: Dialect, id: WebhookId) -> Read {
     let lock = dialect.row_lock();
-    let sql = format!("SELECT {WEBHOOK} FROM webhooks AS h WHERE h.id = $1{lock}");
+    let sql = format!("SELECT {} FROM webhooks AS h WHERE h.id = $1{lock}", WebhookRecord::COLUMNS);
     Read {
         statement: dialect.statement(&sql, [blob(id.to_bytes())]),
         take: |findings, cells| {
-            findings.facts.webhook.webhook = Some(webhook(cells)?);
+            findings.facts.webhook.webhook = Some(FromCells::from_cells(cells)?);
             Ok(())
         },
     }

@@ -19,7 +19,7 @@ use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
 use crate::usage::AbsurdCosts;
 use crate::usage::hour::{CostExclusion, HourSums};
-use crate::{Store, WriteBackend, metrics};
+use crate::{Store, metrics};
 use holdfast_domain::report::UsageFilter;
 
 /// Operations that one correction is of.
@@ -54,10 +54,7 @@ impl Store {
             let found = self.summing_transaction(|db| Box::pin(exclusion(db))).await?;
             let Some(exclusion) = found else { return Ok(excluded) };
             let operations = exclusion.excluded.len();
-            let is_written = match self.writing() {
-                WriteBackend::Sqlite(sqlite) => sqlite.exclude_costs(exclusion).await?,
-                WriteBackend::Postgres(postgres) => postgres.exclude_costs(exclusion).await?,
-            };
+            let is_written = self.exchange(exclusion.exchange(self.dialect())).await?;
             if is_written {
                 metrics::costs_excluded(operations);
                 excluded += u64::try_from(operations).unwrap_or(u64::MAX);

@@ -18,10 +18,8 @@ use sea_orm::QueryResult;
 
 use super::trail_record::{self, CredentialRow, TrailRecord, trail_of};
 use super::{PageBounds, id, number};
-use crate::errand::admin_key::{self, ADMIN_KEY};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::Cells;
-use crate::rows::webhook::{self, WEBHOOK};
+use crate::rows::{Cells, FromCells, Row};
 use crate::verify::{Subject, Verification};
 
 /// Things read at once, with all that the trail tells of them.
@@ -109,14 +107,18 @@ pub(super) async fn check_admin_keys(
     bounds: PageBounds,
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
-    let table =
-        ThingTable { name: "admin_keys", alias: "a", columns: ADMIN_KEY, kind: "admin_key" };
+    let table = ThingTable {
+        name: "admin_keys",
+        alias: "a",
+        columns: AdminKey::COLUMNS,
+        kind: "admin_key",
+    };
     let page = table.page(db, bounds).await?;
     let mut credentials = trail_record::credentials(db, CREDENTIALS, &page.numbers).await?;
     for row in &page.rows {
         let mut cells = Cells::new(row);
         cells.skip(1);
-        match admin_key::admin_key(&mut cells) {
+        match AdminKey::from_cells(&mut cells) {
             Ok(key) => {
                 let own = credentials.remove(&key.id.to_bytes()).unwrap_or_default();
                 compare_admin_key(&key, &page.record(key.id.to_bytes()), &own, found);
@@ -153,12 +155,17 @@ pub(super) async fn check_webhooks(
     bounds: PageBounds,
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
-    let table = ThingTable { name: "webhooks", alias: "h", columns: WEBHOOK, kind: "webhook" };
+    let table = ThingTable {
+        name: "webhooks",
+        alias: "h",
+        columns: WebhookRecord::COLUMNS,
+        kind: "webhook",
+    };
     let page = table.page(db, bounds).await?;
     for row in &page.rows {
         let mut cells = Cells::new(row);
         cells.skip(1);
-        match webhook::webhook(&mut cells) {
+        match WebhookRecord::from_cells(&mut cells) {
             Ok(record) => compare_webhook(&record, &page.record(record.id.to_bytes()), found),
             Err(error) => {
                 let id = id(row, 1, WebhookId::from_bytes)?;

@@ -14,9 +14,10 @@ use holdfast_domain::{PersonId, Timestamp};
 use super::administration::{ThingTable, report_orphans};
 use super::trail_record::bounds;
 use super::{PageBounds, id};
+use crate::entity::person_grant::GrantRow;
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::person::{self, GRANT, LINK, LINK_TABLES, PERSON};
-use crate::rows::{BadRow, Cells};
+use crate::rows::person::{self, LINK, LINK_TABLES};
+use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::verify::{Subject, Verification};
 
 /// Tables whose rows belong to a person.
@@ -57,13 +58,13 @@ pub(super) async fn check(
     bounds: PageBounds,
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
-    let table = ThingTable { name: "people", alias: "p", columns: PERSON, kind: "person" };
+    let table = ThingTable { name: "people", alias: "p", columns: Person::COLUMNS, kind: "person" };
     let page = table.page(db, bounds).await?;
     let mut standings = standings(db, &page.numbers, found).await?;
     for row in &page.rows {
         let mut cells = Cells::new(row);
         cells.skip(1);
-        match person::person(&mut cells) {
+        match Person::from_cells(&mut cells) {
             Ok(Person { id, created_at, created_by, ended_at, .. }) => {
                 let subject = Subject::Person(id);
                 let told = page.record(id.to_bytes());
@@ -101,8 +102,10 @@ async fn standings(
         )
     };
     let mut all: BTreeMap<PersonId, Standing> = BTreeMap::new();
-    for row in db.query(&of_people(GRANT, "person_grants", "g"), bounds(numbers)).await? {
-        match person::grant(&mut Cells::new(&row)) {
+    for row in
+        db.query(&of_people(GrantRow::COLUMNS, "person_grants", "g"), bounds(numbers)).await?
+    {
+        match GrantRow::from_cells(&mut Cells::new(&row)) {
             Ok((person, PersonGrant { authority, granted_at, granted_by })) => {
                 let grants = &mut all.entry(person).or_default().grants;
                 grants.insert(authority.to_string(), (granted_at, Some(granted_by)));

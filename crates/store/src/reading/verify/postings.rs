@@ -15,8 +15,9 @@ use sea_orm::QueryResult;
 
 use super::{PageBounds, has_row, id, number, report_gap};
 use crate::dialect::blob;
+use crate::entity::posting_details::DetailsRow;
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{self, BadRow, Cells};
+use crate::rows::{self, BadRow, Cells, FromCells, Row};
 use crate::verify::{Subject, Verification};
 
 /// Postings read at once.
@@ -114,14 +115,17 @@ async fn look_alike(
     };
     let [_sources, references] = reference.spellings();
     for spelling in references {
-        let sql = "SELECT d.posting_id, d.source, d.external_reference, d.reason, d.note
-            FROM posting_details AS d WHERE d.external_reference = $1 AND d.posting_id <> $2";
+        let sql = format!(
+            "SELECT {} FROM posting_details AS d
+             WHERE d.external_reference = $1 AND d.posting_id <> $2",
+            DetailsRow::COLUMNS
+        );
         let binds = [spelling.into(), blob(posting.id.to_bytes())];
-        for row in db.query(sql, binds).await? {
+        for row in db.query(&sql, binds).await? {
             // One that cannot be read is a mismatch of its own page.
-            let Ok(details) = rows::posting_details(&mut Cells::new(&row)) else { continue };
-            if details.and_then(|details| details.reference).as_ref() == Some(reference) {
-                return id(&row, 0, PostingId::from_bytes).map(Some);
+            let Ok((id, details)) = DetailsRow::from_cells(&mut Cells::new(&row)) else { continue };
+            if details.reference.as_ref() == Some(reference) {
+                return Ok(Some(id));
             }
         }
     }

@@ -8,12 +8,12 @@
 use std::ops::RangeInclusive;
 
 use holdfast_domain::ApiKeyId;
-use holdfast_domain::account::UseCase;
+use holdfast_domain::account::{UseCase, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 
 use super::trail_record::{self, CredentialRow, TrailRecord, bounds, trail_of};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{self, API_KEY, Cells, WALLET_RECORD};
+use crate::rows::{Cells, FromCells, Row};
 use crate::verify::{Subject, Verification};
 
 /// API keys whose rows of the trail are read at once.
@@ -26,10 +26,13 @@ pub(super) async fn check_wallets(
     found: &mut Verification,
 ) -> Result<(), ReadError> {
     let trail = trail_of(db, ("wallets", "wallet"), &wallets).await?;
-    let sql = format!("SELECT {WALLET_RECORD} FROM wallets AS w WHERE w.seq >= $1 AND w.seq <= $2");
+    let sql = format!(
+        "SELECT {} FROM wallets AS w WHERE w.seq >= $1 AND w.seq <= $2",
+        WalletRecord::COLUMNS
+    );
     for row in db.query(&sql, bounds(&wallets)).await? {
         // One that cannot be read is reported with its balance, or is here as if it were not there.
-        let Ok(record) = rows::wallet_record(&mut Cells::new(&row)) else { continue };
+        let Ok(record) = WalletRecord::from_cells(&mut Cells::new(&row)) else { continue };
         let id = record.wallet.id;
         if let Some(rows) = trail.get(&id.to_bytes()) {
             let told = TrailRecord::of(rows);
@@ -58,12 +61,13 @@ pub(super) async fn check_api_keys(
         "audit AS a WHERE a.thing_id = k.wallet_id AND a.use_case = '{create}'"
     ));
     let sql = format!(
-        "SELECT {API_KEY}, CASE WHEN {of_administration} THEN CAST(1 AS bigint) ELSE 0 END
-         FROM api_keys AS k WHERE k.seq >= $1 AND k.seq <= $2 ORDER BY k.seq"
+        "SELECT {}, CASE WHEN {of_administration} THEN CAST(1 AS bigint) ELSE 0 END
+         FROM api_keys AS k WHERE k.seq >= $1 AND k.seq <= $2 ORDER BY k.seq",
+        ApiKey::COLUMNS
     );
     for row in db.query(&sql, bounds(&keys)).await? {
         let mut cells = Cells::new(&row);
-        match rows::api_key(&mut cells) {
+        match ApiKey::from_cells(&mut cells) {
             Ok(key) => {
                 let is_of_administration = cells.int().map_err(ReadError::Row)? == 1;
                 let own = credentials.remove(&key.id.to_bytes()).unwrap_or_default();

@@ -23,10 +23,11 @@ use holdfast_domain::{PostingId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
 use super::{PageBounds, has_row, number};
+use crate::entity::posting_details::{self, DetailsRow};
 use crate::errand::reads::HEAD;
-use crate::errand::trail::{self, LAST, ROW};
+use crate::errand::trail::{self, LAST};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{self, BadRow, Cells, POSTING, POSTING_DETAILS};
+use crate::rows::{self, BadRow, Cells, FromCells, POSTING, Row};
 use crate::verify::{Subject, Verification};
 
 /// Rows read at once.
@@ -39,7 +40,8 @@ pub(super) async fn check(
 ) -> Result<Option<i64>, ReadError> {
     let mut head = head_at(db, after).await?;
     let sql = format!(
-        "SELECT {ROW}, {} FROM audit AS a WHERE a.seq > $1 AND a.seq <= $2 ORDER BY a.seq LIMIT $3",
+        "SELECT {}, {} FROM audit AS a WHERE a.seq > $1 AND a.seq <= $2 ORDER BY a.seq LIMIT $3",
+        TrailRow::COLUMNS,
         bound_request()
     );
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
@@ -48,7 +50,7 @@ pub(super) async fn check(
     report_missing(db, after, page.last(), found).await?;
     for row in &page {
         let mut cells = Cells::new(row);
-        let row = match trail::row(&mut cells) {
+        let row = match TrailRow::from_cells(&mut cells) {
             Ok(row) => row,
             Err(error) => {
                 found.unreadable(Subject::Book, &error);
@@ -111,10 +113,11 @@ async fn postings(
 ) -> Result<BTreeMap<PostingId, MadePosting>, ReadError> {
     let Some(last) = last else { return Ok(BTreeMap::new()) };
     let sql = format!(
-        "SELECT {POSTING}, {POSTING_DETAILS}, t.created_at
+        "SELECT {POSTING}, {}, t.created_at
          FROM audit AS a JOIN postings AS t ON t.id = a.thing_id
          LEFT JOIN posting_details AS d ON d.posting_id = t.id
-         WHERE a.seq > $1 AND a.seq <= $2 AND a.thing_kind = 'posting'"
+         WHERE a.seq > $1 AND a.seq <= $2 AND a.thing_kind = 'posting'",
+        DetailsRow::COLUMNS
     );
     let rows = db.query(&sql, [after.into(), number(last)?.into()]).await?;
     // One that cannot be read is a mismatch of the postings, and here as if it were not there.
@@ -125,7 +128,7 @@ async fn postings(
 fn made_posting(cells: &mut Cells<'_>) -> Result<MadePosting, BadRow> {
     let posting = rows::posting(cells)?;
     // A row that is gone said nothing, or is told by what it said.
-    let details = rows::posting_details(cells)?.unwrap_or_default();
+    let details = posting_details::joined(cells)?.unwrap_or_default();
     Ok(MadePosting { posting, details, created_at: cells.timestamp()? })
 }
 

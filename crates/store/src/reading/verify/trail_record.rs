@@ -12,9 +12,8 @@ use holdfast_domain::audit::TrailRow;
 use holdfast_domain::{CredentialId, Timestamp};
 use sea_orm::Value;
 
-use crate::errand::trail::{self, ROW};
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::{BadRow, Cells};
+use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::verify::{Subject, Verification};
 
 /// Use cases that make a thing.
@@ -71,14 +70,15 @@ pub(super) async fn trail_of(
     numbers: &RangeInclusive<i64>,
 ) -> Result<BTreeMap<[u8; 16], Vec<TrailRow>>, ReadError> {
     let sql = format!(
-        "SELECT {ROW} FROM {table} AS k CROSS JOIN audit AS a
+        "SELECT {} FROM {table} AS k CROSS JOIN audit AS a
          WHERE k.seq >= $1 AND k.seq <= $2 AND a.thing_id = k.id AND a.thing_kind = '{kind}'
-         ORDER BY a.seq"
+         ORDER BY a.seq",
+        TrailRow::COLUMNS
     );
     let mut told: BTreeMap<[u8; 16], Vec<TrailRow>> = BTreeMap::new();
     for row in db.query(&sql, bounds(numbers)).await? {
         // A row that cannot be read is reported with the trail.
-        let Ok(row) = trail::row(&mut Cells::new(&row)) else { continue };
+        let Ok(row) = TrailRow::from_cells(&mut Cells::new(&row)) else { continue };
         told.entry(row.thing.id()).or_default().push(row);
     }
     Ok(told)
