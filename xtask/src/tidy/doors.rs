@@ -13,20 +13,17 @@ const DOORS: &[(&[&str], &[&str])] = &[
     (
         &["hyper", "hyper-util"],
         &[
-            // Its command line is a client of the administration, over the network.
-            "holdfast",
             "holdfast-bench",
             "holdfast-http",
             "holdfast-net",
-            "holdfast-providers",
             "holdfast-sidecar",
             "holdfast-tests",
             "holdfast-webhooks",
         ],
     ),
-    // All call servers; a webhook must choose the address itself, which a pool of providers does not,
-    // and the command line has one server and no pool.
-    (&["tokio-rustls"], &["holdfast", "holdfast-providers", "holdfast-webhooks"]),
+    // The clients are net's; a webhook must choose the address itself, which a pool does not, and the command line has
+    // one server and no pool.
+    (&["tokio-rustls"], &["holdfast", "holdfast-net", "holdfast-webhooks"]),
     (&["clap", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
     (&["argon2"], &["holdfast-accounts"]),
     (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
