@@ -60,6 +60,8 @@ const CRATES: &[(&str, &str)] = &[
     ("sidecar", "holdfast-sidecar"),
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
+    ("bootstrap", "holdfast-bootstrap"),
+    ("cli", "holdfast-cli"),
     ("gateway", "holdfast"),
     ("xtask", "xtask"),
     (END_TO_END, "holdfast-tests"),

@@ -1,31 +1,25 @@
-//! The gateway process: arguments, commands, wiring, telemetry. Nothing is decided here.
+//! The gateway process: start, wiring, telemetry, and the commands that run it. Nothing is decided here.
 
-mod accounts;
-mod cli;
-mod command;
+mod check;
 mod core_dump;
-mod database;
-mod door;
-mod failure;
-mod node;
-mod output;
-mod provider;
 mod reports;
-mod secret;
 mod serve;
+mod sidecar;
 mod telemetry;
-mod view;
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Parser;
 use tokio::runtime::Builder;
 
-use crate::cli::{AdminCommand, Cli, Command, Ledger};
-use crate::failure::{CommandFailure, Status};
+use holdfast_cli::arguments::{AdminCommand, Cli, Command, Ledger, ProcessCommand};
+use holdfast_cli::failure::{CommandFailure, Status};
+use holdfast_cli::output::{self, Output};
+use holdfast_cli::{ConfigFile, PlaceFlags, administer, maintain};
+use holdfast_config::SecretUse;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -82,8 +76,49 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
     }
     let runtime = builder().enable_all().build();
     let runtime = runtime.context("the runtime cannot be started")?;
-    let outcome = runtime.block_on(command::run(cli));
+    let outcome = runtime.block_on(command(cli));
     // A look at a file system that hangs must not keep the process from its end.
     runtime.shutdown_timeout(LINGER);
     outcome
+}
+
+async fn command(cli: Cli) -> Result<(), CommandFailure> {
+    let output = Output::new(cli.json);
+    let place = PlaceFlags { config: cli.config, server: cli.server };
+    match cli.command.unwrap_or(Command::Process(ProcessCommand::Serve)) {
+        Command::Process(command) => process(output, place, command).await,
+        Command::Maintenance(command) => maintain(output, place, command).await,
+        Command::Admin(command) => administer(output, place, *command).await,
+    }
+}
+
+/// Runs a command that serves, or looks before it.
+async fn process(
+    output: Output,
+    place: PlaceFlags,
+    command: ProcessCommand,
+) -> Result<(), CommandFailure> {
+    match command {
+        // Of no database and no server: HOLDFAST_CONFIG and HOLDFAST_SERVER are not for it.
+        ProcessCommand::Sidecar(order) => {
+            if place.config.is_some() || place.server.is_some() || order.hidden.names_gateway() {
+                return Err(CommandFailure::Usage(anyhow!(
+                    "sidecar takes neither --config nor --server: name the gateway with --upstream"
+                )));
+            }
+            sidecar::run(*order).await
+        }
+        ProcessCommand::Serve => {
+            let instead = "it is what serves: leave --server and HOLDFAST_SERVER out";
+            let serve = async |file: ConfigFile| serve::run(file.load(SecretUse::All)?).await;
+            place.here("serve", instead, serve).await
+        }
+        ProcessCommand::CheckConfig(checks) => {
+            let instead = "run it where the file is, with --config";
+            let check = async |file: ConfigFile| {
+                check::run(output, file.load(SecretUse::All), file.0, &checks).await
+            };
+            place.here("check-config", instead, check).await
+        }
+    }
 }

@@ -43,10 +43,9 @@ pub(crate) use self::files::allow_sidecar;
 pub(crate) use self::listeners::listen;
 use self::listeners::{Addresses, Listeners};
 pub(crate) use self::signals::Signals;
-pub(crate) use self::start::receivers;
-use crate::failure::{CommandFailure, Status};
-use crate::output::line;
 use crate::telemetry;
+use holdfast_cli::failure::{CommandFailure, Status};
+use holdfast_cli::output::line;
 
 /// Time after the delay in which what is on its way is served still: whoever sent it did not know.
 const LINGER: Duration = Duration::from_secs(2);

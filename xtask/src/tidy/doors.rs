@@ -23,11 +23,12 @@ const DOORS: &[(&[&str], &[&str])] = &[
     ),
     // The clients are net's; a webhook must choose the address itself, which a pool does not, and the command line has
     // one server and no pool.
-    (&["tokio-rustls"], &["holdfast", "holdfast-net", "holdfast-webhooks"]),
-    (&["clap", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
+    (&["tokio-rustls"], &["holdfast-cli", "holdfast-net", "holdfast-webhooks"]),
+    (&["clap"], &["holdfast", "holdfast-cli", "holdfast-tests", "xtask"]),
+    (&["anyhow"], &["holdfast", "holdfast-bootstrap", "holdfast-cli", "holdfast-tests", "xtask"]),
     (&["argon2"], &["holdfast-accounts"]),
     (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
-    (&["serde"], &["holdfast", "holdfast-admin", "holdfast-wire"]),
+    (&["serde"], &["holdfast", "holdfast-admin", "holdfast-cli", "holdfast-wire"]),
     (&["axum", "tower"], &["holdfast-admin", "holdfast-console"]),
     (&["utoipa", "utoipa-axum"], &["holdfast-admin"]),
     (&["askama"], &["holdfast-console"]),

@@ -67,7 +67,7 @@ const RULES: &[Rule] = &[
         holds: |path| {
             let is_code = is_rust(path) || has_extension(path, &["py", "mjs"]);
             is_code
-                && !starts_with(path, &["crates/config/src", "crates/gateway/src/cli/sidecar.rs"])
+                && !starts_with(path, &["crates/config/src", "crates/cli/src/arguments/sidecar.rs"])
         },
         forbids: has_fixed_port,
         why: "a fixed port is a port that somebody else has: bind port 0",

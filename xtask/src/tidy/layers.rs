@@ -70,11 +70,42 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-wire",
         ],
     ),
+    // Parts of an installation, opened alike by the process and by commands beside a database.
+    (
+        "holdfast-bootstrap",
+        &[
+            "holdfast-accounts",
+            "holdfast-config",
+            "holdfast-domain",
+            "holdfast-engine",
+            "holdfast-providers",
+            "holdfast-store",
+            "holdfast-webhooks",
+        ],
+    ),
+    // A client of the administration, over the network or within its own process.
+    (
+        "holdfast-cli",
+        &[
+            "holdfast-accounts",
+            "holdfast-admin",
+            "holdfast-bootstrap",
+            "holdfast-config",
+            "holdfast-domain",
+            "holdfast-engine",
+            "holdfast-net",
+            "holdfast-sidecar",
+            "holdfast-store",
+            "holdfast-wire",
+        ],
+    ),
     (
         GATEWAY,
         &[
             "holdfast-accounts",
             "holdfast-admin",
+            "holdfast-bootstrap",
+            "holdfast-cli",
             "holdfast-config",
             "holdfast-console",
             "holdfast-domain",

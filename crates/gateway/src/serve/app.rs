@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 use super::listeners::{Addresses, Listeners};
 use super::settings::SettingsSource;
 use super::{greeting, start};
-use crate::failure::CommandFailure;
 use crate::reports::StoreReports;
 use crate::telemetry::{self, Exporter, LogLevel};
-use crate::{accounts, database};
+use holdfast_bootstrap::{accounts, database};
+use holdfast_cli::failure::CommandFailure;
 
 /// Gateway of one process: everything that serving, reloading, draining and closing share.
 pub(super) struct App {
@@ -75,7 +75,7 @@ impl App {
         // Before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
         let serving = start::serving(&config, None)?;
         let live = Arc::new(LiveOptions::new(start::listening(&config)));
-        let receivers = start::receivers(&config)?;
+        let receivers = holdfast_bootstrap::receivers(&config)?;
         let node = start::node(&config)?;
         let (tracer, exporter) = start::traces(&config, &node)?;
         let settings = SettingsSource::new(&config, secrets.first().settings_key());

@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::say;
 use super::start::{DEFAULT_NAME, first_key};
-use crate::accounts;
-use crate::failure::CommandFailure;
+use holdfast_bootstrap::accounts;
+use holdfast_cli::failure::CommandFailure;
 use holdfast_config::Config;
 
 /// Makes what a first start makes, and greets. The second address is the operator's listener, where

@@ -27,9 +27,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::app::App;
 use super::start;
-use crate::database;
-use crate::failure::CommandFailure;
 use crate::telemetry;
+use holdfast_bootstrap::database;
+use holdfast_cli::failure::CommandFailure;
 use holdfast_config::{Change, Config, FileStamp};
 
 /// Between two looks at the file. One that has changed is read once it has been at rest for as

@@ -32,17 +32,16 @@ use holdfast_engine::{
 use holdfast_http::{DirectTransport, HttpConfig};
 use holdfast_store::{SchemaError, ServeLock, Store, migrate};
 use holdfast_telemetry::traces::Tracer;
-use holdfast_webhooks::{AllowedOrigins, Receivers, Sender, SenderOptions};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
 
 use super::files;
-use crate::accounts;
 use crate::core_dump;
-use crate::failure::CommandFailure;
-use crate::provider::build;
 use crate::telemetry::Exporter;
-use crate::{database, node};
+use holdfast_bootstrap::accounts;
+use holdfast_bootstrap::provider::build;
+use holdfast_bootstrap::{database, node};
+use holdfast_cli::failure::CommandFailure;
 use holdfast_config::{Config, ProviderKind};
 
 /// Name of the embedded default's first wallet, and of its first API key.
@@ -258,13 +257,6 @@ pub(super) fn serving(
     let catalogue = Catalogue::new(config.models.iter().cloned());
     let before = before.map(|(_kinds, serving)| serving);
     Ok(ServingConfig::new(catalogue, providers, rules, before))
-}
-
-/// Sender of webhooks, and the origins that a configuration lists for it.
-pub(crate) fn receivers(config: &Config) -> anyhow::Result<Receivers> {
-    let sender = Sender::new(SenderOptions::default()).context("webhooks cannot be sent")?;
-    let allowed = AllowedOrigins::new(&config.webhooks.allow);
-    Ok(Receivers { sender: Arc::new(sender), allowed })
 }
 
 /// Limits of connections and requests under a configuration, the proxies that are believed, and the origins that

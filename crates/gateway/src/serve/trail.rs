@@ -104,7 +104,7 @@ mod tests {
     use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
-    use crate::accounts;
+    use holdfast_bootstrap::accounts;
 
     /// A log that is read a line at a time.
     #[derive(Debug, Clone)]

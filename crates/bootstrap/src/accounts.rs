@@ -1,0 +1,81 @@
+//! The use cases of administration over a store, with the secrets that a command or a server has.
+//!
+//! Commands of administration reach them through the API, by a `Door`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_accounts::{Accounts, Principal};
+use holdfast_config::Config;
+use holdfast_domain::ports::Pause;
+use holdfast_engine::Secrets;
+use holdfast_store::Store;
+
+use crate::database;
+
+const BETWEEN_OFFERS: Duration = Duration::from_millis(200);
+
+/// The wait between two offers to a store that gave no verdict.
+#[derive(Debug)]
+pub struct FixedPause;
+
+#[async_trait]
+impl Pause for FixedPause {
+    async fn pause(&self, _attempt: u32) {
+        tokio::time::sleep(BETWEEN_OFFERS).await;
+    }
+}
+
+/// The use cases over a store, with the secrets that it is served with.
+pub fn over(store: &Store, secrets: &Secrets) -> Accounts {
+    Accounts::new(Arc::new(store.clone()), secrets.all(), Arc::new(FixedPause))
+}
+
+/// The use cases with the bounds on wallets of a configuration.
+pub fn bounded(accounts: Accounts, config: &Config) -> Accounts {
+    match &config.admin {
+        Some(admin) => accounts.bounded_by(admin.bounds, admin.creations_per_minute),
+        None => accounts,
+    }
+}
+
+/// The use cases for whoever has the database.
+#[derive(Debug)]
+pub struct LocalAccounts {
+    pub accounts: Accounts,
+    pub principal: Principal,
+}
+
+impl LocalAccounts {
+    /// Reads the secrets, which are made where there are none yet. For whatever makes a secret for
+    /// somebody: one that fits no credential in force is refused.
+    pub async fn open(config: &Config, store: &Store, warn: impl Fn(&str)) -> anyhow::Result<Self> {
+        let secrets = database::secrets(config, store, warn).await?;
+        let accounts = bounded(over(store, &secrets), config);
+        Ok(Self { accounts, principal: Principal::local() })
+    }
+
+    /// For all other changes, which need a secret for the trail alone: a key whose secret was lost
+    /// must still be ended.
+    pub async fn to_change(
+        config: &Config,
+        store: &Store,
+        warn: impl Fn(&str),
+    ) -> anyhow::Result<Self> {
+        let known = database::known_secrets(config);
+        if known.is_empty() {
+            return Self::open(config, store, warn).await;
+        }
+        let accounts = Accounts::new(Arc::new(store.clone()), known, Arc::new(FixedPause));
+        let accounts = bounded(accounts, config);
+        Ok(Self { accounts, principal: Principal::local() })
+    }
+
+    /// For reads alone, which need no secret.
+    pub fn to_read(store: &Store) -> Self {
+        let none: [_; 0] = [];
+        let accounts = Accounts::new(Arc::new(store.clone()), none, Arc::new(FixedPause));
+        Self { accounts, principal: Principal::local() }
+    }
+}

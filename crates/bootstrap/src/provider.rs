@@ -1,0 +1,32 @@
+//! Clients of providers, made from their configuration. Not what they are asked.
+
+mod addresses;
+
+use std::sync::Arc;
+
+use holdfast_config::ProviderKind;
+use holdfast_domain::Provider;
+use holdfast_providers::{ChainProvider, HttpOptions, HttpProvider, Kind, Simulator};
+
+/// A provider that has not connected yet.
+pub fn build(name: &str, kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
+    Ok(match kind {
+        ProviderKind::Simulated => Arc::new(Simulator::new()),
+        ProviderKind::Http(options) => match &options.kind {
+            Kind::Holdfast(kind) => Arc::new(ChainProvider::new(name, client(options)?, *kind)),
+            Kind::OpenAi(_)
+            | Kind::Anthropic(_)
+            | Kind::Gemini(_)
+            | Kind::AzureOpenAi(_)
+            | Kind::Bedrock(_) => Arc::new(client(options)?),
+        },
+    })
+}
+
+/// A provider with a server, which is handed no picture from an address of this machine.
+pub fn client(options: &HttpOptions) -> anyhow::Result<HttpProvider> {
+    let mut options = options.clone();
+    // For pictures at URLs: one of this machine would let callers reach what only it can reach.
+    options.server.own_addresses = addresses::own();
+    Ok(HttpProvider::new(options)?)
+}

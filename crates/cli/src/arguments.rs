@@ -1,0 +1,453 @@
+//! The command line: commands, their arguments, and the text of `--help`. `command` runs them,
+//! and the process those that serve.
+//!
+//! Documentation comments on commands and fields below are that text: operators read them, so they
+//! speak of what to write and what it does, not of types.
+//!
+//! Arguments are read into types of `value` and `grant`, which refuse bad ones with a sentence on
+//! what to write; clap adds the argument's name and exits with status 2. Rules that need the
+//! configuration or the database are the commands' own.
+
+pub mod grant;
+pub mod key;
+pub mod operation;
+pub mod person;
+pub mod read;
+pub mod request;
+pub mod sidecar;
+pub mod usage;
+pub mod value;
+pub mod wallet;
+pub mod webhook;
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use holdfast_accounts::Reason;
+use holdfast_domain::audit::TrailHead;
+use holdfast_domain::listing;
+use uuid::Uuid;
+
+pub use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};
+pub use self::operation::{Operation, OperationFilter, Show};
+pub use self::person::Person;
+pub use self::read::Read;
+pub use self::request::{RequestKey, Why};
+pub use self::sidecar::{HangUp, Identical, Sidecar};
+pub use self::usage::{Format, Report, UsageBy, UsageCommand};
+use self::value::PeriodBound;
+pub use self::wallet::{NewPosting, Wallet, WalletChange, WalletFilter};
+pub use self::webhook::{Webhook, WebhookChange};
+use crate::failure::CommandFailure;
+
+const AFTER_HELP: &str = "\
+Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
+./holdfast-data/, the simulated provider as holdfast/sim-1 and holdfast/sim-tools, on port 8080 of this machine.
+
+HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
+HOLDFAST_DATABASE_URL override server.listen and database.url, and the OTEL_* variables of OpenTelemetry \
+[telemetry].
+
+With --server, or HOLDFAST_SERVER, all commands but serve, sidecar, migrate, backup, restore, check-config, completions and manual work over the network, with an \
+admin key from HOLDFAST_ADMIN_KEY or HOLDFAST_ADMIN_KEY_FILE.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+/// An OpenAI-compatible gateway for prepaid inference: a request key runs and is charged at most
+/// once.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// Configuration file (TOML) [env: HOLDFAST_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Work at this server's administration instead of beside the database: an https:// address, or
+    /// http:// on this machine. Its admin key is read from HOLDFAST_ADMIN_KEY, or from the file that
+    /// HOLDFAST_ADMIN_KEY_FILE names [env: HOLDFAST_SERVER]
+    #[arg(long, global = true, value_name = "URL")]
+    pub server: Option<String>,
+    /// Print JSON: one object, or an array for lists
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// A command: of a process, of the files and the database of an installation, or of the administration.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    #[command(flatten)]
+    Process(ProcessCommand),
+    #[command(flatten)]
+    Maintenance(MaintenanceCommand),
+    #[command(flatten)]
+    Admin(Box<AdminCommand>),
+}
+
+/// Commands that the process itself runs: serving, and the look before it.
+#[derive(Debug, Subcommand)]
+pub enum ProcessCommand {
+    /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of
+    /// the configuration file, has it read again
+    Serve,
+    /// Serve clients beside a gateway: give each chat completion a request key, and ask again under it
+    ///
+    /// A client that cannot make request keys uses the address of this, and /v1, as its base URL, and its own
+    /// API key. There is no configuration file.
+    Sidecar(Box<Sidecar>),
+    /// Check the configuration and report every mistake with its file and line
+    CheckConfig(ConfigChecks),
+}
+
+/// Commands of the files and the database of an installation on this machine.
+#[derive(Debug, Subcommand)]
+pub enum MaintenanceCommand {
+    /// Prepare the database for this version, or take a step back
+    #[command(subcommand)]
+    Migrate(Migrate),
+    /// Copy the database file as it is at one moment, and the server secret beside it, also while it is served
+    ///
+    /// FILE is made for its owner alone, and so is FILE.secret, where the configuration names no secrets.
+    /// Neither may exist yet. A PostgreSQL database is backed up by its own means.
+    Backup {
+        /// Name of the copy
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Verify a copy, and put it where the configuration has its database, which must not be there yet
+    ///
+    /// The exit status is 1 where the copy's book does not add up, or its secret is missing; then nothing is
+    /// put anywhere. Keys that were used after the copy was made are not in it: they run and are charged again.
+    Restore {
+        /// Only verify it, and say what its last operation is; a running gateway may go on
+        #[arg(long)]
+        check: bool,
+        /// Name of the copy
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print the completions of these commands for a shell
+    Completions {
+        /// Shell that reads them
+        shell: Shell,
+    },
+    /// Write a manual page for each command
+    Manual {
+        /// Folder of the pages, which is there
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+}
+
+/// Commands of the administration.
+#[derive(Debug, Subcommand)]
+pub enum AdminCommand {
+    /// Prepaid balances
+    #[command(subcommand)]
+    Wallet(Wallet),
+    /// API keys
+    #[command(subcommand)]
+    Key(Key),
+    /// Keys of the administration, for people and programs that run the service
+    #[command(subcommand)]
+    AdminKey(AdminKey),
+    /// People who administer in a browser, and what they may
+    #[command(subcommand)]
+    Person(Person),
+    /// Paid operations: what became of a request key
+    #[command(subcommand)]
+    Operation(Operation),
+    /// What was used and charged
+    #[command(subcommand)]
+    Usage(UsageCommand),
+    /// The book of all transfers
+    #[command(subcommand)]
+    Ledger(Ledger),
+    /// Receivers that are told what happens, by signed requests
+    #[command(subcommand)]
+    Webhook(Webhook),
+    #[command(flatten)]
+    Read(Read),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Migrate {
+    /// Apply every missing migration; makes the database if there is none
+    Up,
+    /// Take the last migration back, WITH ALL DATA in the tables that it made
+    Down {
+        /// Delete the wallets, API keys and operations in them for good
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List the migrations and when each was applied
+    Status,
+}
+
+/// Checks beyond the configuration itself.
+#[derive(Debug, Args)]
+pub struct ConfigChecks {
+    /// Also compare with the database, which has to be there: find what a reload or a start would refuse,
+    /// and change nothing
+    #[arg(long)]
+    pub database: bool,
+    /// Also ask each provider for its list of models, and call each route once for a few tokens, which
+    /// the provider may bill; say what works, what does not, and why
+    #[arg(long)]
+    pub probe: bool,
+}
+
+/// A span of time.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Period {
+    /// From this moment on: a date, in UTC, or RFC 3339 [default: the beginning]
+    #[arg(long, value_name = "MOMENT")]
+    from: Option<PeriodBound>,
+    /// Before this moment: a date, in UTC, or RFC 3339 [default: now]
+    #[arg(long, value_name = "MOMENT")]
+    to: Option<PeriodBound>,
+}
+
+impl Period {
+    pub fn period(self) -> Result<listing::Period, CommandFailure> {
+        let (from, to) = (self.from.map(PeriodBound::at), self.to.map(PeriodBound::at));
+        if from.zip(to).is_some_and(|(from, to)| from >= to) {
+            return Err(CommandFailure::Usage(anyhow!(
+                "--from must be before --to, which is not included"
+            )));
+        }
+        Ok(listing::Period { from, to })
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Ledger {
+    /// Recompute every balance and check every invariant; exit status 1 on any mismatch
+    Verify {
+        /// Say where each part of the audit ends; how far it is, is told in any case but with --json
+        #[arg(long)]
+        progress: bool,
+        /// Head of the trail that an earlier verification printed: the trail must still go through it
+        #[arg(long, value_name = "SEQ:MAC")]
+        since: Option<TrailHead>,
+        /// Names the job that a server is asked for: the same one again asks for no other [default: a new
+        /// UUIDv4, printed]
+        #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
+        key: Option<Uuid>,
+        /// Why, for the trail of the server that is asked: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+    use holdfast_accounts::TABLE;
+
+    use super::*;
+
+    #[track_caller]
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    const UNDERSTOOD: &[&str] = &[
+        "holdfast",
+        "holdfast serve --config h.toml",
+        "holdfast check-config --json",
+        "holdfast check-config --database",
+        "holdfast check-config --probe",
+        "holdfast migrate up",
+        "holdfast migrate down",
+        "holdfast migrate down --yes",
+        "holdfast migrate status",
+        "holdfast backup /var/backups/holdfast.db",
+        "holdfast restore --check /var/backups/holdfast.db",
+        "holdfast restore /var/backups/holdfast.db --json",
+        "holdfast completions bash",
+        "holdfast manual /usr/share/man/man1",
+        "holdfast wallet create acme --currency EUR",
+        "holdfast wallet deposit acme 10.00",
+        "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet refund 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 0.25",
+        "holdfast wallet refund chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11 0.25 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet adjust acme -2.50 --reason goodwill",
+        "holdfast wallet adjust acme 2.5 --reason goodwill --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet deposit acme 10 --source stripe --reference pi_1 --note invoice-7",
+        "holdfast wallet update acme --name acme-2 --key-spend 25.00/month",
+        "holdfast wallet suspend acme --reason unpaid",
+        "holdfast wallet resume acme",
+        "holdfast wallet close acme --dry-run",
+        "holdfast wallet posting 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast wallet create acme --key-spend 25.00/month --reason new",
+        "holdfast wallet deposit acme 10 --dry-run",
+        "holdfast wallet adjust acme -2.50 --reason goodwill --dry-run",
+        "holdfast wallet resume acme --reason paid",
+        "holdfast wallet list --name acme --external-id c-17 --state suspended --available-from 1",
+        "holdfast wallet show acme",
+        "holdfast key show laptop",
+        "holdfast key update laptop --rpm 60 --tpm none --all-models --no-expires",
+        "holdfast key update laptop --external-id c-17 --balance hidden --reason moved",
+        "holdfast key update laptop --no-external-id --balance shown",
+        "holdfast key list --name laptop --wallet acme --state in_force --model a/b",
+        "holdfast key issue --wallet acme --from names --secrets keys --dry-run",
+        "holdfast key revoke laptop --reason stolen",
+        "holdfast key suspend laptop --reason unpaid",
+        "holdfast key resume laptop",
+        "holdfast admin-key issue --name me --role owner",
+        "holdfast admin-key rotate 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --grace 0s",
+        "holdfast admin-key revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast person invite ada@example.com --role owner --name Ada",
+        "holdfast person invite ada@example.com --role holder_admin --wallet acme",
+        "holdfast person list --limit 3",
+        "holdfast person show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast person link 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast person revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --role support",
+        "holdfast person end 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --erase",
+        "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason runaway",
+        "holdfast operation reconcile 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason gone",
+        "holdfast operation held",
+        "holdfast wallet list",
+        "holdfast wallet ledger acme",
+        "holdfast wallet ledger acme --from 2026-11-01 --to 2026-11-20T09:30:00Z --limit 5",
+        "holdfast usage report",
+        "holdfast usage report --from 2026-11-01 --to 2026-12-01 --by key --format csv",
+        "holdfast usage report --by model --json",
+        "holdfast usage report --by hour,route --wallet acme --key bot --model a/b --route x/y",
+        "holdfast usage report --by month,wallet",
+        "holdfast key issue --wallet acme",
+        "holdfast key issue --wallet acme --name laptop --json",
+        "holdfast key issue --wallet acme --expires 30d --models a/b,c/d --hide-balance",
+        "holdfast key issue --wallet acme --spend-limit 25.00/month --rpm 60 --tpm 90000",
+        "holdfast key issue --wallet acme --concurrency 3 --expires 2027-01-31T00:00:00Z",
+        "holdfast key list",
+        "holdfast key rotate laptop",
+        "holdfast key rotate laptop --grace 0s",
+        "holdfast key revoke laptop",
+        "holdfast operation show 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
+        "holdfast operation show chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11",
+        "holdfast operation show --api-key laptop 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast operation list --stale",
+        "holdfast operation reconcile",
+        "holdfast ledger verify",
+        "holdfast wallet create acme --low-balance 5.00",
+        "holdfast wallet update acme --no-low-balance",
+        "holdfast wallet list --available-from 0 --available-below 5.00 --limit 3",
+        "holdfast key list --wallet acme --limit 3",
+        "holdfast operation list --running --wallet acme --key bot --model a/b --from 2026-11-01",
+        "holdfast operation list --status completed --charge-from 0.1 --charge-to 1 --limit 5",
+        "holdfast posting list --kind deposit --wallet acme",
+        "holdfast event list --wallet acme --kind wallet.low",
+        "holdfast event show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast job list",
+        "holdfast job show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast audit list --actor local --use-case wallet.suspend --limit 5",
+        "holdfast admin-key list --all",
+        "holdfast admin-key show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "holdfast model list",
+        "holdfast price list --model a/b --currency USD",
+        "holdfast node list",
+        "holdfast webhook create https://a.example.com/in --wallet acme --kind wallet.low --kind wallet.credited",
+        "holdfast webhook update 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --all-kinds --no-description",
+        "holdfast webhook resend 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+    ];
+
+    #[test]
+    fn every_command_of_the_manual_is_understood() {
+        for line in UNDERSTOOD {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line));
+        }
+    }
+
+    /// The words of every command of administration, as clap has them.
+    fn commands(command: &clap::Command, before: &str, found: &mut BTreeSet<String>) {
+        for sub in command.get_subcommands() {
+            let words = format!("{before} {}", sub.get_name()).trim().to_owned();
+            if sub.has_subcommands() {
+                commands(sub, &words, found);
+            } else {
+                found.insert(words);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_is_of_a_use_case_and_every_use_case_has_one() {
+        let mut found = BTreeSet::new();
+        commands(&Cli::command(), "", &mut found);
+        // They are about a file, a process or a database, and nobody's right.
+        let beside = "serve,sidecar,check-config,migrate up,migrate down,migrate status,backup,restore,\
+                      completions,manual";
+        for words in beside.split(',') {
+            assert!(found.remove(words), "{words}");
+        }
+        let told = TABLE.iter().flat_map(|door| door.commands);
+        assert_eq!(told.map(|words| (*words).to_owned()).collect::<BTreeSet<_>>(), found);
+        let without = TABLE.iter().filter(|door| door.commands.is_empty());
+        let without: Vec<_> = without.map(|door| door.use_case.label()).collect();
+        // Acts of people in a browser, and a note of the process.
+        assert_eq!(without, ["person.accept", "person.password", "person.sign_in_failed"]);
+    }
+
+    #[test]
+    fn wrong_usage_exits_with_2() {
+        for line in [
+            "holdfast nonsense",
+            "holdfast backup",
+            "holdfast restore --check",
+            "holdfast wallet",
+            "holdfast wallet create 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast wallet create acme --currency usd",
+            "holdfast wallet deposit acme 0",
+            "holdfast wallet deposit acme -1",
+            "holdfast wallet deposit acme 1.0000001",
+            "holdfast wallet deposit acme 1 --key seven",
+            "holdfast wallet refund seven 1",
+            "holdfast wallet refund 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 -1",
+            "holdfast wallet adjust acme -2.50",
+            "holdfast wallet suspend acme",
+            "holdfast wallet deposit acme 10 --source stripe",
+            "holdfast wallet update acme --key-spend 1/day --no-key-spend",
+            "holdfast key update laptop --rpm 0",
+            "holdfast key update laptop --external-id a --no-external-id",
+            "holdfast key update laptop --balance secret",
+            "holdfast key issue --wallet acme --dry-run",
+            "holdfast wallet list --state broke",
+            "holdfast operation reconcile --reason gone",
+            "holdfast admin-key issue --name me --role root",
+            "holdfast person invite ada --role owner",
+            "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
+            "holdfast wallet adjust acme 0 --reason goodwill",
+            "holdfast wallet adjust acme -0.00 --reason goodwill",
+            "holdfast wallet adjust acme -1.0000001 --reason goodwill",
+            "holdfast wallet adjust acme 1 --reason=",
+            "holdfast wallet ledger acme --from yesterday",
+            "holdfast usage",
+            "holdfast usage report --by minute",
+            "holdfast usage report --format xml",
+            "holdfast usage report --from 2026-13-01",
+            "holdfast key issue",
+            "holdfast key issue --wallet acme --rpm 0",
+            "holdfast key issue --wallet acme --tpm -1",
+            "holdfast key issue --wallet acme --concurrency many",
+            "holdfast key rotate",
+            "holdfast key rotate laptop --grace soon",
+            "holdfast operation show seven",
+            "holdfast operation list --stale --running",
+            "holdfast posting list",
+            "holdfast event show seven",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

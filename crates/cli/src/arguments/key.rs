@@ -1,0 +1,266 @@
+//! Arguments of `holdfast key` and `holdfast admin-key`.
+//!
+//! Limits, models and ends are said by the same arguments where a key is issued and where it is edited;
+//! in an edit what is not said stays, and `--no-…` and `--all-…` take away.
+//!
+//! A secret is never an argument: the file of `--secrets` is written and not read from, and admin keys
+//! come from the environment.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use holdfast_accounts::{ExternalId, Name, Reason, Reference};
+use holdfast_domain::account::Role;
+use holdfast_domain::credential::{BalanceVisibility, UsageScope};
+use uuid::Uuid;
+
+use super::grant::{self, Expiry, Models, Span, SpendCap};
+use super::read::Newest;
+use super::{RequestKey, Why};
+
+#[derive(Debug, Subcommand)]
+pub enum AdminKey {
+    /// Issue an admin key and print it, once
+    Issue {
+        /// A unique name of 1 to 64 printable characters
+        #[arg(long)]
+        name: Name,
+        /// What it may do: owner, operator, finance, support or auditor; for one wallet holder_admin,
+        /// holder_developer or holder_viewer
+        #[arg(long, value_parser = grant::role)]
+        role: Role,
+        /// Id or name of the wallet that a holder's role is for
+        #[arg(long)]
+        wallet: Option<Reference>,
+        /// When it ends: a date, a moment of RFC 3339, or a span from now like 30d [default: never]
+        #[arg(long, value_name = "MOMENT|SPAN")]
+        expires: Option<Expiry>,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Add a credential to an admin key, print it, once, and let the earlier ones end
+    Rotate {
+        /// Id of the admin key
+        id: Uuid,
+        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
+        #[arg(long, value_name = "SPAN", default_value = "24h")]
+        grace: Span,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// List the admin keys in force, newest first; never their secrets
+    List {
+        /// Those that have ended too
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        newest: Newest,
+    },
+    /// Show an admin key
+    Show {
+        /// Id of the admin key
+        id: Uuid,
+    },
+    /// End an admin key for good; the last owner's stays
+    Revoke {
+        /// Id of the admin key
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Key {
+    /// Issue an API key and print it, once
+    Issue(Box<Issue>),
+    /// List all API keys, oldest first; never their secrets
+    List(KeyFilter),
+    /// Show an API key with the readings of its counters
+    Show {
+        /// Id or name of the API key
+        key: Reference,
+    },
+    #[command(flatten)]
+    Change(KeyChange),
+    /// Add a credential to an API key, print it, once, and let the earlier ones end
+    Rotate {
+        /// Id or name of the API key
+        key: Reference,
+        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
+        #[arg(long, value_name = "SPAN", default_value = "24h")]
+        grace: Span,
+        /// Why, for the trail; over the network wanted of whoever is not the wallet's holder
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+}
+
+/// API keys that a list is of: all filters apply.
+#[derive(Debug, Args)]
+pub struct KeyFilter {
+    /// Only those of this name
+    #[arg(long, value_parser = Name::sought)]
+    pub name: Option<Name>,
+    /// Only those of this wallet: its id or name
+    #[arg(long, value_name = "WALLET")]
+    pub wallet: Option<Reference>,
+    /// Only those in this state; those that are suspended are in force as well
+    #[arg(long, value_parser = ["in_force", "suspended", "ended", "revoked"])]
+    pub state: Option<String>,
+    /// Only those that may use this model: its public id
+    #[arg(long, value_name = "ID")]
+    pub model: Option<String>,
+    /// At most this many, the newest [default: all]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
+}
+
+/// Changes of an API key that is there.
+#[derive(Debug, Subcommand)]
+pub enum KeyChange {
+    /// Change what an API key may do
+    Update(Box<UpdateKey>),
+    /// Stop new runs for an API key; what runs finishes, and what was bound still answers
+    Suspend {
+        /// Id or name of the API key
+        key: Reference,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+    /// Let new runs for a suspended API key in again
+    Resume {
+        /// Id or name of the API key
+        key: Reference,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// End an API key for good; running operations finish, stored results become unreadable
+    Revoke {
+        /// Id or name of the API key
+        key: Reference,
+        #[command(flatten)]
+        why: Why,
+    },
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct Issue {
+    /// Id or name of the wallet that pays
+    #[arg(long)]
+    pub wallet: Reference,
+    /// A unique name of 1 to 64 printable characters [default: made from its id]
+    #[arg(long)]
+    pub name: Option<Name>,
+    /// When it ends, also after a rotation: a date like 2027-01-31 (its first moment in UTC), a moment
+    /// of RFC 3339, or a span from now like 30d or 24h [default: never]
+    #[arg(long, value_name = "MOMENT|SPAN")]
+    pub expires: Option<Expiry>,
+    /// The only models that it may use: public ids, or publisher/*, with commas between [default: all]
+    #[arg(long, value_name = "ID,…")]
+    pub models: Option<Models>,
+    /// What it may spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
+    #[arg(long, value_name = "AMOUNT/WINDOW")]
+    pub spend_limit: Option<SpendCap>,
+    /// Requests a minute that it may run
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
+    pub rpm: Option<u64>,
+    /// Tokens a minute that it may use, prompt and completion together
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
+    pub tpm: Option<u64>,
+    /// Operations that it may run at once
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
+    pub concurrency: Option<u64>,
+    /// Do not show the wallet's balance to its bearer
+    #[arg(long)]
+    pub hide_balance: bool,
+    /// What its bearer may read the usage of: its own, or that of all keys of the wallet [default: key]
+    #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
+    pub usage: Option<UsageScope>,
+    /// Id that an outer system has for it; unique within the wallet
+    #[arg(long, value_name = "ID")]
+    pub external_id: Option<ExternalId>,
+    /// Why, for the trail; over the network wanted of whoever is not the wallet's holder
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<Reason>,
+    /// Issue a key for each line of this file: a name, or a name, a tab and an id of an outer system.
+    /// All have the same limits; they are issued a hundred at a time. The same command with the same
+    /// --key goes on where an interrupted one was
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "secrets",
+        conflicts_with_all = ["name", "external_id"]
+    )]
+    pub from: Option<PathBuf>,
+    /// Where --from writes the secrets, for you alone (0600): a line for each key with its id, its name
+    /// and the key, and tabs between
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub secrets: Option<PathBuf>,
+    /// Give another secret to each key of an earlier run that the file of --secrets has not: the ones
+    /// that were told end at once
+    #[arg(long, requires = "from")]
+    pub rotate_missing: bool,
+    /// Say whether the keys of --from would be issued, and change nothing, nor the file of --secrets
+    #[arg(long, requires = "from", conflicts_with = "rotate_missing")]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub request: RequestKey,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct UpdateKey {
+    /// Id or name of the API key
+    pub key: Reference,
+    /// Another name
+    #[arg(long)]
+    pub name: Option<Name>,
+    /// Another id in an outer system; unique within the wallet
+    #[arg(long, value_name = "ID", conflicts_with = "no_external_id")]
+    pub external_id: Option<ExternalId>,
+    /// No id in an outer system any more
+    #[arg(long)]
+    pub no_external_id: bool,
+    /// Another end
+    #[arg(long, value_name = "MOMENT|SPAN", conflicts_with = "no_expires")]
+    pub expires: Option<Expiry>,
+    /// No end any more
+    #[arg(long)]
+    pub no_expires: bool,
+    /// Other models: public ids, or publisher/*, with commas between
+    #[arg(long, value_name = "ID,…", conflicts_with = "all_models")]
+    pub models: Option<Models>,
+    /// All models from now on
+    #[arg(long)]
+    pub all_models: bool,
+    /// Another bound on its spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC)
+    #[arg(long, value_name = "AMOUNT/WINDOW", conflicts_with = "no_spend_limit")]
+    pub spend_limit: Option<SpendCap>,
+    /// No bound on its spend any more
+    #[arg(long)]
+    pub no_spend_limit: bool,
+    /// Requests a minute, or none for no limit
+    #[arg(long, value_name = "N|none", value_parser = grant::limit)]
+    pub rpm: Option<grant::Limit>,
+    /// Tokens a minute, or none for no limit
+    #[arg(long, value_name = "N|none", value_parser = grant::limit)]
+    pub tpm: Option<grant::Limit>,
+    /// Operations at once, or none for no limit
+    #[arg(long, value_name = "N|none", value_parser = grant::limit)]
+    pub concurrency: Option<grant::Limit>,
+    /// Whether its bearer is shown the wallet's balance
+    #[arg(long, value_name = "shown|hidden", value_parser = grant::balance)]
+    pub balance: Option<BalanceVisibility>,
+    /// What its bearer may read the usage of: its own, or that of all keys of the wallet
+    #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
+    pub usage: Option<UsageScope>,
+    #[command(flatten)]
+    pub why: Why,
+}

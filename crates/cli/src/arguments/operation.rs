@@ -1,0 +1,103 @@
+//! Arguments of `holdfast operation`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use holdfast_accounts::{Reason, Reference};
+use holdfast_domain::Micros;
+use uuid::Uuid;
+
+use super::read::Newest;
+use super::value::{self, OperationName};
+use super::{Period, RequestKey};
+
+#[derive(Debug, Subcommand)]
+pub enum Operation {
+    /// Show an operation: its state, charge, attempts and node; never its content
+    Show(Show),
+    /// List operations, newest first
+    List(Box<OperationFilter>),
+    /// What running operations hold, by currency
+    Held,
+    /// Ask a running operation to end; what has arrived of its answer is kept and charged
+    Cancel {
+        /// Operation id or completion id
+        #[arg(value_name = "OPERATION")]
+        operation: OperationName,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        #[command(flatten)]
+        request: RequestKey,
+    },
+    /// Bring what a dead process left to rest, as far as the rules allow it now: one operation, or all
+    Reconcile {
+        /// Operation id or completion id [default: all that are due]
+        #[arg(value_name = "OPERATION")]
+        operation: Option<OperationName>,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT", requires = "operation")]
+        reason: Option<Reason>,
+        /// Names this change: the same one again changes nothing [default: a new UUIDv4, printed]
+        #[arg(long, value_name = "UUID", value_parser = value::posting_key, requires = "operation")]
+        key: Option<Uuid>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Operation id or completion id; with --api-key the Idempotency-Key of the request
+    #[arg(value_name = "ID")]
+    pub id: OperationName,
+    /// Id or name of the API key that sent the request
+    #[arg(long, value_name = "KEY")]
+    pub api_key: Option<Reference>,
+}
+
+/// Operations that a list is of: all filters apply.
+#[derive(Debug, Args)]
+pub struct OperationFilter {
+    /// Only those whose owner may be gone or whose settlement is missing
+    #[arg(long, conflicts_with = "running")]
+    pub stale: bool,
+    /// Only those that run
+    #[arg(long)]
+    pub running: bool,
+    /// Only those that this wallet pays for: its id or name
+    #[arg(long, value_name = "WALLET")]
+    pub wallet: Option<Reference>,
+    /// Only those that this API key asked for: its id or name
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<Reference>,
+    /// Only those of this model: its public id
+    #[arg(long, value_name = "ID")]
+    pub model: Option<String>,
+    /// Only those in this status
+    #[arg(long, value_enum)]
+    pub status: Option<OperationStatus>,
+    /// Only completed ones with at least this charge
+    #[arg(long, value_name = "AMOUNT")]
+    pub charge_from: Option<Micros>,
+    /// Only completed ones with less than this charge
+    #[arg(long, value_name = "AMOUNT")]
+    pub charge_to: Option<Micros>,
+    /// Only those that were made in this period
+    #[command(flatten)]
+    pub created: Period,
+    #[command(flatten)]
+    pub newest: Newest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OperationStatus {
+    /// It has an owner
+    Leased,
+    /// Its answer is kept, and is to be settled
+    Recorded,
+    /// It has ended without an answer, and may run once more
+    Open,
+    /// It has an answer, and is paid for
+    Completed,
+    /// It has an error for an answer
+    Refused,
+    /// Nobody knows what its run used
+    Abandoned,
+}

@@ -1,0 +1,166 @@
+//! Arguments of the commands that read: lists, newest first, and single things.
+
+use clap::{Args, Subcommand, ValueEnum};
+use holdfast_accounts::Reference;
+use uuid::Uuid;
+
+use super::Why;
+use super::value;
+
+/// Length of a list.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Newest {
+    /// At most this many, the newest
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub limit: u32,
+}
+
+/// Commands that read, and one that takes back what waits.
+#[derive(Debug, Subcommand)]
+pub enum Read {
+    /// What was deposited, adjusted and refunded
+    #[command(subcommand)]
+    Posting(Posting),
+    /// What happened
+    #[command(subcommand)]
+    Event(EventCommand),
+    /// Verifications of the book that servers do
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// The trail: who changed what, and why
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Models on offer
+    #[command(subcommand)]
+    Model(Model),
+    /// Versions of prices
+    #[command(subcommand)]
+    Price(Price),
+    /// Processes that serve this database
+    #[command(subcommand)]
+    Node(NodeCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Posting {
+    /// List postings of one kind, newest first
+    List {
+        /// Which ones
+        #[arg(long, value_enum)]
+        kind: PostingKind,
+        /// Only those of this wallet: its id or name
+        #[arg(long, value_name = "WALLET")]
+        wallet: Option<Reference>,
+        #[command(flatten)]
+        newest: Newest,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PostingKind {
+    /// What was paid in
+    Deposit,
+    /// What was corrected
+    Adjustment,
+    /// What was given back of charges
+    Refund,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum EventCommand {
+    /// List events, newest first
+    List {
+        /// Only those of this wallet: its id or name
+        #[arg(long, value_name = "WALLET")]
+        wallet: Option<Reference>,
+        /// Only those of this kind, like wallet.low
+        #[arg(long)]
+        kind: Option<String>,
+        #[command(flatten)]
+        newest: Newest,
+    },
+    /// Show an event
+    Show {
+        /// Id of the event
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// List jobs, newest first; the oldest of those that have ended are not kept
+    List {
+        #[command(flatten)]
+        newest: Newest,
+    },
+    /// Show a job, how far it is, and what it has found
+    Show {
+        /// Id of the job
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+    },
+    /// Cancel a job that is queued; one that a server has begun goes on
+    Cancel {
+        /// Id of the job
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// List rows of the trail, newest first
+    List {
+        /// Only those about this thing, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11
+        #[arg(long, value_name = "KIND:ID")]
+        thing: Option<String>,
+        /// Only those of this actor: local, or admin_key: or person: and its id
+        #[arg(long)]
+        actor: Option<String>,
+        /// Only those of this use case, like wallet.suspend
+        #[arg(long)]
+        use_case: Option<String>,
+        #[command(flatten)]
+        newest: Newest,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Model {
+    /// List the models that a server serves, with their routes; beside the database those that are
+    /// configured
+    List {
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        limit: u32,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Price {
+    /// List price versions by model and currency, the latest first: those to come, in force and past
+    List {
+        /// Only those of this model: its public id
+        #[arg(long, value_name = "ID")]
+        model: Option<String>,
+        /// Only those in this currency
+        #[arg(long, value_name = "CODE")]
+        currency: Option<String>,
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        limit: u32,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// List the names that processes have taken, and which of them are alive
+    List {
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        limit: u32,
+    },
+}

@@ -1,0 +1,228 @@
+//! Arguments of `holdfast wallet`.
+
+use clap::{Args, Subcommand};
+use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source};
+use holdfast_domain::{Currency, Micros};
+use uuid::Uuid;
+
+use super::grant::SpendCap;
+use super::value::{self, Amount, Correction, OperationName};
+use super::{Period, RequestKey, Why};
+
+#[derive(Debug, Subcommand)]
+pub enum Wallet {
+    /// Create an empty wallet
+    Create {
+        /// A unique name of 1 to 64 printable characters
+        name: Name,
+        /// Its currency for ever: three capital letters
+        #[arg(long, value_name = "CODE", default_value = "USD")]
+        currency: Currency,
+        /// Id that an outer system has for it; unique
+        #[arg(long, value_name = "ID")]
+        external_id: Option<ExternalId>,
+        /// Tell the event wallet.low when less than this is left, held funds among it; 0 tells when it
+        /// is empty
+        #[arg(long, value_name = "AMOUNT")]
+        low_balance: Option<Micros>,
+        /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
+        /// AMOUNT/total, AMOUNT/day or AMOUNT/month [default: they issue none]
+        #[arg(long, value_name = "AMOUNT/WINDOW")]
+        key_spend: Option<SpendCap>,
+        #[command(flatten)]
+        why: Why,
+    },
+    #[command(flatten)]
+    Change(WalletChange),
+    #[command(flatten)]
+    Post(NewPosting),
+    /// Show a posting by its id, which is its key
+    Posting {
+        /// Id of the posting
+        #[arg(value_name = "UUID", value_parser = value::posting_key)]
+        id: Uuid,
+    },
+    /// Show a wallet and its balance
+    Show {
+        /// Id or name of the wallet
+        wallet: Reference,
+    },
+    /// List all wallets, oldest first
+    List(WalletFilter),
+    /// A wallet's statement: what it had, each transfer, oldest first, what it has then
+    Ledger {
+        /// Id or name of the wallet
+        wallet: Reference,
+        #[command(flatten)]
+        period: Period,
+        /// At most this many transfers, the last ones: the opening balance is after the others
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        limit: u32,
+        /// For spreadsheets: RFC 4180, amounts in micros
+        #[arg(long)]
+        csv: bool,
+    },
+}
+
+/// Wallets that a list is of: all filters apply.
+#[derive(Debug, Args)]
+pub struct WalletFilter {
+    /// Only the one of this name
+    #[arg(long, value_parser = Name::sought)]
+    pub name: Option<Name>,
+    /// Only the one that has this id in an outer system
+    #[arg(long, value_name = "ID", value_parser = ExternalId::sought)]
+    pub external_id: Option<ExternalId>,
+    /// Only those in this state
+    #[arg(long, value_parser = ["active", "suspended", "closed"])]
+    pub state: Option<String>,
+    /// Only those with at least so much available
+    #[arg(long, value_name = "AMOUNT")]
+    pub available_from: Option<Micros>,
+    /// Only those with less than this available
+    #[arg(long, value_name = "AMOUNT")]
+    pub available_below: Option<Micros>,
+    /// At most this many, the newest [default: all]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
+}
+
+/// Changes of a wallet that is there.
+#[derive(Debug, Subcommand)]
+pub enum WalletChange {
+    /// Change what people set on a wallet
+    Update {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Another name
+        #[arg(long)]
+        name: Option<Name>,
+        /// Another id in an outer system
+        #[arg(long, value_name = "ID", conflicts_with = "no_external_id")]
+        external_id: Option<ExternalId>,
+        /// No id in an outer system any more
+        #[arg(long)]
+        no_external_id: bool,
+        /// Tell the event wallet.low when less than this is left, held funds among it; 0 tells when it
+        /// is empty
+        #[arg(long, value_name = "AMOUNT", conflicts_with = "no_low_balance")]
+        low_balance: Option<Micros>,
+        /// Tell no wallet.low any more
+        #[arg(long)]
+        no_low_balance: bool,
+        /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
+        /// AMOUNT/total, AMOUNT/day or AMOUNT/month
+        #[arg(long, value_name = "AMOUNT/WINDOW", conflicts_with = "no_key_spend")]
+        key_spend: Option<SpendCap>,
+        /// No key of such issuers any more
+        #[arg(long)]
+        no_key_spend: bool,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Stop new runs on a wallet; what runs finishes, and what was bound still answers
+    Suspend {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Why, for the trail: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Let new runs on a suspended wallet in again
+    Resume {
+        /// Id or name of the wallet
+        wallet: Reference,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Close an empty wallet for good, and revoke its API keys
+    Close {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Say whether it would be closed, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        why: Why,
+    },
+}
+
+/// Postings to be made.
+#[derive(Debug, Subcommand)]
+pub enum NewPosting {
+    /// Add funds
+    Deposit {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Units of its currency with at most six decimals, like 10.00
+        #[arg(allow_negative_numbers = true)]
+        amount: Amount,
+        /// System that the payment came through; with --reference unique for ever, in any case of letters
+        #[arg(long, value_name = "NAME", requires = "reference")]
+        source: Option<Source>,
+        /// Id of the payment in that system [default: the source cli, and the key]
+        #[arg(long, value_name = "ID", requires = "source")]
+        reference: Option<ExternalId>,
+        /// Why, for whoever asks later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
+        /// Note, such as the number of an invoice
+        #[arg(long, value_name = "TEXT")]
+        note: Option<Note>,
+        /// Currency of the amount: refused if the wallet has another one [default: not compared]
+        #[arg(long, value_name = "CODE")]
+        currency: Option<Currency>,
+        /// Say what it would come to, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Give back a part of what a completed operation was charged, at most all of it
+    Refund {
+        /// Operation id or completion id
+        #[arg(value_name = "OPERATION")]
+        operation: OperationName,
+        /// Units of the wallet's currency with at most six decimals, like 0.25
+        #[arg(allow_negative_numbers = true)]
+        amount: Amount,
+        /// Why, for whoever asks later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<Reason>,
+        /// Note, such as the number of a ticket
+        #[arg(long, value_name = "TEXT")]
+        note: Option<Note>,
+        /// Currency of the amount: refused if the wallet has another one [default: not compared]
+        #[arg(long, value_name = "CODE")]
+        currency: Option<Currency>,
+        /// Say what it would come to, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+    /// Correct what is available, up or down; it cannot overdraw
+    Adjust {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Units of its currency with at most six decimals: 2.50 gives, -2.50 takes
+        #[arg(allow_negative_numbers = true)]
+        amount: Correction,
+        /// Why, for the book: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        /// Note, such as the number of a ticket
+        #[arg(long, value_name = "TEXT")]
+        note: Option<Note>,
+        /// Currency of the amount: refused if the wallet has another one [default: not compared]
+        #[arg(long, value_name = "CODE")]
+        currency: Option<Currency>,
+        /// Say what it would come to, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        key: RequestKey,
+    },
+}

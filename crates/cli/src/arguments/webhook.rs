@@ -1,0 +1,123 @@
+//! Arguments of `holdfast webhook`.
+
+use clap::Subcommand;
+use holdfast_accounts::Reference;
+use uuid::Uuid;
+
+use super::read::Newest;
+use super::{Why, value};
+
+#[derive(Debug, Subcommand)]
+pub enum Webhook {
+    /// Make a webhook and print its secret, once
+    Create {
+        /// Where it is sent: https://, port 443, a public address, or an origin of webhooks.allow
+        url: String,
+        /// Id or name of the wallet whose events it is told [default: the operator's, told all]
+        #[arg(long, value_name = "WALLET")]
+        wallet: Option<Reference>,
+        /// A kind of events that it is told, like wallet.low; more than once for several [default: all]
+        #[arg(long)]
+        kind: Vec<String>,
+        /// What it is for: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// List webhooks, newest first; never their secrets
+    List {
+        /// Only those of this wallet: its id or name
+        #[arg(long, value_name = "WALLET")]
+        wallet: Option<Reference>,
+        #[command(flatten)]
+        newest: Newest,
+    },
+    /// Show a webhook
+    Show {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+    },
+    #[command(flatten)]
+    Change(WebhookChange),
+    /// List what was sent to a webhook, newest first, and what came of it
+    Deliveries {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        newest: Newest,
+    },
+}
+
+/// Changes of a webhook that is there.
+#[derive(Debug, Subcommand)]
+pub enum WebhookChange {
+    /// Change what people set on a webhook
+    Update {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        /// Another address
+        #[arg(long)]
+        url: Option<String>,
+        /// The kinds of events that it is told from now on
+        #[arg(long, conflicts_with = "all_kinds")]
+        kind: Vec<String>,
+        /// Every kind from now on
+        #[arg(long)]
+        all_kinds: bool,
+        /// Another description
+        #[arg(long, value_name = "TEXT", conflicts_with = "no_description")]
+        description: Option<String>,
+        /// No description any more
+        #[arg(long)]
+        no_description: bool,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Make another secret and print it, once; the one before it signs too, for 24 hours
+    Rotate {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Send a webhook nothing more
+    Disable {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Send a disabled webhook what happens from now on
+    Enable {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Have a server send a webhook.test event, in one try; `deliveries` says what came of it
+    Test {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Have a server send an event again that was delivered or is dead, and one that waits now
+    Resend {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        /// Id of the event
+        #[arg(value_name = "EVENT", value_parser = value::id)]
+        event: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+}

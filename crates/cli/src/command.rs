@@ -1,0 +1,226 @@
+//! The commands, a module each. All work beside a running `serve`, on the same database; those of
+//! administration work over the network as well.
+//!
+//! ```text
+//! place ─┬─ a server ───▶ Door over the network ─┐
+//!        │                                       ├─▶ all of administration
+//!        └─ a database ─┬▶ Door in this process ─┘
+//!                       └▶ the store itself ─────▶ migrate, backup, and whole ledgers:
+//!                                                  audits, corrections, reconciliation
+//! ```
+
+mod admin_key;
+mod backup;
+mod book;
+mod desk;
+mod exclusion;
+mod key;
+mod manual;
+mod migrate;
+mod operation;
+mod person;
+mod read;
+mod reconcile;
+mod sheet;
+mod usage;
+mod verify;
+mod wallet;
+mod webhook;
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use holdfast_bootstrap::database;
+use holdfast_config::{BadConfig, CommandPlace, Config, SecretUse, admin_key};
+use holdfast_store::{OpenError, SchemaError};
+
+pub(crate) use self::desk::Desk;
+use self::desk::{LocalLedger, Need};
+pub(crate) use self::wallet::members;
+use crate::arguments::{AdminCommand, Ledger, MaintenanceCommand, UsageCommand};
+use crate::door::Door;
+use crate::failure::CommandFailure;
+use crate::output::Output;
+
+/// Runs a command of the files and the database of this machine.
+///
+/// # Errors
+///
+/// A [`CommandFailure`], with the exit status of the process.
+pub async fn maintain(
+    output: Output,
+    place: PlaceFlags,
+    command: MaintenanceCommand,
+) -> Result<(), CommandFailure> {
+    const WITH_DATABASE: &str = "run it beside the database, with --config";
+    match command {
+        MaintenanceCommand::Completions { shell } => manual::completions(shell),
+        MaintenanceCommand::Manual { folder } => manual::pages(&folder),
+        MaintenanceCommand::Migrate(order) => {
+            let migrate = async |file: ConfigFile| {
+                migrate::run(output, &file.load(SecretUse::Database)?, &order).await
+            };
+            place.here("migrate", WITH_DATABASE, migrate).await
+        }
+        MaintenanceCommand::Backup { file: copy } => {
+            let backup = async |file: ConfigFile| {
+                backup::backup(output, &file.load(SecretUse::Book)?, &copy).await
+            };
+            place.here("backup", WITH_DATABASE, backup).await
+        }
+        MaintenanceCommand::Restore { check, file: copy } => {
+            let restore = async |file: ConfigFile| {
+                let config = file.load(SecretUse::Book)?;
+                if check {
+                    backup::check(output, &config, &copy).await
+                } else {
+                    backup::restore(output, &config, &copy).await
+                }
+            };
+            place.here("restore", WITH_DATABASE, restore).await
+        }
+    }
+}
+
+/// Runs a command of the administration, on a server or on the database of a configuration.
+///
+/// # Errors
+///
+/// A [`CommandFailure`], with the exit status of the process.
+pub async fn administer(
+    output: Output,
+    place: PlaceFlags,
+    command: AdminCommand,
+) -> Result<(), CommandFailure> {
+    let need = Need::of(&command);
+    match place.resolve()? {
+        CommandPlace::Server(url) => {
+            let door = Door::network(url, &admin_key()?)?;
+            admin_command(&Desk { output, door, local: None }, command).await
+        }
+        CommandPlace::Database(file) => {
+            let run = async |file: ConfigFile| {
+                let config = file.load(need.secrets())?;
+                with_store(&config, async |store| {
+                    let door = need.door(&config, store).await?;
+                    let local = Some(LocalLedger { config: &config, store });
+                    admin_command(&Desk { output, door, local }, command).await
+                })
+                .await
+            };
+            ConfigFile(file).advise(run).await
+        }
+    }
+}
+
+async fn admin_command(desk: &Desk<'_>, command: AdminCommand) -> Result<(), CommandFailure> {
+    match command {
+        AdminCommand::Wallet(command) => wallet::run(desk, command).await,
+        AdminCommand::Key(command) => key::run(desk, command).await,
+        AdminCommand::AdminKey(command) => admin_key::run(desk, command).await,
+        AdminCommand::Person(command) => person::run(desk, command).await,
+        AdminCommand::Operation(command) => operation::run(desk, command).await,
+        AdminCommand::Webhook(command) => webhook::run(desk, command).await,
+        AdminCommand::Read(command) => read::run(desk, command).await,
+        AdminCommand::Usage(UsageCommand::Report(report)) => usage::run(desk, report).await,
+        AdminCommand::Usage(UsageCommand::ExcludeCosts { dry_run, reason }) => {
+            exclusion::run(desk, exclusion::Order { dry_run, reason }).await
+        }
+        AdminCommand::Ledger(Ledger::Verify { progress, since, key, reason }) => {
+            let order = verify::VerificationOrder { progress, since, key, reason };
+            verify::run(desk, order).await
+        }
+    }
+}
+
+/// Arguments that name the place of a command.
+#[derive(Debug)]
+pub struct PlaceFlags {
+    pub config: Option<PathBuf>,
+    pub server: Option<String>,
+}
+
+impl PlaceFlags {
+    fn resolve(&self) -> Result<CommandPlace, CommandFailure> {
+        Ok(holdfast_config::place(self.config.as_deref(), self.server.as_deref())?)
+    }
+
+    /// Runs a command on this machine. For a server it is refused, with the alternative.
+    ///
+    /// # Errors
+    ///
+    /// A [`CommandFailure`]: of the place, or of the command.
+    pub async fn here(
+        &self,
+        name: &str,
+        instead: &str,
+        run: impl AsyncFnOnce(ConfigFile) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        match self.resolve()? {
+            CommandPlace::Server(_) => Err(local_only(name, instead)),
+            CommandPlace::Database(file) => ConfigFile(file).advise(run).await,
+        }
+    }
+}
+
+/// Path of the configuration; `None` for the embedded default.
+#[derive(Debug)]
+pub struct ConfigFile(pub Option<PathBuf>);
+
+impl ConfigFile {
+    /// Reads the configuration, with the secrets of this use.
+    ///
+    /// # Errors
+    ///
+    /// A [`BadConfig`] with everything that is wrong.
+    pub fn load(&self, uses: SecretUse) -> Result<Config, BadConfig> {
+        holdfast_config::load_for(self.0.as_deref(), uses)
+    }
+
+    /// Runs a command with this configuration.
+    async fn advise(
+        self,
+        run: impl AsyncFnOnce(Self) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        let is_named = self.0.is_some();
+        let outcome = Box::pin(run(self)).await;
+        outcome.map_err(|failure| if is_named { failure } else { unnamed(failure) })
+    }
+}
+
+/// Refusal of a command that does not work over the network.
+fn local_only(name: &str, instead: &str) -> CommandFailure {
+    CommandFailure::Usage(anyhow!("{name} does not work over the network: {instead}"))
+}
+
+/// The failure of a command that was given no configuration: where no database was found, that is the
+/// likely reason, and the advice to make one would lead into a second book.
+fn unnamed(failure: CommandFailure) -> CommandFailure {
+    let CommandFailure::Failed(error) = &failure else { return failure };
+    let is_missing = error.chain().any(|cause| {
+        let missing = |error: &SchemaError| matches!(error, SchemaError::Missing(_));
+        cause.downcast_ref().is_some_and(missing)
+            || cause
+                .downcast_ref()
+                .is_some_and(|open| matches!(open, OpenError::Schema(error) if missing(error)))
+    });
+    if !is_missing {
+        return failure;
+    }
+    CommandFailure::Usage(anyhow!(
+        "no configuration file is named, and there is no database of the embedded default here: give \
+         --config or HOLDFAST_CONFIG, or work in the folder where `holdfast` was started without one"
+    ))
+}
+
+/// Opens the store for one command and closes it after it, whatever came of it.
+async fn with_store(
+    config: &Config,
+    work: impl AsyncFnOnce(&holdfast_store::Store) -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
+    let store = database::open(config).await?;
+    let outcome = work(&store).await;
+    let closed = store.close().await;
+    outcome?;
+    Ok(closed.map_err(anyhow::Error::from)?)
+}

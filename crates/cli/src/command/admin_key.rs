@@ -1,0 +1,68 @@
+//! `holdfast admin-key`: issues, lists, rotates and ends the keys of the administration.
+
+use holdfast_accounts::Name;
+use serde_json::json;
+
+use super::Desk;
+use super::key::end;
+use super::sheet::{Paging, Sheet};
+use super::wallet;
+use crate::arguments;
+use crate::arguments::read::Newest;
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{some_text, text, with};
+
+const ADMIN_KEYS: Sheet = Sheet {
+    path: "/admin_keys",
+    things: "admin keys",
+    columns: &["id", "name", "role", "wallet_id", "created_at", "ends_at", "revoked_at"],
+    more: &["created_by"],
+    paging: Paging::Pages,
+};
+
+pub(super) async fn run(
+    desk: &Desk<'_>,
+    command: arguments::AdminKey,
+) -> Result<(), CommandFailure> {
+    let (nothing, change) = match command {
+        arguments::AdminKey::List { all, newest: Newest { limit } } => {
+            let state = (!all).then(|| "in_force".to_owned());
+            return ADMIN_KEYS.list(desk, &[("state", state)], limit).await;
+        }
+        arguments::AdminKey::Show { id } => return ADMIN_KEYS.show(desk, id).await,
+        arguments::AdminKey::Issue { name, role, wallet, expires, why } => {
+            let mut body = json!({ "name": Name::as_typed(&name), "role": role.label() });
+            if let Some(id) = wallet::id_of(desk, wallet.as_ref()).await? {
+                body = with(body, "wallet_id", id);
+            }
+            if let Some((name, value)) = expires.map(end) {
+                body = with(body, name, value);
+            }
+            ("no admin key was issued", why.post("/admin_keys", body))
+        }
+        arguments::AdminKey::Rotate { id, grace, why } => {
+            let body = json!({ "grace_seconds": grace.duration().as_secs() });
+            let path = format!("/admin_keys/{id}/rotate");
+            ("the admin key was not rotated", why.post(path, body))
+        }
+        arguments::AdminKey::Revoke { id, why } => {
+            let path = format!("/admin_keys/{id}/revoke");
+            ("the admin key was not revoked", why.post(path, json!({})))
+        }
+    };
+    let done = desk.change(nothing, &change).await?.thing;
+    let mut fields = vec![("id", text(&done, "id"))];
+    let key = some_text(&done, "key");
+    let is_told = key.is_some();
+    fields.extend(key.map(|key| ("key", key)));
+    desk.output.object(&done, &fields)?;
+    if is_told {
+        note("keep the key now: it is not stored and is not shown again");
+    } else if done.get("notice").is_some() {
+        note(
+            "it had been made before, and its secret is not stored: `holdfast admin-key rotate` makes another",
+        );
+    }
+    Ok(())
+}

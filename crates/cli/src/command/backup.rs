@@ -1,0 +1,285 @@
+//! `holdfast backup` and `holdfast restore`: copies of a database file, each with the server secret that
+//! its API keys were made with.
+//!
+//! ```text
+//! backup    database    ─▶ FILE         server.secret ─▶ FILE.secret    (where none is configured)
+//! restore   FILE, verified ─▶ database  FILE.secret   ─▶ server.secret
+//! ```
+//!
+//! A backup looks at no schema: it is made before a migration, by whichever version is at hand. A restore
+//! goes back in time, and says so. Neither writes over anything.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use holdfast_config::Config;
+use holdfast_domain::Directory as _;
+use holdfast_domain::listing::{OperationFilter, Order, PageRequest};
+use holdfast_domain::secret::ServerSecret;
+use holdfast_store::backup::{self, CopyReport, LastOperation};
+use holdfast_store::verify::AuditOptions;
+use holdfast_store::{DatabaseUrl, Options, ServeLock, Store, migrate};
+use holdfast_wire::api::{VerificationView, rfc3339};
+use serde::Serialize;
+
+use super::book::{self, AuditReport};
+use crate::failure::CommandFailure;
+use crate::output::{Output, note};
+use crate::view::NOTHING;
+use holdfast_bootstrap::secret::{self, SecretError};
+
+/// Time between two lines of progress: a short copy ends before the first.
+const EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Serialize)]
+struct BackupView {
+    file: PathBuf,
+    bytes: u64,
+    secret_file: Option<PathBuf>,
+    last_operation: Option<LastOperationView>,
+}
+
+#[derive(Debug, Serialize)]
+struct LastOperationView {
+    id: String,
+    created_at: String,
+}
+
+#[derive(Debug, Serialize)]
+struct RestoreView<'a> {
+    #[serde(flatten)]
+    found: &'a VerificationView,
+    last_operation: Option<LastOperationView>,
+    restored_to: Option<PathBuf>,
+}
+
+impl From<LastOperation> for LastOperationView {
+    fn from(last: LastOperation) -> Self {
+        Self { id: last.id.to_string(), created_at: rfc3339(last.created_at) }
+    }
+}
+
+/// Copies the database file to another name, and its secret beside it.
+pub(super) async fn backup(
+    output: Output,
+    config: &Config,
+    file: &Path,
+) -> Result<(), CommandFailure> {
+    const NOTHING_DONE: &str = "nothing was backed up";
+    let database = database_file(config, "back it up with pg_dump and keep server.secrets")?;
+    migrate::exists(&config.database).context(NOTHING_DONE)?;
+    let folder = config.database.folder().filter(|_folder| config.server.secrets.is_empty());
+    let secret = folder.map(|folder| (folder.join(secret::FILE_NAME), secret_of(file)));
+    if let Some((_from, to)) = &secret
+        && to.exists()
+    {
+        let to = to.display();
+        return Err(anyhow!("{NOTHING_DONE}: {to} is there already: it is not written over").into());
+    }
+    let copied = backup::copy(database, file, progress()).await.context(NOTHING_DONE)?;
+    let kept = secret.map(|(from, to)| keep_secret(&from, &to, &copied));
+    let secret_file = match kept.transpose() {
+        Ok(kept) => kept.flatten(),
+        // API keys whose secret is lost are no backup, and whoever looks for one must not find this.
+        Err(error) => return Err(removed(file, error.into()).context(NOTHING_DONE).into()),
+    };
+    let last = copied.last.map(LastOperationView::from);
+    let fields = [
+        ("file", file.display().to_string()),
+        ("bytes", copied.bytes.to_string()),
+        ("secret_file", shown(secret_file.as_deref())),
+        ("last_operation", last_text(last.as_ref())),
+    ];
+    let (file, bytes) = (file.to_owned(), copied.bytes);
+    output.object(&BackupView { file, bytes, secret_file, last_operation: last }, &fields)
+}
+
+/// The copy of the secret; none where nothing depends on one yet.
+fn keep_secret(
+    from: &Path,
+    to: &Path,
+    copied: &CopyReport,
+) -> Result<Option<PathBuf>, SecretError> {
+    match secret::copy(from, to) {
+        Err(SecretError::Lost(_)) if copied.credentials == 0 => Ok(None),
+        copied => copied.map(|()| Some(to.to_owned())),
+    }
+}
+
+/// Verifies a copy.
+pub(super) async fn check(
+    output: Output,
+    config: &Config,
+    file: &Path,
+) -> Result<(), CommandFailure> {
+    let (audited, last) = audit(output, config, file).await?;
+    print(output, &audited, last, None)
+}
+
+/// Verifies a copy and puts it where the database is configured to be.
+pub(super) async fn restore(
+    output: Output,
+    config: &Config,
+    file: &Path,
+) -> Result<(), CommandFailure> {
+    const NOTHING_DONE: &str = "nothing was restored";
+    let database = database_file(config, "restore it with pg_restore")?;
+    // Held until the end: no gateway begins on half a database.
+    let _nobody_serves = ServeLock::take(&config.database).context(NOTHING_DONE)?;
+    let (audited, last) = audit(output, config, file).await?;
+    if !audited.is_ok {
+        return print(output, &audited, last, None);
+    }
+    let from = secret_of(file);
+    let folder = config.database.folder().filter(|_folder| config.server.secrets.is_empty());
+    let secret = folder.map(|folder| folder.join(secret::FILE_NAME)).filter(|_to| from.exists());
+    backup::copy(file, database, progress()).await.context(NOTHING_DONE)?;
+    let put = secret.map_or(Ok(()), |to| put_secret(&from, &to));
+    put.map_err(|error| removed(database, error).context(NOTHING_DONE))?;
+    print(output, &audited, last, Some(database.to_owned()))
+}
+
+/// The failure, after which the copy is of no use and goes.
+fn removed(copy: &Path, failure: anyhow::Error) -> anyhow::Error {
+    match fs::remove_file(copy) {
+        Ok(()) => failure,
+        Err(error) => failure.context(format!("{} was not removed: {error}", copy.display())),
+    }
+}
+
+/// Puts a secret where there is none, or the same.
+fn put_secret(from: &Path, to: &Path) -> anyhow::Result<()> {
+    match secret::read_file(to) {
+        Err(SecretError::Lost(_)) => Ok(secret::copy(from, to)?),
+        Ok(there) if there == secret::read_file(from)? => Ok(()),
+        Ok(_other) => bail!("{} holds another secret: it is not written over", to.display()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Verifies the book of a copy, and says what it does not know.
+async fn audit(
+    output: Output,
+    config: &Config,
+    file: &Path,
+) -> Result<(AuditReport, Option<LastOperation>), CommandFailure> {
+    let named = file.to_str().filter(|_name| file.is_file());
+    let named = named.ok_or_else(|| anyhow!("there is no copy {}", file.display()));
+    let url = DatabaseUrl::parse(&format!("sqlite://{}", named.map_err(CommandFailure::Usage)?));
+    let url = url.map_err(|error| CommandFailure::Usage(error.into()))?;
+    let unread = || format!("{} was not verified", file.display());
+    let store = Store::open(Options::new(url)).await.with_context(unread)?;
+    let outcome = audit_opened(output, config, file, &store).await;
+    let closed = store.close().await;
+    let outcome = outcome?;
+    closed.with_context(unread)?;
+    Ok(outcome)
+}
+
+async fn audit_opened(
+    output: Output,
+    config: &Config,
+    file: &Path,
+    store: &Store,
+) -> Result<(AuditReport, Option<LastOperation>), CommandFailure> {
+    let secrets = secrets(config, file, store).await?;
+    let options =
+        AuditOptions { secrets: secrets.into(), ..AuditOptions::keeping(config.retention.results) };
+    let audited = book::audit(output, store, options, false).await?;
+    let newest = PageRequest::first(Order::Newest, 1);
+    let newest = store.operations(OperationFilter::default(), newest).await;
+    let newest = newest.context("the last operation was not read")?.rows.into_iter().next();
+    let last = newest.map(|listed| LastOperation {
+        id: listed.operation.id,
+        created_at: listed.operation.created_at,
+    });
+    Ok((audited, last))
+}
+
+/// The secrets behind the credentials of a copy: those that are configured, else the one beside it.
+async fn secrets(
+    config: &Config,
+    file: &Path,
+    store: &Store,
+) -> Result<Vec<ServerSecret>, CommandFailure> {
+    let live = store.live_credentials().await.context("API keys were not read")?;
+    let secrets = match config.server.secrets.as_slice() {
+        [] => match secret::read_file(&secret_of(file)) {
+            Err(SecretError::Lost(_)) if live.is_empty() => Vec::new(),
+            read => vec![read.map_err(anyhow::Error::from)?],
+        },
+        configured => configured.to_vec(),
+    };
+    let is_known = live
+        .iter()
+        .any(|credential| secrets.iter().any(|secret| secret.id() == credential.server_secret));
+    if live.is_empty() || is_known {
+        return Ok(secrets);
+    }
+    Err(anyhow!(
+        "none of the API keys in {} was made with {}: without their secret nobody is let in",
+        file.display(),
+        if config.server.secrets.is_empty() { "the secret beside it" } else { "server.secrets" }
+    )
+    .into())
+}
+
+fn print(
+    output: Output,
+    audited: &AuditReport,
+    last: Option<LastOperation>,
+    restored_to: Option<PathBuf>,
+) -> Result<(), CommandFailure> {
+    let last = last.map(LastOperationView::from);
+    let mut fields = audited.fields.clone();
+    fields.push(("last_operation", last_text(last.as_ref())));
+    fields.push(("restored_to", shown(restored_to.as_deref())));
+    let since = last.as_ref().map_or_else(
+        || "this copy knows no request key: every key".to_owned(),
+        |last| {
+            let moment = &last.created_at;
+            format!("no request key that was first used after {moment} is in this copy: such a key")
+        },
+    );
+    note(&format!("{since} runs anew and is charged anew, so tell callers that theirs are void"));
+    let view = RestoreView { found: &audited.view, last_operation: last, restored_to };
+    output.object(&view, &fields)?;
+    audited.outcome()
+}
+
+/// The file of the database; whoever has a server is told what to do there.
+fn database_file<'a>(config: &'a Config, instead: &str) -> Result<&'a Path, CommandFailure> {
+    config.database.file().ok_or_else(|| {
+        let server = &config.database;
+        CommandFailure::Usage(anyhow!(
+            "{server} is no file: {instead} (docs/postgresql.md, Backups)"
+        ))
+    })
+}
+
+fn progress() -> impl FnMut(u64, u64) + Send + 'static {
+    let mut told = Instant::now();
+    move |done, of| {
+        if told.elapsed() >= EVERY {
+            note(&format!("pages: {done} of {of}"));
+            told = Instant::now();
+        }
+    }
+}
+
+/// Name of the secret beside a copy.
+fn secret_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".secret");
+    PathBuf::from(name)
+}
+
+fn shown(path: Option<&Path>) -> String {
+    path.map_or_else(|| NOTHING.to_owned(), |path| path.display().to_string())
+}
+
+fn last_text(last: Option<&LastOperationView>) -> String {
+    last.map_or_else(|| NOTHING.to_owned(), |last| format!("{} {}", last.created_at, last.id))
+}

@@ -1,0 +1,193 @@
+//! The desk that a command of administration works at: a door to the API, and what is known beside
+//! it.
+//!
+//! A desk beside the database also has the configuration, and warns of what callers would run into:
+//! a model that is not configured, a currency without a price. Over the network nobody knows the
+//! server's files.
+
+use std::sync::Arc;
+
+use holdfast_admin::{AdminOptions, LocalApi};
+use holdfast_config::{Config, SecretUse};
+use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
+use holdfast_engine::{Model, Route};
+use holdfast_store::Store;
+
+use crate::arguments::read::JobCommand;
+use crate::arguments::{
+    AdminCommand, AdminKey, Key, Operation, Person, Read, UsageCommand, Wallet, Webhook,
+    WebhookChange,
+};
+use crate::door::{ChangeOutcome, ChangeRequest, Door, LocalDoor};
+use crate::failure::CommandFailure;
+use crate::output::{Output, note};
+use holdfast_bootstrap::accounts::LocalAccounts;
+
+/// Place of work of a command of administration.
+#[derive(Debug)]
+pub(crate) struct Desk<'a> {
+    pub(crate) output: Output,
+    pub(crate) door: Door,
+    /// Database and configuration of this machine; `None` over the network.
+    pub(crate) local: Option<LocalLedger<'a>>,
+}
+
+/// An open database, with its configuration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LocalLedger<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) store: &'a Store,
+}
+
+impl Desk<'_> {
+    /// Sends a change. `nothing` names in an error what was not done.
+    pub(super) async fn change(
+        &self,
+        nothing: &str,
+        change: &ChangeRequest,
+    ) -> Result<ChangeOutcome, CommandFailure> {
+        let done = self.door.change(change).await;
+        done.map_err(|error| error.of_change(nothing, change.key()))
+    }
+}
+
+/// Secrets that a command needs beside the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// None: it reads.
+    Nothing,
+    /// Those that the configuration names: no other one is made.
+    Known,
+    /// One for the trail: a key whose own secret was lost must still be ended.
+    Trail,
+    /// The one that writes: it makes a secret for somebody, and one that fits no credential in force
+    /// is refused.
+    Issue,
+    /// The same, and what judges the address of a receiver.
+    Receiver,
+}
+
+impl Need {
+    /// Need of a command with direct database access.
+    pub(super) const fn of(command: &AdminCommand) -> Self {
+        match command {
+            AdminCommand::Wallet(command) => match command {
+                Wallet::Show { .. }
+                | Wallet::List { .. }
+                | Wallet::Posting { .. }
+                | Wallet::Ledger { .. } => Self::Nothing,
+                Wallet::Create { .. } | Wallet::Change(_) | Wallet::Post(_) => Self::Trail,
+            },
+            AdminCommand::Key(command) => match command {
+                Key::List { .. } | Key::Show { .. } => Self::Nothing,
+                Key::Change(_) => Self::Trail,
+                Key::Issue(_) | Key::Rotate { .. } => Self::Issue,
+            },
+            AdminCommand::AdminKey(command) => match command {
+                AdminKey::List { .. } | AdminKey::Show { .. } => Self::Nothing,
+                AdminKey::Revoke { .. } => Self::Trail,
+                AdminKey::Issue { .. } | AdminKey::Rotate { .. } => Self::Issue,
+            },
+            AdminCommand::Person(command) => match command {
+                Person::List { .. } | Person::Show { .. } => Self::Nothing,
+                // A link is no credential: it fits no other secret.
+                Person::Invite { .. }
+                | Person::Link { .. }
+                | Person::Revoke { .. }
+                | Person::End { .. } => Self::Trail,
+            },
+            AdminCommand::Operation(command) => match command {
+                Operation::Show(_)
+                | Operation::List(_)
+                | Operation::Held
+                | Operation::Reconcile { operation: None, .. } => Self::Nothing,
+                Operation::Cancel { .. } => Self::Trail,
+                Operation::Reconcile { operation: Some(_), .. } => Self::Trail,
+            },
+            AdminCommand::Webhook(command) => match command {
+                Webhook::List { .. } | Webhook::Show { .. } | Webhook::Deliveries { .. } => {
+                    Self::Nothing
+                }
+                Webhook::Create { .. }
+                | Webhook::Change(
+                    WebhookChange::Update { .. }
+                    | WebhookChange::Rotate { .. }
+                    | WebhookChange::Enable { .. },
+                ) => Self::Receiver,
+                Webhook::Change(_) => Self::Trail,
+            },
+            AdminCommand::Read(Read::Job(JobCommand::Cancel { .. })) => Self::Trail,
+            AdminCommand::Read(_) => Self::Nothing,
+            AdminCommand::Usage(UsageCommand::Report(_)) => Self::Nothing,
+            AdminCommand::Usage(UsageCommand::ExcludeCosts { .. }) | AdminCommand::Ledger(_) => {
+                Self::Known
+            }
+        }
+    }
+
+    /// Secrets of the configuration that it uses.
+    pub(super) const fn secrets(self) -> SecretUse {
+        match self {
+            Self::Nothing => SecretUse::Database,
+            Self::Known | Self::Trail | Self::Issue | Self::Receiver => SecretUse::Book,
+        }
+    }
+
+    /// The door to this database.
+    pub(super) async fn door(self, config: &Config, store: &Store) -> anyhow::Result<Door> {
+        let LocalAccounts { accounts, .. } = match self {
+            Self::Nothing | Self::Known => LocalAccounts::to_read(store),
+            Self::Trail => LocalAccounts::to_change(config, store, note).await?,
+            Self::Issue | Self::Receiver => LocalAccounts::open(config, store, note).await?,
+        };
+        // As a server of this configuration would judge receivers and offer models.
+        let accounts = match self {
+            Self::Receiver => accounts.judging(Arc::new(holdfast_bootstrap::receivers(config)?)),
+            Self::Nothing | Self::Known | Self::Trail | Self::Issue => accounts,
+        };
+        let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
+        let url = config.admin.as_ref().and_then(|admin| admin.url.clone());
+        // A port that the kernel chooses is known to the process that has it alone.
+        let holders = config
+            .console
+            .holders
+            .as_ref()
+            .filter(|it| it.url.is_some() || it.listen.first().port() != 0);
+        let holders = holders.map(|holders| holders.origin(holders.listen.first()));
+        let options = AdminOptions::of_links(url, holders);
+        Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts, options)))))
+    }
+}
+
+/// Models that a configuration has, as a server that begins with it offers them: no route has failed
+/// yet.
+#[derive(Debug)]
+struct ConfiguredOffers(Vec<ModelOffer>);
+
+impl ConfiguredOffers {
+    fn of(config: &Config) -> Self {
+        let route = |route: &Route| RouteOffer {
+            name: route.name(),
+            priority: route.priority,
+            weight: route.weight,
+            concurrency: route.concurrency,
+            in_flight: 0,
+            health: RouteHealth::Well,
+            cost: route.cost.clone(),
+            cools_for: None,
+        };
+        let offer = |model: &Model| ModelOffer {
+            contract: model.contract.clone(),
+            routes: model.routes.iter().map(route).collect(),
+        };
+        let mut offers: Vec<_> = config.models.iter().map(offer).collect();
+        offers.sort_by(|one, other| one.contract.model.cmp(&other.contract.model));
+        Self(offers)
+    }
+}
+
+impl Offers for ConfiguredOffers {
+    fn models(&self) -> Vec<ModelOffer> {
+        self.0.clone()
+    }
+}

@@ -1,0 +1,191 @@
+//! `holdfast key`: issues, lists, changes, rotates and revokes API keys.
+//!
+//! An API key has a wallet, limits and models; callers show a *bearer*, which names one of its
+//! credentials and proves its secret. The bearer is printed once, and nobody can print it again.
+//! Rotation adds a credential and gives the earlier ones an end; revocation ends the key with all of
+//! them.
+//!
+//! Ends are judged by the clock of the database, which all nodes share: a span from now goes to the
+//! API as a span.
+//!
+//! The JSON of a key is the API's. Beside its flat members it has `limits`, `hide_balance` and
+//! `expires_at`, which `GET /v1/wallet` says in the same words: scripts read those.
+
+mod bulk;
+mod change;
+mod issue;
+
+use anyhow::anyhow;
+use holdfast_accounts::Reference;
+use serde_json::{Value, json};
+
+use super::{Desk, wallet};
+use crate::arguments;
+use crate::arguments::grant::Expiry;
+use crate::failure::CommandFailure;
+use crate::view::{self, member, some_amount, some_text, spend, text, with};
+
+const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
+
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result<(), CommandFailure> {
+    match command {
+        arguments::Key::Issue(asked) => match (&asked.from, &asked.secrets) {
+            (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
+            (Some(_), None) | (None, _) => issue::issue(desk, &asked).await,
+        },
+        arguments::Key::List(filter) => list(desk, filter).await,
+        arguments::Key::Show { key } => show(desk, &key).await,
+        arguments::Key::Rotate { key, grace, reason, request } => {
+            issue::rotate(desk, &key, issue::Rotation { grace, reason, request }).await
+        }
+        arguments::Key::Change(command) => change::run(desk, command).await,
+    }
+}
+
+async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
+    // By its id: only alone it is shown with its counters.
+    let path = path(&find(desk, key).await?, "");
+    let found = desk.door.get(&path, &[]).await;
+    let found = found.map_err(|error| error.because("the API key was not shown"))?;
+    let mut lines = lines(&found);
+    let counters = member(&found, "counters").as_array().into_iter().flatten();
+    let readings: Vec<_> =
+        counters.map(|counter| (text(counter, "counter"), text(counter, "used"))).collect();
+    lines.extend(readings.iter().map(|(counter, used)| (counter.as_str(), used.clone())));
+    lines.extend(some_amount(&found, "exposure_micros").map(|it| ("exposure", it)));
+    desk.output.object(&printed(found.clone()), &lines)
+}
+
+/// Fields of an API key, and since when it is suspended.
+fn lines(key: &Value) -> Vec<(&'static str, String)> {
+    let mut lines = fields(key).to_vec();
+    lines.extend(some_text(key, "suspended_at").map(|at| ("suspended_at", at)));
+    lines
+}
+
+async fn list(desk: &Desk<'_>, filter: arguments::KeyFilter) -> Result<(), CommandFailure> {
+    let query = [
+        ("name", filter.name.map(|name| name.as_str().to_owned())),
+        ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
+        ("state", filter.state),
+        ("model", filter.model),
+    ];
+    let keys = wallet::oldest_first(desk, "/api_keys", &query, filter.limit).await;
+    let keys = keys.map_err(|error| error.because("API keys were not listed"))?;
+    let row = |key: &Value| {
+        let [id, name, wallet, limits, models, balance, created, expires, revoked] =
+            fields(key).map(|(_, value)| value);
+        let own = in_force(key);
+        [id, name, wallet, limits, models, balance, own, created, expires, revoked]
+    };
+    let rows: Vec<_> = keys.iter().map(row).collect();
+    let [id, name, wallet, limits, models, balance, created, expires, revoked] = COLUMNS;
+    let own = "credentials";
+    let head = [id, name, wallet, limits, models, balance, own, created, expires, revoked];
+    let views: Vec<_> = keys.into_iter().map(printed).collect();
+    desk.output.list(&views, head, &rows)
+}
+
+/// Count of an API key's credentials in force, with the earliest end among them.
+fn in_force(key: &Value) -> String {
+    let credentials: Vec<_> = member(key, "credentials").as_array().into_iter().flatten().collect();
+    let count = credentials.len();
+    // As texts they sort as in time.
+    let next = credentials.iter().filter_map(|credential| some_text(credential, "ends_at")).min();
+    next.map_or_else(|| count.to_string(), |end| format!("{count}, next end {end}"))
+}
+
+/// Id of the API key that a filter names.
+pub(super) async fn id_of(
+    desk: &Desk<'_>,
+    key: Option<&Reference>,
+) -> Result<Option<String>, CommandFailure> {
+    match key {
+        Some(key) => Ok(Some(text(&find(desk, key).await?, "id"))),
+        None => Ok(None),
+    }
+}
+
+/// The API key of this id or name.
+pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value, CommandFailure> {
+    let found = desk.door.named("/api_keys", reference).await;
+    let mut found = found.map_err(|error| error.because("the API key was not looked up"))?;
+    let first = found
+        .pop()
+        .ok_or_else(|| anyhow!("there is no API key {reference}: `holdfast key list` shows all"))?;
+    if found.is_empty() {
+        Ok(first)
+    } else {
+        Err(anyhow!("more than one API key has the name {reference}: use an id").into())
+    }
+}
+
+/// Path of something below an API key that was found: its name may be another wallet's as well.
+fn path(key: &Value, below: &str) -> String {
+    format!("/api_keys/{}{below}", text(key, "id"))
+}
+
+/// The member of an end: a moment, or the seconds of a span.
+pub(super) fn end(expiry: Expiry) -> (&'static str, Value) {
+    match expiry {
+        Expiry::At(at) => ("ends_at", holdfast_wire::api::rfc3339(at).into()),
+        Expiry::After(span) => ("ends_in_seconds", span.as_secs().into()),
+    }
+}
+
+/// An API key as it is printed: with the members that scripts read.
+fn printed(key: Value) -> Value {
+    let limits = json!({
+        "requests_per_minute": member(&key, "requests_per_minute"),
+        "tokens_per_minute": member(&key, "tokens_per_minute"),
+        "concurrency": member(&key, "concurrency"),
+        "spend_micros": member(&key, "spend_micros"),
+        "spend_window": member(&key, "spend_window"),
+    });
+    let is_hidden = *member(&key, "balance") == "hidden";
+    let ends_at = member(&key, "ends_at").clone();
+    let key = with(key, "limits", limits);
+    with(with(key, "hide_balance", is_hidden), "expires_at", ends_at)
+}
+
+const COLUMNS: [&str; 9] = [
+    "id",
+    "name",
+    "wallet_id",
+    "limits",
+    "models",
+    "balance",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+];
+
+fn fields(key: &Value) -> [(&'static str, String); COLUMNS.len()] {
+    COLUMNS.map(|column| {
+        let value = match column {
+            "limits" => limits(key),
+            "models" => models(key),
+            "expires_at" => text(key, "ends_at"),
+            column => text(key, column),
+        };
+        (column, value)
+    })
+}
+
+fn limits(key: &Value) -> String {
+    let count =
+        |member: &str, name: &str| some_text(key, member).map(|limit| format!("{limit} {name}"));
+    let all = [
+        count("requests_per_minute", "rpm"),
+        count("tokens_per_minute", "tpm"),
+        count("concurrency", "at once"),
+        spend(key, SPEND),
+    ];
+    let set: Vec<_> = all.into_iter().flatten().collect();
+    if set.is_empty() { view::NOTHING.to_owned() } else { set.join(", ") }
+}
+
+fn models(key: &Value) -> String {
+    let Some(models) = member(key, "models").as_array() else { return "all".to_owned() };
+    models.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+}

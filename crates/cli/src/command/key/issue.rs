@@ -1,0 +1,155 @@
+//! `holdfast key issue` and `rotate`: a secret is printed once.
+
+use anyhow::anyhow;
+use holdfast_accounts::{ExternalId, Name, Reason, Reference};
+use holdfast_domain::credential::UsageScope;
+use serde_json::{Value, json};
+
+use super::{SPEND, end, find, limits, models, path, printed};
+use crate::arguments;
+use crate::arguments::grant::Span;
+use crate::command::{Desk, members, wallet};
+use crate::door::ChangeRequest;
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{member, text, with};
+
+const KEEP: &str = "keep the key now: it is not stored and is not shown again";
+const TOLD: &str =
+    "it had been issued before, and its secret is not stored: `holdfast key rotate` makes another";
+
+pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result<(), CommandFailure> {
+    let wallet = wallet::find(desk, &asked.wallet).await?;
+    warn_of_models(desk, &wallet, asked);
+    let body = with(
+        order(asked, asked.name.as_ref(), asked.external_id.as_ref()),
+        "wallet_id",
+        member(&wallet, "id").clone(),
+    );
+    let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_typed));
+    let change = ChangeRequest::post(asked.request.or_made(), "/api_keys", body);
+    let issued = match desk.door.change(&change).await {
+        Ok(issued) => issued.thing,
+        Err(taken) if taken.is("name_taken") => {
+            let name = asked.name.as_ref().map_or("", Name::as_str);
+            return Err(name_taken(desk, &wallet, name).await?);
+        }
+        Err(error) => return Err(error.of_change("the API key was not issued", change.key())),
+    };
+    let made = [
+        ("id", text(&issued, "id")),
+        ("name", text(&issued, "name")),
+        ("wallet", text(&wallet, "name")),
+        ("limits", limits(&issued)),
+        ("models", models(&issued)),
+        ("balance", text(&issued, "balance")),
+        ("expires_at", text(&issued, "ends_at")),
+        ("key", text(&issued, "key")),
+    ];
+    let is_told = member(&issued, "key").is_string();
+    desk.output.object(&printed(issued), &made)?;
+    note(if is_told { KEEP } else { TOLD });
+    Ok(())
+}
+
+/// Body of an order without its wallet: what the options say, for a key of this name.
+pub(super) fn order(
+    asked: &arguments::Issue,
+    name: Option<&Name>,
+    external_id: Option<&ExternalId>,
+) -> Value {
+    let ids = asked.models.as_ref().map(|models| {
+        models.entries().iter().map(|entry| entry.as_str().to_owned()).collect::<Vec<_>>()
+    });
+    let [micros, window] = members(asked.spend_limit.map(|spend| spend.limit()));
+    let mut order = json!({
+        "name": name.map(Name::as_typed),
+        "external_id": external_id.map(ExternalId::as_typed),
+        "requests_per_minute": asked.rpm,
+        "tokens_per_minute": asked.tpm,
+        "concurrency": asked.concurrency,
+        "models": ids,
+        "balance": asked.hide_balance.then_some("hidden"),
+        "usage": asked.usage.map(UsageScope::label),
+    });
+    for (name, value) in SPEND.into_iter().zip([micros, window]) {
+        order = with(order, name, value);
+    }
+    match asked.expires.map(end) {
+        Some((name, value)) => with(order, name, value),
+        None => order,
+    }
+}
+
+/// With direct database access the configuration is known: a model without a price in the wallet's currency is worth a
+/// word. Whether each is configured the use case judges.
+pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &arguments::Issue) {
+    let (Some(local), Some(models)) = (desk.local, &asked.models) else { return };
+    let currency = text(wallet, "currency");
+    for entry in models.entries() {
+        let mut allowed = local
+            .config
+            .models
+            .iter()
+            .filter(|model| entry.allows(&model.contract.model))
+            .peekable();
+        // A note and no refusal: the price may be on its way into the configuration.
+        if allowed.peek().is_some()
+            && allowed
+                .flat_map(|model| &model.prices)
+                .all(|price| price.version.currency.to_string() != currency)
+        {
+            note(&format!(
+                "{entry} has no price in {currency}: the key cannot use it until it has"
+            ));
+        }
+    }
+}
+
+/// A revoked key is not in the way of anybody's work, but its name is: the message says which of the
+/// two it is.
+async fn name_taken(
+    desk: &Desk<'_>,
+    wallet: &Value,
+    name: &str,
+) -> Result<CommandFailure, CommandFailure> {
+    let query = [("name", name), ("wallet_id", &text(wallet, "id"))];
+    let others = desk.door.list("/api_keys", &query, None).await;
+    let others = others.map_err(|error| error.because("the API key was not issued"))?.rows;
+    let is_revoked = others.iter().any(|other| !member(other, "revoked_at").is_null());
+    let why = if is_revoked { ": it is revoked, and keeps its name in the book" } else { "" };
+    Ok(anyhow!("there is an API key named {name} already{why}; choose another name").into())
+}
+
+/// Rotation that a command asks for.
+pub(super) struct Rotation {
+    pub(super) grace: Span,
+    pub(super) reason: Option<Reason>,
+    pub(super) request: arguments::RequestKey,
+}
+
+pub(super) async fn rotate(
+    desk: &Desk<'_>,
+    key: &Reference,
+    Rotation { grace, reason, request }: Rotation,
+) -> Result<(), CommandFailure> {
+    let path = path(&find(desk, key).await?, "/rotate");
+    let body = json!({
+        "grace_seconds": grace.duration().as_secs(),
+        "reason": reason.as_ref().map(Reason::as_typed),
+    });
+    let change = ChangeRequest::post(request.or_made(), path, body);
+    let rotated = desk.change("the API key was not rotated", &change).await?.thing;
+    let made = [
+        ("id", text(&rotated, "id")),
+        ("name", text(&rotated, "name")),
+        ("previous_ends_at", text(&rotated, "previous_ends_at")),
+        ("key", text(&rotated, "key")),
+    ];
+    let is_told = member(&rotated, "key").is_string();
+    desk.output.object(&printed(rotated), &made)?;
+    note(if is_told { KEEP } else { TOLD });
+    // Kept answers are sealed with the secret of the credential that asked for them.
+    note("answers that were sealed for an earlier credential open with that one alone");
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! `holdfast completions` and `holdfast manual`: the definition of the command line, as shells and `man` read
+//! it. Both are made from it alone, so that a package ships what `--help` says.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::arguments::Cli;
+use crate::failure::CommandFailure;
+use crate::output::text;
+
+const NAME: &str = "holdfast";
+
+/// Prints the completions for a shell.
+pub(super) fn completions(shell: Shell) -> Result<(), CommandFailure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+    text(&String::from_utf8_lossy(&script))
+}
+
+/// Writes `holdfast.1`, and a page for each command.
+pub(super) fn pages(folder: &Path) -> Result<(), CommandFailure> {
+    if !folder.is_dir() {
+        return Err(CommandFailure::Usage(anyhow!("{} is no folder: make it", folder.display())));
+    }
+    let written = clap_mangen::generate_to(Cli::command(), folder);
+    Ok(written.context("the pages were not written")?)
+}

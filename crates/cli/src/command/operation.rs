@@ -1,0 +1,262 @@
+//! `holdfast operation show`, `list`, `held` and `cancel`, and `reconcile` of one, or over the network.
+//!
+//! An operation is named by its id, or by an API key and the `Idempotency-Key` that it was bound by.
+//! Lists follow the cursors of the API up to `--limit`, because a page of a filter may be empty and lead
+//! on.
+//!
+//! None of them ever shows what was asked or answered.
+
+use anyhow::anyhow;
+use clap::ValueEnum as _;
+use holdfast_accounts::Reason;
+use holdfast_domain::listing::Period;
+use holdfast_domain::{Micros, RequestKey};
+use holdfast_wire::api::rfc3339;
+use serde_json::{Value, json};
+
+use super::desk::LocalLedger;
+use super::sheet::{Paging, Sheet, given};
+use super::{Desk, key, wallet};
+use crate::arguments::read::Newest;
+use crate::arguments::{self, Show};
+use crate::door::{ChangeKey, ChangeRequest};
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{amount, member, some_amount, some_text, text};
+
+const HELD: Sheet = Sheet {
+    path: "/held",
+    things: "held amounts",
+    columns: &["currency", "held_micros"],
+    more: &[],
+    paging: Paging::Whole,
+};
+
+pub(super) async fn run(
+    desk: &Desk<'_>,
+    command: arguments::Operation,
+) -> Result<(), CommandFailure> {
+    match command {
+        arguments::Operation::Show(asked) => show(desk, asked).await,
+        arguments::Operation::List(filter) => list(desk, *filter).await,
+        arguments::Operation::Held => HELD.list(desk, &[], u32::MAX).await,
+        arguments::Operation::Cancel { operation, reason, request } => {
+            let path = format!("/operations/{}/cancel", operation.operation());
+            let body = json!({ "reason": Reason::as_typed(&reason) });
+            cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
+        }
+        arguments::Operation::Reconcile { operation: None, .. } => match desk.local {
+            Some(LocalLedger { config, store }) => {
+                super::reconcile::run(desk.output, config, store).await
+            }
+            None => reconcile(desk).await,
+        },
+        arguments::Operation::Reconcile { operation: Some(operation), reason, key } => {
+            let path = format!("/operations/{}/reconcile", operation.operation());
+            let change = ChangeRequest::post(ChangeKey::new(key), path, json!({}));
+            reconcile_one(desk, &change.because(reason.as_ref())).await
+        }
+    }
+}
+
+async fn show(desk: &Desk<'_>, asked: Show) -> Result<(), CommandFailure> {
+    let name = asked.id.uuid();
+    let nothing = "the operation was not read";
+    let Some(api_key) = &asked.api_key else {
+        let found = desk.door.get(&format!("/operations/{name}"), &[]).await;
+        let found = found.map_err(|error| {
+            if !error.is("not_found") {
+                return error.because(nothing);
+            }
+            anyhow!(
+                "there is no operation {name}: `holdfast operation list` shows them; if it is an \
+                 Idempotency-Key, add --api-key with the API key that sent it"
+            )
+            .into()
+        })?;
+        return desk.output.object(&found, &fields(&found));
+    };
+    let request_key: RequestKey = name.to_string().parse().map_err(|error| {
+        CommandFailure::Usage(anyhow!(
+            "{name} is {error}, so no Idempotency-Key: an operation id and a completion id go without \
+             --api-key"
+        ))
+    })?;
+    let api_key = key::find(desk, api_key).await?;
+    let (id, request_key) = (text(&api_key, "id"), request_key.to_string());
+    let query = [("api_key_id", id.as_str()), ("request_key", request_key.as_str())];
+    let found = desk.door.get("/operations", &query).await;
+    let found = found.map_err(|error| error.because(nothing))?;
+    match member(&found, "data").get(0) {
+        Some(found) => desk.output.object(found, &fields(found)),
+        None => Err(anyhow!(
+            "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it nothing \
+             has run and nothing was charged",
+            text(&api_key, "name")
+        )
+        .into()),
+    }
+}
+
+/// Asks a running operation to end, and shows it as it stands then.
+async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
+    let done = desk.change("nothing was cancelled", change).await?.thing;
+    desk.output.object(&done, &fields(&done))?;
+    if *member(&done, "cancel_asked") == true {
+        note("its owner ends it: what has arrived is kept and charged");
+    } else if *member(&done, "status") == "abandoned" {
+        note("it has ended without a charge: its key never runs again");
+    } else {
+        note("it does not run any more: nothing was asked of it");
+    }
+    Ok(())
+}
+
+async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result<(), CommandFailure> {
+    let arguments::OperationFilter { stale, running, newest: Newest { limit }, .. } = filter;
+    let scope = if stale { Some("stale") } else { running.then_some("running") };
+    let status =
+        filter.status.and_then(|status| Some(status.to_possible_value()?.get_name().to_owned()));
+    let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
+    let Period { from, to } = filter.created.period()?;
+    let query = [
+        ("scope", scope.map(str::to_owned)),
+        ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(desk, filter.key.as_ref()).await?),
+        ("model", filter.model),
+        ("status", status),
+        ("charge_from_micros", micros(filter.charge_from)),
+        ("charge_to_micros", micros(filter.charge_to)),
+        ("created_from", from.map(rfc3339)),
+        ("created_to", to.map(rfc3339)),
+    ];
+    let count = usize::try_from(limit).unwrap_or(usize::MAX);
+    let listed = desk.door.list("/operations", &given(&query), Some(count)).await;
+    let listed = listed.map_err(|error| error.because("operations were not listed"))?;
+    let rows: Vec<_> = listed.rows.iter().map(row).collect();
+    desk.output.list(&listed.rows, COLUMNS, &rows)?;
+    if listed.is_cut {
+        note(&format!("only the newest {limit} are shown: there are more, --limit N shows N"));
+    }
+    Ok(())
+}
+
+/// Reconciles what is stale, one by one. A server beside the database does so by itself: this is
+/// for whoever will not wait.
+async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
+    let nothing = "the operation was not reconciled";
+    let listed = desk.door.list("/operations", &[("scope", "stale")], None).await;
+    let stale = listed.map_err(|error| error.because("operations were not listed"))?.rows;
+    let mut views = Vec::with_capacity(stale.len());
+    for operation in &stale {
+        let path = format!("/operations/{}/reconcile", text(operation, "id"));
+        let change = ChangeRequest::post(ChangeKey::new(None), path, json!({}));
+        let done = desk.change(nothing, &change).await?.thing;
+        let at_rest = !matches!(member(&done, "status").as_str(), Some("leased" | "recorded"));
+        views.push(json!({
+            "operation_id": member(&done, "id"), "status": member(&done, "status"), "at_rest": at_rest,
+        }));
+    }
+    if views.is_empty() {
+        note("nothing was due");
+    }
+    let row = |view: &Value| {
+        let at_rest = if *member(view, "at_rest") == true { "yes" } else { "no" };
+        [text(view, "operation_id"), text(view, "status"), at_rest.to_owned()]
+    };
+    let rows: Vec<_> = views.iter().map(row).collect();
+    desk.output.list(&views, ["operation", "status", "at_rest"], &rows)
+}
+
+/// Reconciles one operation, and shows it as it stands then.
+async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
+    let done = desk.change("the operation was not reconciled", change).await?;
+    desk.output.object(&done.thing, &fields(&done.thing))?;
+    if matches!(member(&done.thing, "status").as_str(), Some("leased" | "recorded")) {
+        note("it is not at rest: its owner may be alive, or the rules do not allow it yet");
+    }
+    Ok(())
+}
+
+const COLUMNS: [&str; 10] = [
+    "id",
+    "created_at",
+    "situation",
+    "status",
+    "api_key",
+    "model",
+    "currency",
+    "hold",
+    "charge",
+    "node",
+];
+
+fn row(operation: &Value) -> [String; COLUMNS.len()] {
+    COLUMNS.map(|column| match column {
+        "api_key" => {
+            let name = some_text(operation, "api_key_name");
+            name.unwrap_or_else(|| text(operation, "api_key_id"))
+        }
+        "hold" | "charge" => amount(operation, &format!("{column}_micros")),
+        column => text(operation, column),
+    })
+}
+
+/// Fields of one operation for people: the members of its view, as names and texts.
+fn fields(operation: &Value) -> Vec<(&str, String)> {
+    const NAMES: [&str; 21] = [
+        "id",
+        "idempotency_key",
+        "api_key_id",
+        "wallet_id",
+        "situation",
+        "status",
+        "model",
+        "contract",
+        "price_version",
+        "generation",
+        "hold_id",
+        "usage_id",
+        "hold",
+        // What the caller pays; unknown as long as it runs.
+        "charge",
+        "shortfall",
+        "refunded",
+        "provider_cost",
+        "meters_source",
+        "node",
+        "created_at",
+        "finished_at",
+    ];
+    let currency = text(operation, "currency");
+    let field = |name: &'static str| {
+        let amount = some_amount(operation, &format!("{name}_micros"));
+        let amount = amount.map(|amount| format!("{amount} {currency}"));
+        (name, amount.unwrap_or_else(|| text(operation, name)))
+    };
+    let mut fields: Vec<(&str, String)> = NAMES.into_iter().map(field).collect();
+    let meters = member(operation, "meters").as_object().into_iter().flatten();
+    let counted = meters.filter(|(_, count)| count.as_u64() != Some(0));
+    fields.extend(counted.map(|(kind, count)| (kind.as_str(), count.to_string())));
+    let reasons = member(operation, "usage_reasons").as_array().into_iter().flatten();
+    fields.extend(reasons.filter_map(Value::as_str).map(|it| ("usage_reason", it.to_owned())));
+    let lines = member(operation, "price_lines").as_array().into_iter().flatten();
+    fields.extend(lines.map(|line| ("price", price_line(line, &currency))));
+    let attempts = member(operation, "attempts").as_array().into_iter().flatten();
+    fields.extend(attempts.map(|attempt| ("attempt", spell(attempt))));
+    fields
+}
+
+/// A line of the charge, such as `20 input at 1.000000 USD for 1000000`.
+fn price_line(line: &Value, currency: &str) -> String {
+    let [units, kind, per] = ["units", "kind", "per_units"].map(|it| text(line, it));
+    format!("{units} {kind} at {} {currency} for {per}", amount(line, "price_micros"))
+}
+
+fn spell(attempt: &Value) -> String {
+    let [route, class, latency] = ["route", "class", "latency_ms"].map(|it| text(attempt, it));
+    let billed =
+        if *member(attempt, "may_be_billed") == true { "may be billed" } else { "not billed" };
+    let why = some_text(attempt, "reason").map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{route}: {class} after {latency} ms, {billed}{why}")
+}

@@ -1,0 +1,79 @@
+//! `holdfast person`: invites, lists and ends people, and makes their links.
+
+use holdfast_accounts::Reference;
+use holdfast_domain::account::Role;
+use serde_json::{Value, json};
+
+use super::Desk;
+use super::sheet::{Paging, Sheet};
+use super::wallet;
+use crate::arguments;
+use crate::arguments::read::Newest;
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{some_text, text, with};
+
+const PEOPLE: Sheet = Sheet {
+    path: "/people",
+    things: "people",
+    columns: &["id", "email", "name", "state", "grants", "created_at", "ended_at"],
+    more: &["created_by"],
+    paging: Paging::Pages,
+};
+
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result<(), CommandFailure> {
+    let (nothing, change) = match command {
+        arguments::Person::List { newest: Newest { limit } } => {
+            return PEOPLE.list(desk, &[], limit).await;
+        }
+        arguments::Person::Show { id } => return PEOPLE.show(desk, id).await,
+        arguments::Person::Invite { email, role, wallet, name, why } => {
+            let mut body = of_role(desk, role, wallet.as_ref()).await?;
+            body = with(body, "email", email.as_str());
+            if let Some(name) = name {
+                body = with(body, "name", name.as_typed());
+            }
+            ("nobody was invited", why.post("/people", body))
+        }
+        arguments::Person::Link { id, why } => {
+            let path = format!("/people/{id}/link");
+            ("no link was made", why.post(path, json!({})))
+        }
+        arguments::Person::Revoke { id, role, wallet, why } => {
+            let body = of_role(desk, role, wallet.as_ref()).await?;
+            let path = format!("/people/{id}/grants/end");
+            ("the role was not ended", why.post(path, body))
+        }
+        arguments::Person::End { id, erase, why } => {
+            let (path, body) = (format!("/people/{id}/end"), json!({ "erase": erase }));
+            ("the person was not ended", why.post(path, body))
+        }
+    };
+    let done = desk.change(nothing, &change).await?.thing;
+    let mut fields = vec![("id", text(&done, "id"))];
+    let url = some_text(&done, "url");
+    let is_told = url.is_some();
+    fields.extend(url.map(|url| ("url", url)));
+    desk.output.object(&done, &fields)?;
+    if is_told {
+        note(
+            "hand the link over now: it is not shown again, can be used once, and ends in 24 hours",
+        );
+    } else if done.get("notice").is_some() {
+        note("no link was made now: `holdfast person link` makes another one");
+    }
+    Ok(())
+}
+
+/// The members that name a role.
+async fn of_role(
+    desk: &Desk<'_>,
+    role: Role,
+    wallet: Option<&Reference>,
+) -> Result<Value, CommandFailure> {
+    let body = json!({ "role": role.label() });
+    Ok(match wallet::id_of(desk, wallet).await? {
+        Some(id) => with(body, "wallet_id", id),
+        None => body,
+    })
+}

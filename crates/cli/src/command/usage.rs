@@ -1,0 +1,153 @@
+//! `holdfast usage report`: what was used and charged, for whoever sends the bills.
+//!
+//! A report has one key or two. Each is a column of a table, named by what people call it, and one or
+//! two columns of CSV, where ids stand beside names. What is not known is `-`, and never zero.
+//!
+//! Amounts of two currencies never meet in a row. Tables have decimal units, files integer micros;
+//! texts that people chose cannot begin a formula there. Sums are the store's: nothing is added here.
+
+use anyhow::anyhow;
+use holdfast_domain::listing::Period;
+use holdfast_domain::report::{GroupBy, Grouping};
+use holdfast_domain::usage::MeterKind;
+use holdfast_wire::api::rfc3339;
+use serde_json::Value;
+
+use super::sheet::given;
+use super::{Desk, key, wallet};
+use crate::arguments::{Format, Report, UsageBy};
+use crate::failure::CommandFailure;
+use crate::output::{self, Output};
+use crate::view::{amount, member, text};
+
+/// The names of the sums in a table.
+const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "costed"];
+const AMOUNTS: [&str; 6] =
+    ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
+
+/// Prints a report. That of a server is of whole hours.
+pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result<(), CommandFailure> {
+    let Period { from, to } = report.period.period()?;
+    let form = form(desk.output, report.format)?;
+    let by = grouping(&report.by)?;
+    let keys: Vec<_> = by.keys().map(member_of).collect();
+    let query = [
+        ("by", Some(keys.join(","))),
+        ("wallet_id", wallet::id_of(desk, report.wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(desk, report.key.as_ref()).await?),
+        ("model", report.model),
+        ("route", report.route),
+        ("from", from.map(rfc3339)),
+        ("to", to.map(rfc3339)),
+    ];
+    let nothing = "usage was not summed";
+    match form {
+        ReportFormat::Csv => {
+            let file = desk.door.file("/usage", &given(&query)).await;
+            let file = file.map_err(|error| error.because(nothing))?;
+            // Its last column is `incomplete`.
+            note_incomplete(file.lines().any(|row| row.ends_with(",true")));
+            output::text(&file)
+        }
+        ReportFormat::Output(output) => {
+            let found = desk.door.get("/usage", &given(&query)).await;
+            let found = found.map_err(|error| error.because(nothing))?;
+            let rows = member(&found, "data").as_array();
+            print(output, by, rows.map(Vec::as_slice).unwrap_or_default())
+        }
+    }
+}
+
+fn print(output: Output, by: Grouping, rows: &[Value]) -> Result<(), CommandFailure> {
+    note_incomplete(rows.iter().any(|row| member(row, "incomplete").as_bool() == Some(true)));
+    let lines: Vec<_> = rows.iter().map(|usage| row(by, usage)).collect();
+    output.list(rows, head(by), &lines)
+}
+
+/// Beside the report, which people may pipe elsewhere.
+fn note_incomplete(is_incomplete: bool) {
+    if is_incomplete {
+        output::note(
+            "the report is incomplete: rows with \"incomplete\" lack a cost that no run can have caused, or a sum that no number can be",
+        );
+    }
+}
+
+fn grouping(by: &[UsageBy]) -> Result<Grouping, CommandFailure> {
+    let grouping = match *by {
+        [one] => Some(Grouping::by(key_of(one))),
+        [first, second] => Grouping::by_both(key_of(first), key_of(second)),
+        [] | [_, _, _, ..] => None,
+    };
+    grouping.ok_or_else(|| {
+        CommandFailure::Usage(anyhow!("--by takes one key, or two that differ, like day,model"))
+    })
+}
+
+const fn key_of(by: UsageBy) -> GroupBy {
+    match by {
+        UsageBy::Hour => GroupBy::Hour,
+        UsageBy::Day => GroupBy::Day,
+        UsageBy::Month => GroupBy::Month,
+        UsageBy::Model => GroupBy::Model,
+        UsageBy::Key => GroupBy::ApiKey,
+        UsageBy::Wallet => GroupBy::Wallet,
+        UsageBy::Route => GroupBy::Route,
+    }
+}
+
+/// Format of a report: CSV, or one of the formats that every command has.
+enum ReportFormat {
+    Csv,
+    Output(Output),
+}
+
+fn form(output: Output, format: Option<Format>) -> Result<ReportFormat, CommandFailure> {
+    match (format, output) {
+        (None, output) => Ok(ReportFormat::Output(output)),
+        (Some(Format::Json), _) => Ok(ReportFormat::Output(Output::Json)),
+        (Some(Format::Csv | Format::Table), Output::Json) => Err(CommandFailure::Usage(anyhow!(
+            "--json prints JSON: leave it out or leave --format out"
+        ))),
+        (Some(Format::Csv), Output::Table | Output::Plain) => Ok(ReportFormat::Csv),
+        (Some(Format::Table), Output::Table | Output::Plain) => {
+            Ok(ReportFormat::Output(Output::Table))
+        }
+    }
+}
+
+/// Name of a key in the API.
+const fn member_of(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Hour => "hour",
+        GroupBy::Day => "day",
+        GroupBy::Month => "month",
+        GroupBy::Model => "model",
+        GroupBy::ApiKey => "api_key",
+        GroupBy::Wallet => "wallet",
+        GroupBy::Route => "route",
+    }
+}
+
+fn head(by: Grouping) -> Vec<&'static str> {
+    let name = |by| if by == GroupBy::ApiKey { "key" } else { member_of(by) };
+    let sums = ["currency"].into_iter().chain(COUNTS).chain(MeterKind::ALL.map(MeterKind::label));
+    by.keys().map(name).chain(sums).chain(AMOUNTS).collect()
+}
+
+fn row(by: Grouping, usage: &Value) -> Vec<String> {
+    let groups = by.keys().map(|by| match by {
+        GroupBy::ApiKey => text(usage, "api_key_name"),
+        GroupBy::Wallet => text(usage, "wallet_name"),
+        GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::Route => {
+            text(usage, member_of(by))
+        }
+    });
+    let meters = member(usage, "meters");
+    groups
+        .chain([text(usage, "currency")])
+        .chain(COUNTS.map(|count| text(usage, count)))
+        .chain(MeterKind::ALL.map(|kind| text(meters, kind.label())))
+        .chain(AMOUNTS.map(|name| amount(usage, &format!("{name}_micros"))))
+        .collect()
+}

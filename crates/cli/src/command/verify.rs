@@ -1,0 +1,139 @@
+//! `holdfast ledger verify`: an audit in this process, or over the network a job of the servers, polled until
+//! it has ended.
+//!
+//! Both print the same and exit with the same status. An interruption of the command stops no job.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use holdfast_accounts::Reason;
+use holdfast_domain::audit::TrailHead;
+use holdfast_store::verify::AuditOptions;
+use holdfast_wire::api::MismatchView;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use uuid::Uuid;
+
+use super::book::{self, AuditReport, IN_FILE, ON_TERMINAL, unlisted};
+use super::desk::{Desk, LocalLedger};
+use crate::door::{ChangeKey, ChangeRequest};
+use crate::failure::{CommandFailure, Status};
+use crate::output::{Output, note};
+use crate::view::{member, some_text, text};
+use holdfast_bootstrap::database;
+
+/// Time between two looks at the job.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A verification that a command asks for.
+pub(super) struct VerificationOrder {
+    pub(super) progress: bool,
+    pub(super) since: Option<TrailHead>,
+    pub(super) key: Option<Uuid>,
+    pub(super) reason: Option<Reason>,
+}
+
+pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
+    match desk.local {
+        Some(local) => here(desk.output, local, order).await,
+        None => on_server(desk, order).await,
+    }
+}
+
+/// The audit of this process: it needs no server.
+async fn here(
+    output: Output,
+    LocalLedger { config, store }: LocalLedger<'_>,
+    VerificationOrder { progress, since, key, reason }: VerificationOrder,
+) -> Result<(), CommandFailure> {
+    if key.is_some() || reason.is_some() {
+        return Err(CommandFailure::Usage(anyhow!(
+            "--key and --reason are for the job of a server: leave them out, or say which with --server"
+        )));
+    }
+    let secrets = database::known_secrets(config).into();
+    let options = AuditOptions { retention: config.retention.results, secrets, since };
+    book::verify(output, store, options, progress).await
+}
+
+async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
+    let since = order.since.map(|head| head.to_string());
+    let body = json!({ "kind": "verification", "since": since });
+    let change = ChangeRequest::post(ChangeKey::new(order.key), "/jobs", body);
+    let change = change.because(order.reason.as_ref());
+    let started = desk.change("no verification was started", &change).await?;
+    let id = text(&started.thing, "id");
+    // Listened for before the id is told: whoever has read that may press it.
+    let interrupt = signal(SignalKind::interrupt());
+    let mut interrupt = interrupt.context("interruptions cannot be received")?;
+    note(&format!("job {id}"));
+    let is_quiet = matches!(desk.output, Output::Json) && !order.progress;
+    let ended = tokio::select! {
+        ended = wait(desk, &id, is_quiet) => ended?,
+        _pressed = interrupt.recv() => {
+            note(&format!("the job goes on: `holdfast job show {id}` shows it"));
+            return Err(CommandFailure::Told(Status::Failed));
+        }
+    };
+    if text(&ended, "state") != "done" {
+        return Err(
+            anyhow!("job {id} has failed: the log of the server that did it says why").into()
+        );
+    }
+    let report = member(&ended, "report");
+    let count = |name: &str| member(report, name).as_u64().unwrap_or_default();
+    let listed = member(report, "mismatches").as_array().into_iter().flatten();
+    let mut mismatches: Vec<_> = listed.map(mismatch).collect();
+    mismatches.extend(unlisted(count("unlisted")));
+    let counts = ["wallets", "operations", "transfers"].map(count);
+    let notes = member(report, "notes").as_array().into_iter().flatten().map(mismatch).collect();
+    let report = AuditReport::of(counts, mismatches, head(desk).await?.as_deref());
+    report.with_notes(notes).print(desk.output)
+}
+
+/// Waits until the job has ended, and says how far it is.
+async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value, CommandFailure> {
+    let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
+    let mut told = Instant::now();
+    loop {
+        let found = desk.door.get(&format!("/jobs/{id}"), &[]).await;
+        let nothing = format!("the job goes on, `holdfast job show {id}` shows it");
+        let job = found.map_err(|error| error.because(&nothing))?;
+        let state = text(&job, "state");
+        if !matches!(&*state, "queued" | "running") {
+            return Ok(job);
+        }
+        if !is_quiet && told.elapsed() >= every {
+            note(&format!("{state}: {} of {}", text(&job, "done"), text(&job, "of")));
+            told = Instant::now();
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The head of the trail; nothing for whoever may not read that.
+async fn head(desk: &Desk<'_>) -> Result<Option<String>, CommandFailure> {
+    match desk.door.get("/audit", &[("limit", "1")]).await {
+        Ok(newest) => Ok(member(&newest, "data").get(0).and_then(|row| some_text(row, "head"))),
+        Err(error) if error.is("forbidden") => Ok(None),
+        Err(error) => Err(error.because("the head of the trail was not read")),
+    }
+}
+
+/// A mismatch as a verification beside the database tells it.
+fn mismatch(found: &Value) -> MismatchView {
+    let (subject, id) = (text(found, "subject"), some_text(found, "id"));
+    let only = |kind: &str| id.clone().filter(|_id| subject == kind);
+    let named = match (&*subject, &id) {
+        ("book", _) | (_, None) => "the book".to_owned(),
+        ("api_key", Some(id)) => format!("API key {id}"),
+        ("admin_key", Some(id)) => format!("admin key {id}"),
+        (subject, Some(id)) => format!("{subject} {id}"),
+    };
+    MismatchView {
+        wallet_id: only("wallet"),
+        operation_id: only("operation"),
+        text: format!("{named}: {}", text(found, "sentence")),
+    }
+}

@@ -1,0 +1,222 @@
+//! `holdfast wallet`: makes, lists, shows, changes, suspends, resumes and closes wallets, and hands
+//! postings and statements to their own files.
+//!
+//! A wallet is named by its id or its name, which is looked up first: requests name ids alone, because a
+//! name would mean another wallet after a rename.
+//!
+//! Nothing is judged here: refusals are the API's, whichever door the command goes through.
+
+mod posting;
+mod statement;
+
+use anyhow::anyhow;
+use holdfast_accounts::Reference;
+use holdfast_domain::limits::SpendLimit;
+use holdfast_domain::{Currency, Micros};
+use serde_json::{Map, Value, json};
+
+use self::statement::StatementOrder;
+use super::Desk;
+use super::sheet::{Query, given};
+use crate::arguments;
+use crate::door::{ChangeRequest, DoorError};
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{amount, some_amount, some_text, spend, text, with};
+
+const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
+
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result<(), CommandFailure> {
+    use arguments::Wallet as Command;
+    match command {
+        Command::Create { name, currency, external_id, low_balance, key_spend, why } => {
+            let mut body = json!({
+                "name": name.as_typed(),
+                "currency": currency.to_string(),
+                "external_id": external_id.map(|id| id.as_typed().to_owned()),
+                "low_balance_micros": low_balance.map(Micros::get),
+            });
+            for (name, value) in KEY_SPEND.into_iter().zip(members(key_spend.map(|it| it.limit())))
+            {
+                body = with(body, name, value);
+            }
+            changed(desk, "no wallet was made", &why.post("/wallets", body)).await?;
+            warn_of_prices(desk, currency);
+            Ok(())
+        }
+        Command::Change(command) => change(desk, command).await,
+        Command::Post(command) => posting::post(desk, command).await,
+        Command::Posting { id } => posting::show(desk, id).await,
+        Command::Show { wallet } => show(desk, &find(desk, &wallet).await?),
+        Command::List(filter) => list(desk, filter).await,
+        Command::Ledger { wallet, period, limit, csv } => {
+            let order = StatementOrder::new(desk.output, period, limit, csv)?;
+            statement::show(desk, &find(desk, &wallet).await?, &order).await
+        }
+    }
+}
+
+/// Changes of one wallet.
+async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result<(), CommandFailure> {
+    match command {
+        arguments::WalletChange::Suspend { wallet, reason, key } => {
+            let path = path(desk, &wallet, "/suspend").await?;
+            let change =
+                ChangeRequest::post(key.or_made(), path, json!({ "reason": reason.as_typed() }));
+            changed(desk, "the wallet was not suspended", &change).await?;
+            note("a running `holdfast serve` lets nothing new run on it within 5 seconds");
+            Ok(())
+        }
+        arguments::WalletChange::Resume { wallet, why } => {
+            let change = why.post(path(desk, &wallet, "/resume").await?, json!({}));
+            changed(desk, "the wallet was not resumed", &change).await
+        }
+        arguments::WalletChange::Close { wallet, dry_run, why } => {
+            let change = why.post(path(desk, &wallet, "/close").await?, json!({}));
+            let change = change.rehearsed(dry_run);
+            changed(desk, "the wallet was not closed", &change).await?;
+            if dry_run {
+                note("nothing was changed: without --dry-run it is closed for good");
+            }
+            Ok(())
+        }
+        arguments::WalletChange::Update {
+            wallet,
+            name,
+            external_id,
+            no_external_id,
+            low_balance,
+            no_low_balance,
+            key_spend,
+            no_key_spend,
+            why,
+        } => {
+            let mut edit = Map::new();
+            let mut set = |name: &str, value: Option<Value>| {
+                edit.extend(value.map(|value| (name.to_owned(), value)));
+            };
+            let none = |flag: bool| flag.then_some(Value::Null);
+            set("name", name.map(|name| name.as_typed().into()));
+            set("external_id", external_id.map(|id| id.as_typed().into()).or(none(no_external_id)));
+            let low_balance = low_balance.map(|it| it.get().into());
+            set("low_balance_micros", low_balance.or(none(no_low_balance)));
+            for (name, value) in KEY_SPEND.into_iter().zip(members(key_spend.map(|it| it.limit())))
+            {
+                set(name, value.or(none(no_key_spend)));
+            }
+            let change = why.patch(path(desk, &wallet, "").await?, Value::Object(edit));
+            changed(desk, "the wallet was not changed", &change).await
+        }
+    }
+}
+
+/// The two members of a bound on spend.
+pub(crate) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
+    spend.map_or([None, None], |SpendLimit { micros, window }| {
+        [Some(micros.get().into()), Some(window.label().into())]
+    })
+}
+
+/// Makes a change of a wallet and shows it, or says why there was none.
+async fn changed(
+    desk: &Desk<'_>,
+    nothing: &str,
+    change: &ChangeRequest,
+) -> Result<(), CommandFailure> {
+    let done = desk.change(nothing, change).await?;
+    show(desk, &done.thing)?;
+    if done.replayed {
+        note("this had been done before: nothing was changed");
+    }
+    Ok(())
+}
+
+fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
+    let Some(local) = desk.local else { return };
+    let mut prices = local.config.models.iter().flat_map(|model| &model.prices);
+    if !prices.any(|price| price.version.currency == currency) {
+        note(&format!(
+            "no model has a price in {currency}: this wallet can pay for none until one has"
+        ));
+    }
+}
+
+async fn list(desk: &Desk<'_>, filter: arguments::WalletFilter) -> Result<(), CommandFailure> {
+    let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
+    let query = [
+        ("name", filter.name.map(|name| name.as_typed().to_owned())),
+        ("external_id", filter.external_id.map(|id| id.as_typed().to_owned())),
+        ("state", filter.state),
+        ("available_from_micros", micros(filter.available_from)),
+        ("available_below_micros", micros(filter.available_below)),
+    ];
+    let wallets = oldest_first(desk, "/wallets", &query, filter.limit).await;
+    let wallets = wallets.map_err(|error| error.because("wallets were not listed"))?;
+    let row = |wallet: &Value| {
+        let [id, name, currency, state] =
+            ["id", "name", "currency", "state"].map(|it| text(wallet, it));
+        let [available, held] = ["available_micros", "held_micros"].map(|it| amount(wallet, it));
+        [id, name, currency, available, held, state]
+    };
+    let rows: Vec<_> = wallets.iter().map(row).collect();
+    desk.output.list(&wallets, ["id", "name", "currency", "available", "held", "state"], &rows)
+}
+
+/// The newest things of a path, in the order in which they were made; the API has the newest first.
+pub(super) async fn oldest_first(
+    desk: &Desk<'_>,
+    path: &str,
+    query: Query<'_>,
+    limit: Option<u32>,
+) -> Result<Vec<Value>, DoorError> {
+    let count = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let listed = desk.door.list(path, &given(query), count).await?;
+    if listed.is_cut {
+        note("only the newest are shown: there are more, --limit N shows N");
+    }
+    Ok(listed.rows.into_iter().rev().collect())
+}
+
+/// Id of the wallet that a filter names.
+pub(super) async fn id_of(
+    desk: &Desk<'_>,
+    wallet: Option<&Reference>,
+) -> Result<Option<String>, CommandFailure> {
+    match wallet {
+        Some(wallet) => Ok(Some(text(&find(desk, wallet).await?, "id"))),
+        None => Ok(None),
+    }
+}
+
+/// The wallet of this id or name.
+pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value, CommandFailure> {
+    let found = desk.door.named("/wallets", reference).await;
+    let mut found = found.map_err(|error| error.because("the wallet was not looked up"))?;
+    found.pop().ok_or_else(|| {
+        anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all").into()
+    })
+}
+
+/// Path of something below a wallet. Paths have ids: a name would be another wallet's after a
+/// rename, and a repetition would change that one.
+async fn path(
+    desk: &Desk<'_>,
+    reference: &Reference,
+    below: &str,
+) -> Result<String, CommandFailure> {
+    Ok(format!("/wallets/{}{below}", text(&find(desk, reference).await?, "id")))
+}
+
+fn show(desk: &Desk<'_>, wallet: &Value) -> Result<(), CommandFailure> {
+    let mut fields: Vec<_> = ["id", "name", "currency"].map(|it| (it, text(wallet, it))).into();
+    fields.push(("available", amount(wallet, "available_micros")));
+    fields.push(("held", amount(wallet, "held_micros")));
+    fields.push(("state", text(wallet, "state")));
+    fields.extend(some_text(wallet, "external_id").map(|id| ("external_id", id)));
+    fields.extend(some_amount(wallet, "low_balance_micros").map(|it| ("low_balance", it)));
+    fields.extend(spend(wallet, KEY_SPEND).map(|it| ("key_spend", it)));
+    for moment in ["suspended_at", "closed_at"] {
+        fields.extend(some_text(wallet, moment).map(|at| (moment, at)));
+    }
+    desk.output.object(wallet, &fields)
+}

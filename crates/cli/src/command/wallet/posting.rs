@@ -1,0 +1,157 @@
+//! `holdfast wallet deposit`, `refund` and `adjust`: a posting is in the book at most once, under the
+//! key of its command.
+
+use anyhow::anyhow;
+use holdfast_accounts::{ExternalId, Note, Reason, Source};
+use holdfast_domain::account::OWN_SOURCE;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::find;
+use crate::arguments;
+use crate::command::Desk;
+use crate::door::{ChangeOutcome, ChangeRequest, DoorError};
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::{amount, member, some_text, text, with};
+
+/// Makes a posting.
+pub(super) async fn post(
+    desk: &Desk<'_>,
+    command: arguments::NewPosting,
+) -> Result<(), CommandFailure> {
+    match command {
+        arguments::NewPosting::Deposit {
+            wallet,
+            amount,
+            source,
+            reference,
+            reason,
+            note,
+            currency,
+            dry_run,
+            key,
+        } => {
+            let wallet = find(desk, &wallet).await?;
+            let key = key.or_made();
+            let (source, reference) = deposit_reference(source, reference, key.id);
+            let body = json!({
+                "wallet_id": member(&wallet, "id"),
+                "amount_micros": amount.micros().get(),
+                "source": source,
+                "external_reference": reference,
+                "reason": reason.as_ref().map(Reason::as_typed),
+                "note": note.as_ref().map(Note::as_typed),
+                "currency": currency.map(|currency| currency.to_string()),
+            });
+            let change = ChangeRequest::post(key, "/deposits", body).rehearsed(dry_run);
+            let done = desk.door.change(&change).await;
+            posted(desk, "nothing was deposited", &change, done)
+        }
+        arguments::NewPosting::Adjust { wallet, amount, reason, note, currency, dry_run, key } => {
+            let wallet = find(desk, &wallet).await?;
+            let body = json!({
+                "wallet_id": member(&wallet, "id"),
+                "amount_micros": amount.micros().get(),
+                "reason": reason.as_typed(),
+                "note": note.as_ref().map(Note::as_typed),
+                "currency": currency.map(|currency| currency.to_string()),
+            });
+            let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
+            let change = change.rehearsed(dry_run);
+            let done = desk.door.change(&change).await;
+            posted(desk, "nothing was adjusted", &change, done)
+        }
+        arguments::NewPosting::Refund {
+            operation,
+            amount,
+            reason,
+            note,
+            currency,
+            dry_run,
+            key,
+        } => {
+            let body = json!({
+                "operation_id": operation.operation().to_string(),
+                "amount_micros": amount.micros().get(),
+                "reason": reason.as_ref().map(Reason::as_typed),
+                "note": note.as_ref().map(Note::as_typed),
+                "currency": currency.map(|currency| currency.to_string()),
+            });
+            let change = ChangeRequest::post(key.or_made(), "/refunds", body);
+            let change = change.rehearsed(dry_run);
+            match desk.door.change(&change).await {
+                Err(missing) if missing.is("not_found") => Err(anyhow!(
+                    "nothing was refunded: there is no operation {}, `holdfast operation list` shows \
+                     them",
+                    operation.operation()
+                )
+                .into()),
+                done => posted(desk, "nothing was refunded", &change, done),
+            }
+        }
+    }
+}
+
+/// Shows the posting of this id, of whatever kind it is.
+pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result<(), CommandFailure> {
+    for kind in ["deposits", "adjustments", "refunds"] {
+        match desk.door.get(&format!("/{kind}/{id}"), &[]).await {
+            Err(missing) if missing.is("not_found") => {}
+            found => {
+                let found = found.map_err(|error| error.because("the posting was not shown"))?;
+                return print(desk, found, false);
+            }
+        }
+    }
+    Err(anyhow!("there is no posting {id}").into())
+}
+
+/// Reference of a deposit. Without one of an outer system it is the command line's own: the key.
+fn deposit_reference(
+    source: Option<Source>,
+    reference: Option<ExternalId>,
+    key: Uuid,
+) -> (String, String) {
+    match source.zip(reference) {
+        Some((source, reference)) => {
+            (source.as_typed().to_owned(), reference.as_typed().to_owned())
+        }
+        None => (OWN_SOURCE.to_owned(), key.to_string()),
+    }
+}
+
+/// Shows a posting that was made, or says why there is none.
+fn posted(
+    desk: &Desk<'_>,
+    nothing: &str,
+    change: &ChangeRequest,
+    done: Result<ChangeOutcome, DoorError>,
+) -> Result<(), CommandFailure> {
+    let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
+    print(desk, done.thing, done.replayed)?;
+    if change.is_rehearsal() {
+        note("nothing was changed: without --dry-run it is made");
+    }
+    Ok(())
+}
+
+fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result<(), CommandFailure> {
+    let (kind, wallet) = (text(&posting, "kind"), member(&posting, "wallet"));
+    let mut fields = vec![(kind.as_str(), text(&posting, "id"))];
+    fields.extend(some_text(&posting, "operation_id").map(|id| ("operation", id)));
+    let details = ["source", "external_reference", "reason", "note", "created_at", "actor"];
+    fields.extend(details.into_iter().filter_map(|it| Some((it, some_text(&posting, it)?))));
+    fields.extend([
+        ("wallet", text(wallet, "name")),
+        ("amount", amount(&posting, "amount_micros")),
+        ("currency", text(wallet, "currency")),
+        ("available", amount(wallet, "available_micros")),
+    ]);
+    let view = with(posting.clone(), "replayed", replayed);
+    desk.output.object(&view, &fields)?;
+    if replayed {
+        note(&format!("this {kind} had been made before: nothing was changed"));
+    }
+    Ok(())
+}

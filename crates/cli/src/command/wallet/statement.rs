@@ -1,0 +1,199 @@
+//! `holdfast wallet ledger`: a wallet's statement.
+//!
+//! Opening balance, entries, closing balance: the three add up, and the closing balance of a period
+//! is the opening one of the next. Where entries are left out they are the oldest, so that the closing
+//! balance is always that of the last row.
+//!
+//! With direct database access it is one snapshot, however long it is. Over the network it is put together
+//! from pages, the newest first, whose balances meet: what is booked meanwhile is on none of them.
+//!
+//! A table has decimal units for people, CSV integer micros for programs, with a row for each of the
+//! two balances. Reasons are texts that people chose: none of them begins a formula.
+
+use anyhow::anyhow;
+use holdfast_domain::listing;
+use holdfast_wire::api::rfc3339;
+use holdfast_wire::csv;
+use serde_json::{Value, json};
+
+use crate::arguments::Period;
+use crate::command::Desk;
+use crate::command::sheet::given;
+use crate::door::PAGE_ROWS;
+use crate::failure::CommandFailure;
+use crate::output::{self, Output, note};
+use crate::view::{NOTHING, amount, member, some_text, text};
+
+const HEAD: [&str; 8] = ["at", "kind", "debit", "credit", "amount", "available", "held", "source"];
+
+/// A statement that a command asks for.
+pub(crate) struct StatementOrder {
+    form: Form,
+    period: listing::Period,
+    limit: u32,
+}
+
+/// Format of a statement: CSV, or one of the formats that every command has.
+enum Form {
+    Csv,
+    Output(Output),
+}
+
+impl StatementOrder {
+    pub(crate) fn new(
+        output: Output,
+        period: Period,
+        limit: u32,
+        csv: bool,
+    ) -> Result<Self, CommandFailure> {
+        let form = match (csv, output) {
+            (false, output) => Form::Output(output),
+            (true, Output::Table | Output::Plain) => Form::Csv,
+            (true, Output::Json) => {
+                return Err(CommandFailure::Usage(anyhow!(
+                    "--json prints JSON: leave it out or leave --csv out"
+                )));
+            }
+        };
+        Ok(Self { form, period: period.period()?, limit })
+    }
+}
+
+/// Prints the statement of a wallet.
+pub(super) async fn show(
+    desk: &Desk<'_>,
+    wallet: &Value,
+    order: &StatementOrder,
+) -> Result<(), CommandFailure> {
+    let path = format!("/wallets/{}/statement", text(wallet, "id"));
+    let limit = usize::try_from(order.limit).unwrap_or(usize::MAX);
+    let bounds = [order.period.from, order.period.to].map(|bound| bound.map(rfc3339));
+    let [from, to] = bounds.clone();
+    let rows_max = if desk.local.is_some() { usize::MAX } else { PAGE_ROWS };
+    let mut closing = None;
+    let mut entries: Vec<Value> = Vec::new();
+    let mut cursor = None;
+    loop {
+        let rows = (limit - entries.len()).clamp(1, rows_max).to_string();
+        let query = [
+            ("from", from.clone()),
+            ("to", to.clone()),
+            ("limit", Some(rows)),
+            ("cursor", cursor.take()),
+        ];
+        let page = desk.door.get(&path, &given(&query)).await;
+        let page = page.map_err(|error| error.because("the book was not read"))?;
+        let older = member(&page, "entries").as_array().cloned().unwrap_or_default();
+        entries.splice(0..0, older);
+        let closing: &Value = closing.get_or_insert_with(|| member(&page, "closing").clone());
+        cursor = some_text(&page, "next_cursor");
+        if cursor.is_some() && entries.len() < limit {
+            continue;
+        }
+        // Entries without a number that have one moment are on one page: it may have more than were
+        // asked for.
+        let beyond = entries.len().saturating_sub(limit);
+        let dropped: Vec<_> = entries.drain(..beyond).collect();
+        let opening = dropped.last().unwrap_or_else(|| member(&page, "opening"));
+        let omitted = member(&page, "omitted_entries").as_u64().unwrap_or_default();
+        let omitted = omitted.saturating_add(u64::try_from(beyond).unwrap_or(u64::MAX));
+        let balance = |of: &Value| {
+            json!({
+                "available_micros": member(of, "available_micros"),
+                "held_micros": member(of, "held_micros"),
+            })
+        };
+        let view = json!({
+            "wallet_id": member(&page, "wallet_id"),
+            "currency": member(&page, "currency"),
+            "from": from,
+            "to": to,
+            "opening": balance(opening),
+            "entries": entries,
+            "omitted_entries": omitted,
+            "closing": closing,
+        });
+        return print(&order.form, &view);
+    }
+}
+
+fn print(form: &Form, view: &Value) -> Result<(), CommandFailure> {
+    let output = match form {
+        Form::Csv => return output::text(&file(view)),
+        Form::Output(output) => output,
+    };
+    let total = |kind: &str, bound: &str| {
+        let [available, held] = BALANCE.map(|it| amount(member(view, kind), it));
+        let dash = || NOTHING.to_owned();
+        [text(view, bound), kind.to_owned(), dash(), dash(), dash(), available, held, dash()]
+    };
+    let mut rows = vec![total("opening", "from")];
+    rows.extend(entries(view).map(row));
+    rows.push(total("closing", "to"));
+    output.sheet(view, HEAD, &rows)?;
+    // The oldest are left out, not the newest: the closing balance is always that of the last row.
+    let omitted = member(view, "omitted_entries");
+    if *omitted != 0 {
+        note(&format!(
+            "{omitted} earlier entries of the period are not listed, the opening balance is after them: \
+             --limit lists more"
+        ));
+    }
+    Ok(())
+}
+
+const BALANCE: [&str; 2] = ["available_micros", "held_micros"];
+
+fn entries(view: &Value) -> impl Iterator<Item = &Value> {
+    member(view, "entries").as_array().into_iter().flatten()
+}
+
+fn row(entry: &Value) -> [String; HEAD.len()] {
+    HEAD.map(|column| match column {
+        "amount" | "available" | "held" => amount(entry, &format!("{column}_micros")),
+        "source" => source(entry),
+        column => text(entry, column),
+    })
+}
+
+fn source(entry: &Value) -> String {
+    let [operation, posting, reason] =
+        ["operation_id", "posting_id", "reason"].map(|it| some_text(entry, it));
+    match (posting, operation, reason) {
+        (None, operation, _) => {
+            let id = operation.unwrap_or_default();
+            format!("operation {id}/{}", text(entry, "generation"))
+        }
+        (Some(id), Some(operation), _) => format!("posting {id}, operation {operation}"),
+        (Some(id), None, Some(reason)) => format!("posting {id}, {reason}"),
+        (Some(id), None, None) => format!("posting {id}"),
+    }
+}
+
+/// The statement as the API's file has it: a cell is the member of its column's name.
+fn file(view: &Value) -> String {
+    let currency = text(view, "currency");
+    let record = |row: &Value, omitted: &str| {
+        let cell = |column: &&str| match *column {
+            "currency" => currency.clone(),
+            "omitted_entries" => omitted.to_owned(),
+            "reason" => csv::chosen(&some_text(row, "reason").unwrap_or_default()),
+            column => some_text(row, column).unwrap_or_default(),
+        };
+        let cells: Vec<_> = csv::STATEMENT_COLUMNS.iter().map(cell).collect();
+        csv::record(cells.iter().map(String::as_str))
+    };
+    let total = |kind: &str, bound: &str, omitted: &str| {
+        let [available, held] = BALANCE.map(|it| member(member(view, kind), it));
+        let at = member(view, bound);
+        let row = json!({
+            "at": at, "kind": kind, "available_micros": available, "held_micros": held,
+        });
+        record(&row, omitted)
+    };
+    let mut file = csv::record(csv::STATEMENT_COLUMNS);
+    file.push_str(&total("opening", "from", &text(view, "omitted_entries")));
+    file.extend(entries(view).map(|entry| record(entry, "")));
+    file.push_str(&total("closing", "to", ""));
+    file
+}

@@ -1,0 +1,140 @@
+//! `holdfast webhook`: makes, lists, changes, tests webhooks, and shows what was sent.
+//!
+//! A secret is printed once, by the command that makes it. What is sent a running gateway sends.
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::sheet::{Paging, Sheet};
+use super::{Desk, wallet};
+use crate::arguments::read::Newest;
+use crate::arguments::{Webhook, WebhookChange, Why};
+use crate::door::ChangeRequest;
+use crate::failure::CommandFailure;
+use crate::output::note;
+use crate::view::some_text;
+
+const WEBHOOKS: Sheet = Sheet {
+    path: "/webhooks",
+    things: "webhooks",
+    columns: &["id", "url", "wallet_id", "kinds", "state", "description", "created_at"],
+    more: &["disabled_at", "disabled_reason", "secret_generation", "rotated_at", "created_by"],
+    paging: Paging::Pages,
+};
+
+const DELIVERIES: Sheet = Sheet {
+    path: "/webhooks",
+    things: "deliveries",
+    columns: &[
+        "event_id",
+        "kind",
+        "state",
+        "tries",
+        "last_result",
+        "last_status",
+        "next_at",
+        "created_at",
+        "finished_at",
+    ],
+    more: &[],
+    paging: Paging::Pages,
+};
+
+/// A change of a webhook, and how its outcome is told.
+struct WebhookOrder {
+    change: ChangeRequest,
+    nothing: &'static str,
+    shown: &'static Sheet,
+}
+
+pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result<(), CommandFailure> {
+    match command {
+        Webhook::List { wallet, newest: Newest { limit } } => {
+            let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
+            WEBHOOKS.list(desk, &[("wallet_id", wallet)], limit).await
+        }
+        Webhook::Show { id } => WEBHOOKS.show(desk, id).await,
+        Webhook::Deliveries { id, newest: Newest { limit } } => {
+            let path = format!("/webhooks/{id}/deliveries");
+            DELIVERIES.list_at(desk, &path, &[], limit).await
+        }
+        Webhook::Create { url, wallet, kind, description, why } => {
+            let body = json!({
+                "url": url,
+                "wallet_id": wallet::id_of(desk, wallet.as_ref()).await?,
+                "kinds": Some(kind).filter(|kinds| !kinds.is_empty()),
+                "description": description,
+            });
+            let change = why.post("/webhooks", body);
+            tell(desk, &WebhookOrder { change, nothing: "no webhook was made", shown: &WEBHOOKS })
+                .await
+        }
+        Webhook::Change(command) => tell(desk, &order(command)).await,
+    }
+}
+
+/// The request of a change.
+fn order(command: WebhookChange) -> WebhookOrder {
+    let post = |id: Uuid, below: &str, why: &Why, nothing| {
+        let path = format!("/webhooks/{id}/{below}");
+        let change = why.post(path, json!({}));
+        WebhookOrder { change, nothing, shown: &WEBHOOKS }
+    };
+    match command {
+        WebhookChange::Update { id, url, kind, all_kinds, description, no_description, why } => {
+            let mut edit = Map::new();
+            let mut set = |name: &str, value: Option<Value>| {
+                edit.extend(value.map(|value| (name.to_owned(), value)));
+            };
+            let none = |flag: bool| flag.then_some(Value::Null);
+            set("url", url.map(Value::from));
+            let kinds = Some(kind).filter(|kinds| !kinds.is_empty());
+            set("kinds", kinds.map(Value::from).or(none(all_kinds)));
+            set("description", description.map(Value::from).or(none(no_description)));
+            let change = why.patch(format!("/webhooks/{id}"), Value::Object(edit));
+            WebhookOrder { change, nothing: "the webhook was not changed", shown: &WEBHOOKS }
+        }
+        WebhookChange::Rotate { id, why } => {
+            post(id, "rotate", &why, "the webhook was not rotated")
+        }
+        WebhookChange::Disable { id, why } => {
+            post(id, "disable", &why, "the webhook was not disabled")
+        }
+        WebhookChange::Enable { id, why } => {
+            post(id, "enable", &why, "the webhook was not enabled")
+        }
+        WebhookChange::Test { id, why } => {
+            let order = post(id, "test", &why, "the webhook was not tested");
+            WebhookOrder { shown: &DELIVERIES, ..order }
+        }
+        WebhookChange::Resend { id, event, why } => {
+            let below = format!("deliveries/{event}/resend");
+            let order = post(id, &below, &why, "the event is not sent again");
+            WebhookOrder { shown: &DELIVERIES, ..order }
+        }
+    }
+}
+
+/// Makes a change and shows what it has left, its secret too where it has made one.
+async fn tell(
+    desk: &Desk<'_>,
+    WebhookOrder { change, nothing, shown }: &WebhookOrder,
+) -> Result<(), CommandFailure> {
+    let done = desk.change(nothing, change).await?;
+    let mut fields = shown.fields(&done.thing);
+    let secret = some_text(&done.thing, "secret");
+    let is_told = secret.is_some();
+    fields.extend(secret.map(|secret| ("secret", secret)));
+    let lost = done.thing.get("notice").is_some();
+    desk.output.object(&done.thing, &fields)?;
+    if is_told {
+        note("keep the secret now: it is not stored and is not shown again");
+    } else if lost {
+        note(
+            "it had been made before, and its secret is not stored: `holdfast webhook rotate` makes another",
+        );
+    } else if done.replayed {
+        note("this had been done before: nothing was changed");
+    }
+    Ok(())
+}

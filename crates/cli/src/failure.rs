@@ -1,0 +1,74 @@
+//! Failures of commands, and their exit statuses: 0 done, 1 failed, 2 wrong usage or configuration.
+
+use std::process::ExitCode;
+
+use holdfast_config::{BadConfig, BadPlace};
+
+/// Failure of a command, by who can mend it.
+#[derive(Debug)]
+pub enum CommandFailure {
+    /// The configuration is wrong.
+    Config(BadConfig),
+    /// The question itself makes no sense.
+    Usage(anyhow::Error),
+    /// The command was tried and failed: a later attempt may succeed.
+    Failed(anyhow::Error),
+    /// The command failed, and its output has said how.
+    Told(Status),
+    /// Standard output was closed by its reader, as by `head`: a success, with nobody left to tell.
+    NobodyReads,
+}
+
+/// Exit status of a failure: 1 for `Failed`, 2 for `Usage`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Failed,
+    Usage,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Failed => Self::from(1),
+            Status::Usage => Self::from(2),
+        }
+    }
+}
+
+impl CommandFailure {
+    /// Text for standard error; `None` where everything has been said.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Self::Config(error) => Some(error.to_string()),
+            Self::Usage(error) | Self::Failed(error) => Some(format!("{error:#}")),
+            Self::Told(_) | Self::NobodyReads => None,
+        }
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) | Self::Usage(_) => Status::Usage.into(),
+            Self::Failed(_) => Status::Failed.into(),
+            Self::Told(status) => (*status).into(),
+            Self::NobodyReads => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<BadConfig> for CommandFailure {
+    fn from(error: BadConfig) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<BadPlace> for CommandFailure {
+    fn from(error: BadPlace) -> Self {
+        Self::Usage(anyhow::Error::msg(error.to_string()))
+    }
+}
+
+impl From<anyhow::Error> for CommandFailure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
