@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::listing::{AdminKeyState, Page, PageRequest};
+use holdfast_domain::admin::{
     AccountAction, AdminBearer, AdminCredential, AdminKey, Reach, Role, Thing, UseCase,
 };
-use holdfast_domain::listing::{AdminKeyState, Page, PageRequest};
 use holdfast_domain::{AdminKeyId, Timestamp};
 use uuid::Uuid;
 

@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_lc_rs::rand;
-use holdfast_domain::account::{AccountAction, ApiKeyPatch, Role, Thing, UseCase};
+use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
+use holdfast_domain::admin::{AccountAction, ApiKeyPatch, Role, Thing, UseCase};
 use holdfast_domain::credential::{ApiKey, Bearer, Credential, Grant};
-use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
 use holdfast_domain::model::ModelPattern;
 use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
 use holdfast_domain::secret::CredentialSecret;

@@ -3,7 +3,7 @@
 //! Each request looks its credential up: administration is rare, and an ended key is refused at
 //! once. A refusal never tells which of missing, malformed, unknown or ended a credential is.
 
-use holdfast_domain::account::AdminBearer;
+use holdfast_domain::admin::AdminBearer;
 use holdfast_domain::ports::{Cause, Unavailable};
 
 use crate::{Accounts, Principal};

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdfast_domain::WalletId;
-use holdfast_domain::account::{AccountAction, PersonAction, Reach, WalletBounds, WebhookAction};
+use holdfast_domain::admin::{AccountAction, PersonAction, Reach, WalletBounds, WebhookAction};
 
 /// Wallets whose buckets are kept; full ones go first.
 const WALLETS_MAX: usize = 4_096;

@@ -20,8 +20,8 @@ use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, Unbou
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use holdfast_domain::account::Reach;
-use holdfast_domain::listing::{Order, PageCursor, PageRequest};
+use holdfast_domain::admin::Reach;
+use holdfast_domain::admin::listing::{Order, PageCursor, PageRequest};
 use holdfast_domain::secret::{CursorKey, ServerSecret};
 use uuid::Uuid;
 

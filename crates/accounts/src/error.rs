@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use holdfast_domain::account::{AccountRefusal, Role, UseCase};
-use holdfast_domain::ports::{Cause, CommandError, Unavailable};
+use holdfast_domain::admin::ports::CommandError;
+use holdfast_domain::admin::{AccountRefusal, Role, UseCase};
+use holdfast_domain::ports::{Cause, Unavailable};
 
 /// Kind of a thing that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Events: what happened, listed and shown. A holder sees those of their own wallet.
 
 use holdfast_domain::EventId;
-use holdfast_domain::account::UseCase;
-use holdfast_domain::event::{EventFilter, EventRecord};
-use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::event::{EventFilter, EventRecord};
+use holdfast_domain::admin::listing::{Page, PageRequest};
 
 use crate::{Accounts, AccountsError, Principal, ThingKind};
 

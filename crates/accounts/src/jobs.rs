@@ -6,10 +6,10 @@
 //! what such a sender has left.
 
 use holdfast_domain::JobId;
-use holdfast_domain::account::{AccountAction, Thing, UseCase};
-use holdfast_domain::audit::TrailHead;
-use holdfast_domain::job::{Job, JobKind};
-use holdfast_domain::listing::{Page, PageRequest};
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::{Job, JobKind};
+use holdfast_domain::admin::listing::{Page, PageRequest};
+use holdfast_domain::admin::{AccountAction, Thing, UseCase};
 use uuid::Uuid;
 
 use crate::{Accounts, AccountsError, Outcome, Principal, Request, ThingKind};

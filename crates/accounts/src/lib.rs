@@ -10,7 +10,7 @@
 //!
 //! Every door parses, calls a use case and renders what comes back. So what is allowed, what is
 //! refused and what stands in the trail is the same whoever asks, from wherever. What a change does
-//! to the book is judged one step further in, by [`holdfast_domain::account::decide`], in the
+//! to the book is judged one step further in, by [`holdfast_domain::admin::decide`], in the
 //! transaction that writes it.
 //!
 //! | refusal | what the doors say |
@@ -54,17 +54,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::offer::Offers;
+use holdfast_domain::admin::ports::CommandError;
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, ActorId, CanonicalDigest, RequestBinding,
     RequestRecord, UseCase, WalletBounds,
 };
-use holdfast_domain::offer::Offers;
-use holdfast_domain::ports::{CommandError, Pause};
-use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{
-    Administration, ApiKeys, CommandKey, Currency, Directory, Endpoints, Events, Jobs, Journal,
-    Micros, Reports, Sessions, Timestamp, Wallets, Webhooks,
+use holdfast_domain::admin::{
+    Administration, Directory, Endpoints, Events, Jobs, Reports, Sessions, Webhooks,
 };
+use holdfast_domain::ports::Pause;
+use holdfast_domain::secret::ServerSecret;
+use holdfast_domain::{ApiKeys, CommandKey, Currency, Journal, Micros, Timestamp, Wallets};
 
 use uuid::Uuid;
 

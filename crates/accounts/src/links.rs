@@ -3,7 +3,7 @@
 //! Whatever is wrong with a link, its bearer is told the same: it is not valid any more. A link is
 //! used by its person, and by its id as the request key: a second use is a repetition, and refused.
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     AccountAction, AccountRefusal, EmailAddress, KnownLink, LinkPurpose, PasswordHash,
     PersonAction, PersonLink,
 };

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, ActorId, RequestBinding, Thing, UseCase, WalletBounds,
 };
 use holdfast_domain::{CommandKey, PersonId, Timestamp, WalletId};

@@ -5,10 +5,10 @@
 //! no route, and no node.
 
 use holdfast_domain::Currency;
-use holdfast_domain::account::UseCase;
-use holdfast_domain::listing::NodeListing;
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::listing::NodeListing;
+use holdfast_domain::admin::offer::ModelOffer;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::offer::ModelOffer;
 use holdfast_domain::price::PriceVersion;
 
 use crate::{Accounts, AccountsError, Principal};

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::account::{AccountAction, Reach, UseCase};
+use holdfast_domain::admin::listing::{OperationFilter, OperationListing, Page, PageRequest};
+use holdfast_domain::admin::{AccountAction, Reach, UseCase};
 use holdfast_domain::conduct::Conduct;
-use holdfast_domain::listing::{OperationFilter, OperationListing, Page, PageRequest};
 use holdfast_domain::operation::{Operation, Situation, situation};
 use holdfast_domain::{Currency, Micros, OperationId, RequestKey, Snapshot, WalletId};
 

@@ -20,7 +20,7 @@ use std::str::FromStr;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use aws_lc_rs::rand;
-use holdfast_domain::account::PasswordHash;
+use holdfast_domain::admin::PasswordHash;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::private::Private;
 

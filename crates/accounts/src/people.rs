@@ -4,11 +4,11 @@
 //! whoever has nothing there is not found.
 
 use holdfast_domain::PersonId;
-use holdfast_domain::account::{
+use holdfast_domain::admin::listing::{Page, PageRequest, PersonFilter};
+use holdfast_domain::admin::{
     AccountAction, Authority, EmailAddress, LINK_LIFETIME, NewLink, Person, PersonAction,
     PersonRecord, Reach, Role, Thing, UseCase,
 };
-use holdfast_domain::listing::{Page, PageRequest, PersonFilter};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{LinkId, Timestamp};
@@ -209,7 +209,7 @@ impl Accounts {
     /// Makes the link of the first owner, in the place of the one before; `None` while there is an
     /// owner, a key or a person.
     pub async fn first_owner_link(&self) -> Result<Option<LinkToken>, AccountsError> {
-        use holdfast_domain::account::{AccountRefusal, FIRST_OWNER_LIFETIME};
+        use holdfast_domain::admin::{AccountRefusal, FIRST_OWNER_LIFETIME};
         let local = Principal::local();
         let (link, token) = new_link()?;
         let link = NewLink { lifetime: FIRST_OWNER_LIFETIME, ..link };

@@ -1,11 +1,11 @@
 //! Postings: deposits, adjustments and refunds. The id of a posting is its request key, so that the
 //! same request through any door, with any key, is the same posting.
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::listing::{Page, PageRequest, PostingFilter, PostingListing};
+use holdfast_domain::admin::{
     AccountAction, AccountRefusal, NewPosting, PostingDetails, Role, Thing, UseCase, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::listing::{Page, PageRequest, PostingFilter, PostingListing};
 use holdfast_domain::operation::Operation;
 use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
 use metrics::counter;

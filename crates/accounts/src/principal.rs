@@ -1,6 +1,6 @@
 //! The principal of a request: who asks, and what for they may.
 
-use holdfast_domain::account::{ActorId, AdminKey, Authority, Reach, Role, UseCase};
+use holdfast_domain::admin::{ActorId, AdminKey, Authority, Reach, Role, UseCase};
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 
 use crate::{AccountsError, ThingKind};

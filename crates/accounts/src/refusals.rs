@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use holdfast_domain::account::{ActorId, UseCase};
-use holdfast_domain::audit::RefusedAttempts;
+use holdfast_domain::admin::audit::RefusedAttempts;
+use holdfast_domain::admin::{ActorId, UseCase};
 
 use crate::{Accounts, AccountsError};
 

@@ -8,12 +8,12 @@
 //! written without one come first in the ledger, and a page leads on with their moment: all of one
 //! moment are on one page, so that such a page may be longer than its limit.
 
-use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::limits::Counter;
-use holdfast_domain::listing::{PageCursor, PageRequest, Period};
-use holdfast_domain::report::{
+use holdfast_domain::admin::listing::{PageCursor, PageRequest, Period};
+use holdfast_domain::admin::report::{
     EntryPlace, GroupBy, Grouping, Statement, UsageError, UsageFilter, UsageQuery, UsageRow,
 };
+use holdfast_domain::admin::{UseCase, WalletRecord};
+use holdfast_domain::limits::Counter;
 use holdfast_domain::{Micros, Timestamp};
 
 use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference};

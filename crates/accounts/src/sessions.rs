@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     AccountAction, AccountRefusal, Authority, BrowserMark, EmailAddress, KnownPassword,
     NewBrowserMark, NewSession, PasswordHash, Person, PersonAction, PersonGrant, Session,
 };
@@ -123,7 +123,7 @@ pub struct RenewedSession {
 
 impl Accounts {
     /// Begins a session, with the first of the person's roles in the order of
-    /// [`Role`](holdfast_domain::account::Role).
+    /// [`Role`](holdfast_domain::admin::Role).
     ///
     /// # Errors
     ///

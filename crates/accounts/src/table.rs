@@ -3,7 +3,7 @@
 //! Its roles are the domain's ([`UseCase::roles`]). A use case without an endpoint or a command says
 //! why here; tests of the API and of the command line compare this table with theirs, both ways.
 
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 
 /// Doors of a use case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The trail: read by owners and auditors, changed by nobody.
 
-use holdfast_domain::account::UseCase;
-use holdfast_domain::listing::{Page, PageRequest, TrailFilter, TrailListing};
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::listing::{Page, PageRequest, TrailFilter, TrailListing};
 
 use crate::{Accounts, AccountsError, Principal};
 

@@ -4,9 +4,7 @@
 //! hook: a verb with a body, a secret, a review or another answer is a function with a handler and a form of
 //! its own.
 
-use holdfast_domain::account::{
-    AccountAction, UseCase, WalletRecord, WebhookAction, WebhookRecord,
-};
+use holdfast_domain::admin::{AccountAction, UseCase, WalletRecord, WebhookAction, WebhookRecord};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::{ApiKeyId, WalletId, WebhookId};
 use uuid::Uuid;

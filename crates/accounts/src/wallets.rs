@@ -7,9 +7,9 @@
 //!
 //! Never in here: balances. Only postings and operations move them.
 
-use holdfast_domain::account::{AccountAction, Reach, Thing, UseCase, WalletPatch, WalletRecord};
+use holdfast_domain::admin::listing::{Page, PageRequest, WalletFilter};
+use holdfast_domain::admin::{AccountAction, Reach, Thing, UseCase, WalletPatch, WalletRecord};
 use holdfast_domain::limits::SpendLimit;
-use holdfast_domain::listing::{Page, PageRequest, WalletFilter};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use uuid::Uuid;

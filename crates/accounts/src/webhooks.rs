@@ -23,16 +23,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use holdfast_domain::account::{
+use holdfast_domain::admin::Endpoints;
+use holdfast_domain::admin::event::EventKind;
+use holdfast_domain::admin::listing::{Page, PageRequest};
+use holdfast_domain::admin::webhook::{DeliveryRecord, Endpoint, Origin, TryResult};
+use holdfast_domain::admin::{
     AccountAction, AccountReceipt, Reach, Thing, UseCase, WebhookAction, WebhookPatch,
     WebhookRecord, WebhookSecret,
 };
-use holdfast_domain::event::EventKind;
-use holdfast_domain::listing::{Page, PageRequest};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
-use holdfast_domain::webhook::{DeliveryRecord, Endpoint, Origin, TryResult};
-use holdfast_domain::{Endpoints, EventId, Timestamp, WalletId, WebhookId};
+use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use uuid::Uuid;
 
 use crate::{

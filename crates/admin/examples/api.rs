@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use holdfast_accounts::TABLE;
 use holdfast_admin::Code;
-use holdfast_domain::account::Role;
+use holdfast_domain::admin::Role;
 
 /// Longest line of the prose.
 const LINE_MAX: usize = 120;

@@ -9,7 +9,7 @@ use std::fmt;
 
 use axum::extract::State;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
-use holdfast_domain::account::{AdminKey, Reach};
+use holdfast_domain::admin::{AdminKey, Reach};
 use holdfast_domain::{AdminKeyId, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

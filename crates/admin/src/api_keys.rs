@@ -15,9 +15,9 @@ use std::time::Duration;
 use axum::extract::State;
 use holdfast_accounts::{Edit, IssuedApiKey, KeyOrder, Name, Outcome, Reference};
 use holdfast_domain::WalletId;
-use holdfast_domain::account::ApiKeyPatch;
+use holdfast_domain::admin::ApiKeyPatch;
+use holdfast_domain::admin::listing::ApiKeyFilter;
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::listing::ApiKeyFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 

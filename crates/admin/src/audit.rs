@@ -4,8 +4,8 @@
 //! starts from (`since` of `/jobs`).
 
 use axum::extract::State;
-use holdfast_domain::account::{ActorId, FieldChange, Thing, UseCase};
-use holdfast_domain::listing::{TrailFilter, TrailListing};
+use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
+use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

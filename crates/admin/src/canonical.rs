@@ -8,7 +8,7 @@
 //! absent members are left out, and members are in the order of their names, not of their declaration.
 //!
 //! The form is frozen: another one is another version of
-//! [`CanonicalDigest`](holdfast_domain::account::CanonicalDigest).
+//! [`CanonicalDigest`](holdfast_domain::admin::CanonicalDigest).
 
 use serde_json::{Map, Value};
 

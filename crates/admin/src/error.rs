@@ -14,7 +14,7 @@ mod translation;
 use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 //! sees it sees all of it.
 
 use axum::extract::State;
-use holdfast_domain::event::{EventFilter, EventKind, EventRecord};
+use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use holdfast_domain::{EventId, WalletId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

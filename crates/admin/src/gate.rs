@@ -22,7 +22,7 @@ use axum::extract::{FromRef, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_accounts::{Accounts, AuthenticationError, IssuedAdminKey, Principal, TABLE};
-use holdfast_domain::account::{ActorId, AdminBearer, UseCase};
+use holdfast_domain::admin::{ActorId, AdminBearer, UseCase};
 use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
 use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, HeaderName, Method, StatusCode};

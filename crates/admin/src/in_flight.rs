@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdfast_domain::account::ActorId;
+use holdfast_domain::admin::ActorId;
 
 /// Requests at once of one admin key or person.
 const REQUESTS_MAX: u32 = 16;

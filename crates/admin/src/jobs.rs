@@ -4,8 +4,8 @@
 //! all of them are: a half of an audit without a mismatch says nothing.
 
 use axum::extract::State;
-use holdfast_domain::audit::TrailHead;
-use holdfast_domain::job::{Job, JobKind, JobState};
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::{Job, JobKind, JobState};
 use holdfast_domain::{ErrorChain, JobId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

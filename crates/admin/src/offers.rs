@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use holdfast_domain::listing::NodeListing;
-use holdfast_domain::offer::{ModelOffer, RouteOffer};
+use holdfast_domain::admin::listing::NodeListing;
+use holdfast_domain::admin::offer::{ModelOffer, RouteOffer};
 use holdfast_domain::price::{PriceVersion, Tier, UnitPrices};
 use holdfast_domain::usage::MeterKind;
 use serde::{Deserialize, Serialize};

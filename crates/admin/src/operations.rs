@@ -10,7 +10,7 @@ mod view;
 
 use axum::extract::State;
 use holdfast_accounts::{OperationRecord, Outcome, Principal, Reference};
-use holdfast_domain::listing::{ChargeRange, OperationFilter, Period};
+use holdfast_domain::admin::listing::{ChargeRange, OperationFilter, Period};
 use holdfast_domain::{ApiKeyId, Currency, Micros, OperationId, RequestKey, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

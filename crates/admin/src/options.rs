@@ -13,7 +13,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use holdfast_domain::account::Role;
+use holdfast_domain::admin::Role;
 use http::Uri;
 use http::uri::Authority;
 

@@ -9,7 +9,7 @@
 use axum::extract::FromRequestParts;
 use form_urlencoded::Serializer;
 use holdfast_accounts::{PagedList, Principal};
-use holdfast_domain::listing::{Page, PageCursor, PageRequest};
+use holdfast_domain::admin::listing::{Page, PageCursor, PageRequest};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -10,8 +10,8 @@ use std::fmt;
 
 use axum::extract::State;
 use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
-use holdfast_domain::account::{Authority, PersonRecord, Reach, Role};
-use holdfast_domain::listing::PersonFilter;
+use holdfast_domain::admin::listing::PersonFilter;
+use holdfast_domain::admin::{Authority, PersonRecord, Reach, Role};
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

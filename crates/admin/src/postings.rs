@@ -11,9 +11,9 @@ use axum::extract::State;
 use holdfast_accounts::{
     ExternalId, Note, Outcome, PostingOrder, PostingRecord, Principal, Reference, Request, Source,
 };
-use holdfast_domain::account::{DepositReference, PostingDetails};
+use holdfast_domain::admin::listing::{PostingFilter, PostingList, PostingListing};
+use holdfast_domain::admin::{DepositReference, PostingDetails};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::{PostingFilter, PostingList, PostingListing};
 use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -7,10 +7,10 @@
 
 use axum::extract::State;
 use holdfast_accounts::{Reference, StatementPage};
+use holdfast_domain::admin::listing::{Order, PageRequest, Period};
+use holdfast_domain::admin::report::{StatementBalance, StatementEntry};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::{Order, PageRequest, Period};
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::report::{StatementBalance, StatementEntry};
 use holdfast_wire::csv;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use holdfast_accounts::UsageReport;
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{
     Group, GroupBy, Grouping, KnownCost, UsageFilter, UsageQuery, UsageRow,
 };
 use holdfast_domain::usage::MeterKind;

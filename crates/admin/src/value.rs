@@ -14,13 +14,13 @@ pub(crate) mod schema;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use holdfast_domain::account::{PersonState, Role, WalletState};
+use holdfast_domain::admin::job::{JobKind, JobState};
+use holdfast_domain::admin::listing::{AdminKeyState, ApiKeyState, Scope};
+use holdfast_domain::admin::offer::RouteHealth;
+use holdfast_domain::admin::{PersonState, Role, WalletState};
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
-use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
-use holdfast_domain::listing::{AdminKeyState, ApiKeyState, Scope};
 use holdfast_domain::model::{ModelPattern, PublicModelId};
-use holdfast_domain::offer::RouteHealth;
 use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::api::rfc3339;

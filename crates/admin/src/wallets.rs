@@ -9,8 +9,8 @@
 use axum::extract::State;
 use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Outcome, Reference};
 use holdfast_domain::Micros;
-use holdfast_domain::account::{WalletPatch, WalletRecord};
-use holdfast_domain::listing::WalletFilter;
+use holdfast_domain::admin::listing::WalletFilter;
+use holdfast_domain::admin::{WalletPatch, WalletRecord};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -10,8 +10,8 @@ mod view;
 
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use holdfast_accounts::{Edit, NewWebhook, Outcome, Principal, Reference};
-use holdfast_domain::account::{WebhookPatch, WebhookRecord};
-use holdfast_domain::event::EventKind;
+use holdfast_domain::admin::event::EventKind;
+use holdfast_domain::admin::{WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
 use holdfast_domain::{EventId, WalletId, WebhookId};
 use http::request::Parts;

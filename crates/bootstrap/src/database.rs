@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use holdfast_domain::listing::LiveCredential;
+use holdfast_domain::admin::listing::LiveCredential;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::Secrets;
 use holdfast_store::{Options, ServeLock, Store};

@@ -26,8 +26,8 @@ use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use holdfast_accounts::Reason;
-use holdfast_domain::audit::TrailHead;
-use holdfast_domain::listing;
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::listing;
 use uuid::Uuid;
 
 pub use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};

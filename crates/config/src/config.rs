@@ -11,7 +11,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use holdfast_domain::account::WalletBounds;
+use holdfast_domain::admin::WalletBounds;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_engine::{CoolDown, Model};
 use holdfast_failpoint::Failpoint;

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::NodeName;
-use holdfast_domain::account::WalletBounds;
-use holdfast_domain::event::UNLISTED_KEPT;
+use holdfast_domain::admin::WalletBounds;
+use holdfast_domain::admin::event::UNLISTED_KEPT;
+use holdfast_domain::admin::webhook::Origin;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::webhook::Origin;
 use holdfast_engine::CoolDown;
 use holdfast_http::AllowedOrigin;
 use holdfast_net::Network;

@@ -1,6 +1,6 @@
 //! Addresses within the console: a path, and a query whose values are escaped.
 
-use holdfast_domain::account::Thing;
+use holdfast_domain::admin::Thing;
 use uuid::Uuid;
 
 /// A path with these parameters; those without a value are left out.

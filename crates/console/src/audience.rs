@@ -1,6 +1,6 @@
 //! Audience of a listener: the roles that may sign in there.
 
-use holdfast_domain::account::Role;
+use holdfast_domain::admin::Role;
 
 /// Roles that may sign in at a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

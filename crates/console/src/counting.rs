@@ -21,7 +21,7 @@ use std::time::Duration;
 use holdfast_accounts::Principal;
 use holdfast_admin::InFlight;
 use holdfast_domain::Timestamp;
-use holdfast_domain::report::REPORTS_AT_ONCE;
+use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use http::StatusCode;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use holdfast_accounts::{Accounts, Reference, StatementPage, UsageReport};
 use holdfast_admin::{AdminOptions, InFlight, Place};
-use holdfast_domain::listing::{PageRequest, Period};
-use holdfast_domain::report::UsageQuery;
+use holdfast_domain::admin::listing::{PageRequest, Period};
+use holdfast_domain::admin::report::UsageQuery;
 use holdfast_domain::secret::SessionToken;
 use holdfast_net::UnknownTextLimiter;
 use http::{HeaderMap, StatusCode};

@@ -2,7 +2,7 @@
 
 use holdfast_accounts::AccountsError;
 use holdfast_admin::{Code, Problem};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 use http::StatusCode;
 
 /// A request that is answered by a failure.

@@ -28,7 +28,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
 use holdfast_accounts::{Reason, Request};
 use holdfast_domain::CommandKey;
-use holdfast_domain::account::{RequestRecord, UseCase};
+use holdfast_domain::admin::{RequestRecord, UseCase};
 use http::StatusCode;
 use uuid::Uuid;
 

@@ -26,7 +26,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{Accounts, SessionError, SignedIn};
 use holdfast_admin::{InFlight, Place};
-use holdfast_domain::account::{ActorId, EmailAddress};
+use holdfast_domain::admin::{ActorId, EmailAddress};
 use holdfast_domain::secret::SessionToken;
 use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
 use http::header::HOST;

@@ -1,7 +1,7 @@
 //! A page: its title, what can be done from it, and its sections. It has no markup; [`crate::shell`] gives it one.
 
 use axum::response::{IntoResponse, Response};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 use http::StatusCode;
 
 use crate::cell::{Link, Tone};

@@ -4,7 +4,7 @@
 //! ([`PagedList`]). One that does not open is refused: the first page in its place would repeat rows.
 
 use holdfast_accounts::PagedList;
-use holdfast_domain::listing::{PageCursor, PageRequest};
+use holdfast_domain::admin::listing::{PageCursor, PageRequest};
 use http::StatusCode;
 
 use crate::address::with_query;

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
 use holdfast_accounts::{Principal, SignedIn};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 use http::request::Parts;
 
 use crate::failure::Failure;

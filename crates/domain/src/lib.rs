@@ -50,37 +50,29 @@
 //! ```
 #![warn(missing_docs, clippy::arithmetic_side_effects, clippy::float_arithmetic)]
 
-pub mod account;
+pub mod admin;
 pub mod answer;
-pub mod audit;
 mod base62;
 pub mod billing;
 pub mod conduct;
 pub mod credential;
 mod error_chain;
-pub mod event;
 pub mod hold;
 pub mod identity;
-pub mod job;
-mod job_state;
 pub mod ledger;
 pub mod limits;
-pub mod listing;
 pub mod model;
 pub mod money;
-pub mod offer;
 pub mod operation;
 pub mod ports;
 pub mod price;
 pub mod private;
-pub mod report;
 pub mod request;
 pub mod secret;
 pub mod state;
 pub mod text;
 pub mod usage;
 pub mod wallet;
-pub mod webhook;
 
 pub use crate::error_chain::ErrorChain;
 pub use crate::identity::{
@@ -92,8 +84,4 @@ pub use crate::money::{Currency, Micros, Timestamp};
 pub use crate::operation::{
     Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
 };
-pub use crate::ports::{
-    Administration, ApiKeys, Deliveries, Directory, Endpoints, EventOutbox, Events, Jobs, Journal,
-    Nodes, Prices, Provider, Sessions, Wallets, Webhooks,
-};
-pub use crate::report::Reports;
+pub use crate::ports::{ApiKeys, Journal, Nodes, Prices, Provider, Wallets};

@@ -6,15 +6,10 @@
 //! | [`Journal`] | operations, holds and the book: the only one that moves money |
 //! | [`Nodes`] | leases of running processes |
 //! | [`ApiKeys`], [`Wallets`], [`Prices`] | credentials, balances, price versions |
-//! | [`Administration`] | what people change, with the trail of it |
-//! | [`Directory`] | finds and lists wallets, API keys and operations |
-//! | [`Events`], [`EventOutbox`] | what people are told of; what was noticed and is to be told |
-//! | [`Jobs`] | long work of operators, a page at a time |
-//! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
-//! | [`Sessions`] | sessions of people, and what they sign in by |
-//! | [`Endpoints`] | judges the addresses of receivers |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
 //! | [`Pause`] | the wait between two offers |
+//!
+//! Those of administration are in [`admin::ports`](crate::admin::ports).
 //!
 //! Futures of these traits may be dropped at any await: an implementation that writes must not lose
 //! or half-do a write because its caller went away.
@@ -22,16 +17,10 @@
 //! Never in here: a driver's error type, a status code, a rule about money. Moments are the
 //! database's clock alone, and come with what was read.
 
-mod administration;
 mod call;
 mod commit;
-mod directory;
-mod events;
 mod failure;
-mod jobs;
-mod sessions;
 mod sink;
-mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,16 +28,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use self::administration::{Administration, CommandError};
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
 pub use self::commit::CommitError;
-pub use self::directory::Directory;
-pub use self::events::{EventOutbox, Events};
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason, rejected_text};
-pub use self::jobs::Jobs;
-pub use self::sessions::Sessions;
 pub use self::sink::Sink;
-pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};
 use crate::ledger::{Account, Posting};
@@ -284,7 +267,7 @@ pub trait ApiKeys: Send + Sync {
 
     /// Stores a new API key with its first credential. This, [`ApiKeys::rotate`] and
     /// [`ApiKeys::revoke`] leave no row in the trail and tell no event, and are for embedders: people
-    /// and programs that administer go through [`Administration`].
+    /// and programs that administer go through [`Administration`](crate::admin::Administration).
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError>;
 
     /// Adds a credential to an API key that is in force, and ends its other ones `grace` from now: one
@@ -333,7 +316,7 @@ pub enum LedgerSource {
 #[async_trait]
 pub trait Wallets: Send + Sync {
     /// Creates an empty wallet. It leaves no row in the trail and tells no event, and is for embedders:
-    /// people and programs that administer go through [`Administration`].
+    /// people and programs that administer go through [`Administration`](crate::admin::Administration).
     async fn create(
         &self,
         id: WalletId,
@@ -463,4 +446,5 @@ macro_rules! named_ports {
     )+};
 }
 
-named_ports! { Journal, Nodes, ApiKeys, Wallets, EventOutbox, Provider }
+named_ports! { Journal, Nodes, ApiKeys, Wallets, Provider }
+pub(crate) use named_ports;

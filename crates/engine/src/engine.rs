@@ -20,7 +20,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::ports::{ApiKeys, EventOutbox, Journal, Nodes, Wallets};
+use holdfast_domain::admin::ports::EventOutbox;
+use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Wallets};
 use holdfast_domain::{RequestKey, Timestamp};
 
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};

@@ -29,9 +29,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use holdfast_domain::admin::ports::EventOutbox;
 use holdfast_domain::conduct::{Conduct, Reconciliation};
 use holdfast_domain::operation::Snapshot;
-use holdfast_domain::ports::{EventOutbox, Journal, Nodes, Unavailable};
+use holdfast_domain::ports::{Journal, Nodes, Unavailable};
 use holdfast_domain::{ErrorChain, OperationId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::admin::offer::ModelOffer;
 use holdfast_domain::model::{ModelAlias, PublicModelId};
-use holdfast_domain::offer::ModelOffer;
 use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
 use holdfast_wire::chat::request::model_name;

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::listing::Period;
-use holdfast_domain::ports::Unavailable;
-use holdfast_domain::report::{
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{
     Group, GroupBy, Grouping, HolderReports, ModelUsage, Reports as _, UsageError, UsageFilter,
     UsageInterval, UsageQuery, UsageRequest, UsageRow, UsageScope,
 };
+use holdfast_domain::ports::Unavailable;
 use holdfast_store::Store;
 use tokio::time::timeout;
 

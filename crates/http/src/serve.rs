@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use holdfast_domain::report::HolderReports;
+use holdfast_domain::admin::report::HolderReports;
 use holdfast_engine::Engine;
 use holdfast_net::{
     Admission, ConnectionLimiter, Listener, RefusalLog, SpareAnswer, accept, connection, finish,

@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdfast_domain::report::HolderReports;
+use holdfast_domain::admin::report::HolderReports;
 use holdfast_engine::{AuthError, Caller, Engine};
 use holdfast_net::{Client, client, group};
 use holdfast_telemetry::traces::Tracer;

@@ -11,8 +11,8 @@ mod query;
 
 use std::collections::BTreeMap;
 
+use holdfast_domain::admin::report::{HolderReports, ModelUsage, UsageRequest, UsageScope};
 use holdfast_domain::credential::UsageScope as UsageGrant;
-use holdfast_domain::report::{HolderReports, ModelUsage, UsageRequest, UsageScope};
 use holdfast_domain::{ApiKeyId, Micros, Timestamp, WalletId};
 use holdfast_engine::Caller;
 use holdfast_wire::api::{

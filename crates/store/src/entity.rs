@@ -107,7 +107,7 @@ pub(crate) mod webhook;
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::account::{ActorId, Person};
+    use holdfast_domain::admin::{ActorId, Person};
     use holdfast_domain::{PersonId, Timestamp};
     use sea_orm::{EntityTrait, IdenStatic as _, Iterable as _};
 

@@ -28,11 +28,11 @@ pub(crate) mod writes;
 
 use std::sync::Arc;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::audit::TrailRow;
+use holdfast_domain::admin::event::EventInterest;
+use holdfast_domain::admin::{
     AccountCommand, AccountReceipt, AccountRefusal, Thing, decide, replay,
 };
-use holdfast_domain::audit::TrailRow;
-use holdfast_domain::event::EventInterest;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::secret::ServerSecret;
 use sea_orm::Statement;

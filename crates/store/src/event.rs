@@ -11,7 +11,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use holdfast_domain::event::{EventInterest, EventKinds, EventRecord, EventValue, NewEvent};
+use holdfast_domain::admin::event::{EventInterest, EventKinds, EventRecord, EventValue, NewEvent};
 use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::Statement;
 use serde_json::{Map, Value};

@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::event::{LowBalance, NewEvent, abandoned};
+use holdfast_domain::admin::event::{LowBalance, NewEvent, abandoned};
 use holdfast_domain::ledger::{BalanceChange, Funds, Posting, PostingKind};
 use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimit};
 use holdfast_domain::operation::{Change, Transition, Version};

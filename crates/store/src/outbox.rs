@@ -20,12 +20,12 @@ pub(crate) mod finish;
 
 use std::time::Duration;
 
-use holdfast_domain::account::WebhookRecord;
-use holdfast_domain::event::{EventKind, EventKinds};
+use holdfast_domain::admin::WebhookRecord;
+use holdfast_domain::admin::event::{EventKind, EventKinds};
+use holdfast_domain::admin::ports::DueDelivery;
+use holdfast_domain::admin::webhook::{DeliveryNumber, DeliveryRoom, WEBHOOK_DISABLED};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::DueDelivery;
 use holdfast_domain::private::Private;
-use holdfast_domain::webhook::{DeliveryNumber, DeliveryRoom, WEBHOOK_DISABLED};
 use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::{Statement, Value};
 
@@ -258,7 +258,7 @@ fn places(from: usize, count: usize) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use holdfast_domain::webhook::TakenPlaces;
+    use holdfast_domain::admin::webhook::TakenPlaces;
     use holdfast_domain::{NodeName, WebhookId};
 
     use super::*;

@@ -37,9 +37,9 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::ports::CommitError;
-use holdfast_domain::report::REPORTS_AT_ONCE;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};

@@ -30,8 +30,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
+use holdfast_domain::admin::report::AmountOverflow;
 use holdfast_domain::ports::{Cause, Unavailable};
-use holdfast_domain::report::AmountOverflow;
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
     Statement, StatementBuilder, TransactionTrait, Value,

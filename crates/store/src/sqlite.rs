@@ -27,9 +27,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::ports::{CommitError, Unavailable};
-use holdfast_domain::report::REPORTS_AT_ONCE;
 use rusqlite::Transaction;
 use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, oneshot};

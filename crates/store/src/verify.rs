@@ -31,7 +31,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::audit::TrailHead;
+use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::operation::Operation;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{

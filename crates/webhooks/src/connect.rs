@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use holdfast_domain::webhook::Host;
+use holdfast_domain::admin::webhook::Host;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

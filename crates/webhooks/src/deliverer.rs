@@ -24,13 +24,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::admin::Deliveries;
+use holdfast_domain::admin::ports::{DueDelivery, Outbox};
+use holdfast_domain::admin::webhook::{Endpoint, FinishedTry, TryResult};
 use holdfast_domain::debug_as;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{DueDelivery, Outbox, Unavailable};
+use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
-use holdfast_domain::webhook::{Endpoint, FinishedTry, TryResult};
-use holdfast_domain::{Deliveries, ErrorChain, EventId};
+use holdfast_domain::{ErrorChain, EventId};
 use holdfast_wire::api::rfc3339;
 use metrics::{counter, gauge};
 use tokio::task::{JoinError, JoinSet};

@@ -1,7 +1,7 @@
 //! Sending of webhooks, as Standard Webhooks 1.0 has it: one try to deliver one event to one endpoint
 //! ([`Sender`]), and the loop over what is due ([`Deliverer`]). When to try, and what follows, is the
-//! domain's ([`holdfast_domain::webhook`]); rows and leases are behind its port
-//! ([`Deliveries`](holdfast_domain::Deliveries)).
+//! domain's ([`holdfast_domain::admin::webhook`]); rows and leases are behind its port
+//! ([`Deliveries`](holdfast_domain::admin::Deliveries)).
 //!
 //! ```text
 //! Sender::permit ─▶ Sender::send ─▶ resolve ─▶ judge every address ─▶ connect to one of these

@@ -4,8 +4,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
-use holdfast_domain::Endpoints;
-use holdfast_domain::webhook::{Endpoint, Origin, TryResult};
+use holdfast_domain::admin::Endpoints;
+use holdfast_domain::admin::webhook::{Endpoint, Origin, TryResult};
 
 use crate::resolve::AddressError;
 use crate::sender::Sender;

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::WebhookId;
-use holdfast_domain::webhook::{DeliveryRoom, TakenPlaces, TryResult, WebhookTenant};
+use holdfast_domain::admin::webhook::{DeliveryRoom, TakenPlaces, TryResult, WebhookTenant};
 
 /// Tries of one webhook at once.
 pub const ENDPOINT_TRIES_MAX: usize = 4;

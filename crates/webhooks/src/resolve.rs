@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 
 use async_trait::async_trait;
-use holdfast_domain::webhook::{Endpoint, Host};
+use holdfast_domain::admin::webhook::{Endpoint, Host};
 use tokio::net::lookup_host;
 use tokio::time::error::Elapsed;
 

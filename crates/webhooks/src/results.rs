@@ -17,8 +17,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use holdfast_domain::admin::webhook::{FinishedTry, FollowUp};
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::webhook::{FinishedTry, FollowUp};
 use holdfast_domain::{ErrorChain, EventId};
 use metrics::counter;
 use tokio::time::Instant;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::admin::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult, WebhookTenant};
 use holdfast_domain::debug_as;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::WebhookKey;
-use holdfast_domain::webhook::{DeliveryRoom, Endpoint, Scheme, TryResult, WebhookTenant};
 use holdfast_domain::{ErrorChain, EventId, Timestamp, WebhookId};
 use holdfast_net::{BadOptions, tls};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};

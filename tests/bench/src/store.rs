@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::Directory as _;
-use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, Order, PAGE_MAX, PageRequest};
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, Order, PAGE_MAX, PageRequest};
 use holdfast_domain::operation::{Claim, Finish, Lease, Node, SealedResult};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::{

@@ -7,9 +7,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
 use holdfast_accounts::SecretText;
+use holdfast_domain::admin::webhook::{Endpoint, Origin, TryResult};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
-use holdfast_domain::webhook::{Endpoint, Origin, TryResult};
 use holdfast_domain::{EventId, Timestamp, WebhookId};
 use holdfast_tests::Site;
 use holdfast_webhooks::{Delivery, Sender, SenderOptions};

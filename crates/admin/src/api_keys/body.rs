@@ -9,7 +9,7 @@
 
 use holdfast_accounts::{KeyOrder, Name};
 use holdfast_domain::Timestamp;
-use holdfast_domain::account::ApiKeyPatch;
+use holdfast_domain::admin::ApiKeyPatch;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::limits::Limits;
 use serde::{Deserialize, Serialize};

@@ -4,9 +4,9 @@ use std::fmt;
 
 use holdfast_accounts::{ApiKeyRecord, IssuedApiKey};
 use holdfast_domain::Micros;
+use holdfast_domain::admin::listing::{ApiKeyListing, LiveCredential};
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::limits::Counter;
-use holdfast_domain::listing::{ApiKeyListing, LiveCredential};
 use holdfast_domain::model::ModelPattern;
 use holdfast_domain::ports::CounterSnapshot;
 use serde::Serialize;

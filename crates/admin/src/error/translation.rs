@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use holdfast_accounts::{AccountsError, AuthenticationError};
-use holdfast_domain::account::{AccountRefusal, BoundedKind};
+use holdfast_domain::admin::{AccountRefusal, BoundedKind};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::{ErrorChain, Micros, PostingId};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::Micros;
-use holdfast_domain::account::Role;
-use holdfast_domain::listing::OperationListing;
+use holdfast_domain::admin::Role;
+use holdfast_domain::admin::listing::OperationListing;
 use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
 use holdfast_domain::price::PriceLine;
 use holdfast_domain::usage::UsageReason;

@@ -9,8 +9,8 @@
 use std::fmt;
 
 use holdfast_accounts::ToldWebhook;
-use holdfast_domain::account::{Role, UseCase, WebhookRecord};
-use holdfast_domain::webhook::{DeliveryRecord, DeliveryState, DisableReason, Origin};
+use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState, DisableReason, Origin};
+use holdfast_domain::admin::{Role, UseCase, WebhookRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -86,9 +86,9 @@ impl WebhookView {
             None => WebhookState::Active,
         };
         let (disabled_at, reason) = record.disabled.unzip();
-        let kinds = |kinds: std::collections::BTreeSet<holdfast_domain::event::EventKind>| {
-            kinds.into_iter().map(|kind| kind.label()).collect()
-        };
+        let kinds = |kinds: std::collections::BTreeSet<
+            holdfast_domain::admin::event::EventKind,
+        >| { kinds.into_iter().map(|kind| kind.label()).collect() };
         Self {
             id: record.id.to_string(),
             wallet_id: record.wallet.map(|id| id.to_string()),

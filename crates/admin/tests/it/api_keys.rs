@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_accounts::{KeyOrder, Principal, Reference, Request as AccountRequest};
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::credential::Grant;
 use holdfast_domain::{CommandKey, Journal as _, Timestamp};
 use serde_json::{Value, json};

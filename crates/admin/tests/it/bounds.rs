@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdfast_accounts::{Accounts, KeyOrder, Principal, Reference, Request};
 use holdfast_domain::CommandKey;
-use holdfast_domain::account::WalletBounds;
+use holdfast_domain::admin::WalletBounds;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::model::ModelPattern;
 use holdfast_domain::secret::ServerSecret;

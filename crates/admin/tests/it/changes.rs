@@ -1,6 +1,6 @@
 //! Changes and their request keys: done once, answered again, bound only by what was done.
 
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use serde_json::json;
 
 use crate::world::{Call, World, key};

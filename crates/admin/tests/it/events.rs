@@ -1,7 +1,7 @@
 //! Events as a client reads them, and as the manual says that they are.
 
-use holdfast_domain::account::Role;
-use holdfast_domain::event::EventKind;
+use holdfast_domain::admin::Role;
+use holdfast_domain::admin::event::EventKind;
 use serde_json::{Value, json};
 
 use crate::world::{Call, World, deposit, reach};

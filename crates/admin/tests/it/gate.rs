@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use holdfast_domain::Timestamp;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_wire::api::rfc3339;
 use http::Request;
 use hyper::body::{Body, Frame};

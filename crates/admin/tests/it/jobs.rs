@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{Reach, Role};
-use holdfast_domain::audit::TrailHead;
-use holdfast_domain::job::{JobEnding, JobStep};
-use holdfast_domain::{Administration, JobId, Jobs};
+use holdfast_domain::JobId;
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::{JobEnding, JobStep};
+use holdfast_domain::admin::{Administration, Jobs};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_testkit::sample;
 use serde_json::json;
 

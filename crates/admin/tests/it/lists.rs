@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_accounts::Accounts;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_testkit::NoPause;
 use serde_json::{Value, json};

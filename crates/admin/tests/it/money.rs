@@ -1,6 +1,6 @@
 //! Postings: an id for ever, a reference for ever, and rehearsals that move nothing.
 
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::{Currency, Journal as _, Micros, OperationId};
 use holdfast_testkit::laws::tenant::{finish, judged};
 use serde_json::{Value, json};

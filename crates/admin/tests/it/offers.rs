@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{Nodes, Prices};

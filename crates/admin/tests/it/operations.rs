@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdfast_domain::account::Role;
+use holdfast_domain::admin::Administration;
+use holdfast_domain::admin::Role;
 use holdfast_domain::conduct::{Conduct, Ending};
 use holdfast_domain::operation::{Claim, Lease};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
-use holdfast_domain::{Administration, Journal, Nodes, Operation, OperationId, Prices};
+use holdfast_domain::{Journal, Nodes, Operation, OperationId, Prices};
 use holdfast_testkit::{NoPause, sample};
 use serde_json::json;
 
@@ -132,8 +133,8 @@ async fn nobody_sees_more_of_an_operation_than_the_role_has() {
     let all = BTreeSet::from(["attempts", "node", "provider_cost_micros"]);
     let holder = reach(&wallet);
     for (role, reach, seen) in [
-        (Role::Auditor, holdfast_domain::account::Reach::All, all),
-        (Role::Support, holdfast_domain::account::Reach::All, BTreeSet::from(["attempts", "node"])),
+        (Role::Auditor, holdfast_domain::admin::Reach::All, all),
+        (Role::Support, holdfast_domain::admin::Reach::All, BTreeSet::from(["attempts", "node"])),
         (Role::HolderAdmin, holder, BTreeSet::new()),
         (Role::HolderViewer, holder, BTreeSet::new()),
     ] {

@@ -1,6 +1,6 @@
 //! People through the API: invited, shown, ended, and what each of them may not be.
 
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::secret::LinkToken;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_testkit::sample;
 use serde_json::{Value, json};
 

@@ -1,16 +1,15 @@
 //! Texts that people type: what no field takes, and the one form in which all of them are stored and compared.
 
 use holdfast_accounts::Request as AccountRequest;
-use holdfast_domain::account::{
+use holdfast_domain::admin::Administration as _;
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, ActorId, DepositReference, NewPosting, PostingDetails,
     RequestBinding, WalletBounds, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{
-    AdminKeyId, Administration as _, CommandKey, Currency, Micros, PostingId, Timestamp, WalletId,
-};
+use holdfast_domain::{AdminKeyId, CommandKey, Currency, Micros, PostingId, Timestamp, WalletId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -1,6 +1,6 @@
 //! Lists of administration: postings, admin keys and the trail, newest first, each row once.
 
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use serde_json::{Value, json};
 
 use crate::operations::completed;

@@ -2,8 +2,9 @@
 //! wallets nothing for a holder.
 
 use holdfast_accounts::TABLE;
-use holdfast_domain::account::{Reach, Role};
-use holdfast_domain::{Administration as _, OperationId};
+use holdfast_domain::OperationId;
+use holdfast_domain::admin::Administration as _;
+use holdfast_domain::admin::{Reach, Role};
 use serde_json::{Value, json};
 
 use crate::operations::running;

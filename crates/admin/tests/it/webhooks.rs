@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use holdfast_domain::Endpoints;
-use holdfast_domain::account::{Reach, Role};
-use holdfast_domain::webhook::{Endpoint, Origin, TryResult};
+use holdfast_domain::admin::Endpoints;
+use holdfast_domain::admin::webhook::{Endpoint, Origin, TryResult};
+use holdfast_domain::admin::{Reach, Role};
 use serde_json::{Value, json};
 
 use crate::world::{Call, World, reach};

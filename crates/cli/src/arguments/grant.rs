@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::account::Role;
+use holdfast_domain::admin::Role;
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::model::ModelPattern;

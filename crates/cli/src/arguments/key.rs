@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use holdfast_accounts::{ExternalId, Name, Reason, Reference};
-use holdfast_domain::account::Role;
+use holdfast_domain::admin::Role;
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use uuid::Uuid;
 

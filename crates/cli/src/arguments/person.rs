@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use holdfast_accounts::{Name, Reference};
-use holdfast_domain::account::{EmailAddress, Role};
+use holdfast_domain::admin::{EmailAddress, Role};
 use uuid::Uuid;
 
 use super::Why;

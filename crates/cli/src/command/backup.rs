@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use holdfast_config::Config;
-use holdfast_domain::Directory as _;
-use holdfast_domain::listing::{OperationFilter, Order, PageRequest};
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_store::backup::{self, CopyReport, LastOperation};
 use holdfast_store::verify::AuditOptions;

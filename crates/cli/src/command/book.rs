@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use holdfast_domain::{Administration as _, ErrorChain};
+use holdfast_domain::ErrorChain;
+use holdfast_domain::admin::Administration as _;
 use holdfast_store::Store;
 use holdfast_store::verify::{AuditOptions, Mismatch, Progress, Subject, Verification};
 use holdfast_wire::api::{MismatchView, VerificationView};

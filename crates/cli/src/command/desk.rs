@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use holdfast_admin::{AdminOptions, LocalApi};
 use holdfast_config::{Config, SecretUse};
-use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
+use holdfast_domain::admin::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
 use holdfast_engine::{Model, Route};
 use holdfast_store::Store;
 

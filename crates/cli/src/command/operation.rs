@@ -9,7 +9,7 @@
 use anyhow::anyhow;
 use clap::ValueEnum as _;
 use holdfast_accounts::Reason;
-use holdfast_domain::listing::Period;
+use holdfast_domain::admin::listing::Period;
 use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};

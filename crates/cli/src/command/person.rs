@@ -1,7 +1,7 @@
 //! `holdfast person`: invites, lists and ends people, and makes their links.
 
 use holdfast_accounts::Reference;
-use holdfast_domain::account::Role;
+use holdfast_domain::admin::Role;
 use serde_json::{Value, json};
 
 use super::Desk;

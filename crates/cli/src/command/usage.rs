@@ -7,8 +7,8 @@
 //! texts that people chose cannot begin a formula there. Sums are the store's: nothing is added here.
 
 use anyhow::anyhow;
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{GroupBy, Grouping};
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{GroupBy, Grouping};
 use holdfast_domain::usage::MeterKind;
 use holdfast_wire::api::rfc3339;
 use serde_json::Value;

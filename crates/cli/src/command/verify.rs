@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use holdfast_accounts::Reason;
-use holdfast_domain::audit::TrailHead;
+use holdfast_domain::admin::audit::TrailHead;
 use holdfast_store::verify::AuditOptions;
 use holdfast_wire::api::MismatchView;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Settings of the administration: who may refund, where it is served, who is sent webhooks.
 
-use holdfast_domain::account::WalletBounds;
+use holdfast_domain::admin::WalletBounds;
 
 use super::{LEAST, good, mistakes};
 

@@ -6,7 +6,7 @@ use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{AccountsError, SignInError, SignedIn, ThingKind};
 use holdfast_domain::SessionId;
-use holdfast_domain::account::{Authority, BrowserMark, Session};
+use holdfast_domain::admin::{Authority, BrowserMark, Session};
 use uuid::Uuid;
 
 use crate::ask::{Id, form};

@@ -4,8 +4,8 @@ pub(crate) mod change;
 pub(crate) mod issue;
 
 use axum::extract::State;
-use holdfast_domain::account::{AdminKey, Reach, UseCase};
-use holdfast_domain::listing::AdminKeyState;
+use holdfast_domain::admin::listing::AdminKeyState;
+use holdfast_domain::admin::{AdminKey, Reach, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
 
 use crate::address::with_query;

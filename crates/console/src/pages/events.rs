@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use holdfast_domain::EventId;
-use holdfast_domain::event::{EventFilter, EventKind, EventRecord};
+use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
 use crate::ask::{Id, Query, SentFields};

@@ -5,8 +5,8 @@ pub(crate) mod start;
 
 use axum::extract::State;
 use holdfast_domain::JobId;
-use holdfast_domain::account::UseCase;
-use holdfast_domain::job::{Job, JobState};
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 
 use crate::ask::{Id, Query};

@@ -9,13 +9,13 @@ mod told;
 
 use axum::extract::State;
 use holdfast_accounts::{ApiKeyRecord, Reference, UsageReport};
-use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::credential::{ApiKey, Bearer, MODELS_MAX};
-use holdfast_domain::limits::Counter;
-use holdfast_domain::listing::{
+use holdfast_domain::admin::listing::{
     ApiKeyFilter, LiveCredential, OperationFilter, Order, PAGE_MAX, PageRequest, Period,
 };
-use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
+use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
+use holdfast_domain::admin::{UseCase, WalletRecord};
+use holdfast_domain::credential::{ApiKey, Bearer, MODELS_MAX};
+use holdfast_domain::limits::Counter;
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::csv::group_name;
 use uuid::Uuid;

@@ -5,9 +5,9 @@ use std::collections::btree_map::Entry;
 
 use axum::extract::State;
 use holdfast_accounts::{Name, Reference};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
 use holdfast_domain::{Timestamp, WalletId};
 use uuid::Uuid;
 

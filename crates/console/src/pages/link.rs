@@ -9,7 +9,7 @@ use axum::extract::{Path, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{LinkError, LinkView, Name, SignInOrigin, UsedLink};
 use holdfast_domain::PersonId;
-use holdfast_domain::account::{EmailAddress, LinkPurpose};
+use holdfast_domain::admin::{EmailAddress, LinkPurpose};
 use holdfast_domain::secret::LinkToken;
 use http::StatusCode;
 

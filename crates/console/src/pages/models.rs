@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 
 use axum::extract::State;
 use holdfast_accounts::OfferedModels;
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::offer::{ModelOffer, RouteHealth, RouteOffer};
 use holdfast_domain::model::Contract;
-use holdfast_domain::offer::{ModelOffer, RouteHealth, RouteOffer};
 use holdfast_domain::price::{PriceVersion, UnitPrices};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};

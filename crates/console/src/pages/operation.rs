@@ -8,7 +8,7 @@ mod retry;
 
 use axum::extract::State;
 use holdfast_accounts::OperationRecord;
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 use holdfast_domain::operation::{Attempt, Phase, Situation};
 use holdfast_domain::{Micros, OperationId};
 

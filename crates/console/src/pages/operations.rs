@@ -5,7 +5,9 @@
 
 use axum::extract::State;
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
-use holdfast_domain::listing::{OperationFilter, OperationListing, Page as Listed, Period, Scope};
+use holdfast_domain::admin::listing::{
+    OperationFilter, OperationListing, Page as Listed, Period, Scope,
+};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, situation};
 use holdfast_domain::{Micros, OperationId, RequestKey};

@@ -7,10 +7,10 @@ pub(crate) mod role;
 
 use axum::extract::State;
 use holdfast_accounts::Principal;
-use holdfast_domain::account::{
+use holdfast_domain::admin::listing::{PageRequest, PersonFilter};
+use holdfast_domain::admin::{
     EmailAddress, PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase,
 };
-use holdfast_domain::listing::{PageRequest, PersonFilter};
 use holdfast_domain::{PersonId, WalletId};
 use uuid::Uuid;
 

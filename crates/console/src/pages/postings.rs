@@ -4,8 +4,8 @@ pub(crate) mod refund;
 
 use axum::extract::State;
 use holdfast_accounts::Reference;
+use holdfast_domain::admin::listing::{PostingFilter, PostingList, PostingListing};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::{PostingFilter, PostingList, PostingListing};
 use holdfast_domain::{Currency, Operation, PostingId};
 use uuid::Uuid;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{AccountsError, BegunSession, SignInError, SignedIn};
-use holdfast_domain::account::EmailAddress;
+use holdfast_domain::admin::EmailAddress;
 use holdfast_domain::secret::SessionToken;
 use http::StatusCode;
 use http::header::RETRY_AFTER;

@@ -8,9 +8,9 @@ mod watch;
 
 use axum::extract::State;
 use holdfast_accounts::UsageReport;
-use holdfast_domain::account::UseCase;
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::address::with_query;

@@ -3,8 +3,8 @@
 //! A row shows names and texts before and after, as they stand in the trail: never a secret.
 
 use axum::extract::State;
-use holdfast_domain::account::{ActorId, FieldChange, Thing, UseCase};
-use holdfast_domain::listing::{TrailFilter, TrailListing};
+use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
+use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
 
 use crate::address::of_thing;
 use crate::ask::{Query, SentFields};
@@ -45,7 +45,7 @@ async fn found(
     let pages = Pages::new(desk, visitor, "/trail", query);
     let request = pages.request()?;
     let is_first = request.after.is_none();
-    let request = holdfast_domain::listing::PageRequest { limit: ROWS, ..request };
+    let request = holdfast_domain::admin::listing::PageRequest { limit: ROWS, ..request };
     let listed = desk.accounts.trail(&visitor.principal, filter, request).await?;
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(|listing| row(listing, visitor)).collect();

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use async_trait::async_trait;
 use holdfast_accounts::{Request, Subject, Verb, verbs};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

@@ -14,11 +14,11 @@ mod usage;
 use axum::extract::State;
 use holdfast_accounts::Reference;
 use holdfast_domain::WalletId;
-use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::listing::{
+use holdfast_domain::admin::listing::{
     ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
     PostingList, Scope,
 };
+use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::ask::{Id, Query};
 use crate::cell::{Cell, Link, Tone};

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::Micros;
-use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::listing::{Page as ListPage, WalletFilter};
+use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
+use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::ask::{Query, SentFields};
 use crate::cell::{Cell, Tone};

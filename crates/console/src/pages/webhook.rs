@@ -7,8 +7,8 @@ pub(crate) mod resend;
 
 use axum::extract::State;
 use holdfast_domain::WebhookId;
-use holdfast_domain::account::{UseCase, WebhookRecord};
-use holdfast_domain::webhook::{DeliveryRecord, DeliveryState};
+use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
+use holdfast_domain::admin::{UseCase, WebhookRecord};
 
 use crate::ask::{Id, Query};
 use crate::cell::{Cell, Tone};

@@ -3,8 +3,8 @@
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
 use axum::extract::State;
-use holdfast_domain::account::{UseCase, WebhookRecord};
-use holdfast_domain::webhook::Origin;
+use holdfast_domain::admin::webhook::Origin;
+use holdfast_domain::admin::{UseCase, WebhookRecord};
 
 use crate::ask::{Query, SentFields};
 use crate::cell::{Cell, Tone};

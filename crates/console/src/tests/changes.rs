@@ -1,8 +1,8 @@
 //! Forms: each is done once, whoever sends it again, and says so; secrets are told once.
 
 use holdfast_accounts::{NewAdminKey, Principal};
-use holdfast_domain::Administration;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::Administration;
+use holdfast_domain::admin::{Reach, Role};
 
 use crate::tests::book::{OpsWorld, Reply, owner, request, visitor};
 use crate::visitor::Visitor;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_accounts::Principal;
 use holdfast_domain::Timestamp;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;

@@ -1,7 +1,7 @@
 //! Forms that move no money: each is done once, and the page of its thing shows it.
 
 use holdfast_accounts::Reference;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::limits::SpendWindow;
 use uuid::Uuid;
 
@@ -109,10 +109,8 @@ async fn an_end_that_nobody_touched_stays_to_the_second() {
     let key = world.api_key(wallet.wallet.id, "prod").await;
     let ends_at =
         world.accounts.clock().await.unwrap().after(std::time::Duration::from_secs(90_061));
-    let patch = holdfast_domain::account::ApiKeyPatch {
-        ends_at: Some(Some(ends_at)),
-        ..Default::default()
-    };
+    let patch =
+        holdfast_domain::admin::ApiKeyPatch { ends_at: Some(Some(ends_at)), ..Default::default() };
     let edit = holdfast_accounts::Edit { patch, expected: None };
     let id = Reference::Id(Uuid::from_bytes(key.id.to_bytes()));
     let local = holdfast_accounts::Principal::local();

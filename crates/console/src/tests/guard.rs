@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use holdfast_accounts::{NewWallet, Principal, Request};
-use holdfast_domain::account::{Reach, Role, UseCase};
-use holdfast_domain::listing::{Order, PageRequest, PersonFilter};
+use holdfast_domain::admin::listing::{Order, PageRequest, PersonFilter};
+use holdfast_domain::admin::{Reach, Role, UseCase};
 use holdfast_domain::secret::{LinkToken, SessionToken};
 use holdfast_domain::{CommandKey, Currency};
 use uuid::Uuid;

@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use holdfast_accounts::{
     NewAdminKey, NewInvitation, NewWallet, NewWebhook, PostingOrder, Principal,
 };
-use holdfast_domain::account::{PostingDetails, Reach, Role};
-use holdfast_domain::event::EventFilter;
-use holdfast_domain::job::JobKind;
-use holdfast_domain::listing::{Order, PageRequest, PostingFilter, PostingList};
+use holdfast_domain::admin::event::EventFilter;
+use holdfast_domain::admin::job::JobKind;
+use holdfast_domain::admin::listing::{Order, PageRequest, PostingFilter, PostingList};
+use holdfast_domain::admin::{PostingDetails, Reach, Role};
 use holdfast_domain::private::Private;
 use holdfast_domain::{Currency, Micros, WalletId};
 use holdfast_testkit::sample;

@@ -2,7 +2,7 @@
 
 use holdfast_accounts::{Edit, Principal};
 use holdfast_domain::Micros;
-use holdfast_domain::account::{Role, WalletPatch};
+use holdfast_domain::admin::{Role, WalletPatch};
 use holdfast_domain::credential::Bearer;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 

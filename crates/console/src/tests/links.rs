@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use holdfast_accounts::{PostingOrder, Principal};
 use holdfast_domain::Micros;
-use holdfast_domain::account::PostingDetails;
+use holdfast_domain::admin::PostingDetails;
 
 use crate::tests::book::{
     Book, OpsWorld, amount, book, fact, owner, pages_of, plain, request, rows,

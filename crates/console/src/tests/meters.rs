@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use holdfast_accounts::Principal;
 use holdfast_domain::Micros;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::usage::MeterKind;
 use holdfast_testkit::{Dice, sample};
 use holdfast_wire::api::moment;

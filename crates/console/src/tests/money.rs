@@ -1,6 +1,6 @@
 //! Forms that move money: they show it first, do it once, and keep what was written.
 
-use holdfast_domain::account::{Role, WalletRecord};
+use holdfast_domain::admin::{Role, WalletRecord};
 use holdfast_domain::{Micros, WalletId};
 
 use super::world::{World, visitor_of};

@@ -1,6 +1,6 @@
 //! Filters that cannot be read: what is wrong stands beside its field, and what was written stays.
 
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 
 use crate::tests::book::{OpsWorld, owner, visitor};
 

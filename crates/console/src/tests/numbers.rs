@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_accounts::Principal;
-use holdfast_domain::listing::{Order, PageRequest, WalletFilter};
+use holdfast_domain::admin::listing::{Order, PageRequest, WalletFilter};
 use holdfast_domain::operation::Phase;
 use holdfast_domain::{Journal, Micros};
 

@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{future, stream};
 use holdfast_accounts::{LinkError, NewInvitation, Principal};
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{PersonId, WalletId};
 use http::Request;

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use holdfast_accounts::{NewAdminKey, NewWebhook, Principal};
 use holdfast_domain::WalletId;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::event::EventFilter;
+use holdfast_domain::admin::job::JobKind;
+use holdfast_domain::admin::listing::{Order, PageRequest};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::conduct::Ending;
-use holdfast_domain::event::EventFilter;
-use holdfast_domain::job::JobKind;
-use holdfast_domain::listing::{Order, PageRequest};
 use holdfast_domain::private::Private;
 use holdfast_testkit::sample;
 

@@ -1,6 +1,6 @@
 //! What each role sees and may do: no link to what it may not do, and nothing of another wallet.
 
-use holdfast_domain::account::{Role, UseCase};
+use holdfast_domain::admin::{Role, UseCase};
 
 use super::world::{ROUTE, World, visitor_of};
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use holdfast_admin::AdminOptions;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use tokio::task::JoinSet;
 
 use super::site::{Call, EMAIL, PASSWORD, World, options, sign_in};

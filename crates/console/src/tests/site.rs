@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use holdfast_accounts::{Accounts, NewInvitation, Principal, Request as AccountRequest};
 use holdfast_admin::{AdminOptions, AdminUrl};
 use holdfast_domain::CommandKey;
-use holdfast_domain::account::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::{LinkToken, ServerSecret};
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};

@@ -2,7 +2,7 @@
 
 use holdfast_accounts::{PostingOrder, Principal};
 use holdfast_domain::Micros;
-use holdfast_domain::account::PostingDetails;
+use holdfast_domain::admin::PostingDetails;
 
 use super::world::{World, reference, request};
 

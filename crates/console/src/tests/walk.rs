@@ -5,7 +5,7 @@ use std::path::Path;
 
 use holdfast_accounts::{Edit, Principal};
 use holdfast_domain::Micros;
-use holdfast_domain::account::{Role, WalletPatch};
+use holdfast_domain::admin::{Role, WalletPatch};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 
 use super::world::{Reply, World, reference, request, visitor_of};
@@ -86,7 +86,7 @@ async fn every_link_leads_to_a_page_that_is_there_and_small() {
             own.links().into_iter().find_map(|link| link.strip_prefix("/wallets/")?.parse().ok());
         let visitor = visitor_of(role, own.unwrap());
         let mut todo = vec!["/wallets".to_owned(), "/keys".to_owned()];
-        if role.may(holdfast_domain::account::UseCase::PostingRefund) {
+        if role.may(holdfast_domain::admin::UseCase::PostingRefund) {
             todo.push(refund.clone());
         }
         let mut seen = BTreeSet::new();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_accounts::{KeyOrder, PostingOrder, Principal, Reference};
-use holdfast_domain::account::PostingDetails;
+use holdfast_domain::admin::PostingDetails;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::usage::MeterKind;

@@ -8,17 +8,18 @@ use axum::body::Body;
 use holdfast_accounts::{
     Accounts, KeyOrder, NewWallet, PostingOrder, Principal, Reference, Request,
 };
-use holdfast_domain::account::{Authority, PostingDetails, Reach, Role, WalletRecord};
+use holdfast_domain::admin::Administration;
+use holdfast_domain::admin::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
+use holdfast_domain::admin::{Authority, PostingDetails, Reach, Role, WalletRecord};
 use holdfast_domain::conduct::{Conduct, Ending};
 use holdfast_domain::credential::{ApiKey, Grant};
 use holdfast_domain::model::Contract;
-use holdfast_domain::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
 use holdfast_domain::operation::{Claim, Lease};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
-    Administration, ApiKeyId, CommandKey, Currency, Journal, Micros, Nodes, Operation, OperationId,
-    PersonId, Prices, WalletId,
+    ApiKeyId, CommandKey, Currency, Journal, Micros, Nodes, Operation, OperationId, PersonId,
+    Prices, WalletId,
 };
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};
 use holdfast_testkit::{NoPause, sample};

@@ -29,7 +29,7 @@ pub enum Change {
     Operation(Transition),
     /// Money that moves by itself. It leaves no row in the trail and tells no event, and is for
     /// embedders: people and programs that administer post through
-    /// [`Administration`](crate::Administration).
+    /// [`Administration`](crate::admin::Administration).
     Posting(Posting),
 }
 

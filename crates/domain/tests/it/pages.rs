@@ -1,6 +1,6 @@
 //! Pages of lists: where they end, and what leads on.
 
-use holdfast_domain::listing::{Page, PageCursor};
+use holdfast_domain::admin::listing::{Page, PageCursor};
 
 fn page(rows: i64, limit: usize) -> Page<i64> {
     Page::of((0..rows).map(|row| (PageCursor(row + 10), row)).collect(), limit)

@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::EventId;
-use holdfast_domain::event::{NewEvent, SpendLimitReached};
-use holdfast_domain::ports::{EventOutbox, Unavailable};
+use holdfast_domain::admin::event::{NewEvent, SpendLimitReached};
+use holdfast_domain::admin::ports::EventOutbox;
+use holdfast_domain::ports::Unavailable;
 
 /// Notices that wait for the next look, at most, and ids that are remembered as told.
 const NOTICES_MAX: usize = 1_024;

@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::event::stuck;
+use holdfast_domain::admin::event::stuck;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ErrorChain, OperationId};

@@ -8,8 +8,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use holdfast_domain::admin::offer::{RouteHealth, RouteOffer};
 use holdfast_domain::debug_as;
-use holdfast_domain::offer::{RouteHealth, RouteOffer};
 use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
 use holdfast_domain::state::Origin;

@@ -1,8 +1,8 @@
 //! Failures of a claim, as its caller is told them. Not here: what an operation that was claimed comes to.
 
+use holdfast_domain::admin::event::{SpendLimitReached, spend_window};
 use holdfast_domain::conduct::ClaimError;
 use holdfast_domain::credential::BalanceVisibility;
-use holdfast_domain::event::{SpendLimitReached, spend_window};
 use holdfast_domain::limits::{ReachedLimit, SpendLimit};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{ErrorChain, Micros};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::offer::{ModelOffer, RouteHealth};
+use holdfast_domain::admin::offer::{ModelOffer, RouteHealth};
 use holdfast_domain::ports::{
     CallFailure as ProviderFailure, NotRunProof, Provider, UnknownReason,
 };

@@ -1,7 +1,7 @@
 //! Who pays what: meters, prices, overruns, and settlements that the store refuses.
 
+use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::event::EventKind;
 use holdfast_domain::limits::{Counter, Limits, ReachedLimit, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_domain::admin::EventOutbox;
+use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::credential::{ApiKey, Credential};
-use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
 use holdfast_domain::ports::{
@@ -17,8 +18,8 @@ use holdfast_domain::ports::{
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, Currency, EventOutbox, Journal, Nodes, OperationId, PostingId,
-    Snapshot, Timestamp, WalletId, Wallets,
+    ApiKeyId, ApiKeys, CredentialId, Currency, Journal, Nodes, OperationId, PostingId, Snapshot,
+    Timestamp, WalletId, Wallets,
 };
 use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::{Gate, MemoryJournal, sample};

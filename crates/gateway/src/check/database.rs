@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use holdfast_config::Config;
-use holdfast_domain::Directory;
+use holdfast_domain::admin::Directory;
 use holdfast_domain::ports::PinError;
 use holdfast_store::Store;
 use serde::Serialize;

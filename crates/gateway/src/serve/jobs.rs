@@ -18,10 +18,11 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use holdfast_domain::job::{Job, JobEnding, JobKind, JobStep};
+use holdfast_domain::ErrorChain;
+use holdfast_domain::admin::Jobs as _;
+use holdfast_domain::admin::job::{Job, JobEnding, JobKind, JobStep};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::{ErrorChain, Jobs as _};
 use holdfast_store::Store;
 use holdfast_store::verify::{
     AuditOptions, AuditPage, AuditPosition, BadAuditPosition, BadReport, Verification,
@@ -159,8 +160,8 @@ impl JobRunner {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::audit::TrailHead;
-    use holdfast_domain::job::JobState;
+    use holdfast_domain::admin::audit::TrailHead;
+    use holdfast_domain::admin::job::JobState;
     use holdfast_domain::{Currency, JobId, NodeName, Wallets as _};
     use holdfast_store::verify::{Mismatch, Subject};
     use holdfast_store::{DatabaseUrl, Options, migrate};

@@ -17,15 +17,14 @@ use holdfast_accounts::{
     Accounts, AccountsError, KeyOrder, Name, NewWallet, Outcome, PostingOrder, PostingRecord,
     Principal, Reference, Request,
 };
-use holdfast_domain::account::PostingDetails;
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::PostingDetails;
+use holdfast_domain::admin::listing::{ApiKeyFilter, Order, PageRequest, WalletFilter};
+use holdfast_domain::admin::offer::{ModelOffer, Offers};
 use holdfast_domain::credential::{Bearer, Grant};
-use holdfast_domain::listing::{ApiKeyFilter, Order, PageRequest, WalletFilter};
-use holdfast_domain::offer::{ModelOffer, Offers};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, PinError};
-use holdfast_domain::{
-    CommandKey, Currency, Directory as _, Incarnation, Micros, NodeAddress, Prices,
-};
+use holdfast_domain::{CommandKey, Currency, Incarnation, Micros, NodeAddress, Prices};
 use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use holdfast_accounts::{Accounts, FailedSignIns};
-use holdfast_domain::{Administration as _, ErrorChain};
+use holdfast_domain::ErrorChain;
+use holdfast_domain::admin::Administration as _;
 use holdfast_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +96,7 @@ mod tests {
     use std::io;
 
     use holdfast_accounts::{NewWallet, Principal, Request};
-    use holdfast_domain::audit::TrailHead;
+    use holdfast_domain::admin::audit::TrailHead;
     use holdfast_domain::secret::ServerSecret;
     use holdfast_domain::{CommandKey, Currency};
     use holdfast_engine::Secrets;

@@ -9,8 +9,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use holdfast_domain::admin::report::{UsageInterval, UsageScope};
 use holdfast_domain::limits::Counter;
-use holdfast_domain::report::{UsageInterval, UsageScope};
 use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
 use holdfast_wire::api::moment;
 use holdfast_wire::error::Code;

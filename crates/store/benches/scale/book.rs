@@ -4,7 +4,8 @@
 
 use std::time::Instant;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::Administration as _;
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, ActorId, NewPosting, PostingDetails, RequestBinding,
     WalletBounds, WalletRecord,
 };
@@ -13,9 +14,7 @@ use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{
-    Administration as _, ApiKeyId, Micros, OperationId, Prices as _, Timestamp, WalletId,
-};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, Prices as _, Timestamp, WalletId};
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};
 use holdfast_testkit::sample;
 use sqlx::postgres::{PgConnectOptions, PgConnection};

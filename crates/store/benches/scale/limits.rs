@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdfast_domain::account::{AccountAction, ApiKeyPatch};
+use holdfast_domain::admin::{AccountAction, ApiKeyPatch};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::operation::Change;

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use holdfast_domain::listing::{
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::listing::{
     ChargeRange, OperationFilter, Order, PageCursor, PageRequest, Period, Scope,
 };
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::OperationStatus;
-use holdfast_domain::{ApiKeyId, Directory as _, Micros, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, Micros, Timestamp, WalletId};
 use holdfast_store::Store;
 
 use crate::book::{BEGIN, DAY, OPERATIONS, id};

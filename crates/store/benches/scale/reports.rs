@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use holdfast_domain::WalletId;
-use holdfast_domain::report::{GroupBy, Grouping, Reports as _, UsageFilter, UsageQuery};
+use holdfast_domain::admin::report::{GroupBy, Grouping, Reports as _, UsageFilter, UsageQuery};
 use holdfast_store::Store;
 use holdfast_store::usage::SummingProgress;
 

@@ -1,6 +1,6 @@
 //! `admin_keys`: who administers over the network.
 
-use holdfast_domain::account::{ActorId, AdminKey, Reach, Role};
+use holdfast_domain::admin::{ActorId, AdminKey, Reach, Role};
 use holdfast_domain::{AdminKeyId, Timestamp};
 
 row! {

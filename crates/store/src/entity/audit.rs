@@ -1,7 +1,7 @@
 //! `audit`: the trail of administration.
 
-use holdfast_domain::account::{ActorId, FieldChange, Thing, UseCase};
-use holdfast_domain::audit::TrailRow;
+use holdfast_domain::admin::audit::TrailRow;
+use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{CommandKey, Timestamp};
 

@@ -1,6 +1,6 @@
 //! `people`: who signs in.
 
-use holdfast_domain::account::{ActorId, EmailAddress, Person};
+use holdfast_domain::admin::{ActorId, EmailAddress, Person};
 use holdfast_domain::private::Private;
 use holdfast_domain::{PersonId, Timestamp};
 

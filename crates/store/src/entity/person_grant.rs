@@ -1,6 +1,6 @@
 //! `person_grants`: what people may.
 
-use holdfast_domain::account::{ActorId, Authority, PersonGrant, Reach, Role};
+use holdfast_domain::admin::{ActorId, Authority, PersonGrant, Reach, Role};
 use holdfast_domain::{PersonId, Timestamp};
 
 /// A grant and whose it is.

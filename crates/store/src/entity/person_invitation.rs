@@ -1,6 +1,6 @@
 //! `person_invitations`: the first invitation of each person for each wallet.
 
-use holdfast_domain::account::{ActorId, PersonInvitation};
+use holdfast_domain::admin::{ActorId, PersonInvitation};
 use holdfast_domain::private::Private;
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 

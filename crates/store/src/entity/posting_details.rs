@@ -1,7 +1,7 @@
 //! `posting_details`: what postings say beside their money.
 
 use holdfast_domain::PostingId;
-use holdfast_domain::account::{DepositReference, PostingDetails};
+use holdfast_domain::admin::{DepositReference, PostingDetails};
 
 /// Details, and the posting that they are of.
 pub(crate) type DetailsRow = (PostingId, PostingDetails);

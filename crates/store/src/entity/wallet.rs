@@ -1,6 +1,6 @@
 //! `wallets`: who pays.
 
-use holdfast_domain::account::WalletRecord;
+use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::limits::SpendWindow;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_domain::account::{ActorId, WebhookRecord, WebhookSecret};
-use holdfast_domain::event::EventKind;
+use holdfast_domain::admin::event::EventKind;
+use holdfast_domain::admin::webhook::{DisableReason, SecretGenerations};
+use holdfast_domain::admin::{ActorId, WebhookRecord, WebhookSecret};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecretId;
-use holdfast_domain::webhook::{DisableReason, SecretGenerations};
 use holdfast_domain::{Timestamp, WalletId, WebhookId};
 
 row! {

@@ -1,6 +1,6 @@
 //! Admin keys and their credentials as rows.
 
-use holdfast_domain::account::{AdminCredential, AdminKey, KnownAdminCredential, Reach};
+use holdfast_domain::admin::{AdminCredential, AdminKey, KnownAdminCredential, Reach};
 use holdfast_domain::secret::{ServerSecretId, Verifier};
 use holdfast_domain::{AdminKeyId, CredentialId};
 

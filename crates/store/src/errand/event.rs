@@ -1,6 +1,6 @@
 //! Events of a command, written in its transaction; of a refusal too, where it has one.
 
-use holdfast_domain::account::{AccountEffect, events, refusal_event};
+use holdfast_domain::admin::{AccountEffect, events, refusal_event};
 use sea_orm::Statement;
 
 use super::reads::Findings;

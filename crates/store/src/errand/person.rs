@@ -1,7 +1,7 @@
 //! Writes of changes of people.
 
 use holdfast_domain::PersonId;
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     Authority, EndedSessions, LinkPurpose, PersonInvitation, PersonLink, PersonWrite, Reach,
 };
 use holdfast_domain::secret::TokenHash;

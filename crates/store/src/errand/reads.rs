@@ -19,11 +19,11 @@ mod webhook;
 
 use std::ops::RangeInclusive;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountFacts, AdminKey, KnownPosting, RefundableOperation,
     RequestRecord, WalletRecord,
 };
-use holdfast_domain::audit::TrailHead;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::text::{normal_form, spellings};
@@ -196,7 +196,7 @@ pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) 
 fn of_posting(
     dialect: Dialect,
     command: &AccountCommand,
-    new: &holdfast_domain::account::NewPosting,
+    new: &holdfast_domain::admin::NewPosting,
     now: Timestamp,
 ) -> Vec<Read> {
     let mut reads = vec![posting(dialect, new), wallet(dialect, new.posting.wallet)];
@@ -277,7 +277,7 @@ fn admin_key(dialect: Dialect, id: AdminKeyId) -> Read {
     }
 }
 
-fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read {
+fn posting(dialect: Dialect, new: &holdfast_domain::admin::NewPosting) -> Read {
     let sql = format!(
         "SELECT {}, {} FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
          WHERE t.id = $1",
@@ -296,7 +296,7 @@ fn posting(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Read
 
 /// The deposit that has a reference. Versions before have booked spellings of one source as several payments: the
 /// row that is spelled alike comes last, which is the one that is taken, and else the first that was booked.
-fn referenced(dialect: Dialect, new: &holdfast_domain::account::NewPosting) -> Option<Read> {
+fn referenced(dialect: Dialect, new: &holdfast_domain::admin::NewPosting) -> Option<Read> {
     let reference = new.details.reference.clone()?;
     let [sources, references] = reference.spellings();
     let lowered: Vec<_> = sources.iter().map(|source| source.to_ascii_lowercase()).collect();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::account::{AccountCommand, CanonicalDigest, Thing};
-use holdfast_domain::audit::{RefusedAttempts, TrailHead, TrailRow, canonical_mac};
+use holdfast_domain::admin::audit::{RefusedAttempts, TrailHead, TrailRow, canonical_mac};
+use holdfast_domain::admin::{AccountCommand, CanonicalDigest, Thing};
 use holdfast_domain::secret::ServerSecret;
 use sea_orm::{Statement, Value};
 

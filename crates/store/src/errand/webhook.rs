@@ -1,7 +1,7 @@
 //! Writes of changes of webhooks.
 
-use holdfast_domain::account::WebhookWrite;
-use holdfast_domain::event::EventKind;
+use holdfast_domain::admin::WebhookWrite;
+use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::Statement;
 

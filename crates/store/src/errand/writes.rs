@@ -8,7 +8,7 @@
 //!
 //! Binds are numbered in the order of their first use, which both drivers agree on.
 
-use holdfast_domain::account::{AccountWrite, AdminCredential, NewPosting};
+use holdfast_domain::admin::{AccountWrite, AdminCredential, NewPosting};
 use holdfast_domain::credential::Credential;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::{ApiKeyId, Timestamp};

@@ -10,11 +10,11 @@
 
 use std::collections::HashMap;
 
-use holdfast_domain::event::{EventKind, EventValue, NewEvent};
-use holdfast_domain::operation::Node;
-use holdfast_domain::webhook::{
+use holdfast_domain::admin::event::{EventKind, EventValue, NewEvent};
+use holdfast_domain::admin::webhook::{
     DeliveryHistory, DeliveryNumber, DisableReason, FinishedTry, FollowUp, follow_up,
 };
+use holdfast_domain::operation::Node;
 use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use sea_orm::{Statement, Value};
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use holdfast_domain::account::{
+use holdfast_domain::admin::audit::{RefusedAttempts, TrailHead};
+use holdfast_domain::admin::ports::{Administration, CommandError};
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, ActorId, KnownAdminCredential, RequestRecord,
     WalletRecord,
 };
-use holdfast_domain::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::ports::{Administration, Cause, CommandError, Unavailable};
+use holdfast_domain::ports::{Cause, Unavailable};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{CommandKey, CredentialId, WalletId};
 use holdfast_failpoint::{Step, reach};

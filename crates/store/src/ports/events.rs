@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::event::{EventKinds, NewEvent};
-use holdfast_domain::ports::{EventOutbox, Unavailable};
+use holdfast_domain::admin::event::{EventKinds, NewEvent};
+use holdfast_domain::admin::ports::EventOutbox;
+use holdfast_domain::ports::Unavailable;
 
 use crate::{Store, event};
 

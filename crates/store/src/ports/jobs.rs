@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::JobId;
-use holdfast_domain::audit::TrailHead;
-use holdfast_domain::job::{Job, JobEnding, JobKind, JobStep};
-use holdfast_domain::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest};
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::{Job, JobEnding, JobKind, JobStep};
+use holdfast_domain::admin::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest};
+use holdfast_domain::admin::ports::Jobs;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{Jobs, Unavailable};
+use holdfast_domain::ports::Unavailable;
 
 use crate::dialect::blob;
 use crate::exchange::Exchange;

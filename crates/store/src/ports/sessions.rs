@@ -7,15 +7,17 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::account::{
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::ports::Sessions;
+use holdfast_domain::admin::{
     Authority, BROWSER_MARKS_MAX, BrowserMark, EmailAddress, KnownLink, KnownPassword,
     KnownSession, NewBrowserMark, NewSession, Person, PersonGrant, SESSION_IDLE, SESSION_LIFETIME,
     SESSIONS_MAX, Session,
 };
-use holdfast_domain::ports::{Sessions, Unavailable};
+use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::TokenHash;
-use holdfast_domain::{Directory as _, LinkId, PersonId, SessionId, Timestamp};
+use holdfast_domain::{LinkId, PersonId, SessionId, Timestamp};
 use sea_orm::{Statement, Value};
 
 use crate::dialect::{Dialect, blob};

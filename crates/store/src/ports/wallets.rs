@@ -1,7 +1,7 @@
 //! Wallets, their transfers and postings. Balances are moved by the writer's batches alone.
 
 use async_trait::async_trait;
-use holdfast_domain::account::WalletRecord;
+use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::ports::{CreateError, LedgerEntry, Unavailable};
 use holdfast_domain::wallet::Wallet;

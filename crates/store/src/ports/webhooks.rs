@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::account::WebhookRecord;
-use holdfast_domain::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest};
+use holdfast_domain::admin::WebhookRecord;
+use holdfast_domain::admin::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest};
+use holdfast_domain::admin::ports::{Deliveries, DueDelivery, Outbox, Webhooks};
+use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryRoom, FinishedTry, FollowUp};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{Deliveries, DueDelivery, Outbox, Unavailable, Webhooks};
-use holdfast_domain::webhook::{DeliveryRecord, DeliveryRoom, FinishedTry, FollowUp};
+use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{EventId, WalletId, WebhookId};
 use sea_orm::{QueryResult, Value};
 

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use holdfast_domain::event::EventKinds;
+use holdfast_domain::admin::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 use sqlx::AssertSqlSafe;
 

@@ -15,8 +15,8 @@
 //! Deltas of wallets and new values of counters come from the book: one row for each that moved,
 //! however many changes of the batch moved it. No rule is applied here: judging is over.
 
+use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::{

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::account::{ActorId, AdminKey, WebhookRecord};
-use holdfast_domain::audit::TrailRow;
-use holdfast_domain::ledger::Posting;
-use holdfast_domain::listing::{
+use holdfast_domain::admin::audit::TrailRow;
+use holdfast_domain::admin::listing::{
     AdminKeyState, NodeListing, Page, PageRequest, PostingFilter, PostingListing, TrailFilter,
     TrailListing,
 };
+use holdfast_domain::admin::{ActorId, AdminKey, WebhookRecord};
+use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::Lease;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::SettingsDigest;

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use holdfast_domain::EventId;
-use holdfast_domain::event::{EventFilter, EventRecord};
-use holdfast_domain::listing::{Page, PageRequest};
-use holdfast_domain::ports::{Events, Unavailable};
+use holdfast_domain::admin::event::{EventFilter, EventRecord};
+use holdfast_domain::admin::listing::{Page, PageRequest};
+use holdfast_domain::admin::ports::Events;
+use holdfast_domain::ports::Unavailable;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryTrait};
 
 use super::page::{Window, page, sparse_page};

@@ -1,7 +1,7 @@
 //! Facts of the database that gauges tell. One look reads the wallets, what runs and the rows that wait, so it is for a
 //! task that looks now and then, and never for a scrape.
 
-use holdfast_domain::job::JobKind;
+use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::ports::Unavailable;
 
 use crate::dialect::Dialect;

@@ -4,14 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use holdfast_domain::account::{AdminKey, PersonRecord, WalletRecord, WalletState};
+use holdfast_domain::admin::Directory;
+use holdfast_domain::admin::{AdminKey, PersonRecord, WalletRecord, WalletState};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::text::spellings;
 use holdfast_domain::{
-    AdminKeyId, ApiKeyId, Currency, Directory, Micros, OperationId, PersonId, PostingId, WalletId,
+    AdminKeyId, ApiKeyId, Currency, Micros, OperationId, PersonId, PostingId, WalletId,
 };
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
@@ -27,8 +28,8 @@ use crate::entity::{admin_key, api_key, credential, node, price, wallet};
 use crate::rows::Cells;
 use crate::usage::late_cost::LATE_COST;
 use crate::{Store, unavailable};
-use holdfast_domain::listing::LiveCredential;
-use holdfast_domain::listing::{
+use holdfast_domain::admin::listing::LiveCredential;
+use holdfast_domain::admin::listing::{
     AdminKeyState, ApiKeyFilter, ApiKeyListing, ApiKeyState, NodeListing, OperationFilter,
     OperationListing, Page, PageRequest, PersonFilter, PostingFilter, PostingListing, TrailFilter,
     TrailListing, WalletFilter,

@@ -25,8 +25,8 @@ use crate::entity::{api_key, node, price};
 use crate::rows::FromCells;
 use crate::rows::{self, BadRow, Cells};
 use crate::usage::late_cost::LATE_COST;
-use holdfast_domain::listing::Period;
-use holdfast_domain::listing::{
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::listing::{
     OperationFilter, OperationListing, Page, PageRequest, ROWS_READ_MAX, SCATTERED_ROWS_READ_MAX,
     Scope,
 };

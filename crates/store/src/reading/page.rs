@@ -20,7 +20,9 @@ use sea_orm::{
 use super::row::Row;
 use super::{ReadError, ReadTransaction, read};
 use crate::rows::FromCells;
-use holdfast_domain::listing::{Order, PAGE_MAX, Page, PageCursor, PageRequest, ROWS_READ_MAX};
+use holdfast_domain::admin::listing::{
+    Order, PAGE_MAX, Page, PageCursor, PageRequest, ROWS_READ_MAX,
+};
 
 /// Reads the page of what is selected, by the number in its first column.
 pub(super) async fn page<E, M, T>(

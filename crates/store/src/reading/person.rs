@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::listing::{Page, PageRequest, PersonFilter};
+use holdfast_domain::admin::{
     Person, PersonInvitation, PersonLink, PersonRecord, PersonState, Role,
 };
-use holdfast_domain::listing::{Page, PageRequest, PersonFilter};
 use holdfast_domain::{PersonId, WalletId};
 use sea_orm::sea_query::Query;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QueryTrait};

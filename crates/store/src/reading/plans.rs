@@ -12,7 +12,9 @@ use super::page::{page, sparse_page};
 use crate::dialect::Dialect;
 use crate::entity::operation::Column;
 use crate::sqlite::plans::{ledger, plan};
-use holdfast_domain::listing::{OperationFilter, Order, Page, PageCursor, PageRequest, Scope};
+use holdfast_domain::admin::listing::{
+    OperationFilter, Order, Page, PageCursor, PageRequest, Scope,
+};
 use holdfast_domain::operation::OperationStatus;
 
 /// A connection that finds nothing, and keeps the statements.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::listing::LiveCredential;
+use holdfast_domain::admin::listing::LiveCredential;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{Currency, Micros, Timestamp};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement};

@@ -2,9 +2,11 @@
 
 use async_trait::async_trait;
 use holdfast_domain::WalletId;
-use holdfast_domain::listing::Period;
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{
+    EntryPlace, Reports, Statement, UsageError, UsageQuery, UsageRow,
+};
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::report::{EntryPlace, Reports, Statement, UsageError, UsageQuery, UsageRow};
 
 use super::statement::{self, StatementSpan};
 use super::usage;

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use holdfast_domain::event::EventRecord;
+use holdfast_domain::admin::event::EventRecord;
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 
 use crate::event;
 use crate::rows::{BadRow, Cells, FromCells};
-use holdfast_domain::listing::LiveCredential;
+use holdfast_domain::admin::listing::LiveCredential;
 
 /// A row for SeaORM's cursor.
 pub(super) struct Row<T>(pub(super) T);

@@ -23,8 +23,8 @@ use sea_orm::{QueryResult, Value};
 use super::{ReadError, ReadTransaction};
 use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{EntryPlace, Statement, StatementBalance, StatementLine};
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{EntryPlace, Statement, StatementBalance, StatementLine};
 
 /// The last transfers of a wallet in a span, in their order. Those without a number that have one moment were committed
 /// together: what pays comes before what is paid from it, and refunds come last.

@@ -1,4 +1,4 @@
-//! Reports of usage, the queries behind [`holdfast_domain::report`].
+//! Reports of usage, the queries behind [`holdfast_domain::admin::report`].
 //!
 //! ```text
 //!             period.from            whole hours            period.to
@@ -33,8 +33,8 @@ use crate::rows::FromCells;
 use crate::rows::{self, BadRow, Cells};
 use crate::usage::hour::{self, SummingPosition};
 use crate::usage::{GroupKey, Names, Sums};
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{GroupBy, UsageFilter, UsageQuery, UsageRow};
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{GroupBy, UsageFilter, UsageQuery, UsageRow};
 
 /// Operations that are summed at once.
 const PAGE: usize = 20_000;

@@ -4,15 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_domain::account::{ActorId, EmailAddress, Reach, Role, UseCase};
+use holdfast_domain::admin::event::EventKind;
+use holdfast_domain::admin::job::{JobKind, JobState};
+use holdfast_domain::admin::webhook::{DeliveryState, DisableReason};
+use holdfast_domain::admin::{ActorId, EmailAddress, Reach, Role, UseCase};
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
-use holdfast_domain::event::EventKind;
-use holdfast_domain::job::{JobKind, JobState};
 use holdfast_domain::limits::SpendWindow;
 use holdfast_domain::model::ModelPattern;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecretId;
-use holdfast_domain::webhook::{DeliveryState, DisableReason};
 use holdfast_domain::{
     AdminKeyId, ApiKeyId, CommandKey, Currency, Micros, PersonId, PostingId, Timestamp, WalletId,
     WebhookId,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use holdfast_domain::audit::{BadTrailHead, TrailHead};
-use holdfast_domain::job::{Job, JobEnding, JobKind, JobLease, JobState, JobStep};
+use holdfast_domain::admin::audit::{BadTrailHead, TrailHead};
+use holdfast_domain::admin::job::{Job, JobEnding, JobKind, JobLease, JobState, JobStep};
 use holdfast_domain::operation::Node;
 use holdfast_domain::{Incarnation, JobId, NodeName, Timestamp};
 use sea_orm::{Statement, Value};

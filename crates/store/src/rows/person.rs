@@ -1,6 +1,6 @@
 //! People, their grants, links, sessions and browsers as rows.
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     Authority, BrowserMark, EmailAddress, KnownPassword, LinkPurpose, PasswordHash, PersonLink,
     Reach, Session,
 };

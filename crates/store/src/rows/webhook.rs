@@ -1,6 +1,6 @@
 //! Webhooks and deliveries as rows.
 
-use holdfast_domain::webhook::DeliveryRecord;
+use holdfast_domain::admin::webhook::DeliveryRecord;
 use holdfast_domain::{EventId, WebhookId};
 
 use super::{BadRow, Cells};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::event::EventKinds;
+use holdfast_domain::admin::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 
 use super::Sqlite;

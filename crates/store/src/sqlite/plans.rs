@@ -15,7 +15,7 @@ use crate::migrate;
 use crate::ports::{JournalStatements, STANDING};
 use crate::reading::statement;
 use crate::reading::usage::facts::{Scope, Selection};
-use holdfast_domain::report::{GroupBy, UsageFilter};
+use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 
 pub(crate) fn ledger() -> Connection {
     let connection = Connection::open_in_memory().unwrap();

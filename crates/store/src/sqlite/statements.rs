@@ -4,8 +4,8 @@
 //!
 //! A statement that changes another number of rows than one has failed: the row is not the one that was judged.
 
+use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::event::NewEvent;
 use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind};
 use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::{

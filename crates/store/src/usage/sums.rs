@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::report::{Group, Totals, UsageRow};
+use holdfast_domain::admin::report::{Group, Totals, UsageRow};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 

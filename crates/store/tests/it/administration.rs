@@ -3,21 +3,22 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::ports::CommandError;
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, ApiKeyPatch,
     CanonicalDigest, DepositReference, NewPosting, PostingDetails, RequestBinding, Thing,
     WalletBounds, WalletPatch, WalletRecord,
 };
-use holdfast_domain::audit::TrailHead;
+use holdfast_domain::admin::{Administration as _, Directory as _};
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::ports::{CommandError, NewApiKey};
+use holdfast_domain::ports::NewApiKey;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    AdminKeyId, Administration as _, ApiKeyId, ApiKeys as _, CommandKey, Directory as _, Micros,
-    PostingId, Timestamp, WalletId,
+    AdminKeyId, ApiKeyId, ApiKeys as _, CommandKey, Micros, PostingId, Timestamp, WalletId,
 };
 use holdfast_store::Store;
 use holdfast_store::verify::AuditOptions;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::Administration as _;
+use holdfast_domain::admin::audit::RefusedAttempts;
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, NewPosting,
     PostingDetails, UseCase,
 };
-use holdfast_domain::audit::RefusedAttempts;
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::{AdminKeyId, Administration as _, Journal as _, Micros};
+use holdfast_domain::{AdminKeyId, Journal as _, Micros};
 use holdfast_store::Store;
 use holdfast_testkit::laws::tenant::{Tenant, finish};
 use holdfast_testkit::sample;

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use holdfast_accounts::{Accounts, AccountsError, NewInvitation, Principal, Request};
-use holdfast_domain::account::{
+use holdfast_domain::admin::Jobs as _;
+use holdfast_domain::admin::job::{JobEnding, JobState, JobStep};
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, AdminCredential,
     AdminKey, Authority, BoundedKind, Reach, Role, WalletBounds,
 };
 use holdfast_domain::credential::{CREDENTIALS_MAX, Credential, Grant};
-use holdfast_domain::job::{JobEnding, JobState, JobStep};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::NewApiKey;
 use holdfast_domain::{
-    AdminKeyId, ApiKeyId, CommandKey, JobId, Jobs as _, Journal as _, NodeName, Timestamp, WalletId,
+    AdminKeyId, ApiKeyId, CommandKey, JobId, Journal as _, NodeName, Timestamp, WalletId,
 };
 use holdfast_store::Store;
 use holdfast_testkit::laws::tenant::credential;

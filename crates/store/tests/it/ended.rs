@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     AccountAction, AccountReceipt, AccountRefusal, ActorId, AdminCredential, AdminKey, Reach, Role,
     Thing,
 };
-use holdfast_domain::{AdminKeyId, Administration as _, Directory as _, Journal as _, Timestamp};
+use holdfast_domain::admin::{Administration as _, Directory as _};
+use holdfast_domain::{AdminKeyId, Journal as _, Timestamp};
 use holdfast_store::Store;
 use holdfast_store::verify::Mismatch;
 use holdfast_testkit::laws::tenant::credential;

@@ -4,10 +4,10 @@
 //! Clocks are set by hand: the moments of what was just written are moved to where a clock would have had them.
 
 use futures_util::future::join_all;
-use holdfast_domain::account::{AccountAction, NewPosting, PostingDetails};
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{Reports as _, Statement, StatementBalance, StatementEntry};
+use holdfast_domain::admin::{AccountAction, NewPosting, PostingDetails};
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{Reports as _, Statement, StatementBalance, StatementEntry};
 use holdfast_domain::{Event, Journal as _, Micros, OperationId, Timestamp};
 use holdfast_testkit::Dice;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use holdfast_domain::account::{AccountAction, NewPosting, PostingDetails, WalletPatch};
-use holdfast_domain::event::{EventFilter, EventKind, EventKinds, EventRecord, SpendLimitReached};
+use holdfast_domain::admin::event::{
+    EventFilter, EventKind, EventKinds, EventRecord, SpendLimitReached,
+};
+use holdfast_domain::admin::listing::{Order, PageRequest};
+use holdfast_domain::admin::ports::EventOutbox as _;
+use holdfast_domain::admin::{AccountAction, NewPosting, PostingDetails, WalletPatch};
+use holdfast_domain::admin::{Administration as _, Events as _};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
-use holdfast_domain::listing::{Order, PageRequest};
-use holdfast_domain::ports::EventOutbox as _;
-use holdfast_domain::{
-    Administration as _, Event, EventId, Events as _, Journal as _, Micros, OperationId, WalletId,
-};
+use holdfast_domain::{Event, EventId, Journal as _, Micros, OperationId, WalletId};
 use holdfast_store::Store;
 use holdfast_testkit::laws::tenant::{Tenant, credential, finish, give_up, judged};
 use holdfast_testkit::sample;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use holdfast_domain::audit::TrailHead;
-use holdfast_domain::job::{JobEnding, JobKind, JobState, JobStep};
-use holdfast_domain::listing::{Order, PageRequest};
+use holdfast_domain::admin::Jobs;
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::{JobEnding, JobKind, JobState, JobStep};
+use holdfast_domain::admin::listing::{Order, PageRequest};
 use holdfast_domain::operation::Node;
-use holdfast_domain::{JobId, Jobs, NodeName};
+use holdfast_domain::{JobId, NodeName};
 use holdfast_store::verify::{Mismatch, Subject, Verification};
 use holdfast_testkit::join::join_all;
 use holdfast_testkit::sample;

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_domain::credential::ApiKey;
-use holdfast_domain::credential::Grant;
-use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::{
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::listing::{
     ApiKeyFilter, ApiKeyState, ChargeRange, OperationFilter, Order, PAGE_MAX, Page, PageRequest,
     Period, ROWS_READ_MAX, SCATTERED_ROWS_READ_MAX, Scope, WalletFilter,
 };
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::credential::Grant;
+use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::ports::{NewApiKey, Unavailable};
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, Directory as _, Operation, OperationId, Timestamp};
+use holdfast_domain::{ApiKeyId, Operation, OperationId, Timestamp};
 use holdfast_store::Store;
 use holdfast_testkit::laws::tenant::{Tenant, credential, finish, refuse};
 use holdfast_testkit::sample;

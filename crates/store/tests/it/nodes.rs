@@ -1,10 +1,11 @@
 //! What a node's row says of its settings: what its own process has told last, and nothing of another one.
 
-use holdfast_domain::listing::NodeListing;
+use holdfast_domain::Nodes;
+use holdfast_domain::admin::Directory;
+use holdfast_domain::admin::listing::NodeListing;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::secret::SettingsDigest;
-use holdfast_domain::{Directory, Nodes};
 use holdfast_testkit::sample;
 
 use crate::scratch::Home;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::Administration as _;
+use holdfast_domain::admin::{
     AccountAction, AccountRefusal, ActorId, CanonicalDigest, DepositReference, NewPosting,
     PostingDetails, RequestBinding, Thing,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::{AdminKeyId, Administration as _, Currency, Micros, PostingId, WalletId};
+use holdfast_domain::{AdminKeyId, Currency, Micros, PostingId, WalletId};
 use holdfast_store::verify::{AuditOptions, Subject};
 use holdfast_testkit::sample;
 

@@ -7,10 +7,10 @@ use holdfast_accounts::{
     Accounts, AccountsError, BegunSession, LinkError, Listener, NewInvitation, Password, Principal,
     Request, SessionError, SignInError, SignInOrigin, SignedIn,
 };
-use holdfast_domain::account::{
+use holdfast_domain::admin::listing::{Order, PageRequest, PersonFilter};
+use holdfast_domain::admin::{
     AccountAction, AccountRefusal, Authority, LinkPurpose, PersonState, Reach, Role,
 };
-use holdfast_domain::listing::{Order, PageRequest, PersonFilter};
 use holdfast_domain::secret::{BrowserToken, LinkToken, SessionToken};
 use holdfast_domain::{PersonId, WalletId};
 use holdfast_testkit::{NoPause, sample};

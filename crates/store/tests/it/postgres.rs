@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::listing::{Order, PageRequest};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::listing::{Order, PageRequest};
 use holdfast_domain::ports::CommitError;
-use holdfast_domain::{Directory as _, ErrorChain, Event, Journal, OperationId};
+use holdfast_domain::{ErrorChain, Event, Journal, OperationId};
 use holdfast_store::{Options, SchemaError, Store, migrate};
 use holdfast_testkit::laws::tenant::{Tenant, finish, judged, not_run};
 use holdfast_testkit::sample;

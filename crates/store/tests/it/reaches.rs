@@ -1,8 +1,8 @@
 //! People of several wallets: each holder sees what was written for their wallet, and keeps no other one out.
 
 use holdfast_accounts::{LinkError, NewInvitation, Principal};
-use holdfast_domain::account::{ActorId, Authority, PersonRecord, PersonState, Reach, Role};
-use holdfast_domain::listing::{Order, PageRequest, PersonFilter};
+use holdfast_domain::admin::listing::{Order, PageRequest, PersonFilter};
+use holdfast_domain::admin::{ActorId, Authority, PersonRecord, PersonState, Reach, Role};
 use holdfast_domain::secret::LinkToken;
 use holdfast_domain::{PersonId, WalletId};
 

@@ -1,12 +1,13 @@
 //! Repeated commands of administration: what answers them, and what makes one another command.
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::Administration as _;
+use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountRefusal, ActorId, DepositReference, NewPosting,
     OWN_SOURCE, PostingDetails, Thing,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::operation::Change;
-use holdfast_domain::{AdminKeyId, Administration as _, Journal as _, Micros, PostingId, WalletId};
+use holdfast_domain::{AdminKeyId, Journal as _, Micros, PostingId, WalletId};
 use holdfast_testkit::sample;
 
 use crate::administration::{

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::Directory as _;
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest, Scope};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Scope};
 use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_testkit::laws::tenant::{Tenant, finish, record};

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use holdfast_accounts::{Password, Principal, Reference, SignInError};
 use holdfast_domain::WalletId;
-use holdfast_domain::account::{
+use holdfast_domain::admin::listing::{Order, PageRequest, Period, PersonFilter, TrailFilter};
+use holdfast_domain::admin::ports::Sessions as _;
+use holdfast_domain::admin::report::{GroupBy, Grouping, UsageQuery};
+use holdfast_domain::admin::{
     ActorId, BROWSER_MARKS_MAX, PasswordHash, SESSIONS_MAX, Thing, UseCase,
 };
-use holdfast_domain::listing::{Order, PageRequest, Period, PersonFilter, TrailFilter};
-use holdfast_domain::ports::Sessions as _;
-use holdfast_domain::report::{GroupBy, Grouping, UsageQuery};
 use holdfast_domain::secret::BrowserToken;
 
 use crate::administration::make_wallet;

@@ -1,6 +1,6 @@
 //! Rows from before texts and addresses had one form: found in every spelling, and never a second one.
 
-use holdfast_domain::account::{AccountRefusal, Authority, Reach, Role};
+use holdfast_domain::admin::{AccountRefusal, Authority, Reach, Role};
 
 use crate::people::{Desk, OWNER};
 use crate::raw::Raw;

@@ -1,9 +1,9 @@
 //! Statements add up, wherever they are cut.
 
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{Reports as _, Statement, StatementBalance};
 use holdfast_domain::ledger::{Account, PostingKind};
-use holdfast_domain::listing::Period;
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
-use holdfast_domain::report::{Reports as _, Statement, StatementBalance};
 use holdfast_domain::{Event, Operation, Timestamp};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::Directory as _;
-use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::Period;
-use holdfast_domain::listing::{OperationFilter, Order};
-use holdfast_domain::ports::CostNote;
-use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::report::{
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::listing::{OperationFilter, Order};
+use holdfast_domain::admin::report::{
     Group, GroupBy, Grouping, Reports as _, Totals, UsageError, UsageFilter, UsageQuery, UsageRow,
 };
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::ports::CostNote;
+use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Event, Journal as _, Micros, Operation, Phase, Timestamp, WalletId};
 use holdfast_store::Store;

@@ -1,8 +1,8 @@
 //! An operation that is reopened, or cancelled while it is open, is noted at once, whether or not the summing has
 //! passed its number.
 
-use holdfast_domain::report::Reports as _;
-use holdfast_domain::report::{GroupBy, Grouping, UsageQuery};
+use holdfast_domain::admin::report::Reports as _;
+use holdfast_domain::admin::report::{GroupBy, Grouping, UsageQuery};
 use holdfast_domain::{Event, Micros};
 use holdfast_store::usage::SummingProgress;
 use holdfast_testkit::laws::tenant::{Tenant, finish, not_run};

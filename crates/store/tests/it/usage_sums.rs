@@ -9,12 +9,12 @@ mod steps;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_domain::billing::COST_MAX;
-use holdfast_domain::credential::ApiKey;
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{
     Group, GroupBy, Grouping, Reports as _, Totals, UsageFilter, UsageQuery, UsageRow,
 };
+use holdfast_domain::billing::COST_MAX;
+use holdfast_domain::credential::ApiKey;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use holdfast_store::Store;

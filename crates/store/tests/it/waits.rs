@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use futures_util::poll;
-use holdfast_domain::ports::CommandError;
-use holdfast_domain::{Administration as _, PostingId};
+use holdfast_domain::PostingId;
+use holdfast_domain::admin::Administration as _;
+use holdfast_domain::admin::ports::CommandError;
 use holdfast_store::{Options, Store};
 use holdfast_testkit::laws::tenant::Tenant;
 use sqlx::Executor as _;

@@ -8,24 +8,22 @@ mod tries;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use holdfast_domain::account::{
-    AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, RequestBinding,
-    WEBHOOKS_MAX, WalletBounds, WebhookAction, WebhookPatch, WebhookRecord, WebhookSecret,
-};
-use holdfast_domain::event::EventKind;
-use holdfast_domain::listing::{Order, PageRequest};
-use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{CommandError, DueDelivery};
-use holdfast_domain::private::Private;
-use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::webhook::{
+use holdfast_domain::admin::event::EventKind;
+use holdfast_domain::admin::listing::{Order, PageRequest};
+use holdfast_domain::admin::ports::{CommandError, DueDelivery};
+use holdfast_domain::admin::webhook::{
     DeliveryRecord, DeliveryRoom, DeliveryState, DisableReason, FinishedTry, FollowUp, TakenPlaces,
     TryResult,
 };
-use holdfast_domain::{
-    Administration as _, Deliveries as _, EventId, NodeName, Timestamp, WalletId, Wallets as _,
-    WebhookId, Webhooks as _,
+use holdfast_domain::admin::{
+    AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, RequestBinding,
+    WEBHOOKS_MAX, WalletBounds, WebhookAction, WebhookPatch, WebhookRecord, WebhookSecret,
 };
+use holdfast_domain::admin::{Administration as _, Deliveries as _, Webhooks as _};
+use holdfast_domain::operation::Node;
+use holdfast_domain::private::Private;
+use holdfast_domain::secret::ServerSecret;
+use holdfast_domain::{EventId, NodeName, Timestamp, WalletId, Wallets as _, WebhookId};
 use holdfast_testkit::join::join_all;
 use holdfast_testkit::sample;
 

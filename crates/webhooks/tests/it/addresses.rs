@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_domain::webhook::TryResult;
+use holdfast_domain::admin::webhook::TryResult;
 use holdfast_webhooks::AddressError;
 
 use crate::names::{Names, NoNames};

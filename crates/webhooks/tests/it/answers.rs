@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_domain::WebhookId;
-use holdfast_domain::webhook::TryResult;
+use holdfast_domain::admin::webhook::TryResult;
 use holdfast_webhooks::Sender;
 use tokio::net::TcpListener;
 

@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::account::{ActorId, WebhookRecord, WebhookSecret};
+use holdfast_domain::admin::ports::{Deliveries, DueDelivery, Outbox};
+use holdfast_domain::admin::webhook::{
+    DeliveryNumber, DeliveryRoom, FinishedTry, FollowUp, TryResult,
+};
+use holdfast_domain::admin::{ActorId, WebhookRecord, WebhookSecret};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{Deliveries, DueDelivery, Outbox, Unavailable};
+use holdfast_domain::ports::Unavailable;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::webhook::{DeliveryNumber, DeliveryRoom, FinishedTry, FollowUp, TryResult};
 use holdfast_domain::{EventId, Incarnation, NodeName, Timestamp, WebhookId};
 use holdfast_webhooks::{AllowedOrigins, Deliverer};
 use tokio::sync::Notify;

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use holdfast_domain::webhook::TryResult;
+use holdfast_domain::admin::webhook::TryResult;
 use holdfast_webhooks::{Sender, SenderOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::admin::webhook::{Endpoint, Origin, TryResult};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
-use holdfast_domain::webhook::{Endpoint, Origin, TryResult};
 use holdfast_domain::{EventId, Timestamp, WebhookId};
 use holdfast_webhooks::{Delivery, Resolver, Sender, SenderOptions};
 

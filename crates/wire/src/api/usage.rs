@@ -6,7 +6,7 @@
 //! Nothing is summed here: a view has the sums of one report, which a store has made at one moment, so
 //! that pages of buckets add up to the ledger.
 
-use holdfast_domain::report::{ModelUsage, UsageInterval};
+use holdfast_domain::admin::report::{ModelUsage, UsageInterval};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 use serde::Serialize;

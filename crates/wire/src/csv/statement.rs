@@ -1,9 +1,9 @@
 //! A wallet's statement as CSV: opening balance, entries, closing balance, which add up.
 
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{Statement, StatementBalance, StatementEntry};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::listing::Period;
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::report::{Statement, StatementBalance, StatementEntry};
 use holdfast_domain::{Currency, Micros, Timestamp};
 
 use super::{chosen, record};

@@ -1,7 +1,7 @@
 //! Usage as CSV: a row for each group and currency. A group has one column, or an id beside its name.
 //! What is not known is a dash, and never zero.
 
-use holdfast_domain::report::{Group, GroupBy, Grouping, KnownCost, UsageRow};
+use holdfast_domain::admin::report::{Group, GroupBy, Grouping, KnownCost, UsageRow};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Micros, Timestamp};
 

@@ -3,7 +3,7 @@
 
 use anyhow::anyhow;
 use holdfast_accounts::{ExternalId, Note, Reason, Source};
-use holdfast_domain::account::OWN_SOURCE;
+use holdfast_domain::admin::OWN_SOURCE;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

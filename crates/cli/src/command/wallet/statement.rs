@@ -11,7 +11,7 @@
 //! two balances. Reasons are texts that people chose: none of them begins a formula.
 
 use anyhow::anyhow;
-use holdfast_domain::listing;
+use holdfast_domain::admin::listing;
 use holdfast_wire::api::rfc3339;
 use holdfast_wire::csv;
 use serde_json::{Value, json};

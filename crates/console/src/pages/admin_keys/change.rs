@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_accounts::Request;
 use holdfast_domain::AdminKeyId;
-use holdfast_domain::account::{AdminKey, UseCase};
+use holdfast_domain::admin::{AdminKey, UseCase};
 
 use super::issue::told;
 use crate::ask::SentFields;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey, Request};
-use holdfast_domain::account::{Reach, Role, UseCase};
+use holdfast_domain::admin::{Reach, Role, UseCase};
 
 use crate::ask::SentFields;
 use crate::cell::{Cell, Tone};

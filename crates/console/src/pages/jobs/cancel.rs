@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use holdfast_accounts::Request;
 use holdfast_domain::JobId;
-use holdfast_domain::account::UseCase;
-use holdfast_domain::job::Job;
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::job::Job;
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

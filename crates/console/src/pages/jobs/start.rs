@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::Request;
-use holdfast_domain::account::UseCase;
-use holdfast_domain::audit::TrailHead;
-use holdfast_domain::job::JobKind;
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::JobKind;
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Edit, ExternalId, Name, Reference, Request};
-use holdfast_domain::account::{ApiKeyPatch, UseCase};
+use holdfast_domain::admin::{ApiKeyPatch, UseCase};
 use holdfast_domain::credential::ApiKey;
 
 use crate::ask::SentFields;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_accounts::Principal;
-use holdfast_domain::account::{Role, WalletRecord};
+use holdfast_domain::admin::{Role, WalletRecord};
 use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageScope};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::ModelPattern;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{ExternalId, KeyOrder, Name, Reference, Request};
-use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::credential::Grant;
 
 use crate::ask::SentFields;

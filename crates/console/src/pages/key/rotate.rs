@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_accounts::{Reference, Request};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 use holdfast_domain::credential::ApiKey;
 
 use crate::ask::SentFields;

@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use holdfast_accounts::{OperationRecord, Request};
 use holdfast_domain::OperationId;
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Name, NewInvitation, Request};
-use holdfast_domain::account::{Authority, EmailAddress, Reach, Role, UseCase};
+use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role, UseCase};
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

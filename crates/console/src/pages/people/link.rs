@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::Request;
-use holdfast_domain::account::{PersonRecord, UseCase};
+use holdfast_domain::admin::{PersonRecord, UseCase};
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::Request;
-use holdfast_domain::account::{Authority, PersonRecord, UseCase};
+use holdfast_domain::admin::{Authority, PersonRecord, UseCase};
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Note, OperationRecord, PostingOrder, Reason, Request};
-use holdfast_domain::account::{PostingDetails, UseCase};
+use holdfast_domain::admin::{PostingDetails, UseCase};
 use holdfast_domain::{Currency, Micros, OperationId};
 
 use crate::ask::SentFields;

@@ -1,8 +1,10 @@
 //! The first page of a holder: their wallet, and how to use it. Nothing of any other.
 
 use holdfast_domain::WalletId;
-use holdfast_domain::account::UseCase;
-use holdfast_domain::listing::{ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest};
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::listing::{
+    ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest,
+};
 
 use uuid::Uuid;
 

@@ -1,9 +1,9 @@
 //! Things that want a look: stuck operations, routes that cool down, wallets that run low, nodes, the last
 //! verification.
 
-use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
-use holdfast_domain::offer::RouteHealth;
+use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
+use holdfast_domain::admin::offer::RouteHealth;
+use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::cell::{Cell, Link, Tone};
 use crate::desk::Desk;
@@ -90,7 +90,7 @@ fn low_row(record: &WalletRecord) -> Vec<Cell> {
 
 async fn nodes(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
     let nodes = desk.accounts.nodes(&visitor.principal).await?;
-    let row = |node: &holdfast_domain::listing::NodeListing| {
+    let row = |node: &holdfast_domain::admin::listing::NodeListing| {
         let state = if node.is_alive() {
             Cell::badge("alive", Tone::Good)
         } else {

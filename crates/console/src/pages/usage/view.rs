@@ -1,7 +1,7 @@
 //! Sums of usage as sections: bars of charges, sums over all rows, and a table of some.
 
+use holdfast_domain::admin::report::{Group, Grouping, Totals, UsageRow};
 use holdfast_domain::limits::Counter;
-use holdfast_domain::report::{Group, Grouping, Totals, UsageRow};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::csv::group_name;

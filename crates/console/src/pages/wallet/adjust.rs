@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use holdfast_accounts::{Note, PostingOrder, Reference, Request};
 use holdfast_domain::Micros;
-use holdfast_domain::account::{PostingDetails, UseCase, WalletRecord};
+use holdfast_domain::admin::{PostingDetails, UseCase, WalletRecord};
 
 use crate::ask::SentFields;
 use crate::cell::Cell;

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Reference, Request};
-use holdfast_domain::account::{UseCase, WalletRecord};
-use holdfast_domain::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
+use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
+use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::ask::SentFields;
 use crate::cell::{Cell, Tone};

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{ExternalId, NewWallet, Request};
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

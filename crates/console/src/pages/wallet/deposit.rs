@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use holdfast_accounts::{ExternalId, Note, PostingOrder, Reference, Request, Source};
 use holdfast_domain::Micros;
-use holdfast_domain::account::{DepositReference, PostingDetails, UseCase, WalletRecord};
+use holdfast_domain::admin::{DepositReference, PostingDetails, UseCase, WalletRecord};
 
 use crate::ask::SentFields;
 use crate::cell::Cell;

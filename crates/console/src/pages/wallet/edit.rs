@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Edit, ExternalId, Name, Reference, Request};
-use holdfast_domain::account::{UseCase, WalletPatch, WalletRecord};
+use holdfast_domain::admin::{UseCase, WalletPatch, WalletRecord};
 
 use crate::ask::SentFields;
 use crate::failure::Failure;

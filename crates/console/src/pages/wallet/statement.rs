@@ -6,12 +6,12 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use holdfast_accounts::Reference;
-use holdfast_domain::account::WalletRecord;
+use holdfast_domain::admin::WalletRecord;
+use holdfast_domain::admin::listing::{Order, PageRequest, Period};
+use holdfast_domain::admin::report::{Statement, StatementBalance, StatementEntry};
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::limits::Counter;
-use holdfast_domain::listing::{Order, PageRequest, Period};
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::report::{Statement, StatementBalance, StatementEntry};
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::{api, csv};
 use http::HeaderValue;

@@ -1,9 +1,9 @@
 //! Usage of a wallet of late, by day and model: the newest rows of a report that has a page of its own.
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::account::WalletRecord;
-use holdfast_domain::listing::Period;
-use holdfast_domain::report::{Group, GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
+use holdfast_domain::admin::WalletRecord;
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{Group, GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
 use holdfast_wire::csv::group_name;
 
 use crate::address::with_query;

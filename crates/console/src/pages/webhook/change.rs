@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use async_trait::async_trait;
 use holdfast_accounts::Request;
 use holdfast_domain::WebhookId;
-use holdfast_domain::account::{UseCase, WebhookRecord};
+use holdfast_domain::admin::{UseCase, WebhookRecord};
 
 use super::create::told;
 use crate::ask::SentFields;

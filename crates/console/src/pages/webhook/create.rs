@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use holdfast_accounts::{Description, NewWebhook, Request, ToldWebhook};
-use holdfast_domain::account::UseCase;
-use holdfast_domain::event::EventKind;
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::private::Private;
 
 use crate::ask::SentFields;

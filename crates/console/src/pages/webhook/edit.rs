@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use holdfast_accounts::{Description, Edit, Request};
 use holdfast_domain::WebhookId;
-use holdfast_domain::account::{UseCase, WebhookPatch, WebhookRecord};
+use holdfast_domain::admin::{UseCase, WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
 
 use super::create::{fields as webhook_fields, read_kinds};

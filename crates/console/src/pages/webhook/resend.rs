@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::Request;
-use holdfast_domain::account::{UseCase, WebhookRecord};
+use holdfast_domain::admin::{UseCase, WebhookRecord};
 use holdfast_domain::{EventId, WebhookId};
 use uuid::Uuid;
 

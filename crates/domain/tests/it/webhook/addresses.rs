@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use holdfast_domain::webhook::is_global;
+use holdfast_domain::admin::webhook::is_global;
 use proptest::prelude::{any, proptest};
 
 #[track_caller]

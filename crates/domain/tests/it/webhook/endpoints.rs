@@ -1,6 +1,6 @@
 //! URLs: what is taken, what is refused and with which words, and what the operator's list changes.
 
-use holdfast_domain::webhook::{BadEndpoint, BadOrigin, Endpoint, Host, Origin, Scheme};
+use holdfast_domain::admin::webhook::{BadEndpoint, BadOrigin, Endpoint, Host, Origin, Scheme};
 use proptest::prelude::proptest;
 
 fn origin(text: &str) -> Origin {

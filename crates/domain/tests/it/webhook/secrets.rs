@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use holdfast_domain::admin::webhook::SecretGenerations;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::webhook::SecretGenerations;
 use holdfast_domain::{Timestamp, WebhookId};
 
 const WEBHOOK: WebhookId = WebhookId::from_u128(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::webhook::{
+use holdfast_domain::admin::webhook::{
     DeliveryHistory, DisableReason, FollowUp, TRIES_MAX, TryResult, follow_up, pause_after,
 };
 use proptest::prelude::{any, proptest};

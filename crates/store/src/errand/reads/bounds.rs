@@ -3,7 +3,7 @@
 //! A count of what a wallet has ends at its bound: the bound is all that is judged, and a wallet may have a million
 //! rows that are not in force. An index has those in force alone.
 
-use holdfast_domain::account::{AdminKey, EmailAddress, Reach};
+use holdfast_domain::admin::{AdminKey, EmailAddress, Reach};
 use holdfast_domain::{AdminKeyId, ApiKeyId, Timestamp, WalletId};
 use sea_orm::Statement;
 

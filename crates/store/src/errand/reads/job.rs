@@ -1,7 +1,7 @@
 //! Reads of changes of jobs.
 
 use holdfast_domain::JobId;
-use holdfast_domain::account::AccountCommand;
+use holdfast_domain::admin::AccountCommand;
 
 use super::Read;
 use crate::dialect::{Dialect, blob};

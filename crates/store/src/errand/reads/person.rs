@@ -1,6 +1,6 @@
 //! Reads of changes of people: what these are judged by.
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     ActorId, EmailAddress, PasswordHash, Person, PersonAction, PersonRecord, Reach, Thing,
 };
 use holdfast_domain::{AdminKeyId, PersonId, Timestamp};

@@ -1,7 +1,7 @@
 //! Reads of changes of webhooks: what these are judged by.
 
-use holdfast_domain::account::{WebhookAction, WebhookRecord};
-use holdfast_domain::event::EventKind;
+use holdfast_domain::admin::event::EventKind;
+use holdfast_domain::admin::{WebhookAction, WebhookRecord};
 use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use sea_orm::Statement;
 

@@ -18,7 +18,7 @@ use super::{pages, summed};
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::{BadRow, Cells};
 use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS};
-use holdfast_domain::report::UsageFilter;
+use holdfast_domain::admin::report::UsageFilter;
 
 /// Hours whose mismatches are told; more are counted. Fewer than an audit lists, so that the count is listed.
 const TOLD: usize = 500;

@@ -20,7 +20,7 @@ use crate::rows::Cells;
 use crate::usage::AbsurdCosts;
 use crate::usage::hour::{CostExclusion, HourSums};
 use crate::{Store, metrics};
-use holdfast_domain::report::UsageFilter;
+use holdfast_domain::admin::report::UsageFilter;
 
 /// Operations that one correction is of.
 const CORRECTED: usize = 1_000;

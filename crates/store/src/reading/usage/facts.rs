@@ -24,8 +24,8 @@ use crate::entity::{posting, usage_hour, wallet};
 use crate::reading::report::wide_total;
 use crate::usage::hour::{SUM_COLUMNS, SUMS};
 use crate::usage::late_cost;
+use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 use holdfast_domain::billing::COST_MAX;
-use holdfast_domain::report::{GroupBy, UsageFilter};
 
 /// Microseconds of an hour.
 pub(crate) const HOUR: i64 = 3_600_000_000;

@@ -39,7 +39,7 @@ use crate::rows::Cells;
 use crate::usage::SummingProgress;
 use crate::usage::hour::{self, HourKey, HourSums, SummingPosition, SummingStep, WideSums};
 use crate::{Store, WriteBackend, metrics};
-use holdfast_domain::report::{GroupBy, UsageFilter};
+use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 
 /// Age at which an operation is summed: nobody is still committing one that is older.
 const SETTLED: Duration = Duration::from_secs(600);

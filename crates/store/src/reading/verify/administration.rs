@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use holdfast_domain::account::{AdminKey, WebhookRecord};
-use holdfast_domain::audit::TrailRow;
-use holdfast_domain::webhook::DisableReason;
+use holdfast_domain::admin::audit::TrailRow;
+use holdfast_domain::admin::webhook::DisableReason;
+use holdfast_domain::admin::{AdminKey, WebhookRecord};
 use holdfast_domain::{AdminKeyId, WebhookId};
 use sea_orm::QueryResult;
 

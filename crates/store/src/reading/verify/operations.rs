@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use holdfast_domain::account::UseCase;
+use holdfast_domain::admin::UseCase;
 use holdfast_domain::ledger::Transfer;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, Timestamp, WalletId};
 use sea_orm::QueryResult;

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use holdfast_domain::account::{ActorId, Person, PersonGrant, PersonLink, UseCase};
-use holdfast_domain::audit::TrailRow;
+use holdfast_domain::admin::audit::TrailRow;
+use holdfast_domain::admin::{ActorId, Person, PersonGrant, PersonLink, UseCase};
 use holdfast_domain::{PersonId, Timestamp};
 
 use super::administration::{ThingTable, report_orphans};

@@ -9,7 +9,7 @@
 //! and are noted: only people can say which of them is wrong.
 
 use holdfast_domain::PostingId;
-use holdfast_domain::account::{DepositReference, UseCase};
+use holdfast_domain::admin::{DepositReference, UseCase};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use sea_orm::QueryResult;
 

@@ -8,7 +8,7 @@
 use std::ops::RangeInclusive;
 
 use holdfast_domain::ApiKeyId;
-use holdfast_domain::account::{UseCase, WalletRecord};
+use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 
 use super::trail_record::{self, CredentialRow, TrailRecord, bounds, trail_of};

@@ -13,10 +13,10 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::audit::{TrailHead, TrailRow, canonical_mac};
+use holdfast_domain::admin::{
     CanonicalDigest, PostingDetails, RequestBinding, RequestRecord, Thing, UseCase,
 };
-use holdfast_domain::audit::{TrailHead, TrailRow, canonical_mac};
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{PostingId, Timestamp};

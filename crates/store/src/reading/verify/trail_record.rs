@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use holdfast_domain::account::{ActorId, UseCase};
-use holdfast_domain::audit::TrailRow;
+use holdfast_domain::admin::audit::TrailRow;
+use holdfast_domain::admin::{ActorId, UseCase};
 use holdfast_domain::{CredentialId, Timestamp};
 use sea_orm::Value;
 

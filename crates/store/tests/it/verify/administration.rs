@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     AccountAction, AdminCredential, Authority, Reach, Role, WebhookAction, WebhookPatch,
 };
 use holdfast_testkit::laws::tenant::credential;

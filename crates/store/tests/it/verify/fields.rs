@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{
+use holdfast_domain::admin::{
     AccountAction, ApiKeyPatch, DepositReference, NewPosting, PostingDetails,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use holdfast_domain::account::{AccountAction, NewPosting, PostingDetails, WalletPatch};
+use holdfast_domain::admin::Directory as _;
+use holdfast_domain::admin::{AccountAction, NewPosting, PostingDetails, WalletPatch};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
-use holdfast_domain::{Directory as _, Micros, PostingId, WalletId};
+use holdfast_domain::{Micros, PostingId, WalletId};
 use holdfast_testkit::laws::tenant::{Tenant, credential, finish};
 use holdfast_testkit::sample;
 

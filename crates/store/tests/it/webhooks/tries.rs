@@ -1,10 +1,12 @@
 //! Results of tries that are kept together: each is judged by what the one before it has left, and two
 //! processes that keep theirs at once do not stop each other.
 
-use holdfast_domain::event::EventKind;
-use holdfast_domain::ports::DueDelivery;
-use holdfast_domain::webhook::{DeliveryRoom, DisableReason, FinishedTry, FollowUp, TryResult};
-use holdfast_domain::{Deliveries as _, Webhooks as _};
+use holdfast_domain::admin::event::EventKind;
+use holdfast_domain::admin::ports::DueDelivery;
+use holdfast_domain::admin::webhook::{
+    DeliveryRoom, DisableReason, FinishedTry, FollowUp, TryResult,
+};
+use holdfast_domain::admin::{Deliveries as _, Webhooks as _};
 use holdfast_testkit::join::join_all;
 use holdfast_testkit::sample;
 

@@ -19,8 +19,8 @@
 //! Leases are compared with the database's clock alone, and carry liveness only: an owner whose lease
 //! was taken over keeps no step any more.
 
-use crate::audit::TrailHead;
-pub use crate::job_state::JobState;
+use crate::admin::audit::TrailHead;
+pub use crate::admin::job_state::JobState;
 use crate::operation::Node;
 use crate::{JobId, Timestamp};
 

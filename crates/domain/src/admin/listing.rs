@@ -16,10 +16,10 @@
 //! to [`SCATTERED_ROWS_READ_MAX`] operations of one wallet or API key: such a page may have few rows
 //! or none, and a next one nevertheless.
 
-use crate::account::{
+use crate::admin::audit::TrailRow;
+use crate::admin::{
     ActorId, PersonState, PostingDetails, Role, Thing, UseCase, WalletRecord, WalletState,
 };
-use crate::audit::TrailRow;
 use crate::credential::ApiKey;
 use crate::ledger::Posting;
 use crate::model::PublicModelId;

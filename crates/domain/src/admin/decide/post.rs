@@ -1,12 +1,12 @@
 //! The judgement of postings.
 
 use crate::Micros;
-use crate::account::command::{AccountEffect, AccountFacts, AccountWrite};
-use crate::account::field_change::{FieldChange, differences};
-use crate::account::posting::{DepositReference, NewPosting};
-use crate::account::refusal::AccountRefusal;
-use crate::account::thing::Thing;
-use crate::account::wallet::WalletRecord;
+use crate::admin::command::{AccountEffect, AccountFacts, AccountWrite};
+use crate::admin::field_change::{FieldChange, differences};
+use crate::admin::posting::{DepositReference, NewPosting};
+use crate::admin::refusal::AccountRefusal;
+use crate::admin::thing::Thing;
+use crate::admin::wallet::WalletRecord;
 use crate::ledger::{Posting, PostingKind};
 
 /// Judges a posting: its id first, then its currency and its reference, then the money. What it may be spelled

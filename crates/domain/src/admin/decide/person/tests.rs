@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::decide;
-use crate::account::{
+use crate::admin::{
     AccountAction, AccountCommand, AccountFacts, AccountRefusal as Refusal, AccountWrite, ActorId,
     Authority, EndedSessions, LinkPurpose, NewLink, PasswordHash, Person, PersonAction,
     PersonGrant, PersonLink, PersonRecord, PersonWrite, Reach, RequestBinding, Role, WalletBounds,

@@ -8,7 +8,7 @@
 //!
 //! A command names one change, whoever asks for it and by which door. [`decide`] judges it, and is
 //! pure; a store reads what it is judged by, and writes what follows from it with its row of the
-//! trail ([`crate::audit`]), all of it or nothing. Commands come one after the other: each takes
+//! trail ([`crate::admin::audit`]), all of it or nothing. Commands come one after the other: each takes
 //! the head of the trail first, so what one has read no other one changes.
 //!
 //! Its request key makes a command safe to repeat, for ever: it is bound in the transaction of what
@@ -20,23 +20,32 @@
 mod actor;
 mod admin_key;
 mod api_key;
+pub mod audit;
 mod bounds;
 mod browser_mark;
 mod command;
+mod command_event;
 mod decide;
 mod email_address;
-mod event;
+pub mod event;
 mod field_change;
 mod invitation;
+pub mod job;
+mod job_state;
+pub mod listing;
+pub mod offer;
 mod person;
 mod person_action;
+pub mod ports;
 mod posting;
 mod refusal;
+pub mod report;
 mod request;
 pub mod role;
 mod thing;
 mod wallet;
-mod webhook;
+pub mod webhook;
+mod webhook_action;
 
 pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
@@ -47,9 +56,9 @@ pub use self::command::{
     AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
     RequestRecord,
 };
+pub use self::command_event::{events, refusal_event};
 pub use self::decide::{decide, replay};
 pub use self::email_address::{BadEmailAddress, EmailAddress};
-pub use self::event::{events, refusal_event};
 pub use self::field_change::FieldChange;
 pub use self::invitation::PersonInvitation;
 pub use self::person::{
@@ -58,15 +67,20 @@ pub use self::person::{
     PersonRecord, PersonState, SESSION_IDLE, SESSION_LIFETIME, SESSIONS_MAX, Session,
 };
 pub use self::person_action::{EndedSessions, NewLink, PersonAction, PersonFacts, PersonWrite};
+pub use self::ports::{
+    Administration, CommandError, Deliveries, Directory, DueDelivery, Endpoints, EventOutbox,
+    Events, Jobs, Outbox, Sessions, Webhooks,
+};
 pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,
 };
 pub use self::refusal::AccountRefusal;
+pub use self::report::Reports;
 pub use self::request::{CanonicalDigest, RequestBinding};
 pub use self::role::{Reach, Role, UseCase};
 pub use self::thing::Thing;
 pub use self::wallet::{WalletPatch, WalletRecord, WalletState};
-pub use self::webhook::{
+pub use self::webhook_action::{
     TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord,
     WebhookSecret, WebhookWrite,
 };

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
-use super::Unavailable;
 use crate::EventId;
-use crate::event::{EventFilter, EventRecord, NewEvent};
-use crate::listing::{Page, PageRequest};
+use crate::admin::event::{EventFilter, EventRecord, NewEvent};
+use crate::admin::listing::{Page, PageRequest};
+use crate::ports::Unavailable;
 
 /// Lists events. Each page is read at its own moment, and no order is promised among events of
 /// transactions that ran at once.

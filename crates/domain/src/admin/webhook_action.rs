@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 
 use super::field_change::{FieldChange, differences};
 use super::{ActorId, UseCase};
-use crate::event::EventKind;
+use crate::admin::event::EventKind;
+use crate::admin::webhook::{DisableReason, Origin, SecretGenerations};
 use crate::private::Private;
 use crate::secret::ServerSecretId;
-use crate::webhook::{DisableReason, Origin, SecretGenerations};
 use crate::{EventId, Timestamp, WalletId, WebhookId};
 
 /// Webhooks in force of one wallet, and of the operator.

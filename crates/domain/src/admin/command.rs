@@ -19,8 +19,8 @@ use super::{
     NewPosting, PersonAction, PersonFacts, PersonWrite, RefundableOperation, RequestBinding, Thing,
     UseCase, WalletBounds, WalletPatch, WalletRecord, WebhookAction, WebhookFacts, WebhookWrite,
 };
+use crate::admin::job_state::JobState;
 use crate::credential::{ApiKey, Credential, NewApiKey};
-use crate::job_state::JobState;
 use crate::ledger::{Posting, PostingKind};
 use crate::limits::Counter;
 use crate::{AdminKeyId, ApiKeyId, JobId, Micros, OperationId, PersonId, Timestamp, WalletId};

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Unavailable;
 use crate::JobId;
-use crate::audit::TrailHead;
-use crate::job::{Job, JobEnding, JobKind, JobStep};
-use crate::listing::{Page, PageRequest};
+use crate::admin::audit::TrailHead;
+use crate::admin::job::{Job, JobEnding, JobKind, JobStep};
+use crate::admin::listing::{Page, PageRequest};
 use crate::operation::Node;
+use crate::ports::Unavailable;
 
 /// Keeps jobs. A write says what the row is after it; `None` that the job is not this owner's (any
 /// more), and nothing was written.

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Unavailable;
-use crate::account::WebhookRecord;
-use crate::listing::{Page, PageRequest};
-use crate::operation::Node;
-use crate::private::Private;
-use crate::webhook::{
+use crate::admin::WebhookRecord;
+use crate::admin::listing::{Page, PageRequest};
+use crate::admin::webhook::{
     DeliveryNumber, DeliveryRecord, DeliveryRoom, Endpoint, FinishedTry, FollowUp, Origin,
     TryResult,
 };
+use crate::operation::Node;
+use crate::ports::Unavailable;
+use crate::private::Private;
 use crate::{EventId, Timestamp, WalletId, WebhookId};
 
 /// Finds and lists webhooks and what was sent to them.
@@ -97,7 +97,7 @@ pub trait Deliveries: Send + Sync {
     ) -> Result<Vec<DueDelivery>, Unavailable>;
 
     /// Keeps the results of tries in one transaction, each with what follows from it
-    /// ([`follow_up`](crate::webhook::follow_up)), in their order; `None` where the delivery is not
+    /// ([`follow_up`](crate::admin::webhook::follow_up)), in their order; `None` where the delivery is not
     /// this owner's any more, and nothing was written of it. Of tries of one webhook each is judged
     /// by what the one before it has left.
     async fn finish_tries(

@@ -15,7 +15,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::account::{
+use crate::admin::{
     AccountCommand, ActorId, CanonicalDigest, FieldChange, RequestBinding, Thing, UseCase,
 };
 use crate::secret::{ServerSecret, ServerSecretId, TrailKey};
@@ -197,7 +197,7 @@ pub struct RefusedAttempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::{AccountAction, RequestBinding};
+    use crate::admin::{AccountAction, RequestBinding};
     use crate::{WalletId, secret::ServerSecret};
 
     fn secret() -> ServerSecret {
@@ -207,7 +207,7 @@ mod tests {
     fn row(head: TrailHead) -> TrailRow {
         let wallet = WalletId::from_u128(1);
         let command = AccountCommand {
-            bounds: crate::account::WalletBounds::DEFAULT,
+            bounds: crate::admin::WalletBounds::DEFAULT,
             actor: ActorId::Local,
             address: Some("192.0.2.1".to_owned()),
             request: RequestBinding {

@@ -29,8 +29,8 @@ use super::{
     AdminCredential, AdminKey, ApiKeyPatch, BoundedKind, PersonAction, PersonRecord, Reach, Role,
     WalletBounds, WalletRecord,
 };
+use crate::admin::job_state::JobState;
 use crate::credential::{ApiKey, CREDENTIALS_MAX, Credential, Grant, MODELS_MAX, NewApiKey};
-use crate::job_state::JobState;
 use crate::limits::SpendLimit;
 use crate::{AdminKeyId, ApiKeyId, JobId, Micros, OperationId, Timestamp, WalletId};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::account::{ActorId, RequestBinding, WalletBounds};
+use crate::admin::{ActorId, RequestBinding, WalletBounds};
 use crate::model::ModelPattern;
 use crate::{CommandKey, WalletId};
 

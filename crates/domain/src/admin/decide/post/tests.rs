@@ -1,7 +1,7 @@
 //! Judgement of deposits by their request key, currency and reference: a row for each.
 
 use super::*;
-use crate::account::posting::{KnownPosting, PostingDetails};
+use crate::admin::posting::{KnownPosting, PostingDetails};
 use crate::wallet::Wallet;
 use crate::{Currency, PostingId, Timestamp, WalletId};
 

@@ -7,7 +7,7 @@
 //! A cost that is not known is none: [`Totals::known`] is empty for a group in which nothing has
 //! one, and `costed` says how many have.
 
-use crate::listing::Period;
+use crate::admin::listing::Period;
 use crate::usage::MeterKind;
 use crate::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 
-use super::{Cause, Unavailable};
-use crate::account::{
+use crate::admin::audit::{RefusedAttempts, TrailHead};
+use crate::admin::{
     AccountCommand, AccountReceipt, AccountRefusal, ActorId, KnownAdminCredential, RequestRecord,
     WalletRecord,
 };
-use crate::audit::{RefusedAttempts, TrailHead};
+use crate::ports::{Cause, Unavailable};
 use crate::secret::ServerSecret;
 use crate::{CommandKey, CredentialId, WalletId};
 
@@ -29,7 +29,7 @@ pub enum CommandError {
 /// Keeps what people change, and the trail of it.
 #[async_trait]
 pub trait Administration: Send + Sync {
-    /// Does a command: judges it by [`decide`](crate::account::decide), and writes what follows, the
+    /// Does a command: judges it by [`decide`](crate::admin::decide), and writes what follows, the
     /// binding of its request key and its rows of the trail in one transaction. Cancel safe: a
     /// dropped future does not undo it. A repetition is answered from the request key, for ever.
     ///

@@ -2,7 +2,7 @@
 
 use super::AccountRefusal;
 use super::field_change::{FieldChange, differences};
-use crate::event::LowBalance;
+use crate::admin::event::LowBalance;
 use crate::limits::SpendLimit;
 use crate::wallet::Wallet;
 use crate::{Micros, Timestamp};

@@ -18,8 +18,8 @@ use super::command::{AccountAction, AccountCommand, AccountEffect, AccountFacts,
 use super::posting::NewPosting;
 use super::refusal::AccountRefusal;
 use super::wallet::WalletRecord;
+use crate::admin::event::{EventData, EventKind, LowBalance, NewEvent};
 use crate::credential::ApiKey;
-use crate::event::{EventData, EventKind, LowBalance, NewEvent};
 use crate::ledger::PostingKind;
 use crate::{EventId, Micros, WalletId};
 

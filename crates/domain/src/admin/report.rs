@@ -17,7 +17,7 @@ pub use self::statement::{
 pub use self::sums::{
     Group, GroupBy, Grouping, KnownCost, Totals, UsageFilter, UsageQuery, UsageRow,
 };
-use crate::listing::Period;
+use crate::admin::listing::Period;
 use crate::ports::Unavailable;
 use crate::usage::MeterKind;
 use crate::{ApiKeyId, Currency, Micros, Timestamp, WalletId};

@@ -8,11 +8,11 @@ use super::super::command::{AccountEffect, AccountWrite};
 use super::super::field_change::FieldChange;
 use super::super::refusal::AccountRefusal;
 use super::super::thing::Thing;
-use super::super::webhook::{
+use super::super::webhook_action::{
     TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord, WebhookWrite,
 };
 use crate::Timestamp;
-use crate::webhook::DisableReason;
+use crate::admin::webhook::DisableReason;
 
 /// Judges a change of a webhook.
 pub(super) fn decide(

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::Unavailable;
-use crate::account::{
+use crate::admin::{
     Authority, BrowserMark, EmailAddress, KnownLink, KnownPassword, KnownSession, NewBrowserMark,
     NewSession, Session,
 };
+use crate::ports::Unavailable;
 use crate::private::Private;
 use crate::secret::TokenHash;
 use crate::{PersonId, SessionId};
@@ -26,7 +26,7 @@ pub trait Sessions: Send + Sync {
 
     /// Begins a session, where the password that was proven is still the person's. Sessions that have
     /// ended are deleted with it, and the oldest of those beyond
-    /// [`SESSIONS_MAX`](crate::account::SESSIONS_MAX).
+    /// [`SESSIONS_MAX`](crate::admin::SESSIONS_MAX).
     async fn begin_session(&self, new: &NewSession) -> Result<(), Unavailable>;
 
     /// Looks a session up by the hash of its token; one that has ended too.
@@ -54,7 +54,7 @@ pub trait Sessions: Send + Sync {
     async fn end_session(&self, person: PersonId, session: SessionId) -> Result<(), Unavailable>;
 
     /// Keeps a mark of a browser, if the password that it is made under is still the person's, and the newest of its
-    /// person up to [`BROWSER_MARKS_MAX`](crate::account::BROWSER_MARKS_MAX).
+    /// person up to [`BROWSER_MARKS_MAX`](crate::admin::BROWSER_MARKS_MAX).
     async fn put_browser_mark(&self, new: &NewBrowserMark) -> Result<(), Unavailable>;
 
     /// Finds the person of a mark that was made under the password that they have.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::Unavailable;
-use crate::account::{AdminKey, PersonRecord, WalletRecord};
-use crate::credential::ApiKey;
-use crate::listing::{
+use crate::admin::listing::{
     AdminKeyState, ApiKeyFilter, ApiKeyListing, NodeListing, OperationFilter, OperationListing,
     Page, PageRequest, PersonFilter, PostingFilter, PostingListing, TrailFilter, TrailListing,
     WalletFilter,
 };
+use crate::admin::{AdminKey, PersonRecord, WalletRecord};
+use crate::credential::ApiKey;
+use crate::ports::Unavailable;
 use crate::price::PriceVersion;
 use crate::{AdminKeyId, ApiKeyId, Currency, Micros, OperationId, PersonId, PostingId, WalletId};
 

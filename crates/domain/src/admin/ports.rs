@@ -1,0 +1,32 @@
+//! Ports of administration: its changes, lists and reports, and whom it tells. The sale of a request needs none of them.
+//!
+//! | port | keeps or does |
+//! |---|---|
+//! | [`Administration`] | changes of people, with the audit log of them |
+//! | [`Directory`] | finds and lists wallets, API keys and operations |
+//! | [`Events`], [`EventOutbox`] | events of a wallet; events that no change has |
+//! | [`Jobs`] | long work of operators, a page at a time |
+//! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
+//! | [`Sessions`] | sessions of people, and their passwords and links |
+//! | [`Endpoints`] | judges the addresses of receivers |
+//!
+//! The rules of [`crate::ports`] hold here as well. Never in here: a rule about money.
+
+mod administration;
+mod directory;
+mod events;
+mod jobs;
+mod sessions;
+mod webhooks;
+
+use std::fmt;
+
+pub use self::administration::{Administration, CommandError};
+pub use self::directory::Directory;
+pub use self::events::{EventOutbox, Events};
+pub use self::jobs::Jobs;
+pub use self::sessions::Sessions;
+pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
+use crate::ports::named_ports;
+
+named_ports! { EventOutbox }
