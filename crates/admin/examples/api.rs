@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 # The API of administration
 
 <!-- Written by `cargo xtask docs` from crates/admin, crates/accounts/src/table.rs and
-     crates/domain/src/account/role.rs: change it there. -->
+     crates/domain/src/admin/role.rs: change it there. -->
 
 One of the doors to what [administration.md](administration.md) describes. It is below `/admin/v1` on the listener of
 `[admin]`. `/admin/openapi.json` describes every request; it needs no key. The first key comes from the command line:
