@@ -4,9 +4,10 @@
 //! see no costs, and holders no routes, which are the operator's.
 //!
 //! A report is bounded: whole hours, which are summed beforehand, and [`ROWS_MAX`] rows. A statement
-//! comes in pages from its end. The command line with direct database access has neither bound. A page leads on with the number of its first entry. Entries that were
+//! comes in pages from its end. A page leads on with the number of its first entry. Entries that were
 //! written without one come first in the ledger, and a page leads on with their moment: all of one
-//! moment are on one page, so that such a page may be longer than its limit.
+//! moment are on one page, so that such a page may be longer than its limit. Neither bound applies to the actor
+//! `local`, with direct database access: its first page has as many entries as it requests.
 
 use holdfast_domain::admin::listing::{PageCursor, PageRequest, Period};
 use holdfast_domain::admin::report::{
@@ -123,7 +124,7 @@ impl Accounts {
         let wallet = self.reachable_wallet(principal, wallet).await?;
         let id = wallet.wallet.id;
         self.note_read(principal, UseCase::StatementRead, Some(id)).await?;
-        if principal.has_unbounded_reports() {
+        if principal.has_unbounded_reports() && page.after.is_none() {
             let statement = self.book.statement(id, period, page.limit).await?;
             return Ok(StatementPage { wallet, statement, next: None });
         }

@@ -163,7 +163,7 @@ pub(crate) async fn show(
     let format = accepts.format(params.format);
     let list = ListPages::new(&gate, &principal, "statement", &(id.to_string(), bounds))?;
     let page = match format {
-        ReportFormat::Json if principal.has_unbounded_reports() => {
+        ReportFormat::Json if principal.has_unbounded_reports() && params.cursor.is_none() => {
             PageRequest::first(Order::Newest, params.limit.unwrap_or(u32::MAX))
         }
         ReportFormat::Json => {

@@ -95,10 +95,16 @@ pub async fn administer(
     let need = Need::of(&command);
     match place.resolve()? {
         CommandPlace::Server(url) => {
+            if matches!(command, AdminCommand::Usage(UsageCommand::ExcludeCosts { .. })) {
+                return Err(exclusion::local_only());
+            }
             let door = Door::network(url, &admin_key()?)?;
             admin_command(&Desk { output, door, local: None }, command).await
         }
         CommandPlace::Database(file) => {
+            if let AdminCommand::Ledger(verification) = &command {
+                verify::refuse_job_options(verification)?;
+            }
             let run = async |file: ConfigFile| {
                 let config = file.load(need.secrets())?;
                 with_store(&config, async |store| {

@@ -110,7 +110,8 @@ async fn process(
         }
         ProcessCommand::Serve => {
             let instead = "it is what serves: leave --server and HOLDFAST_SERVER out";
-            let serve = async |file: ConfigFile| serve::run(file.load(SecretUse::All)?).await;
+            let serve =
+                async |file: ConfigFile| Box::pin(serve::run(file.load(SecretUse::All)?)).await;
             place.here("serve", instead, serve).await
         }
         ProcessCommand::CheckConfig(checks) => {

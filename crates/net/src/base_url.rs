@@ -9,7 +9,7 @@ use http::uri::InvalidUri;
 pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
-    /// The address of something in the API; `path` begins with a slash.
+    /// Address of a path of the API; `path` begins with a slash.
     ///
     /// # Errors
     ///

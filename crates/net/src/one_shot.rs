@@ -1,7 +1,7 @@
 //! One exchange over HTTP/1.1 on a connection of its own.
 //!
 //! The future of the exchange drives the connection: dropping it closes the connection, and no task is left behind.
-//! A client that sends a few requests in its life needs no pool, and a receiver of a webhook is met once.
+//! A client that sends a few requests in its life needs no pool; a receiver of webhooks gets one request per connection.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 ///
 /// # Errors
 ///
-/// Of the handshake, which writes nothing. Later errors of the connection reach the exchange.
+/// The handshake failed: nothing was written. Later errors of the connection reach the exchange.
 pub async fn one_shot<T>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     head_bytes_max: usize,

@@ -15,7 +15,7 @@ use crate::base_url::BadOptions;
 pub fn tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, BadOptions> {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    // A platform without roots, or with some that cannot be read, is common and no mistake.
+    // A platform without roots, or with some that cannot be read, is common and not an error.
     let platform = rustls_native_certs::load_native_certs();
     let (added, ignored) = roots.add_parsable_certificates(platform.certs);
     tracing::debug!(added, ignored, errors = platform.errors.len(), "platform roots read");

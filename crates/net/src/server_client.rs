@@ -1,5 +1,5 @@
-//! Client of one server for requests that are passed on as they are, over the transport of
-//! providers: TLS, HTTP/2 where the server chooses it, and the operator's proxies.
+//! Client of one server for requests that are passed on as they are, over this crate's transport: TLS, HTTP/2 if the
+//! server chooses it, and the operator's proxies.
 //!
 //! It reads nothing of what it sends or gets. What holds for the transport holds here: a request is
 //! sent once, and `PassedFailure::Unsent` is proof.

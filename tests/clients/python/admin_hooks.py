@@ -16,7 +16,7 @@ from schemathesis.core import NotSet
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 NAME = re.compile(r"[a-z_]{1,32}[.][a-z_]{1,32}\Z")
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
-MODEL = re.compile(r"[a-z0-9][a-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._:-]*\Z")
+MODEL = re.compile(r"[a-z0-9][a-z0-9._-]*/([A-Za-z0-9][A-Za-z0-9._:-]*|[*])\Z")
 GROUPS = re.compile(r"[a-z_]{3,7}(,[a-z_]{3,7})?\Z")
 CURRENCY = re.compile(r"[A-Z]{3}\Z")
 CURSOR = re.compile(r"[A-Za-z0-9_-]{48}\Z")

@@ -259,7 +259,13 @@ impl World<'_> {
                 .replace("{idempotency-key}", &self.bound);
             assert!(!filled.contains('{'), "{path} is not walked");
             let parameters = read["parameters"].as_array().into_iter().flatten();
-            let has_start = parameters.into_iter().any(|it| it["name"] == "start_time");
+            let resolved = |parameter: &'_ Value| {
+                let path = parameter["$ref"].as_str()?.strip_prefix('#')?;
+                described.pointer(path).cloned()
+            };
+            let has_start = parameters
+                .map(|it| resolved(it).unwrap_or_else(|| it.clone()))
+                .any(|it| it["name"] == "start_time");
             // A month of days up to now, as far as each endpoint takes them.
             paths.push(if has_start { format!("{filled}?start_time=0&limit=31") } else { filled });
         }

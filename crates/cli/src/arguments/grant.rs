@@ -162,7 +162,7 @@ impl FromStr for Models {
 /// An entry of an allow-list that is neither a public model id nor `publisher/*`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a model's public id: write ids like openai/gpt-4o-mini, or openai/* for all of a publisher, with commas \
+    "`{0}` is not a model's public id: write ids like openai/gpt-4o-mini, or openai/* for every model of a publisher, with commas \
      between"
 )]
 pub struct BadModels(String);

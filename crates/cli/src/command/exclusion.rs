@@ -13,7 +13,6 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::desk::{Desk, LocalLedger};
-use super::local_only;
 use crate::failure::CommandFailure;
 use crate::output::note;
 use holdfast_bootstrap::accounts::LocalAccounts;
@@ -31,12 +30,17 @@ struct ExclusionView {
     dry_run: bool,
 }
 
+/// Refusal over the network.
+pub(super) fn local_only() -> CommandFailure {
+    super::local_only("usage exclude-costs", "run it beside the database, with --config")
+}
+
 pub(super) async fn run(
     desk: &Desk<'_>,
     Order { dry_run, reason }: Order,
 ) -> Result<(), CommandFailure> {
     let Some(LocalLedger { config, store }) = desk.local else {
-        return Err(local_only("usage exclude-costs", "run it beside the database, with --config"));
+        return Err(local_only());
     };
     let found = store.absurd_costs().await.context("costs were not read")?;
     let costs_excluded = match found {

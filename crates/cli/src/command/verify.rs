@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::book::{self, AuditReport, IN_FILE, ON_TERMINAL, unlisted};
 use super::desk::{Desk, LocalLedger};
+use crate::arguments::Ledger;
 use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Status};
 use crate::output::{Output, note};
@@ -41,17 +42,23 @@ pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(),
     }
 }
 
+/// Refuses options of a server's job for the audit of this process, before the database is opened.
+pub(super) fn refuse_job_options(verification: &Ledger) -> Result<(), CommandFailure> {
+    let Ledger::Verify { key, reason, .. } = verification;
+    if key.is_some() || reason.is_some() {
+        return Err(CommandFailure::Usage(anyhow!(
+            "--key and --reason are for the job of a server: leave them out, or name the server with --server"
+        )));
+    }
+    Ok(())
+}
+
 /// The audit of this process: it needs no server.
 async fn here(
     output: Output,
     LocalLedger { config, store }: LocalLedger<'_>,
-    VerificationOrder { progress, since, key, reason }: VerificationOrder,
+    VerificationOrder { progress, since, .. }: VerificationOrder,
 ) -> Result<(), CommandFailure> {
-    if key.is_some() || reason.is_some() {
-        return Err(CommandFailure::Usage(anyhow!(
-            "--key and --reason are for the job of a server: leave them out, or say which with --server"
-        )));
-    }
     let secrets = database::known_secrets(config).into();
     let options = AuditOptions { retention: config.retention.results, secrets, since };
     book::verify(output, store, options, progress).await

@@ -36,7 +36,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time for an answer, from the first byte of the request to its last.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// Length of the head of an answer.
-const HEAD_BYTES_MAX: usize = 256 << 10;
+const HEAD_BYTES_MAX: usize = 408 << 10;
 /// Length of an answer: a page of 200 rows, and a hundred new keys, are far below it.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 

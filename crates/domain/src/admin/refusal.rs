@@ -67,7 +67,7 @@ pub enum AccountRefusal {
     )]
     TooManyCredentials,
     /// An allow-list is longer than one may be.
-    #[error("an allow-list has at most {MODELS_MAX} models, and this one has {0}")]
+    #[error("an allow-list has at most {MODELS_MAX} entries, and this one has {0}")]
     TooManyModels(usize),
     /// There is no such job.
     #[error("there is no such job")]

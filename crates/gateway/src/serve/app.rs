@@ -52,7 +52,7 @@ pub(super) struct App {
 }
 
 impl App {
-    /// Opens the parts. The sockets and the export of spans are used up by the run, and are no parts.
+    /// Opens the parts. The run consumes the sockets and the exporter of spans, so they are returned beside them.
     pub(super) async fn open(
         config: Config,
     ) -> Result<(Self, Listeners, Option<Exporter>), CommandFailure> {
@@ -66,7 +66,8 @@ impl App {
         let listeners = Listeners::bind(&config)?;
         let addresses = listeners.addresses()?;
         let store = start::store(&config, Arc::clone(&lock)).await?;
-        let secrets = database::secrets(&config, &store, |told| tracing::error!("{told}")).await?;
+        let secrets =
+            database::secrets(&config, &store, |warning| tracing::error!("{warning}")).await?;
         start::pin_prices(&config, &store).await?;
         if config.file.is_none() {
             let reached_at = (addresses.public, addresses.admin);

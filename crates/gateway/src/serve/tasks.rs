@@ -1,6 +1,6 @@
-//! Tasks beside the listeners, by name, and their supervision.
+//! Background tasks of the gateway: their names and supervision.
 //!
-//! A task that panics ends alone. The process goes on, because operations must; the log names the work that is not done
+//! A panic ends its task only. The process goes on, because operations must; the log names the work that is not done
 //! until the next start.
 
 use std::panic::AssertUnwindSafe;
@@ -23,7 +23,7 @@ use super::reload::Reloader;
 use super::signals::Signals;
 use super::{facts, summing, trail};
 
-/// Work beside the listeners until the process ends, with its name in the log.
+/// Background task, with its name in the log.
 pub(super) type NamedTask = (&'static str, BoxFuture<'static, ()>);
 
 /// Interval between two upkeeps of the metrics: until then histograms keep every sample.
@@ -43,7 +43,7 @@ impl App {
             ("facts", facts::run(store(), end()).boxed()),
             ("usage sums", summing::run(store(), end()).boxed()),
             ("providers", prepare(self.engine.serving(), end()).boxed()),
-            ("metrics", keep_small(self.metrics.clone(), end()).boxed()),
+            ("metrics", run_metrics_upkeep(self.metrics.clone(), end()).boxed()),
         ];
         let reloader = Reloader::new(self);
         let reloader = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
@@ -104,7 +104,7 @@ async fn prepare(serving: Arc<ServingConfig>, shutdown: CancellationToken) {
 }
 
 /// Keeps the histograms small.
-async fn keep_small(metrics: PrometheusHandle, shutdown: CancellationToken) {
+async fn run_metrics_upkeep(metrics: PrometheusHandle, shutdown: CancellationToken) {
     let mut ticks = tokio::time::interval(UPKEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

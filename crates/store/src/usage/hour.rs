@@ -100,6 +100,9 @@ const CORRECT: &str = "UPDATE usage_hours SET exposure = exposure + $6,
 const COUNT: &str = "UPDATE usage_summed SET steps = steps + 1 WHERE steps = $1
     RETURNING steps";
 
+/// One text, whatever is excluded: each of it is prepared once.
+const EXCLUDE: &str = "INSERT INTO excluded_costs (op_seq) VALUES ($1) ON CONFLICT DO NOTHING";
+
 impl CostExclusion {
     /// The transaction; false if a step was made since the sums were read, and nothing is written then.
     pub(crate) fn exchange(self, dialect: Dialect) -> Exchange<i64, bool> {
@@ -115,12 +118,7 @@ impl CostExclusion {
                 let binds = key.binds().into_iter().chain(more);
                 Statement::from_sql_and_values(dialect.backend(), CORRECT, binds)
             });
-            let numbers: Vec<_> = excluded.iter().map(|number| format!("({number})")).collect();
-            let note = (!numbers.is_empty()).then(|| {
-                let numbers = numbers.join(", ");
-                let into = "INSERT INTO excluded_costs (op_seq) VALUES";
-                dialect.statement(&format!("{into} {numbers} ON CONFLICT DO NOTHING"), [])
-            });
+            let note = excluded.iter().map(|number| dialect.statement(EXCLUDE, [(*number).into()]));
             (correct.chain(note).collect(), true)
         };
         Exchange::new(count, |cells| cells.int(), judge)

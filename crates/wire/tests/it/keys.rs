@@ -37,7 +37,7 @@ fn limited(window: SpendWindow) -> Limits {
 }
 
 fn granted() -> Grant {
-    let models = ["a/c", "a/b"].map(|id| id.try_into().unwrap());
+    let models = ["a/c", "a/b", "d/*"].map(|id| id.try_into().unwrap());
     Grant {
         limits: limited(SpendWindow::Month),
         models: Some(models.into()),
@@ -67,7 +67,7 @@ fn a_caller_sees_its_limits_and_the_balance_only_where_it_may() {
         "id": format!("{NIL}3"), "currency": "EUR",
         "available_micros": null, "held_micros": null,
         "api_key": {
-            "id": format!("{NIL}2"), "models": ["a/b", "a/c"],
+            "id": format!("{NIL}2"), "models": ["a/b", "a/c", "d/*"],
             "expires_at": "1970-01-01T00:00:03.000000Z",
             "limits": {
                 "requests_per_minute": {

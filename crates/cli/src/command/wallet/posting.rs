@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::find;
-use crate::arguments;
+use crate::arguments::NewPosting;
 use crate::command::Desk;
 use crate::door::{ChangeOutcome, ChangeRequest, DoorError};
 use crate::failure::CommandFailure;
@@ -16,12 +16,9 @@ use crate::output::note;
 use crate::view::{amount, member, some_text, text, with};
 
 /// Makes a posting.
-pub(super) async fn post(
-    desk: &Desk<'_>,
-    command: arguments::NewPosting,
-) -> Result<(), CommandFailure> {
+pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result<(), CommandFailure> {
     match command {
-        arguments::NewPosting::Deposit {
+        NewPosting::Deposit {
             wallet,
             amount,
             source,
@@ -48,7 +45,7 @@ pub(super) async fn post(
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was deposited", &change, done)
         }
-        arguments::NewPosting::Adjust { wallet, amount, reason, note, currency, dry_run, key } => {
+        NewPosting::Adjust { wallet, amount, reason, note, currency, dry_run, key } => {
             let wallet = find(desk, &wallet).await?;
             let body = json!({
                 "wallet_id": member(&wallet, "id"),
@@ -62,15 +59,7 @@ pub(super) async fn post(
             let done = desk.door.change(&change).await;
             posted(desk, "nothing was adjusted", &change, done)
         }
-        arguments::NewPosting::Refund {
-            operation,
-            amount,
-            reason,
-            note,
-            currency,
-            dry_run,
-            key,
-        } => {
+        NewPosting::Refund { operation, amount, reason, note, currency, dry_run, key } => {
             let body = json!({
                 "operation_id": operation.operation().to_string(),
                 "amount_micros": amount.micros().get(),

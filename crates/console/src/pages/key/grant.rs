@@ -6,7 +6,7 @@ use holdfast_accounts::Principal;
 use holdfast_domain::admin::{Role, WalletRecord};
 use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageScope};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::model::ModelPattern;
+use holdfast_domain::model::{ModelPattern, PublicModelId};
 
 use crate::ask::SentFields;
 use crate::desk::Desk;
@@ -75,7 +75,7 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
     ]
 }
 
-/// Models to choose from, those that are granted and not on offer among them; lines to write where there are none.
+/// Models and publishers to choose from, also granted entries that are not on offer; lines to write if there are none.
 fn models(grant: &Grant, offered: &[String]) -> FormField {
     if is_long(grant) {
         // From before the bound: shown as a list of boxes it would be larger than a page may be.
@@ -87,11 +87,16 @@ fn models(grant: &Grant, offered: &[String]) -> FormField {
     }
     let granted = grant.models.iter().flatten().map(|entry| entry.as_str().to_owned());
     let granted: BTreeSet<_> = granted.collect();
-    let known: BTreeSet<_> = granted.iter().chain(offered).collect();
+    let models = offered.iter().filter_map(|id| PublicModelId::try_from(id.as_str()).ok());
+    let publishers = models.map(|model| ModelPattern::of_publisher(&model).to_string());
+    let known: BTreeSet<_> = granted.iter().chain(offered).cloned().chain(publishers).collect();
     let (kind, hint) = if known.is_empty() {
-        (FieldKind::Area, "Ids of models, or publisher/*, one a line. Nothing: all models.")
+        (FieldKind::Area, "Model ids or publisher/*, one per line. Empty: all models.")
     } else {
-        let choices = known.into_iter().map(|model| Choice::new(model.as_str(), model.as_str()));
+        let choices = known.iter().map(|entry| match entry.strip_suffix("/*") {
+            Some(publisher) => Choice::new(entry, format!("every model of {publisher}")),
+            None => Choice::new(entry, entry),
+        });
         (FieldKind::Checks(choices.collect()), "None of them: all models.")
     };
     let value = granted.into_iter().collect::<Vec<_>>().join("\n");
@@ -145,7 +150,7 @@ fn read_models(fields: &SentFields) -> Result<Option<BTreeSet<ModelPattern>>, Fa
     let read = |text: &str| {
         let bad = || {
             let message = format!(
-                "{text} is no id of a model: write publisher/name, or publisher/* for all of one."
+                "{text} is not a model id: write publisher/name, or publisher/* for every model of a publisher."
             );
             Failure::field(MODELS, message)
         };
