@@ -44,15 +44,21 @@ impl TryFrom<&str> for PublicModelId {
     type Error = BadModelId;
 
     fn try_from(id: &str) -> Result<Self, BadModelId> {
-        let fits = id.len() <= Self::LEN_MAX
-            && id.split_once('/').is_some_and(|(publisher, name)| {
-                publisher.starts_with(is_lower)
-                    && publisher.chars().all(|c| is_lower(c) || "._-".contains(c))
-                    && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-                    && name.chars().all(|c| c.is_ascii_alphanumeric() || "._:-".contains(c))
-            });
-        if fits { Ok(Self(id.into())) } else { Err(BadModelId) }
+        if is_id(id) { Ok(Self(id.into())) } else { Err(BadModelId) }
     }
+}
+
+fn is_id(id: &str) -> bool {
+    id.len() <= PublicModelId::LEN_MAX
+        && id.split_once('/').is_some_and(|(publisher, name)| {
+            is_publisher(publisher)
+                && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || "._:-".contains(c))
+        })
+}
+
+fn is_publisher(publisher: &str) -> bool {
+    publisher.starts_with(is_lower) && publisher.chars().all(|c| is_lower(c) || "._-".contains(c))
 }
 
 fn is_lower(c: char) -> bool {
@@ -143,10 +149,10 @@ impl TryFrom<&str> for ModelPattern {
     type Error = BadModelPattern;
 
     fn try_from(pattern: &str) -> Result<Self, BadModelPattern> {
-        // No id has a star. The bytes before it and any one letter are an id if they are a publisher and a slash.
         let fits = match pattern.strip_suffix("/*") {
-            Some(publisher) => PublicModelId::try_from([publisher, "/a"].concat().as_str()).is_ok(),
-            None => PublicModelId::try_from(pattern).is_ok(),
+            // No id has a star.
+            Some(publisher) => pattern.len() <= PublicModelId::LEN_MAX && is_publisher(publisher),
+            None => is_id(pattern),
         };
         if fits { Ok(Self(pattern.into())) } else { Err(BadModelPattern) }
     }
