@@ -202,3 +202,83 @@ pub(crate) async fn show(
     };
     Ok(ReportAnswer::Json(Answer::large(view).await?))
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::admin::report::EntryPlace;
+    use holdfast_domain::ledger::Account;
+    use holdfast_domain::ports::LedgerEntry;
+    use holdfast_domain::{Micros, OperationId, PostingId, Timestamp};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const OPERATION: &str = "00000000-0000-0000-0000-000000000001";
+    const POSTING: &str = "00000000-0000-0000-0000-000000000008";
+
+    fn entry(source: LedgerSource, posted: Option<PostingKind>) -> StatementEntry {
+        let transfer = LedgerEntry {
+            at: Timestamp::from_micros(1_000_000),
+            source,
+            kind: "hold",
+            debit: Account::Available,
+            credit: Account::Held,
+            amount: Micros::new(5),
+        };
+        let place = EntryPlace::Number(1);
+        StatementEntry { place, transfer, posted, after: balance(7) }
+    }
+
+    const fn balance(available: i64) -> StatementBalance {
+        StatementBalance { available: Micros::new(available), held: Micros::new(9) }
+    }
+
+    /// An entry with these members, and with those that all entries here have.
+    fn shown(source: &Value) -> Value {
+        let mut entry = json!({
+            "at": "1970-01-01T00:00:01.000000Z", "kind": "hold", "debit": "available",
+            "credit": "held", "amount_micros": 5, "operation_id": null, "generation": null,
+            "posting_id": null, "reason": null, "available_micros": 7, "held_micros": 9,
+        });
+        entry.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        entry
+    }
+
+    #[test]
+    fn a_statement_is_shown_entry_by_entry() {
+        let operation = OperationId::from_u128(1);
+        let moved = LedgerSource::Operation(operation, 2);
+        let posted = LedgerSource::Posting(PostingId::from_u128(8));
+        let entries = [
+            entry(moved, None),
+            entry(posted, Some(PostingKind::Deposit)),
+            entry(posted, Some(PostingKind::Refund(operation))),
+            entry(posted, Some(PostingKind::Adjustment("why".to_owned()))),
+        ];
+        let statement = StatementView {
+            wallet_id: "w".to_owned(),
+            currency: "EUR".to_owned(),
+            from: Some(Moment(Timestamp::from_micros(1_000_000))),
+            to: None,
+            opening: balance(12).into(),
+            entries: entries.map(EntryView::from).into(),
+            omitted_entries: 3,
+            closing: balance(7).into(),
+            has_more: true,
+            next_cursor: Some("c".to_owned()),
+        };
+        let expected = json!({
+            "wallet_id": "w", "currency": "EUR", "from": "1970-01-01T00:00:01.000000Z", "to": null,
+            "opening": {"available_micros": 12, "held_micros": 9},
+            "entries": [
+                shown(&json!({"operation_id": OPERATION, "generation": 2})),
+                shown(&json!({"posting_id": POSTING})),
+                shown(&json!({"operation_id": OPERATION, "posting_id": POSTING})),
+                shown(&json!({"posting_id": POSTING, "reason": "why"})),
+            ],
+            "omitted_entries": 3, "closing": {"available_micros": 7, "held_micros": 9},
+            "has_more": true, "next_cursor": "c",
+        });
+        assert_eq!(serde_json::to_value(&statement).unwrap(), expected);
+    }
+}

@@ -270,3 +270,110 @@ fn group(name: &str) -> Option<GroupBy> {
         _unknown => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::admin::report::Totals;
+    use holdfast_domain::{ApiKeyId, Micros, Timestamp, WalletId};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// 2026-11-01T00:00:00Z, in seconds.
+    const DAY: i64 = 1_793_491_200;
+
+    const TOTALS: Totals = Totals {
+        completed: 1,
+        refused: 2,
+        abandoned: 3,
+        estimated: 4,
+        meters: [1, 2, 3, 4, 5, 6, 7, 8, 1 << 60],
+        charge: Micros::new(5),
+        shortfall: Micros::new(6),
+        refunded: Micros::new(7),
+        exposure: Micros::new(11),
+        costs_excluded: 0,
+        costed: 8,
+        provider_cost: Micros::new(9),
+        margin: Micros::new(-10),
+        is_saturated: false,
+    };
+
+    fn row(group: Group, second: Option<Group>, totals: Totals) -> UsageRow {
+        UsageRow { group, second, currency: "EUR".parse().unwrap(), totals }
+    }
+
+    fn shown(row: &UsageRow, shows_costs: bool) -> Value {
+        serde_json::to_value(UsageRowView::new(row, shows_costs)).unwrap()
+    }
+
+    /// A row with these members, and with those that all rows have.
+    fn with(members: &[&Value]) -> Value {
+        let mut row = json!({
+            "currency": "EUR", "completed": 1, "refused": 2, "abandoned": 3, "estimated": 4,
+            "meters": {
+                "input": 1, "cached_input": 2, "cache_write": 3, "audio_input": 4, "output": 5,
+                "reasoning": 6, "audio_output": 7, "request": 8, "image": 1_u64 << 60,
+            },
+            "charge_micros": 5, "shortfall_micros": 6, "refunded_micros": 7,
+        });
+        let members = members.iter().flat_map(|it| it.as_object().unwrap().clone());
+        row.as_object_mut().unwrap().extend(members);
+        row
+    }
+
+    #[test]
+    fn a_row_has_the_members_of_its_groups() {
+        let at = |seconds| Timestamp::from_micros(seconds * 1_000_000);
+        let (day, hour) = (at(DAY), at(DAY + 13 * 3_600));
+        let model = Group::Model("a/b".to_owned());
+        let key = Group::ApiKey { name: "k".to_owned(), id: ApiKeyId::from_u128(2) };
+        let wallet = Group::Wallet { name: "w".to_owned(), id: WalletId::from_u128(3) };
+        let owners = json!({
+            "api_key_id": "00000000-0000-0000-0000-000000000002", "api_key_name": "k",
+            "wallet_id": "00000000-0000-0000-0000-000000000003", "wallet_name": "w",
+        });
+        let of_hour = json!({"hour": "2026-11-01T13:00:00Z", "model": "a/b"});
+        let costs = json!({
+            "costed": 8, "provider_cost_micros": 9, "margin_micros": -10, "exposure_micros": 11,
+        });
+        for (group, second, members) in [
+            (Group::Day(day), None, json!({"day": "2026-11-01"})),
+            (Group::Month(day), None, json!({"month": "2026-11"})),
+            (Group::Hour(hour), Some(model), of_hour),
+            (Group::Route(String::new()), None, json!({"route": ""})),
+            (key, Some(wallet), owners),
+        ] {
+            let row = row(group, second, TOTALS);
+            assert_eq!(shown(&row, true), with(&[&members, &costs]));
+            assert_eq!(shown(&row, false), with(&[&members]));
+        }
+    }
+
+    #[test]
+    fn a_row_without_a_known_cost_has_null_and_excluded_costs_make_it_incomplete() {
+        let route = || Group::Route("p/m".to_owned());
+        let unknown =
+            Totals { costed: 0, provider_cost: Micros::ZERO, margin: Micros::ZERO, ..TOTALS };
+        let excluded = Totals { costs_excluded: 2, ..unknown };
+        let saturated = Totals { is_saturated: true, ..unknown };
+        let costs = json!({
+            "route": "p/m", "costed": 0, "provider_cost_micros": null, "margin_micros": null,
+            "exposure_micros": 11,
+        });
+        let (named, incomplete) = (json!({"route": "p/m"}), json!({"incomplete": true}));
+        for (totals, all, without_costs) in [
+            (unknown, with(&[&costs]), with(&[&named])),
+            (
+                excluded,
+                with(&[&costs, &json!({"costs_excluded": 2}), &incomplete]),
+                with(&[&named]),
+            ),
+            (saturated, with(&[&costs, &incomplete]), with(&[&named, &incomplete])),
+        ] {
+            let row = row(route(), None, totals);
+            assert_eq!(shown(&row, true), all);
+            assert_eq!(shown(&row, false), without_costs);
+        }
+    }
+}

@@ -25,6 +25,9 @@ const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 /// Names of the files in `deploy/grafana`.
 const DASHBOARDS: [&str; 5] = ["money", "nodes", "routes", "store", "traffic"];
 
+/// Labels of a scrape that are not in the catalogue.
+const OF_SCRAPE: [&str; 3] = ["instance", "job", "le"];
+
 /// The dashboards, in the order of their names.
 fn dashboards() -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana");
@@ -54,8 +57,30 @@ fn metrics_in(query: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// Matchers of a query: a metric and a label that is compared with a value.
+fn matchers_in(query: &str) -> Vec<(String, String)> {
+    let bare: String = query.split('"').step_by(2).collect();
+    let mut matchers = Vec::new();
+    for (place, _brace) in bare.match_indices('{') {
+        let (before, after) = bare.split_at(place);
+        let is_part = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        let metric = before.rsplit(|it| !is_part(it)).next().unwrap();
+        let (list, _) = after.trim_start_matches('{').split_once('}').unwrap();
+        for label in list.split(',').filter_map(|matcher| matcher.split(['=', '!']).next()) {
+            matchers.push((metric.to_owned(), label.trim().to_owned()));
+        }
+    }
+    matchers
+}
+
 #[track_caller]
 fn check_query(query: &str) {
+    for (name, label) in matchers_in(query) {
+        let label = label.as_str();
+        let known = find(&name).map(|metric| metric.labels.iter().chain(&OF_SCRAPE));
+        let is_known = known.is_some_and(|mut labels| labels.any(|it| *it == label));
+        assert!(is_known, "{name} has no label {label}: {query}");
+    }
     let named = metrics_in(query);
     assert!(!named.is_empty(), "{query} is over no metric");
     for name in &named {
@@ -115,8 +140,7 @@ fn every_query_of_the_dashboards_has_metrics_and_labels_of_the_catalogue() {
         let named = metrics_in(&query);
         let metrics = named.iter().filter_map(|name| find(name));
         let known: BTreeSet<&str> = metrics.flat_map(|metric| metric.labels).copied().collect();
-        let of_scrape = ["instance", "le"];
-        let unknown = grouped.iter().find(|it| !known.contains(*it) && !of_scrape.contains(it));
+        let unknown = grouped.iter().find(|it| !known.contains(*it) && !OF_SCRAPE.contains(it));
         assert_eq!(unknown, None, "{query}");
         let kept = if grouped.is_empty() { &known } else { &grouped };
         for label in legend.split("{{").skip(1).filter_map(|rest| rest.split("}}").next()) {
@@ -143,6 +167,29 @@ fn every_dashboard_has_its_file_s_name_and_every_panel_an_id_and_a_place() {
         let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
         let places: BTreeSet<_> = panels.iter().map(|it| it["gridPos"].to_string()).collect();
         assert_eq!((ids.len(), places.len()), (panels.len(), panels.len()), "{name}");
+    }
+}
+
+#[test]
+fn every_panel_has_a_title_a_unit_and_the_chosen_datasource() {
+    let is_text = |value: &Value| value.as_str().is_some_and(|it| !it.is_empty());
+    for (name, dashboard) in DASHBOARDS.into_iter().zip(dashboards()) {
+        let variables = dashboard["templating"]["list"].as_array().unwrap();
+        let is_datasource = |it: &&Value| it["name"] == "datasource" && it["type"] == "datasource";
+        assert_eq!(variables.iter().filter(is_datasource).count(), 1, "{name}");
+        for panel in dashboard["panels"].as_array().unwrap() {
+            let title = &panel["title"];
+            assert!(is_text(title), "{name}: a panel without a title: {panel}");
+            let unit = &panel["fieldConfig"]["defaults"]["unit"];
+            assert!(is_text(unit), "{name}: {title} has no unit");
+            let targets = panel["targets"].as_array().unwrap();
+            for it in targets.iter().chain([panel]) {
+                assert_eq!(it["datasource"]["uid"], "${datasource}", "{name}: {title}");
+            }
+            assert!(targets.iter().all(|it| is_text(&it["refId"])), "{name}: {title}");
+            let ids: BTreeSet<_> = targets.iter().map(|it| it["refId"].as_str()).collect();
+            assert_eq!(ids.len(), targets.len(), "{name}: {title}: {ids:?}");
+        }
     }
 }
 

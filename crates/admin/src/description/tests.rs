@@ -87,3 +87,16 @@ fn bodies_refuse_what_they_do_not_know() {
         assert_eq!(body["additionalProperties"], false, "{method} {path} {name}");
     }
 }
+
+#[test]
+fn the_body_of_every_change_has_a_reason() {
+    let document = document();
+    let changes = operations(&document).into_iter().filter(|(method, ..)| method != "GET");
+    for (method, path, operation) in changes {
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let text = schema.to_string();
+        let name = text.split("#/components/schemas/").nth(1).and_then(|it| it.split('"').next());
+        let body = &document["components"]["schemas"][name.unwrap_or(&path)];
+        assert!(body["properties"]["reason"].is_object(), "{method} {path}: {schema}");
+    }
+}

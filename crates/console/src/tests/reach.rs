@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use holdfast_accounts::{NewAdminKey, NewWebhook, Principal};
+use holdfast_accounts::{NewAdminKey, NewWebhook, Principal, SubjectKind, VERBS};
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::event::EventFilter;
 use holdfast_domain::admin::job::JobKind;
@@ -127,6 +127,30 @@ async fn navigation_and_actions_lead_to_what_the_role_may_see() {
             let is_linked = list.contains(&format!("href=\"{form}\""));
             assert_eq!(status, if is_linked { 303 } else { 403 }, "{role} {form}");
         }
+    }
+}
+
+#[tokio::test]
+async fn every_verb_has_its_form() {
+    let world = OpsWorld::new().await;
+    let wallet = world.wallet("acme", 5_000).await;
+    let api_key = world.api_key(wallet, "key").await;
+    let hook = webhook(&world, Some(wallet), "the shop").await;
+    for verb in VERBS {
+        let subject = match verb.subject {
+            SubjectKind::Wallet => format!("/wallets/{wallet}"),
+            SubjectKind::ApiKey => format!("/keys/{api_key}"),
+            SubjectKind::Webhook => hook.clone(),
+        };
+        let path = format!("{subject}/{}", verb.word);
+        let opened = world.get(&owner(), &path).await;
+        assert_eq!(opened.status, 303, "{path} is no form");
+        let form = world.page(&owner(), &opened.location.unwrap()).await;
+        assert!(form.contains("<form class=\"change\""), "{path}: {form}");
+        assert!(form.contains(verb.title) && form.contains(verb.hint), "{path}: {form}");
+        let (_, reason) = form.split_once("name=\"reason\"").unwrap();
+        let (reason, _) = reason.split_once('>').unwrap();
+        assert_eq!(reason.contains("required"), verb.needs_reason, "{path}: {form}");
     }
 }
 
