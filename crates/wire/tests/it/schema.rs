@@ -147,6 +147,12 @@ fn fits(pattern: &str, text: &str) -> Result<bool, String> {
                 is_small && is_spelled && begins(publisher) && begins(name)
             })
         }
+        r"^[a-z0-9][a-z0-9._-]*/\*$" => text.strip_suffix("/*").is_some_and(|publisher| {
+            let is_small = !publisher.contains(|c: char| c.is_ascii_uppercase());
+            is_small
+                && only(publisher, "._-")
+                && publisher.starts_with(|c: char| c.is_ascii_alphanumeric())
+        }),
         "^[a-zA-Z0-9_-]{1,64}$" => (1..=64).contains(&text.len()) && only(text, "_-"),
         "^([hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)" => {
             let text = text.to_ascii_lowercase();
