@@ -51,7 +51,7 @@ const SPECIAL_V6: &[(Ipv6Addr, u32)] = &[
 /// True for an address of global unicast: the only ones that a webhook may be sent to.
 ///
 /// ```
-/// use holdfast_domain::webhook::is_global;
+/// use holdfast_domain::admin::webhook::is_global;
 ///
 /// assert!(is_global("9.9.9.9".parse()?));
 /// assert!(!is_global("169.254.169.254".parse()?));

@@ -15,7 +15,7 @@ use crate::debug_as;
 /// URL of a webhook that may be sent to: what to connect to, and what to ask for there.
 ///
 /// ```
-/// use holdfast_domain::webhook::{BadEndpoint, Endpoint, Origin};
+/// use holdfast_domain::admin::webhook::{BadEndpoint, Endpoint, Origin};
 ///
 /// let endpoint = Endpoint::parse("https://hooks.example.com/in?from=holdfast", &[])?;
 /// assert_eq!(endpoint.target(), "/in?from=holdfast");

@@ -15,12 +15,12 @@ const LABEL_LEN_MAX: usize = 63;
 /// Scheme, host and port of a URL, such as `https://hooks.example.com`.
 ///
 /// ```
-/// use holdfast_domain::webhook::Origin;
+/// use holdfast_domain::admin::webhook::Origin;
 ///
 /// let origin = Origin::try_from("http://localhost:9000")?;
 /// assert_eq!(origin.to_string(), "http://localhost:9000");
 /// assert_eq!(Origin::try_from("https://Hooks.Test:443/")?.to_string(), "https://hooks.test");
-/// # Ok::<(), holdfast_domain::webhook::BadOrigin>(())
+/// # Ok::<(), holdfast_domain::admin::webhook::BadOrigin>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
