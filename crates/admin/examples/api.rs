@@ -55,10 +55,10 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   with a cursor, after one row at least. `/models`, `/prices`, `/nodes`, `/usage` and `/held` are whole, and take
   neither.
 - **Bounds.** An allow-list has at most 256 entries: ids of models configured at this node, and `publisher/*` with at
-  least one such model. A longer list, and one with a model that was removed since, stays until it is edited. A key has at most 32 credentials in force, a posting moves at most
-  10^15 micros, and a wallet has at most 2^53 - 1 micros. `[admin]` bounds the API keys, people, webhooks and admin keys
-  of one wallet, and how many of them one process makes for it per minute: 429 with `retry-after`. An admin key or a
-  person has one job at a time that has not ended.
+  least one such model. A longer list, and one with a model that was removed since, stays until it is edited. A key
+  has at most 32 credentials in force, a posting moves at most 10^15 micros, and a wallet has at most 2^53 - 1 micros.
+  `[admin]` bounds the API keys, people, webhooks and admin keys of one wallet, and how many of them one process makes
+  for it per minute: 429 with `retry-after`. An admin key or a person has one job at a time that has not ended.
 - An admin key has 16 requests on the way at most, a listener 64 connections.
 ";
 
