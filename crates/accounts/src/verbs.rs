@@ -73,7 +73,7 @@ pub const SUSPEND_WALLET: Verb = Verb {
     word: "suspend",
     title: "Suspend",
     summary: "Stops new runs of a wallet; a reason is wanted.",
-    hint: "Nothing new runs on the wallet until it is resumed. What runs finishes.",
+    hint: "No new run starts until the wallet is resumed. Running operations finish.",
     needs_reason: true,
     is_grave: true,
     action: |id| AccountAction::SuspendWallet(WalletId::from(id)),
@@ -86,7 +86,7 @@ pub const RESUME_WALLET: Verb = Verb {
     word: "resume",
     title: "Resume",
     summary: "Lets new runs of a wallet in.",
-    hint: "New runs are let in again.",
+    hint: "New runs are accepted again.",
     needs_reason: false,
     is_grave: false,
     action: |id| AccountAction::ResumeWallet(WalletId::from(id)),
@@ -99,7 +99,7 @@ pub const SUSPEND_API_KEY: Verb = Verb {
     word: "suspend",
     title: "Suspend",
     summary: "Stops new runs of an API key; a reason is wanted.",
-    hint: "Nothing new runs for the key until it is resumed. A stolen key is revoked.",
+    hint: "No new run starts until the key is resumed. Revoke a stolen key instead.",
     needs_reason: true,
     is_grave: true,
     action: |id| AccountAction::SuspendApiKey(ApiKeyId::from(id)),
@@ -112,7 +112,7 @@ pub const RESUME_API_KEY: Verb = Verb {
     word: "resume",
     title: "Resume",
     summary: "Lets new runs of an API key in.",
-    hint: "New runs are let in again.",
+    hint: "New runs are accepted again.",
     needs_reason: false,
     is_grave: false,
     action: |id| AccountAction::ResumeApiKey(ApiKeyId::from(id)),
@@ -125,7 +125,7 @@ pub const REVOKE_API_KEY: Verb = Verb {
     word: "revoke",
     title: "Revoke",
     summary: "Ends an API key for good; what runs finishes.",
-    hint: "For good: no credential of the key is accepted any more. What runs finishes, and nobody can undo it.",
+    hint: "Permanent: every credential of the key is rejected. Running operations finish. This cannot be undone.",
     needs_reason: false,
     is_grave: true,
     action: |id| AccountAction::RevokeApiKey(ApiKeyId::from(id)),
@@ -138,7 +138,7 @@ pub const DISABLE_WEBHOOK: Verb = Verb {
     word: "disable",
     title: "Disable",
     summary: "Sends a webhook nothing more. What waits for it is dead when its time comes.",
-    hint: "It is told nothing any more, until it is enabled again.",
+    hint: "No event is delivered until the webhook is enabled again.",
     needs_reason: false,
     is_grave: true,
     action: |id| AccountAction::Webhook(WebhookAction::Disable(WebhookId::from(id))),
@@ -151,7 +151,7 @@ pub const ENABLE_WEBHOOK: Verb = Verb {
     word: "enable",
     title: "Enable",
     summary: "Sends a disabled webhook what happens from now on.",
-    hint: "It is told what happens from now on; what happened meanwhile can be sent again.",
+    hint: "New events are delivered. Events of the pause can be sent again.",
     needs_reason: false,
     is_grave: false,
     action: |id| AccountAction::Webhook(WebhookAction::Enable(WebhookId::from(id))),
@@ -186,7 +186,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// Those of [`Accounts::subject`], and what the ledger refuses.
+    /// An error of [`Accounts::subject`], and each refusal of the ledger.
     pub async fn carry_out(
         &self,
         principal: &Principal,
@@ -201,7 +201,7 @@ impl Accounts {
         // A resource out of reach is not found before its state is judged.
         self.subject(principal, verb, id).await?;
         let done = self.change(principal, request, (verb.action)(id)).await?;
-        let thing = self.subject(principal, verb, id).await?;
-        Ok(Outcome { thing, replayed: done.replayed })
+        let subject = self.subject(principal, verb, id).await?;
+        Ok(Outcome { thing: subject, replayed: done.replayed })
     }
 }

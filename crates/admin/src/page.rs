@@ -25,7 +25,7 @@ const LIMIT: u32 = 50;
 /// Bytes of the rows of a page: with its frame an answer is 1 MiB at most, unless its one row is larger.
 const BYTES_MAX: usize = (1 << 20) - 256;
 
-/// Page that a request asks for.
+/// Page of a list: its length, and its start.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -40,7 +40,7 @@ pub fn bounded(accounts: Accounts, config: &Config) -> Accounts {
     }
 }
 
-/// The use cases for whoever has the database.
+/// Use cases with direct database access, as the actor `local`.
 #[derive(Debug)]
 pub struct LocalAccounts {
     pub accounts: Accounts,
@@ -48,8 +48,8 @@ pub struct LocalAccounts {
 }
 
 impl LocalAccounts {
-    /// Reads the secrets, which are made where there are none yet. For whatever makes a secret for
-    /// somebody: one that fits no credential in force is refused.
+    /// Use cases that make credentials. The secrets are read, and made if there are none yet; a secret that fits no
+    /// credential in force is refused.
     pub async fn open(config: &Config, store: &Store, warn: impl Fn(&str)) -> anyhow::Result<Self> {
         let secrets = database::secrets(config, store, warn).await?;
         let accounts = bounded(over(store, &secrets), config);

@@ -59,6 +59,7 @@ mod page;
 mod pages;
 mod paging;
 mod relay;
+mod report_file;
 mod section;
 mod shell;
 #[cfg(test)]

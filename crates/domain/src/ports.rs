@@ -9,7 +9,7 @@
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
 //! | [`Pause`] | the wait between two offers |
 //!
-//! Those of administration are in [`admin::ports`](crate::admin::ports).
+//! Ports of administration are in [`admin::ports`](crate::admin::ports).
 //!
 //! Futures of these traits may be dropped at any await: an implementation that writes must not lose
 //! or half-do a write because its caller went away.

@@ -1,4 +1,4 @@
-//! One exchange over HTTP/1.1 on a connection of its own.
+//! A single exchange over HTTP/1.1 on a connection of its own.
 //!
 //! The future of the exchange drives the connection: dropping it closes the connection, and no task is left behind.
 //! A client that sends a few requests in its life needs no pool; a receiver of webhooks gets one request per connection.

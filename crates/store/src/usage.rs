@@ -1,5 +1,5 @@
 //! Sums of usage in the making: by the hour, as rows keep them, and by group, as a report reads them.
-//! What a report is of, and what it says, is the domain's ([`holdfast_domain::admin::report`]).
+//! Groups and rows of a report are the domain's ([`holdfast_domain::admin::report`]).
 
 use holdfast_domain::OperationId;
 

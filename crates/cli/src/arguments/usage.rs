@@ -28,22 +28,22 @@ pub enum UsageCommand {
 pub struct Report {
     #[command(flatten)]
     pub period: Period,
-    /// What a row is: one of these, or two with a comma between
+    /// Group of a row: one of these, or two with a comma between
     #[arg(long, value_enum, value_delimiter = ',', value_name = "A[,B]", default_value = "day")]
     pub by: Vec<UsageBy>,
-    /// Only what this wallet paid for: its id or name
+    /// Only operations of this wallet: its id or name
     #[arg(long, value_name = "WALLET")]
     pub wallet: Option<Reference>,
-    /// Only what this API key asked for: its id or name
+    /// Only operations of this API key: its id or name
     #[arg(long, value_name = "KEY")]
     pub key: Option<Reference>,
-    /// Only what this model answered: its public id
+    /// Only operations of this model: its public id
     #[arg(long, value_name = "ID")]
     pub model: Option<String>,
-    /// Only what tried this route last: provider/model, as `operation show` names it
+    /// Only operations whose last route this is: provider/model, as `operation show` names it
     #[arg(long, value_name = "ROUTE")]
     pub route: Option<String>,
-    /// How it is printed [default: a table on a terminal, else lines with tabs]
+    /// Format of the output [default: a table on a terminal, else lines with tabs]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 }

@@ -56,14 +56,14 @@ impl Desk<'_> {
 pub(super) enum Need {
     /// None: it reads.
     Nothing,
-    /// Those that the configuration names: no other one is made.
+    /// Secrets of the configuration; none is made.
     Known,
-    /// One for the trail: a key whose own secret was lost must still be ended.
+    /// A secret for the trail: a key whose own secret was lost must still be ended.
     Trail,
-    /// The one that writes: it makes a secret for somebody, and one that fits no credential in force
-    /// is refused.
+    /// The secret that writes: the command makes a credential, and a secret that fits none in force is
+    /// refused.
     Issue,
-    /// The same, and what judges the address of a receiver.
+    /// The same, and the judge of a receiver's address.
     Receiver,
 }
 

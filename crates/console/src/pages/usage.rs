@@ -6,13 +6,11 @@
 mod view;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use holdfast_accounts::UsageReport;
 use holdfast_domain::admin::listing::{PageCursor, Period};
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_wire::csv::{self, CostColumns};
-use http::HeaderValue;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 use self::view::{charts, sums, table};
 use crate::address::with_query;
@@ -27,6 +25,7 @@ use crate::page::Page;
 use crate::pages::operations::read_model;
 use crate::pages::reference::{self, api_key_field, wallet_field};
 use crate::paging::Pages;
+use crate::report_file::report_file;
 use crate::section::{Filter, Section};
 use crate::visitor::Visitor;
 
@@ -110,13 +109,8 @@ pub(crate) async fn download(
     let asked = asked(&desk, &visitor, &query, by).await?;
     let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, asked).await?;
     let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
-    let mut answer = csv::usage(by, &rows, costs).into_response();
-    let headers = answer.headers_mut();
-    let csv_type = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
-    headers.insert(CONTENT_TYPE, csv_type);
-    let disposition = HeaderValue::from_static("attachment; filename=\"usage.csv\"");
-    headers.insert(CONTENT_DISPOSITION, disposition);
-    Ok(answer)
+    let csv_type = "text/csv; charset=utf-8; header=present";
+    report_file("usage.csv", csv_type, move || csv::usage(by, &rows, costs)).await
 }
 
 async fn asked(

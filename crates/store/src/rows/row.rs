@@ -26,7 +26,7 @@ pub(crate) trait Row: FromCells {
         Self::insert_all(dialect, std::slice::from_ref(self))
     }
 
-    /// One statement that inserts these rows.
+    /// Statement that inserts these rows.
     fn insert_all(dialect: Dialect, rows: &[Self]) -> Statement {
         let rows: Vec<Columns> = rows.iter().map(|row| row.columns().concat()).collect();
         let names: Vec<_> = rows.iter().take(1).flatten().map(|(name, _)| *name).collect();

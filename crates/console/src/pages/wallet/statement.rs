@@ -4,7 +4,7 @@
 //! and after them. The file has all of the month, up to a bound that it names.
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use holdfast_accounts::Reference;
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::{Order, PageRequest, Period};
@@ -14,8 +14,6 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::{api, csv};
-use http::HeaderValue;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use uuid::Uuid;
 
 use crate::address::with_query;
@@ -26,6 +24,7 @@ use crate::desk::{Desk, StatementQuery};
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
 use crate::paging::{AFTER, Pages};
+use crate::report_file::report_file;
 use crate::section::{Filter, Section, Table};
 use crate::visitor::Visitor;
 
@@ -149,14 +148,10 @@ pub(crate) async fn file(
     let (reference, period) = (Reference::Id(id), month.period());
     let _place = desk.begin_report(&visitor)?;
     let read = desk.accounts.statement(&visitor.principal, &reference, period, page).await?;
-    let text = csv::statement(&read.statement, period, read.wallet.wallet.currency);
-    let name = format!("attachment; filename=\"statement-{}.csv\"", month.text());
-    let mut answer = text.into_response();
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
-    let name = HeaderValue::try_from(name).ok();
-    headers.insert(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
-    Ok(answer)
+    let name = format!("statement-{}.csv", month.text());
+    let (statement, currency) = (read.statement, read.wallet.wallet.currency);
+    let write = move || csv::statement(&statement, period, currency);
+    report_file(&name, "text/csv; charset=utf-8", write).await
 }
 
 fn balance(name: &str, balance: StatementBalance, currency: Currency) -> Vec<Cell> {
