@@ -19,6 +19,7 @@ mod package;
 mod postgres;
 mod previous;
 mod release;
+mod scratch;
 mod shell;
 mod test;
 mod tidy;

@@ -54,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         let release = postgres::release(&binaries).context("a server without a version")?;
         say(&format!("\nPostgreSQL {release}"))?;
         let server = PostgresServer::start_of(binaries, Purpose::Tests)?;
-        let tally = runner.run_some((PACKAGE, Some(TESTS)), &server.env(), &[])?;
+        let tally = runner.run_some((&[PACKAGE], Some(TESTS)), &server.env(), &[])?.tally;
         ensure!(tally.passed > 0, "no test has run on PostgreSQL {release}");
         passed &= tally.failed == 0;
         lines.push(format!("PostgreSQL {release}: {tally}"));

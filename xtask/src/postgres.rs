@@ -20,7 +20,10 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::shell::{hear, say};
+use crate::{
+    scratch,
+    shell::{hear, say},
+};
 
 /// The oldest that the gateway works with.
 const VERSION_MIN: u32 = 15;
@@ -100,8 +103,13 @@ impl PostgresServer {
 
     /// Starts the server whose programs are in this folder.
     pub(crate) fn start_of(binaries: PathBuf, purpose: Purpose) -> Result<Self> {
-        // In the folder for temporary files: the path of a socket is a hundred bytes at most.
-        let folder = env::temp_dir().join(format!("holdfast-postgres-{}", std::process::id()));
+        // In a folder for temporary files: the path of a socket is a hundred bytes at most.
+        let parent = match purpose {
+            Purpose::Tests => scratch::folder(),
+            // Its commits wait for a disk.
+            Purpose::Bench => env::temp_dir(),
+        };
+        let folder = parent.join(format!("holdfast-postgres-{}", std::process::id()));
         fs::create_dir(&folder).context("no folder for a database server")?;
         let started = start_in(&binaries, &folder, purpose);
         if started.is_err() {

@@ -4,12 +4,14 @@
 //! silence. A suite that does not build, or ends without saying why, counts as one failure.
 //!
 //! ```text
-//! build all suites at once ─▶ database server ─▶ suite by suite ─▶ examples ─▶ doc tests ─▶ one line
+//! build all suites at once ─▶ database server ─▶ unit suites in one run ─▶ end to end ─▶ browser ─▶
+//! benchmark ─▶ examples ─▶ doc tests ─▶ the ten slowest tests ─▶ one line
 //! ```
 //!
 //! All suites are built together, because the features that crates share are then resolved once: built one
-//! by one, each would compile its dependencies again. They run one after the other, since the end-to-end
-//! suite and the benchmark want the machine for themselves.
+//! by one, each would compile its dependencies again. The unit suites share one run, so that a test that waits
+//! leaves its processor to a test of another crate; `.config/nextest.toml` bounds those that compute. The
+//! end-to-end suite, the browser and the benchmark follow one after the other, because each measures moments.
 
 pub(crate) mod browser;
 pub(crate) mod clients;
@@ -18,6 +20,7 @@ mod runner;
 mod tally;
 
 use std::{
+    cmp::Reverse,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -28,7 +31,8 @@ pub(crate) use self::runner::Runner;
 use self::{
     browser::Browser,
     clients::{Client, Clients},
-    tally::TestTally,
+    runner::TestRun,
+    tally::{FinishedTest, TestTally},
 };
 use crate::{
     gateway,
@@ -71,6 +75,8 @@ const CRATES: &[(&str, &str)] = &[
 
 /// The pages of the console, on SQLite and on a server.
 const CONSOLE: &str = "console";
+/// The run of all suites of [`CRATES`] before the end-to-end one.
+const UNITS: &str = "units";
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
 /// Prefix of the names of tests that need a database server.
@@ -105,10 +111,14 @@ const EXAMPLES: &str = "examples";
 /// The code in the documentation.
 const DOC: &str = "doc";
 
+/// Number of the slowest tests that the closing lines list.
+const SLOWEST: usize = 10;
+
 struct Suite {
     name: &'static str,
     tally: TestTally,
     took: Duration,
+    tests: Vec<FinishedTest>,
 }
 
 /// Runs the named suites, all of them when none is named; whether nothing failed.
@@ -138,21 +148,31 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
             true if is_built => server(&mut notes)?,
             true | false => None,
         };
-    for (name, package) in wanted {
+    let (units, others): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|(name, _)| ![END_TO_END, BROWSER, BENCH].contains(name));
+    if runner.takes_many() && is_built && !units.is_empty() {
+        suites.extend(together(&runner, &units, server.as_ref())?);
+    } else {
+        for (name, package) in units {
+            suites.push(time(name, || match is_built {
+                true => with_server(&runner, &[package], server.as_ref()),
+                false => Ok(TestRun::not_run()),
+            })?);
+        }
+    }
+    for (name, package) in others {
         suites.push(time(name, || match name {
-            _ if !is_built => Ok(TestTally::NOT_RUN),
+            _ if !is_built => Ok(TestRun::not_run()),
             END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
             BROWSER => in_a_browser(workspace, &runner, package, &mut notes),
-            STORE | CONSOLE => with_server(&runner, package, server.as_ref()),
-            BENCH => with_gateway(workspace, &runner, package, server.as_ref(), &mut notes),
-            _ => runner.run(package, &[], &[]),
+            _ => with_gateway(workspace, &runner, package, server.as_ref(), &mut notes),
         })?);
     }
     if is_wanted(EXAMPLES) {
-        suites.push(time(EXAMPLES, || examples::run(workspace))?);
+        suites.push(time(EXAMPLES, || counted(examples::run(workspace)))?);
     }
     if is_wanted(DOC) {
-        suites.push(time(DOC, || runner::doc_tests(&workspace.root))?);
+        suites.push(time(DOC, || counted(runner::doc_tests(&workspace.root)))?);
     }
     if !is_built {
         notes.push("the suites do not build: each that was not run counts as one failure".into());
@@ -172,13 +192,43 @@ fn without_a_suite(workspace: &Workspace) -> Vec<&str> {
     names.filter(|name| !CRATES.iter().any(|(_, package)| package == name)).collect()
 }
 
-fn time(name: &'static str, run: impl FnOnce() -> Result<TestTally>) -> Result<Suite> {
+fn time(name: &'static str, run: impl FnOnce() -> Result<TestRun>) -> Result<Suite> {
     say(&format!("\nsuite {name}"))?;
     let started = Instant::now();
-    let tally = run()?;
+    let TestRun { tally, tests } = run()?;
     let took = started.elapsed();
     say(&format!("suite {name}: {tally} in {}", spell(took)))?;
-    Ok(Suite { name, tally, took })
+    Ok(Suite { name, tally, took, tests })
+}
+
+/// A run that has counts alone.
+fn counted(tally: Result<TestTally>) -> Result<TestRun> {
+    tally.map(|tally| TestRun { tally, tests: Vec::new() })
+}
+
+/// The unit suites in one run. The time of each is the sum over its tests, some of which ran beside others.
+fn together(
+    runner: &Runner,
+    units: &[(&'static str, &str)],
+    server: Option<&PostgresServer>,
+) -> Result<Vec<Suite>> {
+    let packages: Vec<&str> = units.iter().map(|(_, package)| *package).collect();
+    let all = time(UNITS, || with_server(runner, &packages, server))?;
+    let mut suites: Vec<Suite> = units
+        .iter()
+        .map(|(name, package)| {
+            let tally = TestTally::of_package(&all.tests, package);
+            let tests: Vec<_> =
+                all.tests.iter().filter(|test| test.is_of(package)).cloned().collect();
+            Suite { name, tally, took: tests.iter().map(|test| test.took).sum(), tests }
+        })
+        .collect();
+    let sum = suites.iter().fold(TestTally::default(), |sum, suite| sum + suite.tally);
+    if sum != all.tally {
+        say(&format!("suite {UNITS}: its tests are {sum}, its summary is {}", all.tally))?;
+        suites.push(Suite { tally: TestTally::NOT_RUN, tests: Vec::new(), ..all });
+    }
+    Ok(suites)
 }
 
 /// A database server for the tests that need one.
@@ -195,16 +245,16 @@ fn server(notes: &mut Vec<String>) -> Result<Option<PostgresServer>> {
 
 fn with_server(
     runner: &Runner,
-    package: &str,
+    packages: &[&str],
     server: Option<&PostgresServer>,
-) -> Result<TestTally> {
+) -> Result<TestRun> {
     let mut env = Vec::from(runner::at_once(2));
     match server {
         Some(server) => {
             env.extend(server.env());
-            runner.run(package, &env, &[])
+            runner.run(packages, &env, &[])
         }
-        None => runner.run(package, &env, &[format!("{POSTGRES}_")]),
+        None => runner.run(packages, &env, &[format!("{POSTGRES}_")]),
     }
 }
 
@@ -214,9 +264,9 @@ fn with_gateway(
     package: &str,
     server: Option<&PostgresServer>,
     notes: &mut Vec<String>,
-) -> Result<TestTally> {
+) -> Result<TestRun> {
     let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
-        return Ok(TestTally::NOT_RUN);
+        return Ok(TestRun::not_run());
     };
     let mut env = vec![("HOLDFAST_BIN", gateway)];
     let mut skip = Vec::new();
@@ -228,7 +278,7 @@ fn with_gateway(
         notes.push(format!("skipped, the tests named {VALGRIND}_*: there is no {VALGRIND}"));
         skip.push(format!("{VALGRIND}_"));
     }
-    runner.run(package, &env, &skip)
+    runner.run(&[package], &env, &skip)
 }
 
 fn end_to_end(
@@ -237,12 +287,12 @@ fn end_to_end(
     package: &str,
     server: Option<&PostgresServer>,
     notes: &mut Vec<String>,
-) -> Result<TestTally> {
+) -> Result<TestRun> {
     // First: the gateway that is built last stays in its place in the target folder.
     let previous = server.map(|_| previous::build(workspace));
     let Some(gateway) = gateway::build(workspace)? else {
         notes.push("the gateway does not build: its end-to-end suite counts as one failure".into());
-        return Ok(TestTally::NOT_RUN);
+        return Ok(TestRun::not_run());
     };
     let mut env = Vec::from(gateway.env());
     env.extend(runner::at_once(3));
@@ -297,7 +347,7 @@ fn end_to_end(
     // With the underscore: a test that is only called alike still runs.
     let others = skip.into_iter().chain([BROWSER]);
     let prefixes: Vec<String> = others.map(|name| format!("{name}_")).collect();
-    runner.run(package, &env, &prefixes)
+    runner.run(&[package], &env, &prefixes)
 }
 
 /// Adds a program to the environment under its variable, or skips the tests of this prefix with the reason.
@@ -322,9 +372,9 @@ fn in_a_browser(
     runner: &Runner,
     package: &str,
     notes: &mut Vec<String>,
-) -> Result<TestTally> {
+) -> Result<TestRun> {
     let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
-        return Ok(TestTally::NOT_RUN);
+        return Ok(TestRun::not_run());
     };
     let only = format!("{BROWSER}_");
     let (mut env, mut skip) = (vec![("HOLDFAST_BIN", gateway)], Vec::new());
@@ -335,13 +385,18 @@ fn in_a_browser(
             skip.push(only.clone());
         }
     }
-    runner.run_some((package, Some(&only)), &env, &skip)
+    runner.run_some((&[package], Some(&only)), &env, &skip)
 }
 
 fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
     say("")?;
-    for Suite { name, tally, took } in suites {
+    for Suite { name, tally, took, tests: _ } in suites {
         say(&format!("{name:<10} {tally} in {}", spell(*took)))?;
+    }
+    let mut tests: Vec<&FinishedTest> = suites.iter().flat_map(|suite| &suite.tests).collect();
+    tests.sort_by_key(|test| Reverse(test.took));
+    for test in tests.iter().take(SLOWEST) {
+        say(&format!("slowest: {:>10} {test}", spell(test.took)))?;
     }
     say(&format!("all suites in {}", spell(took)))?;
     for note in notes {
@@ -381,6 +436,7 @@ mod tests {
             name,
             tally: TestTally { skipped, ..TestTally::default() },
             took: Duration::ZERO,
+            tests: Vec::new(),
         };
         let suites = [suite("wire", 1), suite("store", 0), suite(END_TO_END, 2)];
         let note = "skipped, in wire, tests: tests marked as ignored";

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::Result;
 
-use super::tally::TestTally;
-use crate::shell;
+use super::tally::{FinishedTest, TestTally};
+use crate::{scratch, shell};
 
 /// Runner of the tests of some crates.
 #[derive(Debug)]
@@ -63,50 +63,83 @@ impl Runner {
         shell::run(command.arg("--no-run").args(&self.selection))
     }
 
-    /// Runs the tests of one crate, without those whose names contain one of `skip`.
+    /// True if one run can take the tests of many packages, and its report keeps them apart.
+    pub(crate) fn takes_many(&self) -> bool {
+        match self.kind {
+            RunnerKind::Nextest => true,
+            RunnerKind::Cargo => false,
+        }
+    }
+
+    /// Runs the tests of some packages, without those whose names contain one of `skip`.
     pub(crate) fn run(
         &self,
-        package: &str,
+        packages: &[&str],
         env: &[(&str, PathBuf)],
         skip: &[String],
-    ) -> Result<TestTally> {
-        self.run_some((package, None), env, skip)
+    ) -> Result<TestRun> {
+        self.run_some((packages, None), env, skip)
     }
 
     /// The same for those tests alone whose names contain `only`.
     pub(crate) fn run_some(
         &self,
-        (package, only): (&str, Option<&str>),
+        (packages, only): (&[&str], Option<&str>),
         env: &[(&str, PathBuf)],
         skip: &[String],
-    ) -> Result<TestTally> {
+    ) -> Result<TestRun> {
         let mut command = shell::cargo(&self.root);
         match self.kind {
             RunnerKind::Nextest => {
-                let filter = format!("package(={package})");
+                let filters: Vec<String> =
+                    packages.iter().map(|package| format!("package(={package})")).collect();
                 // A suite in which everything is skipped has not failed.
                 command.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]);
-                // The same selection as the build, then one crate of it: another selection has
+                command.args(["--status-level", if only.is_some() { "pass" } else { "skip" }]);
+                // The same selection as the build, then some packages of it: another selection has
                 // other features, and is compiled again.
-                command.args(&self.selection).args(["-E", &filter]);
+                command.args(&self.selection).args(["-E", &filters.join(" | ")]);
             }
             RunnerKind::Cargo => {
-                command.args(["test", "--tests", "--no-fail-fast", "--package", package]);
+                command.args(["test", "--tests", "--no-fail-fast"]);
+                command.args(packages.iter().flat_map(|package| ["--package", package]));
             }
         }
         command.args(only).arg("--").args(skip.iter().flat_map(|pattern| ["--skip", pattern]));
-        command.envs(env.iter().map(|(name, value)| (name, value)));
-        let tally = self.count(&mut command)?;
+        command
+            .env("TMPDIR", scratch::folder())
+            .envs(env.iter().map(|(name, value)| (name, value)));
+        let TestRun { tally, tests } = self.count(&mut command)?;
         // Of those alone: tests of another name are not skipped, they belong elsewhere.
-        Ok(if only.is_some() { TestTally { skipped: 0, ..tally } } else { tally })
+        let tally = if only.is_some() { TestTally { skipped: 0, ..tally } } else { tally };
+        Ok(TestRun { tally, tests })
     }
 
-    fn count(&self, command: &mut Command) -> Result<TestTally> {
+    fn count(&self, command: &mut Command) -> Result<TestRun> {
         let heard = shell::overhear(command)?;
         Ok(match self.kind {
-            RunnerKind::Nextest => TestTally::of_nextest(&heard),
-            RunnerKind::Cargo => TestTally::of_libtest(&heard),
+            RunnerKind::Nextest => TestRun {
+                tally: TestTally::of_nextest(&heard),
+                tests: FinishedTest::of_nextest(&heard),
+            },
+            RunnerKind::Cargo => {
+                TestRun { tally: TestTally::of_libtest(&heard), tests: Vec::new() }
+            }
         })
+    }
+}
+
+/// Counts of a run, and each of its tests if the runner is nextest.
+#[derive(Debug, Default)]
+pub(crate) struct TestRun {
+    pub(crate) tally: TestTally,
+    pub(crate) tests: Vec<FinishedTest>,
+}
+
+impl TestRun {
+    /// A run that should have taken place and did not.
+    pub(crate) fn not_run() -> Self {
+        Self { tally: TestTally::NOT_RUN, tests: Vec::new() }
     }
 }
 

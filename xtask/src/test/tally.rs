@@ -1,6 +1,6 @@
 //! Counting: what a test runner printed, as numbers.
 
-use std::{fmt, ops::Add};
+use std::{fmt, ops::Add, time::Duration};
 
 use crate::shell::CommandOutput;
 
@@ -21,8 +21,21 @@ impl TestTally {
     pub(crate) fn of_nextest(heard: &CommandOutput) -> Self {
         // From the end: a test may print such a line itself.
         let lines = heard.stderr.lines().rev();
-        let summary = lines.filter_map(|line| line.trim_start().strip_prefix("Summary [")).next();
+        let summary = lines.filter_map(|line| line.trim_start().strip_prefix(SUMMARY)).next();
         summary.and_then(nextest_summary).unwrap_or_default().unless_silent(heard)
+    }
+
+    /// Of the tests of one package.
+    pub(crate) fn of_package(tests: &[FinishedTest], package: &str) -> Self {
+        let mut tally = Self::default();
+        for test in tests.iter().filter(|test| test.is_of(package)) {
+            match test.end {
+                TestEnd::Passed => tally.passed += 1,
+                TestEnd::Failed => tally.failed += 1,
+                TestEnd::Skipped => tally.skipped += 1,
+            }
+        }
+        tally
     }
 
     /// From libtest, which sums up every test binary on standard output.
@@ -45,6 +58,65 @@ impl TestTally {
             // "failed", "timed out", "exec failed" and what a later version may call it.
             _ => self.failed += number,
         }
+    }
+}
+
+/// Begin of nextest's last line.
+const SUMMARY: &str = "Summary [";
+
+/// One test with its end and its time, as nextest prints them in a line:
+/// `        PASS [   0.044s] (3/9) holdfast-store::it claims::a_key_is_bound_once`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FinishedTest {
+    /// Package and test binary: `holdfast-store::it`, or the package alone for tests of its library.
+    binary: String,
+    name: String,
+    pub(crate) took: Duration,
+    end: TestEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TestEnd {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+impl FinishedTest {
+    /// All tests of a run by nextest. Lines after the summary repeat what failed.
+    pub(crate) fn of_nextest(heard: &CommandOutput) -> Vec<Self> {
+        let lines = heard.stderr.lines().map(str::trim_start);
+        lines.take_while(|line| !line.starts_with(SUMMARY)).filter_map(Self::read).collect()
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let (end, rest) = line.split_once(" [")?;
+        let (took, rest) = rest.split_once("] (")?;
+        let (_place, test) = rest.split_once(") ")?;
+        let (binary, name) = test.split_once(' ')?;
+        let took = took.trim().trim_end_matches('s');
+        let end = match end {
+            "PASS" | "LEAK" => TestEnd::Passed,
+            "SKIP" => TestEnd::Skipped,
+            // Of a test that still runs.
+            _ if took.starts_with('>') => return None,
+            _ => TestEnd::Failed,
+        };
+        // A test that was skipped has no time.
+        let seconds = if end == TestEnd::Skipped { 0.0 } else { took.parse().ok()? };
+        let took = Duration::try_from_secs_f64(seconds).ok()?;
+        Some(Self { binary: binary.to_owned(), name: name.to_owned(), took, end })
+    }
+
+    /// True if the test is one of this package.
+    pub(crate) fn is_of(&self, package: &str) -> bool {
+        self.binary.split("::").next() == Some(package)
+    }
+}
+
+impl fmt::Display for FinishedTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.binary, self.name)
     }
 }
 
@@ -150,6 +222,27 @@ mod tests {
         let quoted = "Summary [ 0.1s] 1 test run: 1 failed, 0 skipped";
         let last = "Summary [ 0.1s] 1 test run: 1 passed, 0 skipped";
         check_nextest(0, &format!("{quoted}\n{last}\n"), tally(1, 0, 0));
+    }
+
+    #[test]
+    fn tests_are_counted_by_package_and_timed() {
+        let printed = "\
+        PASS [   0.044s] (1/9) holdfast-store::it claims::a_key_is_bound_once
+        SLOW [> 60.000s] (───) holdfast-store::it claims::slow
+     TIMEOUT [ 300.002s] (2/9) holdfast-store claims::slow
+        SKIP [         ] (───) holdfast-store::it claims::ignored
+        LEAK [   1.500s] (3/9) holdfast-stores::it another
+      stdout: a [b] (c) d e
+     Summary [   9.011s] 3 tests run: 2 passed, 1 timed out, 1 skipped
+     TIMEOUT [ 300.002s] (2/9) holdfast-store claims::slow
+";
+        let tests = FinishedTest::of_nextest(&heard(100, "", printed));
+        let of_package = |package: &str| TestTally::of_package(&tests, package);
+        assert_eq!(of_package("holdfast-store"), tally(1, 1, 1));
+        assert_eq!(of_package("holdfast-stores"), tally(1, 0, 0));
+        let took = tests.iter().find(|test| test.name == "claims::slow").map(|test| test.took);
+        assert_eq!(took, Some(Duration::from_millis(300_002)));
+        assert_eq!(tests.last().unwrap().to_string(), "holdfast-stores::it another");
     }
 
     #[test]
