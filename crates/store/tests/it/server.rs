@@ -1,6 +1,7 @@
 //! A database of its own on a PostgreSQL server, dropped afterwards.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::UNIX_EPOCH;
 
 use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
@@ -27,10 +28,19 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) async fn new() -> Self {
+        Self::like("template1").await
+    }
+
+    /// A database that is migrated: a copy of the one that the first test of this program migrates.
+    pub(crate) async fn migrated() -> Self {
+        Self::like(&template().await).await
+    }
+
+    async fn like(template: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("it_{}_{count}", std::process::id());
-        run_on("postgres", &format!("CREATE DATABASE {name}")).await;
+        run_on("postgres", &format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
         Self { name }
     }
 
@@ -70,6 +80,28 @@ impl Drop for Database {
     }
 }
 
+/// Name of the database that this program has migrated on the server, whichever of its processes was first. It
+/// stays there: a program that is built anew has another, because its migrations may be others.
+async fn template() -> String {
+    let program = std::fs::metadata(std::env::current_exe().unwrap()).unwrap();
+    let built = program.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+    let name = format!("it_template_{}_{}", program.len(), built.as_nanos());
+    let mut server = connect("postgres").await;
+    // Until this connection ends.
+    server.execute("SELECT pg_advisory_lock(4711)").await.unwrap();
+    let exists = sqlx::query("SELECT 1 FROM pg_database WHERE datname = $1").bind(&name);
+    if exists.fetch_optional(&mut server).await.unwrap().is_none() {
+        // Under another name until it is whole, in case this process is ended.
+        let half = format!("half_{name}");
+        run_on("postgres", &format!("DROP DATABASE IF EXISTS {half} WITH (FORCE)")).await;
+        run_on("postgres", &format!("CREATE DATABASE {half}")).await;
+        migrate::up(&DatabaseUrl::parse(&url_of(&half)).unwrap()).await.unwrap();
+        run_on("postgres", &format!("ALTER DATABASE {half} RENAME TO {name}")).await;
+    }
+    server.close().await.unwrap();
+    name
+}
+
 /// A database that is migrated and open.
 pub(crate) struct Server {
     pub(crate) store: Store,
@@ -83,18 +115,16 @@ impl Server {
 
     /// One whose sessions are as isolated as may be, unless they say otherwise.
     pub(crate) async fn serializable() -> Self {
-        let database = Database::new().await;
+        let database = Database::migrated().await;
         database.set("default_transaction_isolation = 'serializable'").await;
-        migrate::up(&database.url()).await.unwrap();
         let store = database.open().await.unwrap();
         Self { store, database }
     }
 
     pub(crate) async fn with(set: impl FnOnce(&mut Options)) -> Self {
-        let database = Database::new().await;
+        let database = Database::migrated().await;
         let mut options = Options::new(database.url());
         set(&mut options);
-        migrate::up(&options.url).await.unwrap();
         let store = Store::open(options).await.unwrap();
         Self { store, database }
     }
