@@ -1,26 +1,13 @@
 //! Answers of every shape that is one: what a model says arrives as it said it, and replays.
 
 use holdfast_tests::upstream::completion;
-use holdfast_tests::{Account, Config, Gateway, Reply, Site, Upstream, request_key};
+use holdfast_tests::{Reply, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
 use crate::check::{check_completion, content, error};
-
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn world() -> World {
-    let upstream = Upstream::start(Reply::saying("Good day"));
-    let (site, account) = Site::funded(&Config::upstream(&upstream));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
-}
+use crate::world::World;
 
 /// What the upstream answers with, varied.
 fn varied(vary: impl Fn(&mut Value)) -> Reply {
@@ -31,7 +18,7 @@ fn varied(vary: impl Fn(&mut Value)) -> Reply {
 
 #[test]
 fn every_character_arrives_as_it_was_said() {
-    let world = world();
+    let world = World::new();
     let text = "\0\u{1}\t\r\n\"\\/\u{7f}\u{a0}e\u{301}\u{2028}\u{feff}\u{1f600}\u{10ffff}</script>";
     world.upstream.next(Reply::saying(text));
     let key = request_key();
@@ -43,7 +30,7 @@ fn every_character_arrives_as_it_was_said() {
 
 #[test]
 fn every_character_of_a_prompt_reaches_the_upstream() {
-    let world = world();
+    let world = World::new();
     let text = "\0\u{1}\t\r\n\"\\/\u{7f}\u{a0}e\u{301}\u{2028}\u{feff}\u{1f600}\u{10ffff}</script>";
     let key = request_key();
     check_completion(&world.gateway.complete(&world.account, &key, &acme(text)), &key, false);
@@ -52,7 +39,7 @@ fn every_character_of_a_prompt_reaches_the_upstream() {
 
 #[test]
 fn a_long_answer_is_kept_whole_over_a_restart() {
-    let World { upstream, site, account, gateway } = world();
+    let World { upstream, site, account, gateway } = World::new();
     let text = "0123456789abcdef".repeat(200_000);
     upstream.next(Reply::saying(&text));
     let key = request_key();
@@ -68,7 +55,7 @@ fn a_long_answer_is_kept_whole_over_a_restart() {
 
 #[test]
 fn an_answer_without_end_is_no_answer() {
-    let world = world();
+    let world = World::new();
     world.upstream.next(Reply::saying(&"x".repeat(17 * 1024 * 1024)));
     let key = request_key();
     let told = world.gateway.complete(&world.account, &key, &acme("Say much"));
@@ -78,7 +65,7 @@ fn an_answer_without_end_is_no_answer() {
 
 #[test]
 fn choices_come_in_their_order() {
-    let world = world();
+    let world = World::new();
     world.upstream.next(varied(|answer| {
         let choice = |index: u32, text: &str, finish: &str| {
             json!({
@@ -109,7 +96,7 @@ fn choices_come_in_their_order() {
 
 #[test]
 fn a_refusal_by_the_model_is_an_answer_and_is_paid() {
-    let world = world();
+    let world = World::new();
     world.upstream.next(varied(|answer| {
         let message =
             json!({"role": "assistant", "content": null, "refusal": "I would rather not"});
@@ -125,7 +112,7 @@ fn a_refusal_by_the_model_is_an_answer_and_is_paid() {
 
 #[test]
 fn what_openai_requires_and_nobody_needs_may_be_missing() {
-    let world = world();
+    let world = World::new();
     let bare = json!({
         "choices": [{"index": 0, "message": {"content": "Good day"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 100, "completion_tokens": 20},

@@ -17,26 +17,27 @@ use serde_json::{Value, json};
 use crate::bodies::acme;
 use crate::check::{check_json, error};
 use crate::clients::given;
+use crate::world::World;
 
 /// Longest run of the tester, on a machine with other work.
 const RUN: Duration = Duration::from_secs(80);
-
-struct World {
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
 
 /// A model that may be asked for everything, and a wallet that pays for it.
 fn world() -> World {
     let allow = "allow = [\"file_id\", \"audio.id\", \"voice.id\", \"store\", \"service_tier\", \
                  \"web_search_options\", \"moderation\", \"prompt_cache_retention\"]";
     let contract = "contract = 1\n";
-    let config = Config::simulated().replace(contract, &format!("{contract}{allow}\n"));
-    let (site, account) = Site::funded(&config);
-    drop(site.json(&["wallet", "deposit", &account.wallet, "1000000.00"]));
-    let gateway = site.serve();
-    World { site, account, gateway }
+    let world = World::simulated(|config| {
+        config.replace(
+            contract,
+            &format!(
+                "{contract}{allow}
+"
+            ),
+        )
+    });
+    drop(world.site.json(&["wallet", "deposit", &world.account.wallet, "1000000.00"]));
+    world
 }
 
 #[test]

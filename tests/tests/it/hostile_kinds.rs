@@ -4,9 +4,9 @@ use holdfast_tests::{Streaming, request_key};
 use serde_json::{Value, json};
 
 use crate::check::content;
-use crate::hostile_upstreams::World;
 use crate::kinds::{Kind, anthropic, bedrock, config, gemini};
 use crate::streaming::check_stream;
+use crate::world::World;
 
 /// What stands where a text is said.
 const TEXT: &str = "a text";
@@ -116,7 +116,7 @@ fn dialects() -> [Dialect; 3] {
 fn what_no_kind_can_mean_ends_its_answer_and_is_told() {
     for dialect in dialects() {
         let name = dialect.kind.name;
-        let world = World::of(|upstream| config(&dialect.kind, upstream));
+        let world = World::on_one_core(|upstream| config(&dialect.kind, upstream));
         let calls = dialect.say_all(Streaming::new(), &dialect.calls);
         if dialect.tells_calls {
             world.check_broken(calls, TOO_MANY);
@@ -137,7 +137,7 @@ fn what_no_kind_can_mean_ends_its_answer_and_is_told() {
 fn half_a_character_and_absurd_usage_are_an_answer_of_any_kind() {
     for dialect in dialects() {
         let name = dialect.kind.name;
-        let world = World::of(|upstream| config(&dialect.kind, upstream));
+        let world = World::on_one_core(|upstream| config(&dialect.kind, upstream));
         let whole = dialect.say_all(dialect.text(dialect.begun(), "\\ud83d"), &dialect.ends);
         world.upstream.next(whole.reply());
         let key = request_key();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use holdfast_tests::{
-    Account, Config, Gate, Gateway, Reply, Request, Site, Streaming, Upstream, Waiting, request_key,
+    Config, Gate, Reply, Request, Site, Streaming, Upstream, Waiting, request_key,
 };
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
@@ -11,26 +11,16 @@ use serde_json::{Value, json};
 use crate::bodies::acme;
 use crate::check::{check_completion, error, until};
 use crate::streaming::{check_broken, check_stream};
+use crate::world::World;
 
 /// What `/healthz` takes at most while somebody is flooded: a build without optimizations on a busy machine.
 const PROMPT: Duration = Duration::from_secs(2);
 
-pub(crate) struct World {
-    pub(crate) upstream: Upstream,
-    site: Site,
-    account: Account,
-    pub(crate) gateway: Gateway,
-}
-
 impl World {
-    fn new(configure: impl FnOnce(Config) -> Config) -> Self {
-        Self::of(|upstream| configure(Config::upstream(upstream)))
-    }
-
-    pub(crate) fn of(config: impl FnOnce(&Upstream) -> Config) -> Self {
+    /// One thread does everything: whatever holds it up holds up everybody.
+    pub(crate) fn on_one_core(config: impl FnOnce(&Upstream) -> Config) -> Self {
         let upstream = Upstream::start(Reply::saying("Good day"));
         let (site, account) = Site::funded(&config(&upstream));
-        // One thread does everything: whatever holds it up holds up everybody.
         let gateway = site.serve_on_one_core();
         Self { upstream, site, account, gateway }
     }
@@ -109,7 +99,7 @@ fn delta(members: &str) -> String {
 
 #[test]
 fn a_flood_of_calls_or_a_long_event_holds_nobody_up() {
-    let world = World::new(|config| config);
+    let world = World::on_one_core(Config::upstream);
     let calls = |n: usize| {
         let calls: Vec<_> = (0..n).map(|at| format!("{{\"index\":{at}}}")).collect();
         Streaming::new().raw(&delta(&format!("\"tool_calls\":[{}]", calls.join(","))))
@@ -126,7 +116,9 @@ fn a_flood_of_calls_or_a_long_event_holds_nobody_up() {
 
 #[test]
 fn a_flood_that_says_nothing_is_silence() {
-    let world = World::new(|config| config.replace("total =", "between_tokens = \"1s\", total ="));
+    let world = World::on_one_core(|upstream| {
+        Config::upstream(upstream).replace("total =", "between_tokens = \"1s\", total =")
+    });
     let empty = delta("\"content\":\"\"");
     for nothing in [": comment\n\n", &empty] {
         let flood = (0..4_000).fold(Streaming::new().opening().text("Good day"), |said, _| {
@@ -147,7 +139,7 @@ fn a_flood_that_says_nothing_is_silence() {
 #[test]
 fn what_is_not_passed_on_is_not_kept() {
     const GROWTH_MAX_KB: u64 = 48 << 10;
-    let world = World::new(|config| config);
+    let world = World::on_one_core(Config::upstream);
     let annotations = delta(&format!("\"annotations\":[{}{{}}]", "{},".repeat(20_000)));
     let flood = (0..100).fold(Streaming::new().opening(), |said, _| said.raw(&annotations));
     // What reading one costs is not what keeping all does.
@@ -167,7 +159,9 @@ fn what_is_not_passed_on_is_not_kept() {
 
 #[test]
 fn answers_that_arrive_share_their_memory_and_new_ones_wait() {
-    let world = World::new(|config| config.set("limits", "answer_bytes", "1_048_576"));
+    let world = World::on_one_core(|upstream| {
+        Config::upstream(upstream).set("limits", "answer_bytes", "1_048_576")
+    });
     let padding = |bytes: usize| format!(":{}\n", "x".repeat(bytes));
     let (more, rest) = (Gate::new(), Gate::new());
     let said = Streaming::new().opening().text("Good day").wait(&more);

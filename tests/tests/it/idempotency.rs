@@ -3,37 +3,18 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use holdfast_tests::{
-    Account, Answer, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key,
-};
+use holdfast_tests::{Answer, Config, Gate, Reply, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 
 use crate::admin::wait_for_waiters;
 use crate::bodies::acme;
 use crate::check::{charge, check_completion, content, error};
+use crate::world::World;
 
 const CHARGE: i64 = 367;
 const FUNDS: i64 = 10_000_000;
 
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn world() -> World {
-    let upstream = Upstream::start(Reply::saying("Good day"));
-    let (site, account) = Site::funded(&Config::upstream(&upstream));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
-}
-
 impl World {
-    fn complete(&self, request_key: &str, body: &str) -> Answer {
-        self.gateway.complete(&self.account, request_key, body)
-    }
-
     /// A request that reaches the upstream and waits there for the gate.
     fn start(&self, request_key: &str, body: &str, gate: &Gate) -> JoinHandle<Answer> {
         self.upstream.next(Reply::saying("Good day").after(gate));
@@ -41,10 +22,6 @@ impl World {
         let waiting = self.request(request_key, body).begin(self.gateway.address());
         self.upstream.wait_for(runs + 1);
         std::thread::spawn(|| waiting.answer())
-    }
-
-    fn request(&self, request_key: &str, body: &str) -> Request {
-        Request::completion(&self.account.key, request_key, body)
     }
 
     /// One operation was run and charged, and the book balances.
@@ -63,7 +40,7 @@ impl World {
 
 #[test]
 fn a_key_that_is_bound_to_another_request_is_a_conflict_that_tells_nothing() {
-    let world = world();
+    let world = World::new();
     let key = request_key();
     check_completion(&world.complete(&key, &acme("Say hello")), &key, false);
     let conflict = error(Code::IdempotencyKeyConflict).echo(&key).replayed(false);
@@ -82,7 +59,7 @@ fn a_key_that_is_bound_to_another_request_is_a_conflict_that_tells_nothing() {
 
 #[test]
 fn another_request_conflicts_while_the_first_still_runs() {
-    let world = world();
+    let world = World::new();
     let (key, gate) = (request_key(), Gate::new());
     let first = world.start(&key, &acme("Say hello"), &gate);
     let other = world.complete(&key, &acme("Say something else"));
@@ -94,7 +71,7 @@ fn another_request_conflicts_while_the_first_still_runs() {
 
 #[test]
 fn the_same_key_of_another_api_key_is_another_operation() {
-    let world = world();
+    let world = World::new();
     let other = world.site.another_key(&world.account.wallet, "other");
     let key = request_key();
     let mine = check_completion(&world.complete(&key, &acme("Say hello")), &key, false);
@@ -107,7 +84,7 @@ fn the_same_key_of_another_api_key_is_another_operation() {
 
 #[test]
 fn another_spelling_of_a_body_is_the_same_request() {
-    let world = world();
+    let world = World::new();
     let key = request_key();
     let body = r#"{"model":"acme/large-1","messages":[{"role":"user","content":"Say hello"}],"temperature":1,"max_tokens":64}"#;
     let first = world.complete(&key, body);
@@ -129,7 +106,7 @@ fn another_spelling_of_a_body_is_the_same_request() {
 
 #[test]
 fn a_retry_while_the_model_runs_waits_for_the_same_answer() {
-    let world = world();
+    let world = World::new();
     let (key, gate) = (request_key(), Gate::new());
     let first = world.start(&key, &acme("Say hello"), &gate);
     let retry = world.request(&key, &acme("Say hello")).begin(world.gateway.address());
@@ -145,7 +122,7 @@ fn a_retry_while_the_model_runs_waits_for_the_same_answer() {
 #[test]
 fn a_hundred_clients_with_one_key_cause_one_run_and_one_charge() {
     const CLIENTS: usize = 100;
-    let world = world();
+    let world = World::new();
     let (key, gate) = (request_key(), Gate::new());
     world.upstream.next(Reply::saying("Good day").after(&gate));
     let request = world.request(&key, &acme("Say hello"));
@@ -166,7 +143,7 @@ fn a_hundred_clients_with_one_key_cause_one_run_and_one_charge() {
 #[test]
 fn a_hundred_keys_at_once_are_a_hundred_runs_and_charges() {
     const CLIENTS: i64 = 100;
-    let world = world();
+    let world = World::new();
     let keys: Vec<_> = (0..CLIENTS).map(|_| request_key()).collect();
     let begin = |key: &String| {
         world.request(key, &acme(&format!("Say {key}"))).begin(world.gateway.address())
@@ -182,7 +159,7 @@ fn a_hundred_keys_at_once_are_a_hundred_runs_and_charges() {
 
 /// Sends a retry that announces a timeout of 5 seconds while the model runs.
 fn check_patience(header: &str) {
-    let world = world();
+    let world = World::new();
     let (key, gate) = (request_key(), Gate::new());
     let first = world.start(&key, &acme("Say hello"), &gate);
     let retry = world.request(&key, &acme("Say hello")).header(header, "5");
@@ -214,7 +191,7 @@ fn the_other_announcement_of_a_timeout_counts_too() {
 
 #[test]
 fn a_client_that_hangs_up_changes_nothing() {
-    let world = world();
+    let world = World::new();
     let (key, gate) = (request_key(), Gate::new());
     world.upstream.next(Reply::saying("Good day").after(&gate));
     let request = world.request(&key, &acme("Say hello"));
@@ -229,7 +206,7 @@ fn a_client_that_hangs_up_changes_nothing() {
 
 #[test]
 fn a_client_that_hangs_up_before_the_end_of_its_request_binds_nothing() {
-    let world = world();
+    let world = World::new();
     let key = request_key();
     let request = world.request(&key, &acme("Say hello"));
     let bytes = request.bytes();

@@ -1,32 +1,20 @@
 //! Lines of the log, in both formats: what an operator finds in one about a request that was refused, or whose
 //! answer could not be read.
 
-use holdfast_tests::{
-    Account, Answer, Config, Gateway, Reply, Request, Site, Upstream, request_key,
-};
+use holdfast_tests::{Answer, Reply, Request, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
 use crate::check::error;
+use crate::world::World;
 
 const UNREAD: &str = "the answer has content of an unknown kind, at choices[].message.content";
 const COMPLAINT: &str = "an answer of a provider could not be read";
 
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
 impl World {
     fn logging(format: &str) -> Self {
-        let upstream = Upstream::start(Reply::saying("Good day"));
-        let config = Config::upstream(&upstream).set("log", "format", &format!("\"{format}\""));
-        let (site, account) = Site::funded(&config);
-        let gateway = site.serve();
-        Self { upstream, site, account, gateway }
+        Self::configured(|config| config.set("log", "format", &format!("\"{format}\"")))
     }
 
     fn ask(&self, key: &str, body: Value) -> Answer {

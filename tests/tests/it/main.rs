@@ -130,3 +130,4 @@ mod webhooks_delivered;
 mod webhooks_made;
 mod wire;
 mod without_sql;
+mod world;

@@ -8,49 +8,33 @@ use std::process::Command;
 use holdfast_tests::config::{ACME, UPSTREAM_MODEL};
 use holdfast_tests::database::execute;
 use holdfast_tests::postgres::Database;
-use holdfast_tests::{
-    Account, Config, Gate, Gateway, Ran, Reply, Request, Site, Streaming, Upstream, request_key,
-};
+use holdfast_tests::{Config, Gate, Ran, Reply, Request, Site, Streaming, Upstream, request_key};
 use serde_json::json;
 
 use crate::admin::{metrics, value};
 use crate::bodies::acme;
 use crate::check::{check_completion, until};
+use crate::world::World;
 
 const MANUAL: &str = include_str!("../../../docs/metrics.md");
 const CHARGE: i64 = 367;
 
 /// A gateway that has answered a completion and a stream, with a cost on its route.
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
 impl World {
-    fn new() -> Self {
+    fn metered() -> Self {
         let streamed = Streaming::saying(&["Good ", "day"]).reply();
-        let upstream = Upstream::start(Reply::as_wanted(streamed, Reply::saying("Good day")));
+        let reply = Reply::as_wanted(streamed, Reply::saying("Good day"));
         let model = format!("model = \"{UPSTREAM_MODEL}\"");
         let cost = format!(
             "{model}\n[models.routes.cost]\nmicros_per_million = {{ input = 1_000_000, output = 1_000_000 }}"
         );
-        let config = Config::upstream(&upstream).replace(&model, &cost);
-        let (site, account) = Site::funded(&config);
-        let gateway = site.serve();
-        let world = Self { upstream, site, account, gateway };
+        let world = Self::replying(reply, |config| config.replace(&model, &cost));
         let key = request_key();
-        check_completion(&world.complete(&key), &key, false);
+        check_completion(&world.complete(&key, &acme("Say hello")), &key, false);
         let streamed = acme("Say hello").replacen('{', r#"{"stream":true,"#, 1);
-        let request = Request::completion(&world.account.key, &request_key(), streamed);
-        let told = request.begin(world.gateway.address()).events().rest();
+        let told = world.events(&request_key(), &streamed).rest();
         assert_eq!(told.head.status, 200, "{told:?}");
         world
-    }
-
-    fn complete(&self, key: &str) -> holdfast_tests::Answer {
-        self.gateway.complete(&self.account, key, &acme("Say hello"))
     }
 }
 
@@ -62,7 +46,7 @@ fn documented() -> BTreeSet<String> {
 
 #[test]
 fn a_scrape_has_the_metrics_of_the_manual_and_no_others() {
-    let world = World::new();
+    let world = World::metered();
     // The facts of the database come from a task.
     let scraped = until("the facts are there", || {
         let scraped = metrics(&world.gateway);
@@ -77,7 +61,7 @@ fn a_scrape_has_the_metrics_of_the_manual_and_no_others() {
 
 #[test]
 fn money_is_counted_by_currency_and_model() {
-    let world = World::new();
+    let world = World::metered();
     let told = metrics(&world.gateway);
     let of_model = format!("currency=\"USD\",model=\"{ACME}\"");
     let count = |name: &str, labels: &str| value(&told, name, labels).to_string();
@@ -211,7 +195,7 @@ fn postgres_a_scrape_answers_while_the_database_does_not() {
 
 #[test]
 fn connections_to_a_provider_are_of_calls_or_idle() {
-    let world = World::new();
+    let world = World::metered();
     let counted = |state: &str| {
         let labels = format!("provider=\"acme\",state=\"{state}\"");
         value(&metrics(&world.gateway), "holdfast_provider_connections", &labels)
@@ -232,12 +216,16 @@ fn connections_to_a_provider_are_of_calls_or_idle() {
 fn promtool_passes_a_scrape_under_load() {
     let named = std::env::var_os("HOLDFAST_TEST_PROMTOOL").map(PathBuf::from);
     let promtool = named.expect("HOLDFAST_TEST_PROMTOOL: `cargo xtask test tests` sets it");
-    let world = World::new();
+    let world = World::metered();
     let answered = std::thread::scope(|scope| {
         let loads: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
-                    (0..10).filter(|_| world.complete(&request_key()).status == 200).count()
+                    (0..10)
+                        .filter(|_| {
+                            world.complete(&request_key(), &acme("Say hello")).status == 200
+                        })
+                        .count()
                 })
             })
             .collect();

@@ -5,28 +5,15 @@ use std::time::Duration;
 
 use holdfast_tests::config::UPSTREAM_MODEL;
 use holdfast_tests::upstream::error as upstream_error;
-use holdfast_tests::{Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
+use holdfast_tests::{Config, Gate, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::json;
 
 use crate::bodies::{acme, sim};
 use crate::check::{check_completion, error};
+use crate::world::World;
 
 const FUNDS: i64 = 10_000_000;
-
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn world(reply: Reply) -> World {
-    let upstream = Upstream::start(reply);
-    let (site, account) = Site::funded(&Config::upstream(&upstream));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
-}
 
 impl World {
     /// The upstream does this with the request, which ends with this code for ever.
@@ -67,7 +54,7 @@ impl World {
 
 #[test]
 fn a_refusal_by_the_provider_is_final_and_free() {
-    let world = world(Reply::saying("Good day"));
+    let world = World::new();
     for status in [400, 413, 422] {
         let refused = Reply::json(status, &upstream_error("mark-of-code"));
         world.check_final(refused, Code::ProviderRefused, None);
@@ -79,7 +66,7 @@ fn a_refusal_by_the_provider_is_final_and_free() {
 
 #[test]
 fn a_prompt_that_does_not_fit_is_told_as_openai_tells_it() {
-    let world = world(Reply::saying("Good day"));
+    let world = World::new();
     for code in ["context_length_exceeded", "exceed_context_size_error"] {
         let refused = Reply::json(400, &upstream_error(code));
         world.check_final(refused, Code::ContextLengthExceeded, Some("messages"));
@@ -90,7 +77,7 @@ fn a_prompt_that_does_not_fit_is_told_as_openai_tells_it() {
 
 #[test]
 fn whatever_proves_nothing_is_an_unknown_outcome() {
-    let world = world(Reply::saying("Good day"));
+    let world = World::new();
     let whole = holdfast_tests::upstream::completion("Good day").to_string();
     let cut = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{}", whole.len(), &whole[..60]);
     for unknown in [
@@ -134,7 +121,7 @@ fn an_upstream_that_says_nothing_is_given_up_at_the_total_timeout() {
 
 #[test]
 fn what_an_upstream_turns_away_may_run_later_under_the_same_key() {
-    let world = world(Reply::saying("Good day"));
+    let world = World::new();
     for (status, code) in [
         (429, "rate_limit_exceeded"),
         (429, "rate_limit_exceeded"),

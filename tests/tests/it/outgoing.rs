@@ -1,25 +1,12 @@
 //! What goes up of a request and what does not: clients keep things beside an answer that are no part of
 //! the conversation, and callers name people and caches that are no provider's to tell apart.
 
-use holdfast_tests::{Account, Config, Gateway, Reply, Site, Upstream, request_key};
+use holdfast_tests::{Account, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::check::{check_completion, error};
-
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn world(edit: impl Fn(Config) -> Config) -> World {
-    let upstream = Upstream::start(Reply::saying("Good day"));
-    let (site, account) = Site::funded(&edit(Config::upstream(&upstream)));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
-}
+use crate::world::World;
 
 impl World {
     /// Asks, and tells what the upstream was sent.
@@ -60,7 +47,7 @@ fn second_turn() -> Value {
 
 #[test]
 fn what_clients_keep_beside_an_answer_does_not_go_up() {
-    let world = world(|config| config);
+    let world = World::configured(|config| config);
     let sent = world.sent(&world.account, &asks(second_turn()));
     let call = json!({
         "id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"},
@@ -72,7 +59,7 @@ fn what_clients_keep_beside_an_answer_does_not_go_up() {
 #[test]
 fn a_model_gets_what_it_accepts_of_it_by_name() {
     let accepts = "contract = 1\naccepts = [\"reasoning_content\"]";
-    let world = world(|config| config.replace("contract = 1", accepts));
+    let world = World::configured(|config| config.replace("contract = 1", accepts));
     let sent = world.sent(&world.account, &asks(second_turn()));
     let turn = &sent["messages"][1];
     assert_eq!(turn["reasoning_content"], "Hm.");
@@ -83,7 +70,7 @@ fn a_model_gets_what_it_accepts_of_it_by_name() {
 
 #[test]
 fn people_and_caches_go_up_under_pseudonyms_of_their_api_key() {
-    let world = world(|config| config);
+    let world = World::configured(|config| config);
     let other = world.site.another_key(&world.account.wallet, "other");
     let named = |user: &str| {
         let mut body = asks(json!([{"role": "user", "content": "Hello"}]));
@@ -139,7 +126,7 @@ impl World {
 
 #[test]
 fn a_picture_on_the_fetching_machine_is_refused_whatever_the_provider_takes() {
-    let any = world(|config| config.set("providers.acme", "image_urls", "\"any\""));
+    let any = World::configured(|config| config.set("providers.acme", "image_urls", "\"any\""));
     for url in [
         "http://169.254.169.254/latest/meta-data/",
         "http://127.0.0.1/",
@@ -161,11 +148,11 @@ fn a_picture_on_the_fetching_machine_is_refused_whatever_the_provider_takes() {
 
 #[test]
 fn a_provider_is_handed_the_urls_of_pictures_that_its_operator_says() {
-    let usual = world(|config| config);
+    let usual = World::configured(|config| config);
     usual.check_refused(Code::UnsupportedParameter, "http://example.org/a.png");
     usual.check_sent("https://example.org/a.png");
     usual.check_sent("data:image/png;base64,AAAA");
-    let data = world(|config| config.set("providers.acme", "image_urls", "\"data\""));
+    let data = World::configured(|config| config.set("providers.acme", "image_urls", "\"data\""));
     data.check_refused(Code::UnsupportedParameter, "http://example.org/a.png");
     data.check_refused(Code::UnsupportedParameter, "https://example.org/a.png");
     data.check_sent("data:image/png;base64,AAAA");

@@ -2,30 +2,15 @@
 //! a key or moves money.
 
 use holdfast_tests::config::SIM;
-use holdfast_tests::{Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
+use holdfast_tests::{Config, Gate, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::{acme, sim, sim_with};
 use crate::check::{check_completion, error, until};
-
-struct World {
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn world() -> World {
-    let (site, account) = Site::funded(&Config::simulated());
-    let gateway = site.serve();
-    World { site, account, gateway }
-}
+use crate::world::World;
 
 impl World {
-    fn request(&self, request_key: &str) -> Request {
-        Request::completion(&self.account.key, request_key, sim("Hello there"))
-    }
-
     /// A body is refused with this code, and its key is as free as before.
     #[track_caller]
     fn check_body(
@@ -61,8 +46,8 @@ impl World {
 
 #[test]
 fn a_request_needs_an_idempotency_key() {
-    let world = world();
-    let request = world.request("x").without("Idempotency-Key");
+    let world = World::simulated(|config| config);
+    let request = world.request("x", &sim("Hello there")).without("Idempotency-Key");
     let told = error(Code::IdempotencyKeyRequired).check(&world.gateway.send(&request));
     let message = told["message"].as_str().unwrap();
     for client in ["Python: ", "Node: ", "curl: "] {
@@ -73,7 +58,7 @@ fn a_request_needs_an_idempotency_key() {
 
 #[test]
 fn an_idempotency_key_has_one_spelling() {
-    let world = world();
+    let world = World::simulated(|config| config);
     for (bad, why) in [
         ("", "not 36 characters"),
         ("order-4711", "not 36 characters"),
@@ -88,14 +73,14 @@ fn an_idempotency_key_has_one_spelling() {
         ("00000000-0000-0000-0000-000000000000", "version 4"),
         ("7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4cgg", "version 4"),
     ] {
-        let told = world.gateway.send(&world.request(bad));
+        let told = world.gateway.send(&world.request(bad, &sim("Hello there")));
         let told = error(Code::IdempotencyKeyMalformed).check(&told);
         let message = told["message"].as_str().unwrap();
         assert!(message.contains(why), "{bad}: {message}");
         assert!(bad.len() < 8 || !message.contains(bad), "it is not repeated: {message}");
     }
     let key = request_key();
-    let twice = world.request(&key).header("Idempotency-Key", &key);
+    let twice = world.request(&key, &sim("Hello there")).header("Idempotency-Key", &key);
     let told = error(Code::IdempotencyKeyMalformed).check(&world.gateway.send(&twice));
     assert!(told["message"].as_str().unwrap().contains("sent more than once"), "{told}");
     world.check_untouched();
@@ -103,7 +88,7 @@ fn an_idempotency_key_has_one_spelling() {
 
 #[test]
 fn a_key_in_a_path_has_the_same_spelling() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let look = |key: &str| world.gateway.get(&world.account, &format!("/v1/operations/{key}"));
     error(Code::IdempotencyKeyMalformed).check(&look("7F2C1A9E-5B7D-4C3E-9A51-0F8E6D2B4C11"));
     let told = error(Code::IdempotencyKeyMalformed).check(&look("1"));
@@ -114,7 +99,7 @@ fn a_key_in_a_path_has_the_same_spelling() {
 
 #[test]
 fn a_body_is_one_strict_json_object() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let good = sim("Hello there");
     let nested = |levels: usize| {
         let open = "[".repeat(levels) + &"]".repeat(levels);
@@ -150,7 +135,7 @@ fn a_body_is_one_strict_json_object() {
 
 #[test]
 fn depth_is_counted_to_sixty_four() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let nested = |levels: usize| {
         let inner = "[".repeat(levels) + &"]".repeat(levels);
         format!("{{\"model\":\"{SIM}\",\"messages\":{inner}}}")
@@ -162,7 +147,7 @@ fn depth_is_counted_to_sixty_four() {
 
 #[test]
 fn a_field_has_a_value_that_it_can_have() {
-    let world = world();
+    let world = World::simulated(|config| config);
     for (name, value) in [
         ("temperature", json!(2.1)),
         ("temperature", json!("hot")),
@@ -198,7 +183,7 @@ fn a_field_has_a_value_that_it_can_have() {
 
 #[test]
 fn a_field_that_nobody_reads_is_refused() {
-    let world = world();
+    let world = World::simulated(|config| config);
     for name in ["top_k", "chat_template_kwargs", "Model"] {
         world.check_body(Code::UnknownParameter, Some(name), sim_with(name, json!(true)));
     }
@@ -210,7 +195,7 @@ fn a_field_that_nobody_reads_is_refused() {
 
 #[test]
 fn what_is_only_for_streams_is_refused_without_one() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let options = sim_with("stream_options", json!({"include_usage": true}));
     world.check_body(Code::InvalidValue, Some("stream_options"), options);
     let key = request_key();
@@ -220,7 +205,7 @@ fn what_is_only_for_streams_is_refused_without_one() {
 
 #[test]
 fn whatever_is_wrong_with_an_api_key_the_answer_is_the_same() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let revoked = world.site.another_key(&world.account.wallet, "revoked");
     let _view = world.site.json(&["key", "revoke", &revoked.id]);
     let unknown = "hfk_0000000000000000000001_0000000000000000000000000000000000000000001";
@@ -229,7 +214,7 @@ fn whatever_is_wrong_with_an_api_key_the_answer_is_the_same() {
         let turned: String = secret.chars().rev().collect();
         format!("{id}_{turned}")
     };
-    let bare = world.request(&request_key()).without("Authorization");
+    let bare = world.request(&request_key(), &sim("Hello there")).without("Authorization");
     let key = &world.account.key;
     let bad = [
         bare.clone(),
@@ -259,15 +244,17 @@ fn whatever_is_wrong_with_an_api_key_the_answer_is_the_same() {
 
 #[test]
 fn a_revoked_key_stops_within_seconds() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let key = request_key();
-    check_completion(&world.gateway.send(&world.request(&key)), &key, false);
+    check_completion(&world.gateway.send(&world.request(&key, &sim("Hello there"))), &key, false);
     let _view = world.site.json(&["key", "revoke", &world.account.id]);
     until("the revocation bites", || {
         let answer = world.gateway.get(&world.account, "/v1/wallet");
         (answer.status == 401).then_some(())
     });
-    error(Code::InvalidApiKey).echo(&key).check(&world.gateway.send(&world.request(&key)));
+    error(Code::InvalidApiKey)
+        .echo(&key)
+        .check(&world.gateway.send(&world.request(&key, &sim("Hello there"))));
 }
 
 #[test]
@@ -293,7 +280,7 @@ fn what_runs_under_a_revoked_key_finishes_and_is_paid() {
 
 #[test]
 fn a_wallet_pays_for_the_whole_hold_or_nothing() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let poor = world.site.account("poor", "USD", "0");
     let key = request_key();
     let told = world.gateway.complete(&poor, &key, &sim("Hello there"));
@@ -354,10 +341,12 @@ fn requests_at_once_cannot_hold_more_than_there_is() {
 
 #[test]
 fn a_caller_may_bound_the_hold() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let hold = 2_189;
     let key = request_key();
-    let bounded = |micros: &str| world.request(&key).header("Holdfast-Max-Charge-Micros", micros);
+    let bounded = |micros: &str| {
+        world.request(&key, &sim("Hello there")).header("Holdfast-Max-Charge-Micros", micros)
+    };
     let told = world.gateway.send(&bounded("2188"));
     let told = error(Code::ChargeLimitExceeded).echo(&key).replayed(false).check(&told);
     let message = told["message"].as_str().unwrap();
@@ -370,7 +359,8 @@ fn a_caller_may_bound_the_hold() {
     for bad in ["-1", "1.5", "", "ten"] {
         check_completion(&world.gateway.send(&bounded(bad)), &key, true);
         let unbound = request_key();
-        let request = world.request(&unbound).header("Holdfast-Max-Charge-Micros", bad);
+        let request =
+            world.request(&unbound, &sim("Hello there")).header("Holdfast-Max-Charge-Micros", bad);
         let told = world.gateway.send(&request);
         let expected = error(Code::InvalidValue).echo(&unbound).replayed(false);
         expected.param("Holdfast-Max-Charge-Micros").check(&told);
@@ -380,7 +370,7 @@ fn a_caller_may_bound_the_hold() {
 
 #[test]
 fn a_model_is_paid_for_in_its_own_currencies() {
-    let world = world();
+    let world = World::simulated(|config| config);
     let europe = world.site.account("europe", "EUR", "10.00");
     let key = request_key();
     let told = world.gateway.complete(&europe, &key, &sim("Hello there"));
@@ -393,7 +383,7 @@ fn a_model_is_paid_for_in_its_own_currencies() {
 
 #[test]
 fn only_configured_models_exist() {
-    let world = world();
+    let world = World::simulated(|config| config);
     for id in ["holdfast/sim-2", "HOLDFAST/SIM-1", "holdfast/sim-1 ", "sim-1"] {
         let body = sim_with("model", json!(id));
         let key = request_key();
@@ -410,7 +400,7 @@ fn only_configured_models_exist() {
 
 #[test]
 fn paths_and_methods_are_these_and_no_others() {
-    let world = world();
+    let world = World::simulated(|config| config);
     for path in ["/", "/v1", "/v2/chat/completions", "/v1/chat/completions/", "/metrics", "/admin"]
     {
         error(Code::NotFound).check(&world.gateway.get(&world.account, path));
@@ -434,18 +424,18 @@ fn paths_and_methods_are_these_and_no_others() {
         assert!(said.contains(&format!("send the request to {right}.")), "{said}");
     }
     let key = request_key();
-    let delete = world.request(&key).method("DELETE");
+    let delete = world.request(&key, &sim("Hello there")).method("DELETE");
     error(Code::MethodNotAllowed).allow("POST").echo(&key).check(&world.gateway.send(&delete));
     world.check_untouched();
 }
 
 #[test]
 fn a_body_is_announced_as_json() {
-    let world = world();
+    let world = World::simulated(|config| config);
     for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("json")]
     {
         let key = request_key();
-        let request = world.request(&key).without("Content-Type");
+        let request = world.request(&key, &sim("Hello there")).without("Content-Type");
         let request = match kind {
             None => request,
             Some(kind) => request.header("Content-Type", kind),
@@ -455,7 +445,10 @@ fn a_body_is_announced_as_json() {
     world.check_untouched();
     for kind in ["application/json; charset=utf-8", "Application/JSON"] {
         let key = request_key();
-        let request = world.request(&key).without("Content-Type").header("Content-Type", kind);
+        let request = world
+            .request(&key, &sim("Hello there"))
+            .without("Content-Type")
+            .header("Content-Type", kind);
         check_completion(&world.gateway.send(&request), &key, false);
     }
 }

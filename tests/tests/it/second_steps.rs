@@ -1,30 +1,21 @@
 //! What agents send in their second step to models behind APIs that OpenAI's dialect is translated to: taken,
 //! held for and paid, or refused before the key is bound.
 
-use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, request_key};
+use holdfast_tests::{Config, Reply, Request, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::check::{check_completion, error};
 use crate::kinds::{Kind, anthropic, bedrock, config, gemini, plain};
-
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
+use crate::world::World;
 
 fn world(kind: &Kind, edit: impl Fn(Config) -> Config) -> World {
-    let upstream = Upstream::start(Reply::json(200, &kind.answer));
-    let (site, account) = Site::funded(&edit(config(kind, &upstream)));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
+    World::with(Reply::json(200, &kind.answer), |upstream| edit(config(kind, upstream)))
 }
 
 impl World {
     /// Asks, and returns what the provider was sent.
-    fn sent(&self, body: &Value) -> String {
+    fn sent_once(&self, body: &Value) -> String {
         let (runs, key) = (self.upstream.runs(), request_key());
         let answer = self.gateway.complete(&self.account, &key, &body.to_string());
         check_completion(&answer, &key, false);
@@ -89,7 +80,7 @@ fn second_step() -> Value {
 fn a_second_step_runs_on_every_kind() {
     for kind in kinds() {
         let world = world(&kind, |config| config);
-        let sent = world.sent(&second_step());
+        let sent = world.sent_once(&second_step());
         for said in
             ["<system-reminder>\\nAnswer in French.\\n</system-reminder>", "sunny", "A city."]
         {
@@ -161,7 +152,7 @@ fn ignored_fields_reach_no_provider_and_stay_part_of_the_request() {
     };
     for kind in kinds().into_iter().chain([plain()]) {
         let world = world(&kind, |config| config.replace("contract = 1", ignores));
-        let sent = world.sent(&named("ada"));
+        let sent = world.sent_once(&named("ada"));
         let ours = ["user_id", "\"user\":", "effort", "thinking", "blue", "etadata"];
         assert!(!ours.iter().any(|member| sent.contains(member)), "{}: {sent}", kind.name);
         let key = request_key();

@@ -1,10 +1,7 @@
 //! Answers that come as streams: what is told, in which bytes, when, and to whom.
 
 use holdfast_tests::events::End;
-use holdfast_tests::{
-    Account, Config, Events, Gate, Gateway, Reply, Request, Site, StreamedAnswer, Upstream,
-    request_key,
-};
+use holdfast_tests::{Config, Gate, Reply, Request, Site, StreamedAnswer, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
@@ -12,6 +9,7 @@ use crate::admin::{metrics, value, wait_for_waiters};
 use crate::bodies::{acme, sim};
 use crate::check::{charge, check_completion, content, error, until};
 use crate::streaming::{check_broken, check_stream};
+use crate::world::World;
 
 const FUNDS: i64 = 10_000_000;
 
@@ -31,43 +29,23 @@ fn with(body: &str, members: Value) -> String {
     body.to_string()
 }
 
-struct World {
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn simulated() -> World {
-    let (site, account) = Site::funded(&Config::simulated());
-    let gateway = site.serve();
-    World { site, account, gateway }
-}
-
 impl World {
-    fn request(&self, key: &str, body: &str) -> Request {
-        Request::completion(&self.account.key, key, body)
-    }
-
-    fn open(&self, key: &str, body: &str) -> Events {
-        self.request(key, body).begin(self.gateway.address()).events()
-    }
-
     fn stream(&self, key: &str, body: &str) -> StreamedAnswer {
-        self.open(key, body).rest()
+        self.events(key, body).rest()
     }
 
-    fn complete(&self, key: &str, body: &str, replayed: bool) -> Value {
-        check_completion(&self.gateway.complete(&self.account, key, body), key, replayed)
+    fn completion(&self, key: &str, body: &str, replayed: bool) -> Value {
+        check_completion(&self.complete(key, body), key, replayed)
     }
 }
 
 #[test]
 fn a_stream_says_what_the_json_says_in_either_order() {
-    let world = simulated();
+    let world = World::simulated(|config| config);
     let body = sim("Hello there");
     let (one, two) = (request_key(), request_key());
     let told = check_stream(&world.stream(&one, &metered(&body)), &one, false);
-    let json = world.complete(&one, &body, true);
+    let json = world.completion(&one, &body, true);
     let again = check_stream(&world.stream(&one, &metered(&body)), &one, true);
     assert_eq!(content(&told), "You said: Hello there");
     for name in ["id", "created", "model", "usage"] {
@@ -77,7 +55,7 @@ fn a_stream_says_what_the_json_says_in_either_order() {
     assert_eq!((content(&told), content(&again)), (content(&json), content(&json)));
     assert_eq!(told["choices"][0]["finish_reason"], json["choices"][0]["finish_reason"]);
 
-    let json = world.complete(&two, &body, false);
+    let json = world.completion(&two, &body, false);
     let told = check_stream(&world.stream(&two, &metered(&body)), &two, true);
     assert_eq!((&told["id"], &told["usage"]), (&json["id"], &json["usage"]));
     assert_eq!(content(&told), content(&json));
@@ -87,7 +65,7 @@ fn a_stream_says_what_the_json_says_in_either_order() {
 
 #[test]
 fn usage_is_told_where_it_is_asked_for() {
-    let world = simulated();
+    let world = World::simulated(|config| config);
     for options in [json!(null), json!({}), json!({"include_usage": false})] {
         let key = request_key();
         let body = with(&sim("Hello"), json!({"stream": true, "stream_options": options}));
@@ -107,7 +85,7 @@ fn usage_is_told_where_it_is_asked_for() {
 
 #[test]
 fn every_choice_is_told_to_its_own_end() {
-    let world = simulated();
+    let world = World::simulated(|config| config);
     let key = request_key();
     let body = with(&streamed(&sim("Hello")), json!({"n": 3}));
     let told = check_stream(&world.stream(&key, &body), &key, false);
@@ -122,7 +100,7 @@ fn every_choice_is_told_to_its_own_end() {
 
 #[test]
 fn an_error_before_the_first_chunk_is_json_with_its_status() {
-    let world = simulated();
+    let world = World::simulated(|config| config);
     for (directive, code) in [
         ("refuse", Code::ProviderRefused),
         ("context-overflow", Code::ContextLengthExceeded),
@@ -147,7 +125,7 @@ fn an_error_before_the_first_chunk_is_json_with_its_status() {
 
 #[test]
 fn a_stream_that_breaks_tells_of_it_and_has_no_end() {
-    let world = simulated();
+    let world = World::simulated(|config| config);
     let key = request_key();
     let body = streamed(&sim("[[sim: break]]\nHello there, whoever you are"));
     let (said, why) = check_broken(&world.stream(&key, &body));
@@ -186,7 +164,7 @@ fn whoever_wants_a_stream_of_a_run_that_was_begun_for_json_gets_it_at_its_end() 
 
 #[test]
 fn a_stream_leaves_one_line_in_the_log_when_it_is_over() {
-    let world = simulated();
+    let world = World::simulated(|config| config);
     let key = request_key();
     let told = world.stream(&key, &streamed(&sim("Hello")));
     let bytes: usize = told.events.iter().map(String::len).sum();

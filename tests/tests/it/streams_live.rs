@@ -5,9 +5,7 @@ use std::thread::JoinHandle;
 
 use holdfast_tests::events::{DONE, End, chunk};
 use holdfast_tests::upstream::{MARKS, Streaming};
-use holdfast_tests::{
-    Account, Config, Events, Gate, Gateway, Request, Site, StreamedAnswer, Upstream, request_key,
-};
+use holdfast_tests::{Config, Events, Gate, Request, StreamedAnswer, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
@@ -15,6 +13,7 @@ use crate::admin::wait_for_waiters;
 use crate::bodies::acme;
 use crate::check::{charge, check_completion, check_json, content, error, until};
 use crate::streaming::{assembled, check_broken, check_head, check_stream};
+use crate::world::World;
 
 const CHARGE: i64 = 367;
 const FUNDS: i64 = 10_000_000;
@@ -23,22 +22,8 @@ const TEXT: &str = "Good day, sir";
 /// The time-out that the tests' models have.
 const TOTAL: &str = "total = \"60s\"";
 
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn world() -> World {
-    under(|config| config)
-}
-
-fn under(config: impl FnOnce(Config) -> Config) -> World {
-    let upstream = Upstream::start(Streaming::saying(&PIECES).reply());
-    let (site, account) = Site::funded(&config(Config::upstream(&upstream)));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
+fn under(change: impl FnOnce(Config) -> Config) -> World {
+    World::replying(Streaming::saying(&PIECES).reply(), change)
 }
 
 /// The request, to be told as a stream.
@@ -97,7 +82,7 @@ impl World {
 
 #[test]
 fn each_piece_is_told_when_it_is_said_and_in_these_bytes() {
-    let world = world();
+    let world = under(|config| config);
     let (key, gates) = (request_key(), gates());
     world.upstream.next(gated(&gates).reply());
     let mut events = world.begin(&key, &metered());
@@ -138,7 +123,7 @@ fn each_piece_is_told_when_it_is_said_and_in_these_bytes() {
 
 #[test]
 fn nothing_of_the_provider_is_told() {
-    let world = world();
+    let world = under(|config| config);
     let key = request_key();
     let told = world.begin(&key, &metered()).rest();
     assert_eq!(content(&check_stream(&told, &key, false)), TEXT);
@@ -151,7 +136,7 @@ fn nothing_of_the_provider_is_told() {
 #[test]
 fn fifty_readers_follow_one_run_from_its_first_chunk() {
     const READERS: usize = 50;
-    let world = world();
+    let world = under(|config| config);
     let (key, gates) = (request_key(), gates());
     world.upstream.next(gated(&gates).reply());
     let mut first = world.begin(&key, &streamed());
@@ -177,7 +162,7 @@ fn fifty_readers_follow_one_run_from_its_first_chunk() {
 fn whoever_hangs_up_anywhere_finds_all_of_it_later() {
     // The role, the pieces, the end, the word that it is over.
     for read in 0..=PIECES.len() + 2 {
-        let world = world();
+        let world = under(|config| config);
         let (key, gates) = (request_key(), gates());
         world.upstream.next(gated(&gates).reply());
         let waiting = Request::completion(&world.account.key, &key, streamed());
@@ -207,7 +192,7 @@ fn whoever_hangs_up_anywhere_finds_all_of_it_later() {
 
 #[test]
 fn a_cancel_ends_the_stream_with_what_was_said() {
-    let world = world();
+    let world = under(|config| config);
     let key = request_key();
     world.upstream.next(Streaming::new().opening().text("Good ").text("day").silence());
     let mut events = world.begin(&key, &metered());
@@ -243,7 +228,7 @@ fn a_stream_that_its_provider_breaks_is_broken_for_everybody_and_costs_nothing()
         said().event(&error_chunk).reply(),
         said().raw("data: {\"mark-of-extra\n\n").finish("stop").done().reply(),
     ] {
-        let world = world();
+        let world = under(|config| config);
         let (key, gate) = (request_key(), Gate::new());
         world.upstream.next(broken.after(&gate));
         let first = world.reading(&key, &streamed());
@@ -339,7 +324,7 @@ fn a_drain_lets_streams_end_and_breaks_off_those_that_do_not() {
 
 #[test]
 fn killed_in_the_middle_of_a_stream_the_answer_is_unknown_and_free() {
-    let world = world();
+    let world = under(|config| config);
     let (key, gates) = (request_key(), gates());
     world.upstream.next(gated(&gates).reply());
     gates[0].open();
@@ -361,7 +346,7 @@ fn killed_in_the_middle_of_a_stream_the_answer_is_unknown_and_free() {
 
 #[test]
 fn a_stream_that_is_silent_is_kept_alive() {
-    let world = world();
+    let world = under(|config| config);
     let (key, gates) = (request_key(), gates());
     world.upstream.next(gated(&gates).reply());
     let mut events = world.begin(&key, &streamed());
@@ -375,7 +360,7 @@ fn a_stream_that_is_silent_is_kept_alive() {
 
 #[test]
 fn a_stream_tells_where_the_limits_stand_as_it_begins() {
-    let world = world();
+    let world = under(|config| config);
     let limited = world.site.key_with(&world.account.wallet, &["--rpm", "5"]);
     let key = request_key();
     let request = Request::completion(&limited.key, &key, streamed());

@@ -1,33 +1,26 @@
 //! What callers are told of their mistakes: what was meant, what there is, and what to do.
 
 use holdfast_tests::config::SIM;
-use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
+use holdfast_tests::{Account, Request, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::{sim, sim_with};
 use crate::check::error;
+use crate::world::World;
 
 const OTHER: &str = "holdfast/other-1";
-
-struct World {
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
 
 /// The simulated model under two names.
 fn world() -> World {
     let rates = "input = 2_000_000, output = 4_000_000";
-    let (site, account) = Site::funded(&Config::simulated().model(OTHER, "sim", "sim-1", rates));
-    let gateway = site.serve();
-    World { site, account, gateway }
+    World::simulated(|config| config.model(OTHER, "sim", "sim-1", rates))
 }
 
 impl World {
     /// The message of a body's refusal.
     #[track_caller]
-    fn told(
+    fn refusal(
         &self,
         account: &Account,
         code: Code,
@@ -45,7 +38,7 @@ impl World {
 
     fn model(&self, account: &Account, model: &str) -> String {
         let body = sim("Hello").replace(SIM, model);
-        self.told(account, Code::ModelNotFound, Some("model"), &body)
+        self.refusal(account, Code::ModelNotFound, Some("model"), &body)
     }
 }
 
@@ -81,7 +74,7 @@ fn models_of_others_are_not_given_away() {
 #[test]
 fn a_mistyped_member_is_told_with_the_one_that_was_meant() {
     let world = world();
-    let told = world.told(
+    let told = world.refusal(
         &world.account,
         Code::UnknownParameter,
         Some("temprature"),
@@ -94,7 +87,7 @@ fn a_mistyped_member_is_told_with_the_one_that_was_meant() {
 fn what_is_not_json_is_told_by_its_place() {
     let world = world();
     let body = "{\"model\": \"holdfast/sim-1\",\n \"messages\": [],\n}";
-    let told = world.told(&world.account, Code::InvalidJson, None, body);
+    let told = world.refusal(&world.account, Code::InvalidJson, None, body);
     assert!(told.contains("at line 3, column 1, "), "{told}");
     assert!(told.contains("Remove the comma before it."), "{told}");
 }
@@ -105,7 +98,7 @@ fn a_currency_without_a_price_is_named() {
     let made = world.site.cli(&["wallet", "create", "early", "--currency", "JPY"]);
     assert!(made.stderr.contains("no model has a price in JPY"), "{made:?}");
     let yen = world.site.account("yen", "JPY", "10.00");
-    let told = world.told(&yen, Code::ModelNotAllowed, Some("model"), &sim("Hello"));
+    let told = world.refusal(&yen, Code::ModelNotAllowed, Some("model"), &sim("Hello"));
     assert!(told.contains("has no price in JPY"), "{told}");
 }
 
@@ -114,7 +107,7 @@ fn what_the_wallet_has_is_told_to_who_may_know() {
     let world = world();
     let poor = world.site.account("poor", "USD", "0.000123");
     let hidden = world.site.key_with("poor", &["--name", "hidden", "--hide-balance"]);
-    let told = |account| world.told(account, Code::InsufficientFunds, None, &sim("Hello"));
+    let told = |account| world.refusal(account, Code::InsufficientFunds, None, &sim("Hello"));
     assert!(told(&poor).contains("the wallet has 123 available"), "{}", told(&poor));
     assert!(told(&hidden).contains("the wallet has less available"), "{}", told(&hidden));
 }

@@ -3,40 +3,25 @@
 
 use holdfast_tests::events::{DONE, End, chunk};
 use holdfast_tests::upstream::{completion, marked};
-use holdfast_tests::{
-    Account, Config, Events, Gate, Gateway, Reply, Request, Site, Streaming, Upstream, request_key,
-};
+use holdfast_tests::{Config, Events, Gate, Reply, Request, Streaming, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
 use crate::check::{charge, check_completion, content, error};
 use crate::streaming::check_stream;
+use crate::world::World;
 
 const FUNDS: i64 = 10_000_000;
 /// 60 tokens read anew at 2.5 micros, 40 from the cache at 0.25, 20 out at 10, and 7 for the request.
 const CHARGE: i64 = 150 + 10 + 200 + 7;
 
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
-fn world() -> World {
-    configured(|config| config)
-}
-
 fn configured(change: impl FnOnce(Config) -> Config) -> World {
-    let upstream = Upstream::start(Reply::Silence);
-    let (site, account) = Site::funded(&change(Config::upstream(&upstream)));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
+    World::replying(Reply::Silence, change)
 }
 
 impl World {
-    fn open(&self, key: &str) -> Events {
+    fn stream_of(&self, key: &str) -> Events {
         let mut body: Value = serde_json::from_str(&acme("Say hello")).unwrap();
         body["stream"] = json!(true);
         body["stream_options"] = json!({"include_usage": true});
@@ -46,10 +31,10 @@ impl World {
 
     /// The completion that a new key's stream says when the upstream replies so.
     #[track_caller]
-    fn told(&self, reply: Reply) -> Value {
+    fn completion_of(&self, reply: Reply) -> Value {
         self.upstream.next(reply);
         let key = request_key();
-        check_stream(&self.open(&key).rest(), &key, false)
+        check_stream(&self.stream_of(&key).rest(), &key, false)
     }
 
     /// What a new key's stream says before it breaks, where the upstream opens a choice and, once the
@@ -59,7 +44,7 @@ impl World {
         let told = Gate::new();
         self.upstream.next(reply(Streaming::new().opening().wait(&told)));
         let key = request_key();
-        let mut events = self.open(&key);
+        let mut events = self.stream_of(&key);
         assert_eq!(chunk(&events.event())["choices"][0]["delta"]["role"], "assistant");
         told.open();
         let rest = events.rest();
@@ -82,10 +67,10 @@ fn good_day() -> Streaming {
 
 #[test]
 fn a_stream_says_what_was_said_and_shows_nothing_of_the_upstream() {
-    let world = world();
+    let world = configured(|config| config);
     world.upstream.next(Streaming::saying(&["Good ", "day"]).reply());
     let key = request_key();
-    let streamed = world.open(&key).rest();
+    let streamed = world.stream_of(&key).rest();
     let shown = format!("{:?}{}", streamed.head, streamed.events.concat());
     assert_eq!(marked(&shown), [""; 0], "{shown}");
     let told = check_stream(&streamed, &key, false);
@@ -103,12 +88,12 @@ fn a_stream_says_what_was_said_and_shows_nothing_of_the_upstream() {
 
 #[test]
 fn a_piece_is_told_before_the_next_is_said() {
-    let world = world();
+    let world = configured(|config| config);
     let (second, last) = (Gate::new(), Gate::new());
     let reply = Streaming::new().opening().text("Good ").wait(&second).text("day").wait(&last);
     world.upstream.next(reply.finish("stop").usage().done().reply());
     let key = request_key();
-    let mut events = world.open(&key);
+    let mut events = world.stream_of(&key);
     let mut said = |piece: &str| {
         let chunk = chunk(&events.event());
         assert_eq!(chunk["choices"][0]["delta"]["content"], piece, "{chunk}");
@@ -125,7 +110,7 @@ fn a_piece_is_told_before_the_next_is_said() {
 
 #[test]
 fn servers_that_stream_in_their_own_way_are_understood() {
-    let world = world();
+    let world = configured(|config| config);
     let done = |stream: Streaming| stream.finish("stop").usage().done().reply();
     let usage = completion("")["usage"].clone();
     let both = json!({"index": 0, "delta": {"content": "day"}, "finish_reason": "stop"});
@@ -151,7 +136,7 @@ fn servers_that_stream_in_their_own_way_are_understood() {
         }),
         ("not at all", Reply::saying("Good day")),
     ] {
-        let told = world.told(reply);
+        let told = world.completion_of(reply);
         assert_eq!((content(&told), charge(&told)), ("Good day", CHARGE), "{how}");
         assert_eq!(told["choices"][0]["finish_reason"], "stop", "{how}");
     }
@@ -160,8 +145,8 @@ fn servers_that_stream_in_their_own_way_are_understood() {
 
 #[test]
 fn a_stream_without_usage_is_counted() {
-    let world = world();
-    let told = world.told(good_day().finish("length").done().reply());
+    let world = configured(|config| config);
+    let told = world.completion_of(good_day().finish("length").done().reply());
     // "Say hello" and "Good day", four bytes a token.
     let counts = ["prompt_tokens", "completion_tokens"].map(|name| &told["usage"][name]);
     assert_eq!(counts[1], 2, "{told}");
@@ -171,7 +156,7 @@ fn a_stream_without_usage_is_counted() {
 
 #[test]
 fn calls_and_thoughts_are_told_under_our_names() {
-    let world = world();
+    let world = configured(|config| config);
     let call = |call: Value| json!({"tool_calls": [call]});
     let reply = Streaming::new()
         .opening()
@@ -183,7 +168,7 @@ fn calls_and_thoughts_are_told_under_our_names() {
         .done();
     world.upstream.next(reply.reply());
     let key = request_key();
-    let streamed = world.open(&key).rest();
+    let streamed = world.stream_of(&key).rest();
     assert_eq!(marked(&streamed.events.concat()), [""; 0], "{streamed:?}");
     check_stream(&streamed, &key, false);
     let deltas = streamed.chunks();
@@ -201,7 +186,7 @@ fn calls_and_thoughts_are_told_under_our_names() {
 
 #[test]
 fn a_stream_that_breaks_is_never_an_answer() {
-    let world = world();
+    let world = configured(|config| config);
     let failed = json!({"error": {"message": "mark-of-message", "code": 502}});
     type Ending<'a> = (&'a str, &'a dyn Fn(Streaming) -> Reply);
     let endings: [Ending<'_>; 5] = [
@@ -225,7 +210,7 @@ fn a_stream_that_breaks_is_never_an_answer() {
 
 #[test]
 fn a_stream_that_is_cut_anywhere_is_told_as_far_as_it_came() {
-    let world = world();
+    let world = configured(|config| config);
     let whole = good_day().finish("stop").usage().done();
     let opened = Streaming::new().opening().bytes();
     let finished = good_day().finish("stop").bytes();
@@ -247,7 +232,7 @@ fn a_stream_that_is_cut_anywhere_is_told_as_far_as_it_came() {
             let answer = world.gateway.complete(&world.account, &key, &acme("Say hello"));
             error(Code::OutcomeUnknown).echo(&key).replayed(false).bound().check(&answer);
         } else {
-            let told = check_stream(&world.open(&key).rest(), &key, false);
+            let told = check_stream(&world.stream_of(&key).rest(), &key, false);
             assert_eq!(content(&told), "Good day", "cut after {cut}");
             paid += charge(&told);
         }
@@ -274,7 +259,7 @@ fn a_stream_that_falls_silent_ends_with_what_was_said() {
         configured(|config| config.replace("total =", "between_tokens = \"500ms\", total ="));
     world.upstream.next(good_day().silence());
     let key = request_key();
-    let told = check_stream(&world.open(&key).rest(), &key, false);
+    let told = check_stream(&world.stream_of(&key).rest(), &key, false);
     assert!("Good day".starts_with(content(&told)), "{told}");
     assert_eq!(told["choices"][0]["finish_reason"], "length");
     world.upstream.wait_for_hang_ups(1);

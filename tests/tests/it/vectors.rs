@@ -2,14 +2,13 @@
 //! running gateway: what shares a key's answer, what is a conflict, and what binds nothing.
 
 use holdfast_tests::config::ACME;
-use holdfast_tests::{
-    Account, Answer, Config, Gateway, Reply, Request, Site, Upstream, database, request_key,
-};
+use holdfast_tests::{Config, Reply, Request, Upstream, database, request_key};
 use holdfast_wire::error::Code;
 use serde_json::Value;
 
 use crate::check::{check_completion, content, error};
 use crate::streaming::check_stream;
+use crate::world::World;
 
 const PAIRS: &str = include_str!("../../../crates/wire/tests/vectors/fingerprint-vectors.json");
 const REJECTS: &str = include_str!("../../../crates/wire/tests/vectors/fingerprint-reject.json");
@@ -18,18 +17,8 @@ const STREAMS: [&str; 2] = ["16-include_obfuscation-is-transport", "26-stream-fl
 /// It is about two configurations.
 const CONTRACTS: &str = "34-contract-version";
 
-struct World {
-    upstream: Upstream,
-    site: Site,
-    account: Account,
-    gateway: Gateway,
-}
-
 fn world() -> World {
-    let upstream = Upstream::start(Reply::saying("Good day"));
-    let (site, account) = Site::funded(&under(1, &upstream));
-    let gateway = site.serve();
-    World { upstream, site, account, gateway }
+    World::with(Reply::saying("Good day"), |upstream| under(1, upstream))
 }
 
 /// The model under a contract version that takes what the pairs ask for.
@@ -50,10 +39,6 @@ fn text<'a>(vector: &'a Value, name: &str) -> &'a str {
 }
 
 impl World {
-    fn complete(&self, request_key: &str, body: &str) -> Answer {
-        self.gateway.complete(&self.account, request_key, body)
-    }
-
     /// The second body under the key that the first has bound.
     fn check_pair(&self, name: &str, first: &str, second: &str, same: bool) {
         let key = request_key();

@@ -2,25 +2,17 @@
 //! sent what was asked for, byte for byte, and its answer reaches the caller as the caller may see it.
 
 use holdfast_tests::upstream::marked;
-use holdfast_tests::{Account, Config, Gateway, Reply, Site, Upstream, request_key};
+use holdfast_tests::{Reply, request_key};
 use serde_json::{Value, json};
 
-struct World {
-    upstream: Upstream,
-    _site: Site,
-    account: Account,
-    gateway: Gateway,
-}
+use crate::world::World;
 
 /// A model that takes everything, and one extra field.
 fn world() -> World {
-    let upstream = Upstream::start(Reply::saying("Good day"));
     let takes = r#"contract = 1
 accepts = ["top_k"]
 allow = ["file_id", "audio.id", "voice.id", "store", "service_tier", "web_search_options", "moderation", "prompt_cache_retention"]"#;
-    let (site, account) = Site::funded(&Config::upstream(&upstream).replace("contract = 1", takes));
-    let gateway = site.serve();
-    World { upstream, _site: site, account, gateway }
+    World::configured(|config| config.replace("contract = 1", takes))
 }
 
 /// A request of some sort, and what is made of it. Line ends and indents of bodies are for reading.
@@ -56,7 +48,7 @@ fn line(text: &str) -> String {
 }
 
 impl World {
-    fn check(&self, sort: &Sort) {
+    fn check_sort(&self, sort: &Sort) {
         let (choices, beside) = &sort.answered;
         let mut answer = holdfast_tests::upstream::completion("");
         answer["choices"] = choices.clone();
@@ -221,7 +213,7 @@ fn options_of_text_arrive_and_so_does_what_they_ask_for() {
         "message": "The moderation did not judge this.",
     });
     let counts = || usage([100, 10, 0, 5], [50, 20, 0, 7, 3]);
-    world().check(&Sort {
+    world().check_sort(&Sort {
         asked: TEXT_ASKED,
         sent: TEXT_SENT,
         answered: (
@@ -280,7 +272,7 @@ fn tools_arrive_in_their_order_and_so_do_their_calls() {
     for at in 0..2 {
         own[at]["id"] = json!(format!("call_<22>_0_{at}"));
     }
-    world().check(&Sort {
+    world().check_sort(&Sort {
         asked: r#""parallel_tool_calls":false,"tool_choice":{"allowed_tools":{"tools":[
                 {"type":"custom","custom":{"name":"write"}},{"function":{"name":"look"},"type":"function"}],
                 "mode":"required"},"type":"allowed_tools"},
@@ -333,7 +325,7 @@ fn pictures_and_sound_arrive_and_so_do_speech_and_sources() {
         "start_index": 0, "end_index": 3, "url": "https://example.org/", "title": "t"}});
     let audio = |id: &str| json!({"id": id, "expires_at": 1_790_000_000, "data": "AA==", "transcript": "yes"});
     let counts = || usage([60, 0, 40, 0], [30, 0, 25, 0, 0]);
-    world().check(&Sort {
+    world().check_sort(&Sort {
         asked: r#""modalities":["audio","text"],"audio":{"format":"wav","voice":{"id":"v"}},
             "web_search_options":{"user_location":{"approximate":{"city":"Z\u00fcrich"},"type":"approximate"},
                 "search_context_size":"low"},
@@ -382,7 +374,7 @@ fn pictures_and_sound_arrive_and_so_do_speech_and_sources() {
 
 #[test]
 fn the_older_form_of_functions_arrives_and_so_does_its_call() {
-    world().check(&Sort {
+    world().check_sort(&Sort {
         asked: r#""function_call":{"name":"f"},
             "functions":[{"parameters":{"z":1.0,"a":2},"name":"f","description":"d"},{"name":"g"}],
             "messages":[{"role":"user","content":"go"},
