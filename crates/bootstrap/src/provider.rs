@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use holdfast_config::ProviderKind;
 use holdfast_domain::Provider;
-use holdfast_providers::{ChainProvider, HttpOptions, HttpProvider, Kind, Simulator};
+use holdfast_providers::kinds::{HttpOptions, Kind};
+use holdfast_providers::{ChainProvider, HttpProvider, Simulator};
 
 /// A provider that has not connected yet.
 pub fn build(name: &str, kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {

@@ -19,10 +19,11 @@ use std::time::Duration;
 
 use holdfast_domain::answer::FinishReason;
 use holdfast_net::{BaseUrl, Proxies};
-use holdfast_providers::{
-    Anthropic, ApiVersion, AwsKeys, AzureOpenAi, Bedrock, Gemini, Holdfast, HttpOptions, ImageUrls,
-    KeyHeader, Kind, LateSystem, OpenAi, Region, ServerOptions, UpstreamKey,
+use holdfast_providers::kinds::{
+    Anthropic, ApiVersion, AwsKeys, AzureOpenAi, Bedrock, Gemini, Holdfast, HttpOptions, Kind,
+    OpenAi, Region,
 };
+use holdfast_providers::{ImageUrls, KeyHeader, LateSystem, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::completion::finish_label;
 use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 

@@ -16,7 +16,8 @@ use std::fmt::Debug;
 
 use holdfast_domain::secret::{SettingsDigest, SettingsKey};
 use holdfast_engine::Model;
-use holdfast_providers::{HttpOptions, ServerOptions};
+use holdfast_providers::ServerOptions;
+use holdfast_providers::kinds::HttpOptions;
 
 use crate::config::Config;
 use crate::process::ServerConfig;

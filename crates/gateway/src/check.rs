@@ -12,7 +12,8 @@ use std::time::Duration;
 use anyhow::Context;
 use holdfast_domain::model::Contract;
 use holdfast_engine::Model;
-use holdfast_providers::{ChainProvider, HttpProvider, KeyUse, Kind};
+use holdfast_providers::kinds::Kind;
+use holdfast_providers::{ChainProvider, HttpProvider, KeyUse};
 use serde::Serialize;
 
 use self::database::DatabaseView;

@@ -17,10 +17,8 @@ use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, ResponseMode, Sink};
 use holdfast_domain::state::ProviderStates;
 use holdfast_net::BaseUrl;
-use holdfast_providers::{
-    Anthropic, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi, Region,
-    ServerOptions,
-};
+use holdfast_providers::kinds::{Anthropic, Bedrock, Gemini, HttpOptions, Kind, OpenAi, Region};
+use holdfast_providers::{HttpProvider, LateSystem, ServerOptions};
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::BoundField;
 use serde_json::{Value, json};

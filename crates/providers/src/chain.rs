@@ -58,7 +58,7 @@ use self::ask_report::AskReport;
 use self::resumed::ResumedAdapter;
 use self::verdict::{Ask, AskOutcome, Verdict, judge};
 use crate::adapter::Adapter;
-use crate::holdfast::Holdfast;
+use crate::kinds::holdfast::Holdfast;
 use crate::provider::HttpProvider;
 use crate::response::receive;
 use holdfast_net::SendError;

@@ -1,5 +1,5 @@
 //! Providers behind Holdfast's [`Provider`](holdfast_domain::Provider) port: the simulated one, and
-//! one [`HttpProvider`] for every [`Kind`] with a server, each with a table of what proves what
+//! one [`HttpProvider`] for every [`Kind`](kinds::Kind) with a server, each with a table of what proves what
 //! about a call that failed. The choice of a provider, and of what follows a failure, is the
 //! engine's.
 //!
@@ -10,7 +10,7 @@
 //!
 //! # OpenAI and whatever speaks like it
 //!
-//! [`OpenAi`] posts to `{base_url}/chat/completions`, with TLS where the URL says so and then over
+//! [`OpenAi`](kinds::OpenAi) posts to `{base_url}/chat/completions`, with TLS where the URL says so and then over
 //! HTTP/2 where the server chooses it, through the operator's [`Proxies`](holdfast_net::Proxies) where there are any, and
 //! reads an answer that arrives whole or, where a stream is wanted, in pieces: a server that then
 //! answers with JSON all the same has answered. Besides what HTTP itself needs, only
@@ -21,13 +21,13 @@
 //!
 //! # Providers with a dialect of their own
 //!
-//! [`Anthropic`], [`Gemini`] and [`Bedrock`] translate a request and its answer; what they have no
+//! [`Anthropic`](kinds::Anthropic), [`Gemini`](kinds::Gemini) and [`Bedrock`](kinds::Bedrock) translate a request and its answer; what they have no
 //! place for, [`check_supported`](holdfast_domain::Provider::check_supported) refuses before
-//! anything is bound. [`AzureOpenAi`] is [`OpenAi`] at other addresses, with proofs of its own.
+//! anything is bound. [`AzureOpenAi`](kinds::AzureOpenAi) is [`OpenAi`](kinds::OpenAi) at other addresses, with proofs of its own.
 //!
 //! # Another Holdfast
 //!
-//! [`ChainProvider`] speaks [`OpenAi`]'s dialect to a gateway and sends each call under its own key.
+//! [`ChainProvider`] speaks [`OpenAi`](kinds::OpenAi)'s dialect to a gateway and sends each call under its own key.
 //! Where nobody knows what became of a call, it asks again under that key, and gets the answer of
 //! the one run. What the gateway charges is told as the provider's charge.
 //!
@@ -71,18 +71,12 @@
 #![warn(missing_docs)]
 
 mod adapter;
-mod anthropic;
-mod azure;
-mod bedrock;
 mod chain;
 mod frames;
-mod gemini;
-mod holdfast;
 mod images;
-mod kind;
+pub mod kinds;
 mod late_system;
 mod media;
-mod openai;
 mod proof;
 mod provider;
 mod reading;
@@ -97,16 +91,9 @@ mod stream_decoder;
 mod tools;
 mod turns;
 
-pub use crate::anthropic::Anthropic;
-pub use crate::azure::{ApiVersion, AzureOpenAi, BadApiVersion};
-pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, Region};
 pub use crate::chain::{ChainProvider, KeyUse};
-pub use crate::gemini::Gemini;
-pub use crate::holdfast::Holdfast;
 pub use crate::images::ImageUrls;
-pub use crate::kind::{HttpOptions, Kind};
 pub use crate::late_system::LateSystem;
-pub use crate::openai::OpenAi;
 pub use crate::provider::{HttpProvider, ProbeError};
 pub use crate::server::{BadKeyHeader, BadUpstreamKey, KeyHeader, ServerOptions, UpstreamKey};
 pub use crate::simulated::Simulator;

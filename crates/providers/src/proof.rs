@@ -1,5 +1,5 @@
 //! Judgement of an answer without a completion: the one place where it becomes a [`CallFailure`],
-//! with a table for each kind of provider.
+//! by a table that lies in the folder of each kind.
 //!
 //! ```text
 //! SendError ───────────────────────▶ of_send_error ─┐
@@ -18,13 +18,8 @@
 //! Never: a word of an error's body outside of this module, because it may quote the prompt; or a
 //! row that rests on what a provider usually does.
 
-mod anthropic;
-mod azure;
-mod bedrock;
 mod error_body;
-mod gemini;
 mod no_model;
-mod openai;
 mod overflow;
 mod shape;
 
@@ -32,12 +27,7 @@ use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 use http::StatusCode;
 
-pub(crate) use self::anthropic::of_status as anthropic;
-pub(crate) use self::azure::of_status as azure;
-pub(crate) use self::bedrock::of_status as bedrock;
-use self::error_body::UpstreamErrorBody;
-pub(crate) use self::gemini::of_status as gemini;
-pub(crate) use self::openai::of_status as openai;
+pub(crate) use self::error_body::UpstreamErrorBody;
 use self::shape::{any_fits, fits, normal};
 use holdfast_net::SendError;
 
@@ -46,17 +36,17 @@ pub(crate) const fn unreadable(why: UnreadableReason) -> CallFailure {
     CallFailure::Unknown(UnknownReason::Unreadable(why))
 }
 
-const ACCOUNT: CallFailure = CallFailure::NotRun(NotRunProof::Account);
-const RATE_LIMITED: CallFailure = CallFailure::NotRun(NotRunProof::RateLimited);
-const OVERLOADED: CallFailure = CallFailure::NotRun(NotRunProof::Overloaded);
-const CONTEXT_LENGTH: CallFailure = CallFailure::Refused(ProviderRefusal::ContextLength);
-const REQUEST: CallFailure = CallFailure::Refused(ProviderRefusal::Request);
+pub(crate) const ACCOUNT: CallFailure = CallFailure::NotRun(NotRunProof::Account);
+pub(crate) const RATE_LIMITED: CallFailure = CallFailure::NotRun(NotRunProof::RateLimited);
+pub(crate) const OVERLOADED: CallFailure = CallFailure::NotRun(NotRunProof::Overloaded);
+pub(crate) const CONTEXT_LENGTH: CallFailure = CallFailure::Refused(ProviderRefusal::ContextLength);
+pub(crate) const REQUEST: CallFailure = CallFailure::Refused(ProviderRefusal::Request);
 
 /// A status, what the error must say besides, and the proof.
-struct ProofRow(u16, ErrorPattern, CallFailure);
+pub(crate) struct ProofRow(pub(crate) u16, pub(crate) ErrorPattern, pub(crate) CallFailure);
 
 /// Condition of a row on an error's body, besides the status.
-enum ErrorPattern {
+pub(crate) enum ErrorPattern {
     /// No condition: the status alone proves it.
     Anything,
     /// An error with one of these names.
@@ -71,7 +61,7 @@ enum ErrorPattern {
 
 impl UpstreamErrorBody {
     /// Proof of the first row of a kind's table that fits.
-    fn judge(&self, table: &[ProofRow], status: StatusCode) -> CallFailure {
+    pub(crate) fn judge(&self, table: &[ProofRow], status: StatusCode) -> CallFailure {
         let row = table.iter().find(|ProofRow(of, says, _)| status == *of && self.matches(says));
         row.map_or(CallFailure::Unknown(UnknownReason::Status), |ProofRow(_, _, proves)| *proves)
     }

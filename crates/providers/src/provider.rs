@@ -43,7 +43,7 @@ use tokio::time::Instant;
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, SignableRequest};
 use crate::images::ImagePolicy;
-use crate::kind::HttpOptions;
+use crate::kinds::HttpOptions;
 use crate::proof;
 use crate::response::{SizeLimits, receive};
 use crate::retry_info;

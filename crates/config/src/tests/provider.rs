@@ -2,7 +2,8 @@
 
 use holdfast_domain::Currency;
 use holdfast_domain::answer::FinishReason;
-use holdfast_providers::{Holdfast, ImageUrls, Kind, LateSystem, OpenAi};
+use holdfast_providers::kinds::{Holdfast, Kind, OpenAi};
+use holdfast_providers::{ImageUrls, LateSystem};
 use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 
 use crate::config::{Config, parse};

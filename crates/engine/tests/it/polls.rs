@@ -29,10 +29,10 @@ use std::time::{Duration, SystemTime};
 use holdfast_domain::ports::Provider;
 use holdfast_engine::{ReplyBody, StreamItem};
 use holdfast_net::BaseUrl;
-use holdfast_providers::{
-    Anthropic, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi,
-    Region, ServerOptions,
+use holdfast_providers::kinds::{
+    Anthropic, AzureOpenAi, Bedrock, Gemini, HttpOptions, Kind, OpenAi, Region,
 };
+use holdfast_providers::{HttpProvider, LateSystem, ServerOptions};
 use holdfast_testkit::Dice;
 use holdfast_wire::chat::upstream::BoundField;
 use rustix::time::{ClockId, clock_gettime};

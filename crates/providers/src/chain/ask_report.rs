@@ -10,7 +10,7 @@ use holdfast_wire::error::Code;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::verdict::{AskOutcome, Echo};
-use crate::holdfast::Holdfast;
+use crate::kinds::holdfast::Holdfast;
 use crate::provider::read_error;
 use holdfast_net::UpstreamResponse;
 

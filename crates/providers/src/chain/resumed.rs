@@ -22,7 +22,7 @@ use holdfast_wire::chat::upstream::{
 use holdfast_wire::sse::{self, Event};
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, EventOutcome, StreamParser};
-use crate::holdfast::Holdfast;
+use crate::kinds::holdfast::Holdfast;
 
 /// Adapter of one call, whichever ask it is.
 #[derive(Debug)]

@@ -29,17 +29,17 @@ const LEVELS_MAX: usize = 5;
 
 /// Names and texts of an error. No word of it leaves `proof`: it may quote the prompt.
 #[derive(Default)]
-pub(super) struct UpstreamErrorBody {
-    pub(super) names: Vec<String>,
+pub(crate) struct UpstreamErrorBody {
+    pub(crate) names: Vec<String>,
     /// The error's own message, as it came.
-    pub(super) message: Option<String>,
+    pub(crate) message: Option<String>,
     /// All texts of the body, in the form of [`shape`](super::shape).
-    pub(super) texts: Vec<String>,
+    pub(crate) texts: Vec<String>,
 }
 
 impl UpstreamErrorBody {
     /// Reads `{"error": {…}}`; its names are texts at these places in it.
-    pub(super) fn read(body: &[u8], names: &[&[&str]]) -> Self {
+    pub(crate) fn read(body: &[u8], names: &[&[&str]]) -> Self {
         // A body that cannot be read fits only rows without a condition, or by its text.
         let Ok(tree) = parse_answer(body) else { return Self::plain(body) };
         let texts = texts_of(&tree);
@@ -56,7 +56,7 @@ impl UpstreamErrorBody {
 
     /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which
     /// a URL follows.
-    pub(super) fn from_header(rejected: &ErrorResponse) -> Self {
+    pub(crate) fn from_header(rejected: &ErrorResponse) -> Self {
         let kind = rejected.kind.as_deref().and_then(|kind| kind.split(':').next());
         let names = kind.map(str::to_owned).into_iter().collect();
         let Ok(tree) = parse_answer(&rejected.body) else {
@@ -69,7 +69,7 @@ impl UpstreamErrorBody {
 
     /// Reads an error in OpenAI's dialect, whose name is its `code` or its `type`; a number is its
     /// digits.
-    pub(super) fn of_openai(body: &[u8]) -> Self {
+    pub(crate) fn of_openai(body: &[u8]) -> Self {
         let Ok(tree) = parse_answer(body) else { return Self::plain(body) };
         let top = first(&tree);
         let error = top.get("error").unwrap_or(top);

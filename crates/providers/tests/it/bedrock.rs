@@ -1,10 +1,8 @@
 //! What Bedrock is shown of who asks: a key of its own as it is, an account's by a signature.
 
 use holdfast_domain::ports::{Call, ResponseMode};
-use holdfast_providers::{
-    AwsKeys, Bedrock, HttpOptions, HttpProvider, Kind, LateSystem, Region, ServerOptions,
-    UpstreamKey,
-};
+use holdfast_providers::kinds::{AwsKeys, Bedrock, HttpOptions, Kind, Region};
+use holdfast_providers::{HttpProvider, LateSystem, ServerOptions, UpstreamKey};
 
 use crate::calls::{call, request, run};
 use crate::openai::server;

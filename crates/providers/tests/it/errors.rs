@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason};
-use holdfast_providers::{
-    Anthropic, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, LateSystem, OpenAi,
-    Region,
+use holdfast_providers::kinds::{
+    Anthropic, AzureOpenAi, Bedrock, Gemini, HttpOptions, Kind, OpenAi, Region,
 };
+use holdfast_providers::{HttpProvider, LateSystem};
 use holdfast_wire::chat::upstream::BoundField;
 
 use crate::calls::{CallResult, call, request, run};

@@ -24,10 +24,10 @@ use holdfast_domain::usage::{
     MeterKind, MeterReading, Meters, MetersSource, UsageCeiling, UsageReasons,
 };
 use holdfast_domain::{Micros, OperationId, Timestamp};
-use holdfast_providers::{
-    Anthropic, ApiVersion, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind,
-    LateSystem, OpenAi, Region, ServerOptions, UpstreamKey,
+use holdfast_providers::kinds::{
+    Anthropic, ApiVersion, AzureOpenAi, Bedrock, Gemini, HttpOptions, Kind, OpenAi, Region,
 };
+use holdfast_providers::{HttpProvider, LateSystem, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::completion::{CompletionView, render};
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::BoundField;

@@ -14,7 +14,8 @@ use holdfast_domain::ports::{
 };
 use holdfast_domain::request::Request;
 use holdfast_net::{BadBaseUrl, BaseUrl};
-use holdfast_providers::{HttpOptions, HttpProvider, Kind, OpenAi, ServerOptions, UpstreamKey};
+use holdfast_providers::kinds::{HttpOptions, Kind, OpenAi};
+use holdfast_providers::{HttpProvider, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
 use tokio::task::coop::consume_budget;
 

@@ -8,7 +8,8 @@ use holdfast_domain::ports::{
     Call, CallFailure, Provider, ResponseMode, Sink, UnknownReason, UnreadableReason,
 };
 use holdfast_domain::request::Request;
-use holdfast_providers::{HttpOptions, HttpProvider, Kind, OpenAi, ServerOptions};
+use holdfast_providers::kinds::{HttpOptions, Kind, OpenAi};
+use holdfast_providers::{HttpProvider, ServerOptions};
 use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 use tokio::sync::Notify;
 

@@ -3,11 +3,11 @@
 
 use holdfast_domain::ports::CallFailure;
 
-use super::{
+use crate::adapter::ErrorResponse;
+use crate::proof::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, OVERLOADED, ProofRow, RATE_LIMITED, REQUEST,
     UpstreamErrorBody,
 };
-use crate::adapter::ErrorResponse;
 
 /// The account may spend no more: its balance or a limit of its own.
 const SPENT: ErrorPattern = ErrorPattern::Message(&[

@@ -2,6 +2,8 @@
 //! its own. Routes name deployments; the older API takes them from the address, and the body names
 //! them all the same.
 
+mod proof;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -10,8 +12,7 @@ use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use http::{HeaderName, Uri};
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser, segment};
-use crate::openai::OpenAi;
-use crate::proof;
+use crate::kinds::openai::OpenAi;
 use holdfast_net::{BadOptions, BaseUrl};
 
 /// Resource of Azure OpenAI: its API begins at `…/openai/v1`, and with a version at `…/openai`.
@@ -84,6 +85,6 @@ impl Adapter for AzureOpenAi {
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
-        proof::azure(rejected)
+        proof::of_status(rejected)
     }
 }

@@ -3,10 +3,10 @@
 
 use holdfast_domain::ports::CallFailure;
 
-use super::{
+use crate::adapter::ErrorResponse;
+use crate::proof::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
 };
-use crate::adapter::ErrorResponse;
 
 /// Told as an invalid argument, and a matter of the account.
 const KEY: ErrorPattern = ErrorPattern::Message(&["API key not valid", "API key expired"]);

@@ -2,11 +2,11 @@
 
 use holdfast_domain::ports::CallFailure;
 
-use super::{
+use crate::adapter::ErrorResponse;
+use crate::proof::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, OVERLOADED, ProofRow, RATE_LIMITED, REQUEST,
     UpstreamErrorBody,
 };
-use crate::adapter::ErrorResponse;
 
 /// The operator's account is out of funds or over its limits. OpenAI's error guide, 429: the first
 /// is the old code, the next four are today's, the last is that of older billing limits.

@@ -2,10 +2,10 @@
 
 use holdfast_domain::ports::CallFailure;
 
-use super::{
+use crate::adapter::ErrorResponse;
+use crate::proof::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
 };
-use crate::adapter::ErrorResponse;
 
 /// Rows by status and codes; the first that fits counts.
 #[rustfmt::skip]

@@ -12,7 +12,7 @@ use holdfast_wire::chat::upstream::{BoundField, Completion, UnreadableReason};
 use http::HeaderName;
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser};
-use crate::openai::OpenAi;
+use crate::kinds::openai::OpenAi;
 
 /// Holdfast's own API, as another gateway serves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 
 use holdfast_domain::ports::CallFailure;
 
-use super::{
+use crate::adapter::ErrorResponse;
+use crate::proof::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
 };
-use crate::adapter::ErrorResponse;
 
 /// Told as a bad request, and a matter of the account or of who signs.
 const ACCOUNTS: ErrorPattern = ErrorPattern::Name(&[

@@ -1,5 +1,7 @@
 //! Any server that speaks OpenAI's chat completions: the adapter. The dialect is `holdfast_wire`'s,
-//! what proves what is [`proof`](crate::proof)'s. Nothing is refused: every field has its place.
+//! [`proof`] is the table of what its errors prove. Nothing is refused: every field has its place.
+
+mod proof;
 
 use std::borrow::Cow;
 
@@ -12,7 +14,6 @@ use holdfast_wire::chat::upstream::{
 use holdfast_wire::sse::Event;
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, EventOutcome, StreamParser};
-use crate::proof;
 
 /// OpenAI's chat completions, of whatever server speaks them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Adapter for OpenAi {
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
-        proof::openai(rejected)
+        proof::of_status(rejected)
     }
 }
 

@@ -3,6 +3,7 @@
 //! its errors prove.
 
 mod answer;
+mod proof;
 mod request;
 mod turns;
 
@@ -15,7 +16,6 @@ use http::HeaderName;
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser, segment};
 use crate::late_system::LateSystem;
-use crate::proof;
 use crate::refusals::{Column, check};
 
 /// Google's Gemini API, and the habits of its models.
@@ -75,6 +75,6 @@ impl Adapter for Gemini {
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
-        proof::gemini(rejected)
+        proof::of_status(rejected)
     }
 }

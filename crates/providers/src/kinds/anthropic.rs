@@ -3,6 +3,7 @@
 //! [`proof`] what its errors prove.
 
 mod answer;
+mod proof;
 mod request;
 mod stream;
 mod turns;
@@ -17,7 +18,6 @@ use http::{HeaderName, HeaderValue};
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser};
 use crate::late_system::LateSystem;
-use crate::proof;
 use crate::refusals::{Column, check};
 
 /// Anthropic's Messages API, and the parameters that its models take.
@@ -80,6 +80,6 @@ impl Adapter for Anthropic {
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
-        proof::anthropic(rejected)
+        proof::of_status(rejected)
     }
 }

@@ -1,15 +1,22 @@
 //! Kinds of providers with a server: one variant each, which is the operator's options of the kind
 //! and its adapter in one. A new kind is its files, its variant and its line here.
 
+mod anthropic;
+mod azure;
+mod bedrock;
+mod gemini;
+pub(crate) mod holdfast;
+mod openai;
+
 use std::sync::Arc;
 
+pub use self::anthropic::Anthropic;
+pub use self::azure::{ApiVersion, AzureOpenAi, BadApiVersion};
+pub use self::bedrock::{AwsKeys, BadRegion, Bedrock, Region};
+pub use self::gemini::Gemini;
+pub use self::holdfast::Holdfast;
+pub use self::openai::OpenAi;
 use crate::adapter::Adapter;
-use crate::anthropic::Anthropic;
-use crate::azure::AzureOpenAi;
-use crate::bedrock::Bedrock;
-use crate::gemini::Gemini;
-use crate::holdfast::Holdfast;
-use crate::openai::OpenAi;
 use crate::server::ServerOptions;
 
 /// Server of a provider, and its kind.

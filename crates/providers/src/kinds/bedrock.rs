@@ -4,6 +4,7 @@
 //! prove.
 
 mod answer;
+mod proof;
 mod request;
 mod signature;
 mod turns;
@@ -22,7 +23,6 @@ use crate::adapter::{
     Adapter, CredentialHeader, ErrorResponse, Framing, SignableRequest, StreamParser, segment,
 };
 use crate::late_system::LateSystem;
-use crate::proof;
 use crate::refusals::{Column, check};
 use holdfast_net::{BadOptions, BaseUrl};
 
@@ -119,6 +119,6 @@ impl Adapter for Bedrock {
     }
 
     fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
-        proof::bedrock(rejected)
+        proof::of_status(rejected)
     }
 }
