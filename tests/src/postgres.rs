@@ -1,8 +1,9 @@
 //! A database of its own on the PostgreSQL server of the tests, dropped afterwards. Tests that need one
 //! are named `postgres_*`: where there is no server they are skipped, and the reason is told.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::{Config, PATIENCE, Ran};
@@ -158,6 +159,18 @@ impl Database {
         assert_eq!(self.execute(STRAYS), ["0"], "transfers of no operation");
     }
 
+    /// A session that has begun with these statements and keeps what they lock, until it is dropped.
+    #[must_use]
+    pub fn session(&self, sql: &str) -> Session {
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", &self.url()]);
+        let started = psql.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let psql = started.expect("psql starts");
+        let mut input = psql.stdin.as_ref().expect("it was asked for");
+        input.write_all(sql.as_bytes()).expect("psql reads");
+        Session { psql }
+    }
+
     /// Ends every connection to it, as a server does that is started again.
     pub fn disconnect_all(&self) {
         drop(self.execute(
@@ -183,6 +196,21 @@ impl Database {
         psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql]);
         psql.args(["--dbname", &self.url_of(database)]);
         psql
+    }
+}
+
+/// A session of `psql` that waits for more statements. The server ends its transaction with it.
+#[derive(Debug)]
+pub struct Session {
+    psql: Child,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // It ends at the end of its input, which is closed here.
+        drop(self.psql.stdin.take());
+        let ended = self.psql.wait();
+        assert!(ended.is_ok_and(|status| status.success()) || std::thread::panicking());
     }
 }
 

@@ -45,7 +45,7 @@ fn a_running_operation_finishes_while_nothing_new_is_taken() {
 #[test]
 fn for_the_delay_everything_is_served_while_it_says_that_it_is_not_ready() {
     let upstream = Upstream::start(Reply::saying("Good day"));
-    let config = Config::upstream(&upstream).set("server", "drain_delay", "\"10s\"");
+    let config = Config::upstream(&upstream).set("server", "drain_delay", "\"4s\"");
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();
     let get = b"GET /healthz HTTP/1.1\r\nHost: gateway\r\n\r\n";
@@ -66,13 +66,13 @@ fn for_the_delay_everything_is_served_while_it_says_that_it_is_not_ready() {
     assert_eq!(told[0].header("connection"), Some("close"), "{told:?}");
     drop(idle.rest());
     let closed = began.elapsed();
-    assert!(closed >= Duration::from_secs(10), "idle connections close after it: {closed:?}");
+    assert!(closed >= Duration::from_secs(4), "idle connections close after it: {closed:?}");
     // Whoever was on the way then is heard, for two seconds.
     let key = request_key();
     let late = Request::completion(&account.key, &key, acme("Say hello"));
     let late = late.try_send(gateway.address()).filter(|late| late.status == 200);
     let is_heard = late.is_some_and(|late| check_completion(&late, &key, false).is_object());
-    assert!(is_heard || began.elapsed() > Duration::from_secs(12), "it is not heard");
+    assert!(is_heard || began.elapsed() > Duration::from_secs(6), "it is not heard");
     served += i64::from(is_heard);
     assert!(gateway.wait().success());
     assert_eq!(site.balance(&account), (FUNDS - served * 367, 0));
