@@ -118,6 +118,11 @@ impl FormField {
         Self { is_required: false, ..Self::new(name, label, kind) }
     }
 
+    /// The reason of a change, which nobody has to give.
+    pub(crate) fn reason() -> Self {
+        Self::optional("reason", "Reason", FieldKind::Text)
+    }
+
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
     }

@@ -22,8 +22,7 @@
 //! Never: a change without a request key, or under a key that the form's address does not name.
 
 use async_trait::async_trait;
-use axum::RequestExt;
-use axum::extract::{Request as HttpRequest, State};
+use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
 use holdfast_accounts::{Reason, Request};
@@ -33,15 +32,14 @@ use http::StatusCode;
 use uuid::Uuid;
 
 use crate::address::{of_thing, with_query};
-use crate::ask::{Query, SentFields, form};
+use crate::ask::{SentFields, form};
 use crate::cell::{Cell, Tone};
 use crate::desk::Desk;
-use crate::door::{Doorway, FETCH_SITE, once};
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField, put_beside};
 use crate::page::Page;
 use crate::section::{Facts, Form, Notice, Section};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// Name of the parameter that carries the request key.
 pub(crate) const KEY: &str = "key";
@@ -59,6 +57,17 @@ pub(crate) struct FormFrame {
     pub(crate) fields: Vec<FormField>,
     pub(crate) submit: String,
     pub(crate) is_grave: bool,
+}
+
+impl FormFrame {
+    pub(crate) fn new(page: Page, fields: Vec<FormField>, submit: impl Into<String>) -> Self {
+        Self { page, fields, submit: submit.into(), is_grave: false }
+    }
+
+    /// The same for what ends something.
+    pub(crate) fn grave(self) -> Self {
+        Self { is_grave: true, ..self }
+    }
 }
 
 /// Outcome of a form: done, or rehearsed.
@@ -96,27 +105,11 @@ impl FormOutcome {
     }
 }
 
-/// An opened form: its visitor, and its place.
-#[derive(Debug, Clone)]
-pub(crate) struct Sheet {
-    pub(crate) desk: Desk,
-    pub(crate) visitor: Visitor,
-    /// Path of the form.
-    pub(crate) path: String,
-    /// The id in its path, where it has one.
-    pub(crate) id: Option<Uuid>,
-    pub(crate) query: SentFields,
-    /// Beginning of the links that are given to others.
-    pub(crate) origin: String,
-    /// True where the browser says that a page of the console led here.
-    is_own: bool,
-}
-
-impl Sheet {
-    /// The id in the path.
-    pub(crate) fn id(&self) -> Result<Uuid, Failure> {
-        self.id.ok_or_else(Failure::not_found)
-    }
+/// Fields of a form, and the request that its change is made under.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) fields: SentFields,
+    pub(crate) request: Request,
 }
 
 /// A form's page.
@@ -130,18 +123,13 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     const PRIVATE: &'static [&'static str] = &[];
 
     /// Reads what the form is about.
-    async fn open(sheet: &Sheet) -> Result<Self, Failure>;
+    async fn open(visit: &Visit) -> Result<Self, Failure>;
 
     /// The page around the form, and its fields with what they hold before anybody writes.
     fn frame(&self) -> FormFrame;
 
     /// Reads the fields and makes the change under this request, or rehearses it.
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure>;
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure>;
 }
 
 /// Both methods of a form.
@@ -150,80 +138,71 @@ pub(crate) fn methods<F: FormPage>() -> MethodRouter<Desk> {
 }
 
 /// Shows a form, or what it did.
-async fn show<F: FormPage>(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    request: HttpRequest,
-) -> Result<Response, Failure> {
-    let (sheet, _request) = sheet::<F>(desk, visitor, request).await?;
-    let Some(key) = sheet.query.get(KEY) else {
-        return Ok(Redirect::to(&fresh(&sheet)).into_response());
+async fn show<F: FormPage>(visit: Visit) -> Result<Response, Failure> {
+    visit.principal().authorize(F::USE_CASE)?;
+    let Some(key) = visit.query.get(KEY) else {
+        return Ok(Redirect::to(&fresh(&visit)).into_response());
     };
     let key = request_key(key)?;
-    let accounts = &sheet.desk.accounts;
-    if let Some(record) = accounts.request_record(&sheet.visitor.principal, key).await? {
-        return Ok(sent(&sheet, &record).into_response());
+    if let Some(record) = visit.accounts().request_record(visit.principal(), key).await? {
+        return Ok(done(&visit, &record).into_response());
     }
-    let form = F::open(&sheet).await?;
+    let form = F::open(&visit).await?;
     let frame = form.frame();
-    let review = sheet.query.get(REVIEW).filter(|_fields| F::IS_REVIEWED && sheet.is_own);
+    let review = visit.query.get(REVIEW).filter(|_fields| F::IS_REVIEWED && visit.is_own);
     let Some(fields) = review.map(|fields| SentFields::parse(fields.as_bytes())) else {
         let fields = frame.fields.clone();
-        return Ok(page(&sheet, frame, fields, None).into_response());
+        return Ok(page(&visit, frame, fields, None).into_response());
     };
-    Ok(match apply(&form, &sheet, (key, &fields), true).await {
-        Ok(rehearsed) => review_page(&sheet, frame, &fields, rehearsed).into_response(),
-        Err(failure) => failed_page(&sheet, frame, &fields, failure).into_response(),
+    Ok(match apply(&form, &visit, (key, &fields), true).await {
+        Ok(rehearsed) => review_page(&visit, frame, &fields, rehearsed).into_response(),
+        Err(failure) => failed_page(&visit, frame, &fields, failure).into_response(),
     })
 }
 
 /// Takes a form that was sent.
-async fn send<F: FormPage>(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    request: HttpRequest,
-) -> Result<Response, Failure> {
-    let (sheet, request) = sheet::<F>(desk, visitor, request).await?;
+async fn send<F: FormPage>(visit: Visit, request: HttpRequest) -> Result<Response, Failure> {
+    visit.principal().authorize(F::USE_CASE)?;
     let missing =
         || Failure::new(StatusCode::BAD_REQUEST, "This form has no request key. Open it again.");
-    let key = request_key(sheet.query.get(KEY).ok_or_else(missing)?)?;
+    let key = request_key(visit.query.get(KEY).ok_or_else(missing)?)?;
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
-    let page_of = match F::open(&sheet).await {
+    let page_of = match F::open(&visit).await {
         Ok(page_of) => page_of,
         Err(failure) if failure.status == StatusCode::NOT_FOUND => {
-            return done_before(&sheet, key).await?.ok_or(failure);
+            return done_before(&visit, key).await?.ok_or(failure);
         }
         Err(failure) => return Err(failure),
     };
     let frame = page_of.frame();
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
-    match apply(&page_of, &sheet, (key, &fields), is_rehearsal).await {
+    match apply(&page_of, &visit, (key, &fields), is_rehearsal).await {
         Err(failure) => {
             let is_gone =
                 failure.status == StatusCode::NOT_FOUND || is_choice_gone(&frame, &failure);
-            let way = if is_gone { done_before(&sheet, key).await? } else { None };
-            let failed = || failed_page(&sheet, frame, &fields, failure).into_response();
+            let way = if is_gone { done_before(&visit, key).await? } else { None };
+            let failed = || failed_page(&visit, frame, &fields, failure).into_response();
             Ok(way.unwrap_or_else(failed))
         }
-        Ok(applied) if is_rehearsal => Ok(match review_address(&sheet, &fields) {
+        Ok(applied) if is_rehearsal => Ok(match review_address(&visit, &fields) {
             Some(address) => Redirect::to(&address).into_response(),
-            None => review_page(&sheet, frame, &fields, applied).into_response(),
+            None => review_page(&visit, frame, &fields, applied).into_response(),
         }),
         Ok(applied) if applied.is_told_once => {
             let page = Page { actions: Vec::new(), ..frame.page };
             Ok(applied.sections.into_iter().fold(page, Page::section).into_response())
         }
         Ok(applied) => {
-            let done = || done_address(&sheet, key);
-            Ok(Redirect::to(&applied.next.unwrap_or_else(done)).into_response())
+            let own = || done_address(&visit, key);
+            Ok(Redirect::to(&applied.next.unwrap_or_else(own)).into_response())
         }
     }
 }
 
 /// Address that says what a form did.
-fn done_address(sheet: &Sheet, key: CommandKey) -> String {
-    with_query(&sheet.path, &[(KEY, Some(&key_text(key)))])
+fn done_address(visit: &Visit, key: CommandKey) -> String {
+    with_query(&visit.path, &[(KEY, Some(&key_text(key)))])
 }
 
 /// True where what was chosen is no choice any more, such as a role that the form has ended.
@@ -235,43 +214,29 @@ fn is_choice_gone(frame: &FormFrame, failure: &Failure) -> bool {
 
 /// The way to what a form did, where its key is bound: a second click may find nothing any more of what the first one
 /// has ended, and is no failure.
-async fn done_before(sheet: &Sheet, key: CommandKey) -> Result<Option<Response>, Failure> {
-    let bound = sheet.desk.accounts.request_record(&sheet.visitor.principal, key).await?;
-    Ok(bound.map(|_record| Redirect::to(&done_address(sheet, key)).into_response()))
+async fn done_before(visit: &Visit, key: CommandKey) -> Result<Option<Response>, Failure> {
+    let bound = visit.accounts().request_record(visit.principal(), key).await?;
+    Ok(bound.map(|_record| Redirect::to(&done_address(visit, key)).into_response()))
 }
 
 /// Makes the change under this request key, or rehearses it.
 async fn apply<F: FormPage>(
     form: &F,
-    sheet: &Sheet,
+    visit: &Visit,
     (key, fields): (CommandKey, &SentFields),
     dry_run: bool,
 ) -> Result<FormOutcome, Failure> {
-    let request = Request { dry_run, ..change::<F>(sheet, key, fields)? };
-    form.apply(sheet, fields, &request).await.map_err(|failure| failure.of(F::USE_CASE))
-}
-
-async fn sheet<F: FormPage>(
-    desk: Desk,
-    visitor: Visitor,
-    mut request: HttpRequest,
-) -> Result<(Sheet, HttpRequest), Failure> {
-    visitor.principal.authorize(F::USE_CASE)?;
-    let id = request.extract_parts::<crate::ask::Id>().await.ok().map(|crate::ask::Id(id)| id);
-    let Query(query) = request.extract_parts().await?;
-    let path = request.uri().path().to_owned();
-    let origin = request.extensions().get().map(|door: &Doorway| door.origin.clone());
-    let origin = origin.unwrap_or_default();
-    let is_own = once(request.headers(), &FETCH_SITE) == Some("same-origin");
-    Ok((Sheet { desk, visitor, path, id, query, origin, is_own }, request))
+    let request = Request { dry_run, ..change::<F>(visit, key, fields)? };
+    let sent = Submission { fields: fields.clone(), request };
+    form.apply(visit, &sent).await.map_err(|failure| failure.of(F::USE_CASE))
 }
 
 /// Address of the form under a fresh key, with all else that its query has.
-fn fresh(sheet: &Sheet) -> String {
+fn fresh(visit: &Visit) -> String {
     let key = Uuid::new_v4().to_string();
-    let mut params = params(sheet, &[KEY, REVIEW]);
+    let mut params = params(visit, &[KEY, REVIEW]);
     params.push((KEY, Some(&key)));
-    with_query(&sheet.path, &params)
+    with_query(&visit.path, &params)
 }
 
 fn request_key(text: &str) -> Result<CommandKey, Failure> {
@@ -290,7 +255,7 @@ fn key_text(key: CommandKey) -> String {
 /// The request of a change: bound to the form's path and to all fields but the confirmation and those
 /// that identify somebody.
 fn change<F: FormPage>(
-    sheet: &Sheet,
+    visit: &Visit,
     key: CommandKey,
     fields: &SentFields,
 ) -> Result<Request, Failure> {
@@ -298,7 +263,7 @@ fn change<F: FormPage>(
     let is_told = |name: &str| name != CONFIRM && !F::PRIVATE.contains(&name);
     let mut told: Vec<_> = fields.iter().filter(|(name, _)| is_told(name)).collect();
     told.sort_unstable();
-    let form = [b"form".as_slice(), sheet.path.as_bytes()];
+    let form = [b"form".as_slice(), visit.path.as_bytes()];
     let (mut parts, mut present) = (form.to_vec(), form.to_vec());
     for (name, value) in told {
         let field = [name.as_bytes(), value.trim().as_bytes()];
@@ -318,7 +283,7 @@ fn kept(fields: &[FormField], sent: &SentFields) -> Vec<FormField> {
 
 /// The page of a form, perhaps with what is wrong with what was written.
 fn page(
-    sheet: &Sheet,
+    visit: &Visit,
     frame: FormFrame,
     mut fields: Vec<FormField>,
     failed: Option<Failure>,
@@ -329,49 +294,49 @@ fn page(
         page = page.status(failure.status);
         page = page.section(Notice::new(Tone::Bad, put_beside(&mut fields, failure)));
     }
-    page.section(Form { action: address(sheet), fields, submit, is_grave })
+    page.section(Form { action: address(visit), fields, submit, is_grave })
 }
 
 /// The query of a form but for these parameters.
-fn params<'s>(sheet: &'s Sheet, without: &[&str]) -> Vec<(&'s str, Option<&'s str>)> {
-    let kept = sheet.query.iter().filter(|(name, _)| !without.contains(name));
+fn params<'s>(visit: &'s Visit, without: &[&str]) -> Vec<(&'s str, Option<&'s str>)> {
+    let kept = visit.query.iter().filter(|(name, _)| !without.contains(name));
     kept.map(|(name, value)| (name, Some(value))).collect()
 }
 
 /// Address of the form as it was opened.
-fn address(sheet: &Sheet) -> String {
-    with_query(&sheet.path, &params(sheet, &[REVIEW]))
+fn address(visit: &Visit) -> String {
+    with_query(&visit.path, &params(visit, &[REVIEW]))
 }
 
 /// Address of the review of these fields, for a browser that says there what led to it.
-fn review_address(sheet: &Sheet, fields: &SentFields) -> Option<String> {
+fn review_address(visit: &Visit, fields: &SentFields) -> Option<String> {
     let mut packed = form_urlencoded::Serializer::new(String::new());
     let packed = packed.extend_pairs(fields.iter()).finish();
-    let mut params = params(sheet, &[REVIEW]);
+    let mut params = params(visit, &[REVIEW]);
     params.push((REVIEW, Some(&packed)));
-    let address = with_query(&sheet.path, &params);
-    Some(address).filter(|address| sheet.is_own && address.len() <= REVIEW_MAX)
+    let address = with_query(&visit.path, &params);
+    Some(address).filter(|address| visit.is_own && address.len() <= REVIEW_MAX)
 }
 
 /// The page of a form with what was written, and what is wrong with it.
-fn failed_page(sheet: &Sheet, frame: FormFrame, sent: &SentFields, failure: Failure) -> Page {
+fn failed_page(visit: &Visit, frame: FormFrame, sent: &SentFields, failure: Failure) -> Page {
     let kept = kept(&frame.fields, sent);
-    page(sheet, frame, kept, Some(failure))
+    page(visit, frame, kept, Some(failure))
 }
 
 /// A review: the outcome of a rehearsal, and the button that makes it real.
-fn review_page(sheet: &Sheet, frame: FormFrame, sent: &SentFields, applied: FormOutcome) -> Page {
+fn review_page(visit: &Visit, frame: FormFrame, sent: &SentFields, applied: FormOutcome) -> Page {
     let FormFrame { page, fields, submit, is_grave } = frame;
     let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(FormField::hidden).collect();
     hidden.push(FormField::hidden_value(CONFIRM, "yes"));
     let page =
         page.section(Notice::new(Tone::Plain, "Look at it once more: nothing has been done yet."));
     let page = applied.sections.into_iter().fold(page, Page::section);
-    page.section(Form { action: address(sheet), fields: hidden, submit, is_grave })
+    page.section(Form { action: address(visit), fields: hidden, submit, is_grave })
 }
 
 /// The page of a form whose request key is bound.
-fn sent(sheet: &Sheet, record: &RequestRecord) -> Page {
+fn done(visit: &Visit, record: &RequestRecord) -> Page {
     let mut rows = vec![("Done", Cell::moment(record.at))];
     for thing in &record.things {
         let name = thing.to_string().replace(['_', ':'], " ");
@@ -385,7 +350,7 @@ fn sent(sheet: &Sheet, record: &RequestRecord) -> Page {
     }
     let text =
         "This form was sent, and did what is named here, once. Sending it again changes nothing.";
-    let again = with_query(&sheet.path, &params(sheet, &[KEY, REVIEW]));
+    let again = with_query(&visit.path, &params(visit, &[KEY, REVIEW]));
     let notice = Notice::new(Tone::Good, text).link("A new form", again);
     Page::new("Done").section(notice).section(Facts::new("", rows))
 }

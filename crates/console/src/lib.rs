@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `console` | the router, and the seam to whatever has the socket |
 //! | `guard`, `door`, `cookie` | what every request passes first: host, origin, session, requests at once |
-//! | `visitor` | whoever looks, and what they may see |
+//! | `visitor`, `visit` | the person who is signed in, and a request of theirs |
 //! | `page`, `section`, `cell` | what a page is made of |
 //! | `shell` | the frame around every page: head, navigation, foot |
 //! | `audience` | the roles that may sign in at a listener |
@@ -65,6 +65,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 mod value;
+mod visit;
 mod visitor;
 
 pub use crate::audience::Audience;

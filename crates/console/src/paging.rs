@@ -9,9 +9,8 @@ use http::StatusCode;
 
 use crate::address::with_query;
 use crate::ask::SentFields;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// Rows on a page.
 const ROWS: u32 = 50;
@@ -29,14 +28,9 @@ pub(crate) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     /// Pages at this path, for this visitor.
-    pub(crate) fn new(
-        desk: &Desk,
-        visitor: &Visitor,
-        path: &'a str,
-        query: &'a SentFields,
-    ) -> Self {
+    pub(crate) fn new(visit: &Visit, path: &'a str, query: &'a SentFields) -> Self {
         let filters = with_query("", &filters(query));
-        let list = desk.accounts.paged_list(&visitor.principal, path, filters.as_bytes());
+        let list = visit.accounts().paged_list(visit.principal(), path, filters.as_bytes());
         Self { path, query, list }
     }
 

@@ -1,50 +1,38 @@
 //! Jobs: work that takes longer than a request. A verification says whether the book is well once it is whole.
 
-pub(crate) mod cancel;
-pub(crate) mod start;
+pub(crate) mod forms;
 
-use axum::extract::State;
 use holdfast_domain::JobId;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 
-use crate::ask::{Id, Query};
 use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::paging::Pages;
 use crate::section::{Facts, Table};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// Head of a table of jobs.
 pub(crate) const HEAD: [&str; 5] = ["Job", "State", "Done", "Result", "Ended"];
 /// Mismatches of a page; the command line prints all.
 const MISMATCHES: usize = 50;
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let pages = Pages::new(&desk, &visitor, "/jobs", &query);
-    let listed = desk.accounts.jobs(&visitor.principal, pages.request()?).await?;
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let pages = Pages::new(&visit, "/jobs", &visit.query);
+    let listed = visit.accounts().jobs(visit.principal(), pages.request()?).await?;
     let rows = listed.rows.iter().map(row).collect();
     let empty = "No job was started yet. A verification adds all rows of the book up, and says \
         whether they agree.";
     let next = pages.next(listed.next)?;
     Ok(Page::new("Jobs")
-        .action(visitor.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
+        .action(visit.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
         .section(Table::new("Jobs", &HEAD, rows, empty).next(next)))
 }
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let job = desk.accounts.job(&visitor.principal, JobId::from(id)).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let job = opened(&visit).await?;
     let report = report(&job);
     let count = |name: &str| {
         let count = report.get(name).and_then(Value::as_u64);
@@ -66,7 +54,7 @@ pub(crate) async fn show(
         ("Trail since", since.map_or(Cell::Nothing, Cell::code)),
         ("Id", Cell::code(job.id)),
     ];
-    let may_cancel = job.state == JobState::Queued && visitor.may(UseCase::JobCreate);
+    let may_cancel = job.state == JobState::Queued && visit.may(UseCase::JobCreate);
     let page = Page::new("Verification").below("Jobs", "/jobs");
     let page = page.action(may_cancel, "Cancel", format!("/jobs/{}/cancel", job.id));
     let page = page.section(Facts::new("", rows));
@@ -76,6 +64,11 @@ pub(crate) async fn show(
     let rows = mismatches.iter().take(MISMATCHES);
     let rows = rows.map(|row| vec![text(row, "subject"), text(row, "id"), text(row, "sentence")]);
     Ok(page.section(Table::new("Mismatches", &["Of", "Id", "What"], rows.collect(), "")))
+}
+
+/// The job whose page or form it is.
+async fn opened(visit: &Visit) -> Result<Job, Failure> {
+    Ok(visit.accounts().job(visit.principal(), JobId::from(visit.id()?)).await?)
 }
 
 /// Row of a list.

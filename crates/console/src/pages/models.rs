@@ -4,7 +4,6 @@
 
 use std::cmp::Ordering;
 
-use axum::extract::State;
 use holdfast_accounts::OfferedModels;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::offer::{ModelOffer, RouteHealth, RouteOffer};
@@ -14,11 +13,10 @@ use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::cell::{Cell, Link, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::section::Table;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// Head of a table of routes and their health.
 pub(crate) const HEALTH_HEAD: [&str; 7] =
@@ -28,8 +26,8 @@ const COST_HEAD: [&str; 3] = ["Input costs, a million", "Output costs, a million
 /// Most rows of prices: those in force and to come first.
 const PRICES: usize = 100;
 
-pub(crate) async fn list(State(desk): State<Desk>, visitor: Visitor) -> Result<Page, Failure> {
-    let offered = desk.accounts.models(&visitor.principal)?;
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let offered = visit.accounts().models(visit.principal())?;
     let row = |model: &ModelOffer| {
         let contract = &model.contract;
         vec![
@@ -45,10 +43,10 @@ pub(crate) async fn list(State(desk): State<Desk>, visitor: Visitor) -> Result<P
     let empty = "This node serves no model. Models are written in its configuration.";
     let mut page = Page::new("Models").section(Table::new("Models", &head, rows, empty));
     if offered.shows_routes {
-        page = page.section(routes(&desk, &visitor, &offered).await?);
+        page = page.section(routes(&visit, &offered).await?);
     }
-    if visitor.may(UseCase::PriceRead) {
-        page = page.section(prices(&desk, &visitor).await?);
+    if visit.may(UseCase::PriceRead) {
+        page = page.section(prices(&visit).await?);
     }
     Ok(page)
 }
@@ -61,10 +59,10 @@ fn capabilities(contract: &Contract) -> Cell {
 }
 
 /// The routes with their health; with their cost and what the price in force leaves, for whoever sees costs.
-async fn routes(desk: &Desk, visitor: &Visitor, offered: &OfferedModels) -> Result<Table, Failure> {
-    let now = desk.accounts.clock().await?;
+async fn routes(visit: &Visit, offered: &OfferedModels) -> Result<Table, Failure> {
+    let now = visit.accounts().clock().await?;
     let prices = if offered.shows_costs {
-        desk.accounts.prices(&visitor.principal, None, None).await?
+        visit.accounts().prices(visit.principal(), None, None).await?
     } else {
         Vec::new()
     };
@@ -154,9 +152,9 @@ enum Force {
     Past,
 }
 
-async fn prices(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
-    let now = desk.accounts.clock().await?;
-    let prices = desk.accounts.prices(&visitor.principal, None, None).await?;
+async fn prices(visit: &Visit) -> Result<Table, Failure> {
+    let now = visit.accounts().clock().await?;
+    let prices = visit.accounts().prices(visit.principal(), None, None).await?;
     let mut judged: Vec<_> =
         prices.iter().map(|price| (force(price, &prices, now), price)).collect();
     judged.sort_by(|(force, price), (other_force, other)| {

@@ -6,48 +6,48 @@ pub(crate) mod ending;
 mod price_lines;
 mod retry;
 
-use axum::extract::State;
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::operation::{Attempt, Phase, Situation};
 use holdfast_domain::{Micros, OperationId};
 
-use crate::ask::Id;
 use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::pages::operations::state;
 use crate::pages::postings;
 use crate::pages::reference::short;
 use crate::section::{Facts, Notice, Section, Table};
+use crate::visit::Visit;
 use crate::visitor::Visitor;
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let record = desk.accounts.operation(&visitor.principal, OperationId::from(id)).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let record = opened(&visit).await?;
     let operation = &record.operation;
-    let base = format!("/operations/{id}");
+    let base = format!("/operations/{}", operation.id);
     let is_running = matches!(operation.phase, Phase::Leased);
     let is_stuck = record.situation == Situation::Stale;
     let is_charged = matches!(&operation.phase, Phase::Completed { usage, .. }
         if usage.charge > record.refunded);
     let may_cancel =
-        visitor.may(UseCase::OperationCancel) && (is_running || operation.phase == Phase::Open);
-    let may_reconcile = visitor.may(UseCase::OperationReconcile) && is_stuck;
-    let may_refund = visitor.may(UseCase::PostingRefund) && is_charged;
+        visit.may(UseCase::OperationCancel) && (is_running || operation.phase == Phase::Open);
+    let may_reconcile = visit.may(UseCase::OperationReconcile) && is_stuck;
+    let may_refund = visit.may(UseCase::PostingRefund) && is_charged;
     let page = Page::new(format!("Operation {}", short(operation.id)))
         .below("Operations", "/operations")
         .action(may_refund, "Refund", format!("{base}/refund"))
         .action(may_cancel, "Cancel", format!("{base}/cancel"))
         .action(may_reconcile, "Reconcile", format!("{base}/reconcile"))
-        .section(facts(&record, &visitor))
-        .section(timeline(&record, &visitor));
+        .section(facts(&record, &visit.visitor))
+        .section(timeline(&record, &visit.visitor));
     let page = price(&record).into_iter().fold(page, Page::section);
     Ok(page.section(retry::notice(operation, record.situation)))
+}
+
+/// The operation whose page or form it is.
+pub(crate) async fn opened(visit: &Visit) -> Result<OperationRecord, Failure> {
+    let id = OperationId::from(visit.id()?);
+    Ok(visit.accounts().operation(visit.principal(), id).await?)
 }
 
 fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {

@@ -7,22 +7,20 @@ use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
 use crate::ask::SentFields;
-use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::field::{FieldKind, FormField};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 pub(crate) const WALLET: &str = "wallet";
 pub(crate) const API_KEY: &str = "api_key";
 
 /// The wallet that the field names, where it names one.
 pub(crate) async fn wallet(
-    desk: &Desk,
-    visitor: &Visitor,
+    visit: &Visit,
     fields: &SentFields,
 ) -> Result<Option<WalletId>, Failure> {
     let Some(reference) = fields.read::<Reference>(WALLET)? else { return Ok(None) };
-    match desk.accounts.wallet(&visitor.principal, &reference).await {
+    match visit.accounts().wallet(visit.principal(), &reference).await {
         Ok(record) => Ok(Some(record.wallet.id)),
         Err(AccountsError::NotFound(_)) => Err(Failure::field(WALLET, "There is no such wallet.")),
         Err(error) => Err(error.into()),
@@ -31,13 +29,12 @@ pub(crate) async fn wallet(
 
 /// The API key that the field names, where it names one. Names are unique within a wallet.
 pub(crate) async fn api_key(
-    desk: &Desk,
-    visitor: &Visitor,
+    visit: &Visit,
     fields: &SentFields,
     wallet: Option<WalletId>,
 ) -> Result<Option<ApiKeyId>, Failure> {
     let Some(reference) = fields.read::<Reference>(API_KEY)? else { return Ok(None) };
-    match desk.accounts.api_key(&visitor.principal, &reference, wallet).await {
+    match visit.accounts().api_key(visit.principal(), &reference, wallet).await {
         Ok(record) => Ok(Some(record.api_key.id)),
         Err(AccountsError::NotFound(_)) => {
             Err(Failure::field(API_KEY, "There is no such API key. Names need their wallet."))
@@ -47,9 +44,10 @@ pub(crate) async fn api_key(
 }
 
 /// Field of a filter that names a wallet; whoever has one wallet needs none.
-pub(crate) fn wallet_field(visitor: &Visitor, query: &SentFields) -> Option<FormField> {
-    let field = FormField::optional(WALLET, "Wallet", FieldKind::Text).value(query.raw(WALLET));
-    visitor.principal.only_wallet().is_none().then_some(field)
+pub(crate) fn wallet_field(visit: &Visit) -> Option<FormField> {
+    let field =
+        FormField::optional(WALLET, "Wallet", FieldKind::Text).value(visit.query.raw(WALLET));
+    visit.principal().only_wallet().is_none().then_some(field)
 }
 
 /// Field of a filter that names an API key.
