@@ -31,7 +31,6 @@ use crate::description::{DESCRIPTION_PATH, PREFIX};
 use crate::error::{Code, Problem};
 use crate::in_flight::{InFlight, Place};
 use crate::options::AdminOptions;
-use crate::request::Caller;
 
 /// Remedy of whoever asks for a second report.
 const REPORT_RUNS: &str = "This admin key has a report on the way, and has one at once. Wait for its \
@@ -82,7 +81,7 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     let (actor, answer) = match admitted {
         Ok((principal, place)) => {
             let actor = principal.actor;
-            request.extensions_mut().insert(Caller(principal));
+            request.extensions_mut().insert(principal);
             let answer = next.run(request).await;
             drop(place);
             (Some(actor), answer)
