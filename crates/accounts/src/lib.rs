@@ -80,6 +80,7 @@ pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
 pub use self::cursors::{BadCursor, PagedList};
+pub(crate) use self::error::Result;
 pub use self::error::{AccountsError, ThingKind};
 pub use self::links::{LinkError, LinkView, UsedLink};
 pub use self::notes::FailedSignIns;
@@ -288,7 +289,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`].
-    pub async fn clock(&self) -> Result<Timestamp, AccountsError> {
+    pub async fn clock(&self) -> Result<Timestamp> {
         Ok(self.book.clock().await?)
     }
 
@@ -301,11 +302,11 @@ impl Accounts {
         &self,
         principal: &Principal,
         key: CommandKey,
-    ) -> Result<Option<RequestRecord>, AccountsError> {
+    ) -> Result<Option<RequestRecord>> {
         Ok(self.book.request_record(principal.actor, key).await?)
     }
 
-    fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {
+    fn writing_secret(&self) -> Result<&ServerSecret> {
         self.secrets.first().ok_or(AccountsError::NoSecret)
     }
 
@@ -315,7 +316,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         action: AccountAction,
-    ) -> Result<AccountReceipt, AccountsError> {
+    ) -> Result<AccountReceipt> {
         let taken = self.take_creations(principal, request, &action).await?;
         let command = AccountCommand {
             bounds: self.bounds,
@@ -345,7 +346,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         action: &AccountAction,
-    ) -> Result<Option<(creations::Owner, usize)>, AccountsError> {
+    ) -> Result<Option<(creations::Owner, usize)>> {
         let is_counted = !request.dry_run && principal.actor != ActorId::Local;
         let made = creations::of(action).filter(|_made| is_counted);
         let Some((owner, creations)) = made else { return Ok(None) };
@@ -362,7 +363,7 @@ impl Accounts {
     }
 
     /// Refuses a change that wants a reason and has none.
-    fn want_reason(use_case: UseCase, request: &Request) -> Result<(), AccountsError> {
+    fn want_reason(use_case: UseCase, request: &Request) -> Result<()> {
         if request.reason.is_none() {
             return Err(AccountsError::Invalid {
                 field: "reason",
