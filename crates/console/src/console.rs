@@ -20,12 +20,13 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-use crate::desk::{ConsoleOptions, Desk};
 use crate::door::ClientAddress;
 use crate::failure::Failure;
 use crate::guard::{self, AnonymousLogs, Guard};
-use crate::shell::ShellState;
-use crate::{asset, pages, shell};
+use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::shell::ShellState;
+use crate::kit::{asset, shell};
+use crate::pages;
 
 /// Body of an answer.
 pub enum ConsoleBody {

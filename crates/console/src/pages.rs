@@ -31,8 +31,8 @@ use axum::routing::{get, post};
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::verb::VerbForm;
 use crate::audience::Audience;
-use crate::desk::{ConsoleOptions, Desk};
-use crate::form::methods;
+use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::form::methods;
 
 /// The address of every page.
 pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {

@@ -6,16 +6,16 @@ use holdfast_domain::admin::listing::AdminKeyState;
 use holdfast_domain::admin::{AdminKey, Reach, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
 
-use crate::address::with_query;
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::isolation::isolated;
-use crate::page::Page;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Filter, Table};
+use crate::kit::visit::Visit;
 use crate::pages::reference::short;
-use crate::paging::Pages;
-use crate::section::{Facts, Filter, Table};
-use crate::visit::Visit;
 
 const STATE: &str = "state";
 

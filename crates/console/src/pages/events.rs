@@ -4,14 +4,14 @@ use holdfast_domain::EventId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
-use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
+use crate::kit::cell::Cell;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Filter, Snippet, Table};
+use crate::kit::visit::Visit;
 use crate::pages::reference::{self, short, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Facts, Filter, Snippet, Table};
-use crate::visit::Visit;
 
 const KIND: &str = "kind";
 

@@ -7,12 +7,12 @@ use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::page::Page;
-use crate::paging::Pages;
-use crate::section::{Facts, Table};
-use crate::visit::Visit;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Table};
+use crate::kit::visit::Visit;
 
 /// Head of a table of jobs.
 pub(crate) const HEAD: [&str; 5] = ["Job", "State", "Done", "Result", "Ended"];

@@ -18,17 +18,17 @@ use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::csv::group_name;
 use uuid::Uuid;
 
-use crate::address::with_query;
-use crate::cell::{Cell, Link, money};
-use crate::counting::ReportView;
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::moment::written;
-use crate::page::Page;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Link, money};
+use crate::kit::counting::ReportView;
+use crate::kit::isolation::isolated;
+use crate::kit::moment::written;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Section, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
 use crate::pages::keys;
-use crate::section::{Facts, Section, Table};
-use crate::visit::Visit;
-use crate::visitor::Visitor;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;

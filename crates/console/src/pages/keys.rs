@@ -10,15 +10,15 @@ use holdfast_domain::credential::ApiKey;
 use holdfast_domain::{Timestamp, WalletId};
 use uuid::Uuid;
 
-use crate::ask::SentFields;
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
 use crate::pages::reference::{self, WALLET};
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visit::Visit;
 
 /// Models of a key that a list names.
 const LISTED_MODELS: usize = 8;

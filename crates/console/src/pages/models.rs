@@ -12,11 +12,11 @@ use holdfast_domain::price::{PriceVersion, UnitPrices};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
-use crate::cell::{Cell, Link, Tone};
 use crate::failure::Failure;
-use crate::page::Page;
-use crate::section::Table;
-use crate::visit::Visit;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::page::Page;
+use crate::kit::section::Table;
+use crate::kit::visit::Visit;
 
 /// Head of a table of routes and their health.
 pub(crate) const HEALTH_HEAD: [&str; 7] =
@@ -235,7 +235,7 @@ fn others(rates: &UnitPrices, currency: Currency) -> Cell {
     let kinds = MeterKind::ALL.into_iter().filter(|kind| !has_column(kind));
     let told = kinds.filter(|kind| rates.rate(*kind) > 0).map(|kind| {
         let name = kind.label().replace('_', " ");
-        format!("{name} {}", crate::cell::money(amount(rates, kind), currency))
+        format!("{name} {}", crate::kit::cell::money(amount(rates, kind), currency))
     });
     let told = told.collect::<Vec<_>>().join(", ");
     Cell::some_text(Some(told.as_str()).filter(|told| !told.is_empty()))

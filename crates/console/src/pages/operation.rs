@@ -11,15 +11,15 @@ use holdfast_domain::admin::UseCase;
 use holdfast_domain::operation::{Attempt, Phase, Situation};
 use holdfast_domain::{Micros, OperationId};
 
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::page::Page;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Section, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
 use crate::pages::operations::state;
 use crate::pages::postings;
 use crate::pages::reference::short;
-use crate::section::{Facts, Notice, Section, Table};
-use crate::visit::Visit;
-use crate::visitor::Visitor;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
@@ -55,7 +55,7 @@ fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
     let currency = operation.price.currency;
     let money = |amount| Cell::money(amount, currency);
     let refunded = if record.refunded > Micros::ZERO && visitor.may(UseCase::PostingRead) {
-        let sum = crate::cell::money(record.refunded, currency);
+        let sum = crate::kit::cell::money(record.refunded, currency);
         Cell::link(sum, postings::refunds_address(operation))
     } else {
         money(record.refunded)
@@ -107,7 +107,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
         }
         row
     };
-    let held = crate::cell::money(operation.hold, currency);
+    let held = crate::kit::cell::money(operation.hold, currency);
     let mut rows = Vec::new();
     if operation.generation > 1 {
         rows.push(event(Some(operation.created_at), "began for the first time".to_owned()));
@@ -125,7 +125,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
         Phase::Recorded(_) => Some("answered, and not settled yet".to_owned()),
         Phase::Open => Some("proven not to have run; the hold was released".to_owned()),
         Phase::Completed { usage, .. } => {
-            Some(format!("settled for {}", crate::cell::money(usage.charge, currency)))
+            Some(format!("settled for {}", crate::kit::cell::money(usage.charge, currency)))
         }
         Phase::Refused { .. } => Some("refused by the provider; nothing was charged".to_owned()),
         Phase::Abandoned { .. } if operation.is_cancelled_open() => {

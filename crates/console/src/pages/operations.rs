@@ -12,16 +12,16 @@ use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, s
 use holdfast_domain::{Micros, OperationId, RequestKey};
 use uuid::Uuid;
 
-use crate::ask::SentFields;
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::moment;
-use crate::page::Page;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::moment;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
 use crate::pages::reference::{self, api_key_field, short, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visit::Visit;
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";

@@ -11,16 +11,16 @@ use holdfast_domain::admin::{
 use holdfast_domain::{PersonId, WalletId};
 use uuid::Uuid;
 
-use crate::cell::{Cell, Link, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::FormOutcome;
-use crate::isolation::isolated;
-use crate::page::Page;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::FormOutcome;
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Filter, Notice, Snippet, Table};
+use crate::kit::visit::Visit;
 use crate::pages::reference::{self, WALLET, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Facts, Filter, Notice, Snippet, Table};
-use crate::visit::Visit;
 
 const STATE: &str = "state";
 const ROLE: &str = "role";

@@ -1,13 +1,13 @@
 //! Forms without a request key: sign-in, links and the visitor's own account. What they do is done once by
 //! its nature, or is the same when it is done again.
 
-use crate::ask::SentFields;
-use crate::cell::Tone;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField, put_beside};
-use crate::page::Page;
-use crate::section::Form;
-use crate::section::Notice;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Tone;
+use crate::kit::field::{FieldKind, FormField, put_beside};
+use crate::kit::page::Page;
+use crate::kit::section::Form;
+use crate::kit::section::Notice;
 use holdfast_accounts::Password;
 
 /// Names of the fields of a new password.

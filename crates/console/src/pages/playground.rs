@@ -28,18 +28,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::ask::{SentFields, form_within};
-use crate::cell::{Cell, Tone, money};
-use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
+use crate::kit::ask::{SentFields, form_within};
+use crate::kit::cell::{Cell, Tone, money};
+use crate::kit::desk::Desk;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Snippet};
+use crate::kit::shell::PLAYGROUND;
+use crate::kit::visit::Visit;
 use crate::pages::plain::PlainForm;
 use crate::relay::bounded;
-use crate::section::{Facts, Notice, Snippet};
-use crate::shell::PLAYGROUND;
-use crate::visit::Visit;
 
 const BEARER: &str = "api_key";
 const MODEL: &str = "model";

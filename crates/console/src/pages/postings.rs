@@ -8,14 +8,14 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::{Currency, Operation, PostingId};
 use uuid::Uuid;
 
-use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::page::Page;
+use crate::kit::cell::Cell;
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Table};
+use crate::kit::visit::Visit;
 use crate::pages::wallet;
-use crate::paging::Pages;
-use crate::section::{Facts, Table};
-use crate::visit::Visit;
 
 /// Parameter of the operation that refunds are of.
 const OPERATION: &str = "operation";

@@ -6,10 +6,10 @@ use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::visit::Visit;
+use crate::kit::ask::SentFields;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::visit::Visit;
 
 pub(crate) const WALLET: &str = "wallet";
 pub(crate) const API_KEY: &str = "api_key";

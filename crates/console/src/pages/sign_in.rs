@@ -16,18 +16,18 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 use http::request::Parts;
 
-use crate::address::{with_query, within, without};
-use crate::ask::{Query, SentFields, form};
 use crate::audience::Audience;
 use crate::cookie;
-use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::REVIEW;
-use crate::page::Page;
+use crate::kit::address::{with_query, within, without};
+use crate::kit::ask::{Query, SentFields, form};
+use crate::kit::desk::Desk;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::REVIEW;
+use crate::kit::page::Page;
+use crate::kit::visitor::CurrentSession;
 use crate::pages::plain::PlainForm;
-use crate::visitor::CurrentSession;
 
 const NEXT: &str = "next";
 const WRONG: &str = "The e-mail address or the password is wrong.";

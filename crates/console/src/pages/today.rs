@@ -12,14 +12,14 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_domain::{Currency, Micros, Timestamp};
 
-use crate::address::with_query;
-use crate::cell::{Cell, money};
-use crate::counting::ReportView;
 use crate::failure::Failure;
-use crate::moment::{day_of, written};
-use crate::page::Page;
-use crate::section::Facts;
-use crate::visit::Visit;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, money};
+use crate::kit::counting::ReportView;
+use crate::kit::moment::{day_of, written};
+use crate::kit::page::Page;
+use crate::kit::section::Facts;
+use crate::kit::visit::Visit;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     if let Some(wallet) = visit.principal().only_wallet() {

@@ -5,17 +5,17 @@
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
 
-use crate::address::of_thing;
-use crate::ask::SentFields;
-use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
+use crate::kit::address::of_thing;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Cell;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Section, Snippet, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
 use crate::pages::reference::short;
-use crate::paging::Pages;
-use crate::section::{Filter, Section, Snippet, Table};
-use crate::visit::Visit;
-use crate::visitor::Visitor;
 
 const THING: &str = "thing";
 const ACTOR: &str = "actor";

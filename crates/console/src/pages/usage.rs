@@ -12,20 +12,20 @@ use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery}
 use holdfast_wire::csv::{self, CostColumns};
 
 use self::view::{charts, sums, table};
-use crate::address::with_query;
-use crate::ask::SentFields;
-use crate::cell::Link;
-use crate::counting::{self, ReportView};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::moment;
-use crate::page::Page;
+use crate::kit::address::with_query;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Link;
+use crate::kit::counting::{self, ReportView};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::moment;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::report_file::report_file;
+use crate::kit::section::{Filter, Section};
+use crate::kit::visit::Visit;
 use crate::pages::operations::read_model;
 use crate::pages::reference::{self, api_key_field, wallet_field};
-use crate::paging::Pages;
-use crate::report_file::report_file;
-use crate::section::{Filter, Section};
-use crate::visit::Visit;
 
 const FIRST: &str = "first";
 const SECOND: &str = "second";

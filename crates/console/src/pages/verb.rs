@@ -8,10 +8,10 @@ use holdfast_accounts::{Subject, Verb, verbs};
 use holdfast_domain::admin::UseCase;
 
 use crate::failure::Failure;
-use crate::field::FormField;
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::field::FormField;
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
 use crate::pages::{key, wallet, webhook};
-use crate::visit::Visit;
 
 /// A row of the table of verbs, as a type.
 pub(crate) trait VerbRow: Debug + Send + Sync + 'static {

@@ -16,15 +16,15 @@ use holdfast_domain::admin::listing::{
 };
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::cell::{Cell, Link, Tone};
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::page::Page;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Table};
+use crate::kit::value::spend_text;
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
 use crate::pages::{keys, people, postings, wallets};
-use crate::section::{Facts, Notice, Table};
-use crate::value::spend_text;
-use crate::visit::Visit;
-use crate::visitor::Visitor;
 
 /// Rows of each list on the page.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
@@ -95,7 +95,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord) -> Facts {
     let wallet = &record.wallet;
     let money = |amount| Cell::money(amount, wallet.currency);
     let held = if visitor.may(UseCase::OperationRead) {
-        let sum = crate::cell::money(wallet.held, wallet.currency);
+        let sum = crate::kit::cell::money(wallet.held, wallet.currency);
         Cell::link(sum, running_address(wallet.id))
     } else {
         money(wallet.held)

@@ -5,14 +5,14 @@ use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::ask::SentFields;
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visit::Visit;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
 
 const BELOW: &str = "available_below";
 const NAME: &str = "name";

@@ -7,13 +7,13 @@ use holdfast_domain::WebhookId;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
 use holdfast_domain::admin::{UseCase, WebhookRecord};
 
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::page::Page;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Table};
+use crate::kit::visit::Visit;
 use crate::pages::webhooks::{kinds, origin, state, wallet};
-use crate::paging::Pages;
-use crate::section::{Facts, Table};
-use crate::visit::Visit;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;

@@ -5,14 +5,14 @@
 use holdfast_domain::admin::webhook::Origin;
 use holdfast_domain::admin::{UseCase, WebhookRecord};
 
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::page::Page;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
 use crate::pages::reference::{self, short, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visit::Visit;
-use crate::visitor::Visitor;
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let may_make = visit.may(UseCase::WebhookCreate);

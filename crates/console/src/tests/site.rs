@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::audience::Audience;
 use crate::console::{Console, ConsoleBody};
-use crate::desk::{ConsoleOptions, Desk};
+use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::relay::ApiRelay;
 
 pub(crate) const EMAIL: &str = "ada@example.com";

@@ -7,16 +7,16 @@ use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
 use holdfast_domain::admin::{AdminKey, Reach, Role, UseCase};
 
 use super::opened;
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::isolation::isolated;
-use crate::moment;
-use crate::page::Page;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::isolation::isolated;
+use crate::kit::moment;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Snippet};
+use crate::kit::visit::Visit;
 use crate::pages::reference::{self, WALLET};
-use crate::section::{Facts, Notice, Snippet};
-use crate::visit::Visit;
 
 const ROLE: &str = "role";
 const GRACE: &str = "grace_seconds";

@@ -7,10 +7,10 @@ use holdfast_domain::admin::job::{Job, JobKind};
 
 use super::opened;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::page::Page;
-use crate::visit::Visit;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
 
 /// The form that starts one.
 pub(crate) struct StartJob;

@@ -9,14 +9,14 @@ use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::credential::{ApiKey, Grant};
 
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::isolation::isolated;
-use crate::page::Page;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
 use crate::pages::key::told::told;
 use crate::pages::key::{form_page, grant, opened};
 use crate::pages::reference::{self, WALLET, to_wallet};
-use crate::visit::Visit;
 
 const GRACE: &str = "grace_seconds";
 /// Spans for which the other credentials stay, in seconds.

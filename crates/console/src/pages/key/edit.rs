@@ -7,10 +7,10 @@ use holdfast_domain::admin::{ApiKeyPatch, UseCase};
 use holdfast_domain::credential::ApiKey;
 
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
 use crate::pages::key::{form_page, grant, opened, wallet_of};
-use crate::visit::Visit;
 
 /// The form of one API key.
 pub(crate) struct EditKey {

@@ -8,11 +8,11 @@ use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageSco
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::value::{count, moment, moment_text, spend, spend_text, windows};
-use crate::visit::Visit;
+use crate::kit::ask::SentFields;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::value::{count, moment, moment_text, spend, spend_text, windows};
+use crate::kit::visit::Visit;
 
 const SPEND: [&str; 2] = ["spend", "spend_window"];
 const MODELS: &str = "models";

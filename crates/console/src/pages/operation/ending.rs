@@ -8,11 +8,11 @@ use holdfast_domain::admin::UseCase;
 
 use super::opened;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::page::Page;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
 use crate::pages::reference::short;
-use crate::visit::Visit;
 
 /// The form that cancels.
 pub(crate) struct Cancellation(OperationRecord);

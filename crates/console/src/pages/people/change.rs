@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use holdfast_domain::admin::{Authority, PersonRecord, UseCase};
 
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
 use crate::pages::people::{address, below, linked, opened};
-use crate::visit::Visit;
 
 /// The form that makes another one-time link.
 pub(crate) struct RenewLink(PersonRecord);

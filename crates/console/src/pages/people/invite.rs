@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use holdfast_accounts::{Name, NewInvitation};
 use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role, UseCase};
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::page::Page;
+use crate::kit::ask::SentFields;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
 use crate::pages::people::linked;
 use crate::pages::reference::{self, WALLET};
-use crate::visit::Visit;
 
 /// The form, for whoever invites.
 pub(crate) struct Invite(Authority);

@@ -6,15 +6,15 @@ use holdfast_accounts::{Reason, Reference, Source};
 use holdfast_domain::admin::{DepositReference, PostingDetails, UseCase, WalletRecord};
 use holdfast_domain::{Currency, Micros};
 
-use crate::cell::Cell;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::page::Page;
+use crate::kit::cell::Cell;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::section::Facts;
+use crate::kit::visit::Visit;
 use crate::pages::reference::short;
 use crate::pages::{operation, wallet};
-use crate::section::Facts;
-use crate::visit::Visit;
 
 const SOURCE: &str = "source";
 const REFERENCE: &str = "external_reference";

@@ -9,15 +9,15 @@ use holdfast_domain::admin::listing::{
 use uuid::Uuid;
 
 use super::earned;
-use crate::cell::{Cell, Link, Tone};
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::moment::day_of;
-use crate::page::Page;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::isolation::isolated;
+use crate::kit::moment::day_of;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Section, Snippet, Table};
+use crate::kit::visit::Visit;
 use crate::pages::operations;
 use crate::pages::reference::to_wallet;
-use crate::section::{Facts, Notice, Section, Snippet, Table};
-use crate::visit::Visit;
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -25,7 +25,7 @@ const SHOWN: u32 = 10;
 pub(super) async fn page(visit: &Visit, wallet: WalletId) -> Result<Page, Failure> {
     let record = visit.accounts().wallet(visit.principal(), &to_wallet(wallet)).await?;
     let (held, href) = (&record.wallet, format!("/wallets/{wallet}"));
-    let money = |amount| crate::cell::money(amount, held.currency);
+    let money = |amount| crate::kit::cell::money(amount, held.currency);
     let mut rows = vec![
         ("Available".to_owned(), Cell::link(money(held.available), &href)),
         ("Held".to_owned(), Cell::link(money(held.held), "/operations?scope=running")),

@@ -5,11 +5,11 @@ use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest, Scope
 use holdfast_domain::admin::offer::RouteHealth;
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::cell::{Cell, Link, Tone};
 use crate::failure::Failure;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::section::{Section, Table};
+use crate::kit::visit::Visit;
 use crate::pages::{jobs, models, operations};
-use crate::section::{Section, Table};
-use crate::visit::Visit;
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;

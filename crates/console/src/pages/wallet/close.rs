@@ -5,13 +5,13 @@ use holdfast_accounts::Reference;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::FormField;
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::FormField;
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::section::{Facts, Notice};
+use crate::kit::visit::Visit;
 use crate::pages::wallet::{form_page, opened};
-use crate::section::{Facts, Notice};
-use crate::visit::Visit;
 
 /// The form that closes an empty wallet for good.
 pub(crate) struct CloseWallet {

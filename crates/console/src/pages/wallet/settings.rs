@@ -6,12 +6,12 @@ use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
 use holdfast_domain::admin::{UseCase, WalletPatch, WalletRecord};
 
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::page::Page;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::value::{spend, threshold, windows};
+use crate::kit::visit::Visit;
 use crate::pages::wallet::{form_page, opened};
-use crate::value::{spend, threshold, windows};
-use crate::visit::Visit;
 
 /// Names of the two fields of a bound on what keys spend.
 const KEY_SPEND: [&str; 2] = ["key_spend", "key_spend_window"];

@@ -15,17 +15,17 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::{api, csv};
 use uuid::Uuid;
 
-use crate::address::with_query;
-use crate::ask::SentFields;
-use crate::cell::{Cell, Link};
-use crate::counting::{self, ReportView};
-use crate::desk::StatementQuery;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::paging::{AFTER, Pages};
-use crate::report_file::report_file;
-use crate::section::{Filter, Section, Table};
-use crate::visit::Visit;
+use crate::kit::address::with_query;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::{Cell, Link};
+use crate::kit::counting::{self, ReportView};
+use crate::kit::desk::StatementQuery;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::paging::{AFTER, Pages};
+use crate::kit::report_file::report_file;
+use crate::kit::section::{Filter, Section, Table};
+use crate::kit::visit::Visit;
 
 const MONTH: &str = "month";
 /// Most entries of a file.

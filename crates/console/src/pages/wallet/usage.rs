@@ -6,13 +6,13 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{Group, GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
 use holdfast_wire::csv::group_name;
 
-use crate::address::with_query;
-use crate::cell::{Cell, Link};
-use crate::counting::ReportView;
 use crate::failure::Failure;
-use crate::moment::{day_after, day_of, days_before, written};
-use crate::section::{Section, Table};
-use crate::visit::Visit;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Link};
+use crate::kit::counting::ReportView;
+use crate::kit::moment::{day_after, day_of, days_before, written};
+use crate::kit::section::{Section, Table};
+use crate::kit::visit::Visit;
 
 /// Days that the report is of, today among them.
 const DAYS: u32 = 7;

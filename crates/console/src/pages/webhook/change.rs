@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use super::settings::told;
 use crate::failure::Failure;
-use crate::field::FormField;
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::field::FormField;
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
 use crate::pages::webhook::{form_page, opened};
-use crate::visit::Visit;
 
 /// A delivery of nothing, to see whether it arrives.
 pub(crate) struct TestWebhook(WebhookRecord);

@@ -9,15 +9,15 @@ use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::{UseCase, WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
 
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::page::Page;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Snippet};
+use crate::kit::visit::Visit;
 use crate::pages::reference::{self, WALLET, to_wallet};
 use crate::pages::webhook::{form_page, opened};
-use crate::section::{Facts, Notice, Snippet};
-use crate::visit::Visit;
 
 const KINDS: &str = "kinds";
 

@@ -27,10 +27,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::cell::Tone;
 use crate::failure::Failure;
-use crate::moment::second;
-use crate::section::Notice;
+use crate::kit::cell::Tone;
+use crate::kit::moment::second;
+use crate::kit::section::Notice;
 
 /// Time for which a page waits for a report, which leaves as much again for all else on it. Tests of pages share
 /// their machine with others, and want the page that waited.

@@ -31,15 +31,15 @@ use holdfast_domain::admin::{RequestRecord, UseCase};
 use http::StatusCode;
 use uuid::Uuid;
 
-use crate::address::{of_thing, with_query};
-use crate::ask::{SentFields, form};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField, put_beside};
-use crate::page::Page;
-use crate::section::{Facts, Form, Notice, Section};
-use crate::visit::Visit;
+use crate::kit::address::{of_thing, with_query};
+use crate::kit::ask::{SentFields, form};
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::desk::Desk;
+use crate::kit::field::{FieldKind, FormField, put_beside};
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Form, Notice, Section};
+use crate::kit::visit::Visit;
 
 /// Name of the parameter that carries the request key.
 pub(crate) const KEY: &str = "key";

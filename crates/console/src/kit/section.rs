@@ -15,8 +15,8 @@ use std::fmt;
 
 use askama::Template;
 
-use crate::cell::{Cell, Link, Tone};
-use crate::field::FormField;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::field::FormField;
 
 /// Section of a page.
 #[derive(Debug, Clone)]

@@ -7,10 +7,10 @@ use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api;
 
-use crate::ask::SentFields;
-use crate::cell::money;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind};
+use crate::kit::ask::SentFields;
+use crate::kit::cell::money;
+use crate::kit::field::{Choice, FieldKind};
 
 /// Largest limit and amount, as the API has it.
 const COUNT_MAX: u64 = 1_000_000_000_000_000;

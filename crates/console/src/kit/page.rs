@@ -1,13 +1,13 @@
-//! A page: its title, what can be done from it, and its sections. It has no markup; [`crate::shell`] gives it one.
+//! A page: its title, what can be done from it, and its sections. It has no markup; [`crate::kit::shell`] gives it one.
 
 use axum::response::{IntoResponse, Response};
 use holdfast_domain::admin::UseCase;
 use http::StatusCode;
 
-use crate::cell::{Link, Tone};
 use crate::failure::Failure;
-use crate::field::put_beside;
-use crate::section::{Filter, Notice, Section};
+use crate::kit::cell::{Link, Tone};
+use crate::kit::field::put_beside;
+use crate::kit::section::{Filter, Notice, Section};
 
 /// A page on its way to the shell.
 #[derive(Debug, Clone)]

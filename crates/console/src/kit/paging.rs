@@ -7,10 +7,10 @@ use holdfast_accounts::PagedList;
 use holdfast_domain::admin::listing::{PageCursor, PageRequest};
 use http::StatusCode;
 
-use crate::address::with_query;
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::visit::Visit;
+use crate::kit::address::with_query;
+use crate::kit::ask::SentFields;
+use crate::kit::visit::Visit;
 
 /// Rows on a page.
 const ROWS: u32 = 50;

@@ -7,7 +7,7 @@ use askama::Template;
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api::rfc3339;
 
-use crate::moment::second;
+use crate::kit::moment::second;
 
 /// A value on a page.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]

@@ -12,11 +12,11 @@ use http::{HeaderMap, StatusCode};
 
 use crate::audience::Audience;
 use crate::cookie;
-use crate::counting::{CountLimits, Counts, ReportView};
 use crate::door::Doorway;
 use crate::failure::Failure;
+use crate::kit::counting::{CountLimits, Counts, ReportView};
+use crate::kit::visitor::Visitor;
 use crate::relay::ApiRelay;
-use crate::visitor::Visitor;
 
 /// Things that every handler has at hand.
 #[derive(Debug, Clone)]

@@ -4,11 +4,11 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
-const SCRIPT: &str = include_str!("../assets/script.js");
+const SCRIPT: &str = include_str!("../../assets/script.js");
 
 /// The stylesheet.
 pub(crate) async fn style() -> Response {
-    asset("text/css; charset=utf-8", include_str!("../assets/style.css"))
+    asset("text/css; charset=utf-8", include_str!("../../assets/style.css"))
 }
 
 /// The script: pages work without it.

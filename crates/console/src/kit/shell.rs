@@ -16,10 +16,10 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::cell::Link;
-use crate::desk::Desk;
-use crate::page::Page;
-use crate::visitor::Visitor;
+use crate::kit::cell::Link;
+use crate::kit::desk::Desk;
+use crate::kit::page::Page;
+use crate::kit::visitor::Visitor;
 
 /// Policy of pages: they load their own things, and nobody frames them.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \

@@ -6,11 +6,11 @@ use holdfast_domain::admin::UseCase;
 use http::request::Parts;
 use uuid::Uuid;
 
-use crate::ask::{Id, SentFields};
-use crate::desk::Desk;
 use crate::door::{Doorway, FETCH_SITE, once};
 use crate::failure::Failure;
-use crate::visitor::Visitor;
+use crate::kit::ask::{Id, SentFields};
+use crate::kit::desk::Desk;
+use crate::kit::visitor::Visitor;
 
 /// Request of a signed-in visitor.
 #[derive(Debug, Clone)]

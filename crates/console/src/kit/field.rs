@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
+use crate::kit::ask::SentFields;
 
 /// Field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
