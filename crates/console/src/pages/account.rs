@@ -20,8 +20,8 @@ use crate::kit::page::Page;
 use crate::kit::section::Form;
 use crate::kit::section::{Facts, Table};
 use crate::kit::visitor::CurrentSession;
-use crate::pages::plain::{PlainForm, new_password};
-use crate::pages::sign_in::{refusal, retry_after, shown, waiting};
+use crate::pages::parts::plain::{PlainForm, new_password};
+use crate::pages::parts::sign_in::{refusal, retry_after, shown, waiting};
 
 pub(crate) async fn show(
     State(desk): State<Desk>,

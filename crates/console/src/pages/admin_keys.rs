@@ -15,7 +15,7 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Filter, Table};
 use crate::kit::visit::Visit;
-use crate::pages::reference::short;
+use crate::pages::parts::reference::short;
 
 const STATE: &str = "state";
 

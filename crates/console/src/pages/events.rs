@@ -11,7 +11,7 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Filter, Snippet, Table};
 use crate::kit::visit::Visit;
-use crate::pages::reference::{self, short, wallet_field};
+use crate::pages::parts::reference::{self, short, wallet_field};
 
 const KIND: &str = "kind";
 

@@ -28,7 +28,7 @@ use crate::kit::page::Page;
 use crate::kit::section::{Facts, Section, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::keys;
+use crate::pages::parts::api_key;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;
@@ -49,23 +49,10 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     Ok(page.section(credentials(&visit, key).await?))
 }
 
-/// The key whose form it is.
-async fn opened(visit: &Visit) -> Result<ApiKey, Failure> {
-    let id = Reference::Id(visit.id()?);
-    Ok(visit.accounts().api_key(visit.principal(), &id, None).await?.api_key)
-}
-
 /// The wallet that pays for a key.
 async fn wallet_of(visit: &Visit, key: &ApiKey) -> Result<WalletRecord, Failure> {
     let id = Reference::Id(Uuid::from_bytes(key.wallet.to_bytes()));
     Ok(visit.accounts().wallet(visit.principal(), &id).await?)
-}
-
-/// The page of a form about an API key.
-pub(crate) fn form_page(title: &str, key: &ApiKey) -> Page {
-    Page::new(format!("{title} {}", isolated(&key.name)))
-        .below("API keys", "/keys")
-        .below(&key.name, format!("/keys/{}", key.id))
 }
 
 /// The title, and what can be done.
@@ -89,8 +76,8 @@ fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
     let wallet = &wallet.wallet;
     let mut rows = vec![
         ("Wallet", Cell::link(&wallet.name, format!("/wallets/{}", wallet.id))),
-        ("State", keys::state(key, now)),
-        ("Models", keys::models(key, MODELS_MAX)),
+        ("State", api_key::state(key, now)),
+        ("Models", api_key::models(key, MODELS_MAX)),
         ("Balance of the wallet", Cell::text(key.grant.balance.label())),
         ("Usage that it sees", Cell::text(key.grant.usage.label())),
         ("External id", Cell::some_text(key.external_id.as_deref())),

@@ -4,29 +4,24 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use holdfast_accounts::{Name, Reference};
+use holdfast_domain::WalletId;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
-use holdfast_domain::credential::ApiKey;
-use holdfast_domain::{Timestamp, WalletId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
-use crate::kit::cell::{Cell, Tone};
+use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
-use crate::pages::reference::{self, WALLET};
+use crate::pages::parts::api_key::{HEAD, issue_address, row};
+use crate::pages::parts::reference::{self, WALLET};
 
-/// Models of a key that a list names.
-const LISTED_MODELS: usize = 8;
 const NAME: &str = "name";
 const STATE: &str = "state";
-
-/// Head of a list of API keys of one wallet.
-pub(crate) const HEAD: [&str; 5] = ["Name", "State", "Models", "Ends", "Made"];
 
 /// States to choose from, as addresses and people name them.
 const STATES: [(&str, &str, ApiKeyState); 4] = [
@@ -35,11 +30,6 @@ const STATES: [(&str, &str, ApiKeyState); 4] = [
     ("ended", "ended", ApiKeyState::Ended),
     ("revoked", "revoked", ApiKeyState::Revoked),
 ];
-
-/// Address of the form that issues a key of a wallet.
-pub(crate) fn issue_address(wallet: WalletId) -> String {
-    format!("/keys/new?wallet={wallet}")
-}
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let (wallet, found) = match found(&visit).await {
@@ -117,39 +107,4 @@ async fn table(visit: &Visit, keys: &[ApiKeyListing]) -> Result<Table, Failure> 
     let [name, rest @ ..] = HEAD;
     let head: Vec<_> = [name, "Wallet"].into_iter().chain(rest).collect();
     Ok(Table::new("API keys", &head, keys.iter().map(with_wallet).collect(), empty))
-}
-
-/// Cells of an API key under [`HEAD`].
-pub(crate) fn row(key: &ApiKey, now: Timestamp) -> Vec<Cell> {
-    vec![
-        Cell::link(&key.name, format!("/keys/{}", key.id)),
-        state(key, now),
-        models(key, LISTED_MODELS),
-        Cell::some_moment(key.grant.ends_at),
-        Cell::moment(key.created_at),
-    ]
-}
-
-/// Models that a key may use, so many of them at most.
-pub(crate) fn models(key: &ApiKey, most: usize) -> Cell {
-    let Some(models) = &key.grant.models else { return Cell::text("all") };
-    let names: Vec<_> = models.iter().take(most).map(|model| model.as_str()).collect();
-    let names = names.join(", ");
-    Cell::text(match models.len().saturating_sub(most) {
-        0 => names,
-        more => format!("{names} and {more} more"),
-    })
-}
-
-/// State of an API key.
-pub(crate) fn state(key: &ApiKey, now: Timestamp) -> Cell {
-    if key.revoked_at.is_some() {
-        Cell::badge("revoked", Tone::Plain)
-    } else if key.has_ended(now) {
-        Cell::badge("ended", Tone::Plain)
-    } else if key.suspended_at.is_some() {
-        Cell::badge("suspended", Tone::Bad)
-    } else {
-        Cell::badge("in force", Tone::Good)
-    }
 }

@@ -26,8 +26,8 @@ use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice};
 use crate::kit::visitor::CurrentSession;
-use crate::pages::plain::{PlainForm, new_password};
-use crate::pages::sign_in::shown;
+use crate::pages::parts::plain::{PlainForm, new_password};
+use crate::pages::parts::sign_in::shown;
 
 const NOT_VALID: &str = "This link is not valid any more: it was used, or replaced, or it is too old. Ask \
     whoever gave it to you for another one.";

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use holdfast_accounts::OfferedModels;
 use holdfast_domain::admin::UseCase;
-use holdfast_domain::admin::offer::{ModelOffer, RouteHealth, RouteOffer};
+use holdfast_domain::admin::offer::{ModelOffer, RouteOffer};
 use holdfast_domain::model::Contract;
 use holdfast_domain::price::{PriceVersion, UnitPrices};
 use holdfast_domain::usage::MeterKind;
@@ -17,10 +17,8 @@ use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::page::Page;
 use crate::kit::section::Table;
 use crate::kit::visit::Visit;
+use crate::pages::parts::route::{HEALTH_HEAD, health_row};
 
-/// Head of a table of routes and their health.
-pub(crate) const HEALTH_HEAD: [&str; 7] =
-    ["Model", "Route", "Health", "Cools for", "Runs", "Priority", "Weight"];
 /// Columns of the same for whoever sees what a run costs.
 const COST_HEAD: [&str; 3] = ["Input costs, a million", "Output costs, a million", "Margin"];
 /// Most rows of prices: those in force and to come first.
@@ -116,32 +114,6 @@ fn margin(prices: &UnitPrices, costs: &UnitPrices) -> String {
     };
     let said = |share: Option<i128>| share.map_or_else(|| "–".to_owned(), |it| format!("{it} %"));
     format!("{} in, {} out", said(share(MeterKind::Input)), said(share(MeterKind::Output)))
-}
-
-/// Row of a route with its health.
-pub(crate) fn health_row(model: &ModelOffer, route: &RouteOffer) -> Vec<Cell> {
-    let health = match route.health {
-        RouteHealth::Well => Cell::badge("well", Tone::Good),
-        RouteHealth::Probe => Cell::badge("being tried", Tone::Warning),
-        RouteHealth::LastResort => Cell::badge("last resort", Tone::Warning),
-        RouteHealth::LeftAlone => Cell::badge("left alone", Tone::Bad),
-    };
-    let cools = route.cools_for.map_or(Cell::Nothing, |left| {
-        Cell::Number(format!("{}.{} s", left.as_secs(), left.subsec_millis() / 100))
-    });
-    let runs = match route.concurrency {
-        Some(most) => format!("{} of {most}", route.in_flight),
-        None => route.in_flight.to_string(),
-    };
-    vec![
-        Cell::text(model.contract.model.as_str()),
-        Cell::text(&route.name),
-        health,
-        cools,
-        Cell::Number(runs),
-        Cell::count(route.priority),
-        Cell::count(route.weight),
-    ]
 }
 
 /// Time at which a price holds.

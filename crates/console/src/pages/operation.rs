@@ -7,9 +7,9 @@ mod price_lines;
 mod retry;
 
 use holdfast_accounts::OperationRecord;
+use holdfast_domain::Micros;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::operation::{Attempt, Phase, Situation};
-use holdfast_domain::{Micros, OperationId};
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
@@ -17,9 +17,9 @@ use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Section, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::operations::state;
-use crate::pages::postings;
-use crate::pages::reference::short;
+use crate::pages::parts::operation::{opened, state};
+use crate::pages::parts::posting;
+use crate::pages::parts::reference::short;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
@@ -44,19 +44,13 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     Ok(page.section(retry::notice(operation, record.situation)))
 }
 
-/// The operation whose page or form it is.
-pub(crate) async fn opened(visit: &Visit) -> Result<OperationRecord, Failure> {
-    let id = OperationId::from(visit.id()?);
-    Ok(visit.accounts().operation(visit.principal(), id).await?)
-}
-
 fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
     let operation = &record.operation;
     let currency = operation.price.currency;
     let money = |amount| Cell::money(amount, currency);
     let refunded = if record.refunded > Micros::ZERO && visitor.may(UseCase::PostingRead) {
         let sum = crate::kit::cell::money(record.refunded, currency);
-        Cell::link(sum, postings::refunds_address(operation))
+        Cell::link(sum, posting::refunds_address(operation))
     } else {
         money(record.refunded)
     };

@@ -7,33 +7,27 @@ use holdfast_accounts::{AccountsError, OperationRecord, Reference};
 use holdfast_domain::admin::listing::{
     OperationFilter, OperationListing, Page as Listed, Period, Scope,
 };
-use holdfast_domain::model::PublicModelId;
-use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, situation};
-use holdfast_domain::{Micros, OperationId, RequestKey};
+use holdfast_domain::operation::{OperationStatus, situation};
+use holdfast_domain::{OperationId, RequestKey};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::ask::SentFields;
-use crate::kit::cell::{Cell, Tone};
+use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
-use crate::pages::reference::{self, api_key_field, short, wallet_field};
+use crate::pages::parts::operation::{HEAD, MODEL, cells, read_model, row};
+use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
 const SCOPE: &str = "scope";
 const STATUS: &str = "status";
-const MODEL: &str = "model";
 const FROM: &str = "from";
 const TO: &str = "to";
-
-/// Head of a table of operations.
-pub(crate) const HEAD: [&str; 7] =
-    ["Operation", "Began", "State", "Model", "Charge", "API key", "Wallet"];
 
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
 const HEAD_OF_RUNNING: [&str; 7] =
@@ -110,12 +104,6 @@ async fn read_filter(visit: &Visit) -> Result<OperationFilter, Failure> {
     })
 }
 
-/// The model that a filter names.
-pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Failure> {
-    let bad = |_bad| Failure::field(MODEL, "A model is publisher/name, like acme/large.");
-    query.get(MODEL).map(PublicModelId::try_from).transpose().map_err(bad)
-}
-
 fn filter(visit: &Visit) -> Filter {
     let scopes = [("", "All"), ("running", "Running"), ("stuck", "Stuck")];
     let scopes = scopes.map(|(value, label)| Choice::new(value, label)).to_vec();
@@ -141,13 +129,6 @@ fn filter(visit: &Visit) -> Filter {
     Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }
 }
 
-/// Row of a list.
-pub(crate) fn row(listing: &OperationListing) -> Vec<Cell> {
-    let operation = &listing.operation;
-    let situation = situation(operation, listing.lease.as_ref(), listing.now);
-    cells((operation, situation), listing.api_key_name.as_deref(), operation.phase.charge())
-}
-
 /// Row of a list under [`HEAD_OF_RUNNING`].
 fn row_of_running(listing: &OperationListing) -> Vec<Cell> {
     let operation = &listing.operation;
@@ -158,38 +139,4 @@ fn row_of_running(listing: &OperationListing) -> Vec<Cell> {
 fn found_row(record: &OperationRecord) -> Vec<Cell> {
     let operation = &record.operation;
     cells((operation, record.situation), None, operation.phase.charge())
-}
-
-fn cells(
-    (operation, situation): (&Operation, Situation),
-    api_key: Option<&str>,
-    amount: Option<Micros>,
-) -> Vec<Cell> {
-    let currency = operation.price.currency;
-    let api_key = api_key.map_or_else(|| short(operation.api_key), str::to_owned);
-    vec![
-        Cell::link(short(operation.id), format!("/operations/{}", operation.id)),
-        Cell::moment(operation.created_at),
-        state(operation, situation),
-        Cell::text(operation.model.as_str()),
-        amount.map_or(Cell::Nothing, |amount| Cell::money(amount, currency)),
-        Cell::link(api_key, format!("/keys/{}", operation.api_key)),
-        Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet)),
-    ]
-}
-
-/// State of an operation, in one word.
-pub(crate) fn state(operation: &Operation, situation: Situation) -> Cell {
-    match (&operation.phase, situation) {
-        (Phase::Completed { .. }, _) => Cell::badge("completed", Tone::Good),
-        (Phase::Refused { .. }, _) => Cell::badge("refused", Tone::Warning),
-        (Phase::Abandoned { .. }, _) => Cell::badge("abandoned", Tone::Bad),
-        (Phase::Open, _) => Cell::badge("not started", Tone::Plain),
-        (Phase::Recorded(_), _) | (Phase::Leased, Situation::Stale) => {
-            Cell::badge("stuck", Tone::Bad)
-        }
-        (Phase::Leased, Situation::InProgress | Situation::NotStarted | Situation::Completed) => {
-            Cell::badge("running", Tone::Plain)
-        }
-    }
 }

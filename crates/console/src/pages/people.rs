@@ -4,15 +4,12 @@ pub(crate) mod change;
 pub(crate) mod invite;
 
 use holdfast_accounts::{Principal, ToldInvitation};
-use holdfast_domain::admin::listing::{PageRequest, PersonFilter};
-use holdfast_domain::admin::{
-    EmailAddress, PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase,
-};
-use holdfast_domain::{PersonId, WalletId};
-use uuid::Uuid;
+use holdfast_domain::PersonId;
+use holdfast_domain::admin::listing::PersonFilter;
+use holdfast_domain::admin::{PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::cell::{Cell, Tone};
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::FormOutcome;
 use crate::kit::isolation::isolated;
@@ -20,7 +17,8 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Filter, Notice, Snippet, Table};
 use crate::kit::visit::Visit;
-use crate::pages::reference::{self, WALLET, wallet_field};
+use crate::pages::parts::person::{address, called, email, roles, state};
+use crate::pages::parts::reference::{self, wallet_field};
 
 const STATE: &str = "state";
 const ROLE: &str = "role";
@@ -67,24 +65,6 @@ fn narrowing(visit: &Visit) -> Filter {
     ];
     fields.extend(wallet_field(visit));
     Filter { action: "/people".to_owned(), fields, submit: "Narrow".to_owned() }
-}
-
-/// People of a wallet: what each has of it, or is offered.
-pub(crate) async fn of_wallet(
-    visit: &Visit,
-    wallet: WalletId,
-    page: PageRequest,
-) -> Result<Table, Failure> {
-    let filter = PersonFilter { wallet: Some(wallet), ..Default::default() };
-    let listed = visit.accounts().people(visit.principal(), filter, page).await?;
-    let there = |record: PersonRecord| record.seen_from(Reach::Wallet(wallet));
-    let rows = listed.rows.into_iter().filter_map(there);
-    let rows = rows.map(|record| {
-        vec![Cell::link(called(&record), address(record.person.id)), roles(&record), state(&record)]
-    });
-    let empty = "Nobody but the operator looks at this wallet. Invite somebody to a holder's role.";
-    let all = Link::new("All people of the wallet", format!("/people?{WALLET}={wallet}"));
-    Ok(Table::new("People", &["Person", "Role", "State"], rows.collect(), empty).link(all))
 }
 
 fn row(record: &PersonRecord) -> Vec<Cell> {
@@ -140,42 +120,12 @@ fn has_role(record: &PersonRecord) -> bool {
     record.offered().next().is_some() || !record.grants.is_empty()
 }
 
-/// Roles that they have, and those that they are offered.
-fn roles(record: &PersonRecord) -> Cell {
-    let taken = record.grants.iter().map(|grant| grant.authority.role.to_string());
-    let offered = record.offered().map(|it| format!("{} (offered)", it.role));
-    Cell::text(taken.chain(offered).collect::<Vec<_>>().join(", "))
-}
-
 fn grant(grant: &PersonGrant) -> Vec<Cell> {
     let wallet = match grant.authority.reach {
         Reach::All => Cell::Nothing,
         Reach::Wallet(wallet) => Cell::link(wallet.to_string(), format!("/wallets/{wallet}")),
     };
     vec![Cell::text(grant.authority.role.to_string()), wallet, Cell::moment(grant.granted_at)]
-}
-
-fn state(record: &PersonRecord) -> Cell {
-    let state = record.state();
-    let tone = match state {
-        PersonState::Pending => Tone::Warning,
-        PersonState::Active => Tone::Good,
-        PersonState::Ended => Tone::Plain,
-    };
-    Cell::badge(state.label(), tone)
-}
-
-fn email(record: &PersonRecord) -> Option<&str> {
-    record.person.email.as_ref().map(EmailAddress::as_str)
-}
-
-/// Name of a person on pages: by their address, or by their id where that is erased or not known yet.
-fn called(record: &PersonRecord) -> String {
-    email(record).map_or_else(|| record.person.id.to_string(), str::to_owned)
-}
-
-fn address(id: PersonId) -> String {
-    format!("/people/{}", Uuid::from_bytes(id.to_bytes()))
 }
 
 /// The person whose page or form it is.

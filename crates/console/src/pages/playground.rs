@@ -38,7 +38,7 @@ use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Snippet};
 use crate::kit::shell::PLAYGROUND;
 use crate::kit::visit::Visit;
-use crate::pages::plain::PlainForm;
+use crate::pages::parts::plain::PlainForm;
 use crate::relay::bounded;
 
 const BEARER: &str = "api_key";

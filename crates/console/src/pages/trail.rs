@@ -15,7 +15,7 @@ use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Section, Snippet, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::reference::short;
+use crate::pages::parts::reference::short;
 
 const THING: &str = "thing";
 const ACTOR: &str = "actor";

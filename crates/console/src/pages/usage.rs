@@ -24,8 +24,8 @@ use crate::kit::paging::Pages;
 use crate::kit::report_file::report_file;
 use crate::kit::section::{Filter, Section};
 use crate::kit::visit::Visit;
-use crate::pages::operations::read_model;
-use crate::pages::reference::{self, api_key_field, wallet_field};
+use crate::pages::parts::operation::read_model;
+use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 
 const FIRST: &str = "first";
 const SECOND: &str = "second";

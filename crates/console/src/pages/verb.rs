@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::visit::Visit;
-use crate::pages::{key, wallet, webhook};
+use crate::pages::parts::{api_key, wallet, webhook};
 
 /// A row of the table of verbs, as a type.
 pub(crate) trait VerbRow: Debug + Send + Sync + 'static {
@@ -61,7 +61,7 @@ impl<V: VerbRow> FormPage for VerbForm<V> {
         let title = V::VERB.title;
         let (page, submit) = match &self.subject {
             Subject::Wallet(it) => (wallet::form_page(title, it), format!("{title} the wallet")),
-            Subject::ApiKey(it) => (key::form_page(title, it), format!("{title} the key")),
+            Subject::ApiKey(it) => (api_key::form_page(title, it), format!("{title} the key")),
             Subject::Webhook(it) => {
                 let title = format!("{title} the webhook");
                 (webhook::form_page(&title, it), title)

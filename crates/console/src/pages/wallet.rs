@@ -8,7 +8,6 @@ pub(crate) mod settings;
 pub(crate) mod statement;
 mod usage;
 
-use holdfast_accounts::Reference;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
@@ -24,7 +23,8 @@ use crate::kit::section::{Facts, Notice, Table};
 use crate::kit::value::spend_text;
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::{keys, people, postings, wallets};
+use crate::pages::parts::wallet::opened;
+use crate::pages::parts::{api_key, person, posting, wallet};
 
 /// Rows of each list on the page.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
@@ -54,22 +54,9 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         page = page.section(usage::section(&visit, &record).await?);
     }
     if visit.may(UseCase::PersonRead) {
-        page = page.section(people::of_wallet(&visit, record.wallet.id, LATEST).await?);
+        page = page.section(person::of_wallet(&visit, record.wallet.id, LATEST).await?);
     }
     Ok(page)
-}
-
-/// The wallet whose page or form it is.
-pub(crate) async fn opened(visit: &Visit) -> Result<WalletRecord, Failure> {
-    Ok(visit.accounts().wallet(visit.principal(), &Reference::Id(visit.id()?)).await?)
-}
-
-/// The page of a form about a wallet.
-pub(crate) fn form_page(title: &str, record: &WalletRecord) -> Page {
-    let wallet = &record.wallet;
-    Page::new(format!("{title} {}", isolated(&wallet.name)))
-        .below("Wallets", "/wallets")
-        .below(&wallet.name, format!("/wallets/{}", wallet.id))
 }
 
 /// The title, and what can be done.
@@ -83,7 +70,7 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .below("Wallets", "/wallets")
         .action(may(UseCase::PostingDeposit), "Deposit", format!("{base}/deposit"))
         .action(may(UseCase::PostingAdjust), "Adjust", format!("{base}/adjust"))
-        .action(may(UseCase::ApiKeyIssue), "Issue an API key", keys::issue_address(wallet.id))
+        .action(may(UseCase::ApiKeyIssue), "Issue an API key", api_key::issue_address(wallet.id))
         .action(visitor.may(UseCase::UsageRead), "Usage", usage)
         .action(may(UseCase::WalletUpdate), "Edit", format!("{base}/edit"))
         .action(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
@@ -104,7 +91,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord) -> Facts {
     let mut rows = vec![
         ("Available", money(wallet.available)),
         ("Held", held),
-        ("State", wallets::state(record)),
+        ("State", wallet::state(record)),
         ("Runs low below", record.low_balance.map_or(Cell::Nothing, money)),
         ("A key may spend at most", bound.unwrap_or(Cell::Nothing)),
         ("External id", Cell::some_text(record.external_id.as_deref())),
@@ -153,7 +140,7 @@ async fn deposits(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure
     let filter = PostingFilter { list, wallet: Some(wallet.id), operation: None };
     let listed = visit.accounts().postings(visit.principal(), filter, LATEST).await?;
     let base = format!("/wallets/{}", wallet.id);
-    Ok(postings::table(filter.list, "Latest deposits", &listed.rows, wallet.currency)
+    Ok(posting::table(filter.list, "Latest deposits", &listed.rows, wallet.currency)
         .link(Link::new("All deposits", format!("{base}/deposits")))
         .link(Link::new("Adjustments", format!("{base}/adjustments")))
         .link(Link::new("Refunds", format!("{base}/refunds"))))
@@ -164,8 +151,8 @@ async fn api_keys(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure
     let filter = ApiKeyFilter { wallet: Some(id), ..Default::default() };
     let listed = visit.accounts().api_keys(visit.principal(), filter, LATEST).await?;
     let now = visit.accounts().clock().await?;
-    let rows = listed.rows.iter().map(|row| keys::row(&row.api_key, now)).collect();
+    let rows = listed.rows.iter().map(|row| api_key::row(&row.api_key, now)).collect();
     let empty = "No API key uses this wallet yet. Issue one.";
     let all = Link::new("All API keys", format!("/keys?wallet={id}"));
-    Ok(Table::new("API keys", &keys::HEAD, rows, empty).link(all))
+    Ok(Table::new("API keys", &api_key::HEAD, rows, empty).link(all))
 }

@@ -7,12 +7,13 @@ use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
-use crate::kit::cell::{Cell, Tone};
+use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
+use crate::pages::parts::wallet::state;
 
 const BELOW: &str = "available_below";
 const NAME: &str = "name";
@@ -81,13 +82,4 @@ fn row(record: &WalletRecord) -> Vec<Cell> {
         state(record),
         Cell::moment(record.created_at),
     ]
-}
-
-/// State of a wallet.
-pub(crate) fn state(record: &WalletRecord) -> Cell {
-    match (record.closed_at, record.wallet.suspended_at) {
-        (Some(_), _) => Cell::badge("closed", Tone::Plain),
-        (None, Some(_)) => Cell::badge("suspended", Tone::Bad),
-        (None, None) => Cell::badge("active", Tone::Good),
-    }
 }

@@ -3,9 +3,8 @@
 pub(crate) mod change;
 pub(crate) mod settings;
 
-use holdfast_domain::WebhookId;
+use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
-use holdfast_domain::admin::{UseCase, WebhookRecord};
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
@@ -13,7 +12,7 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Table};
 use crate::kit::visit::Visit;
-use crate::pages::webhooks::{kinds, origin, state, wallet};
+use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
@@ -50,18 +49,6 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
         .section(Facts::new("", rows))
         .section(Table::new("Deliveries", &head, rows_of, empty).next(next)))
-}
-
-/// The webhook whose page or form it is.
-async fn opened(visit: &Visit) -> Result<WebhookRecord, Failure> {
-    Ok(visit.accounts().webhook(visit.principal(), WebhookId::from(visit.id()?)).await?)
-}
-
-/// The page of a form about a webhook.
-pub(crate) fn form_page(title: &str, record: &WebhookRecord) -> Page {
-    Page::new(title)
-        .below("Webhooks", "/webhooks")
-        .below(origin(record), format!("/webhooks/{}", record.id))
 }
 
 fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> {

@@ -2,17 +2,17 @@
 //!
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
-use holdfast_domain::admin::webhook::Origin;
 use holdfast_domain::admin::{UseCase, WebhookRecord};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone};
+use crate::kit::cell::Cell;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::reference::{self, short, wallet_field};
+use crate::pages::parts::reference::{self, wallet_field};
+use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let may_make = visit.may(UseCase::WebhookCreate);
@@ -47,34 +47,4 @@ fn row(record: &WebhookRecord, visitor: &Visitor) -> Vec<Cell> {
         Cell::text(kinds(record)),
         Cell::moment(record.created_at),
     ]
-}
-
-pub(crate) fn origin(record: &WebhookRecord) -> String {
-    Origin::of_url(&record.url).map(|origin| origin.to_string()).unwrap_or_default()
-}
-
-pub(crate) fn state(record: &WebhookRecord) -> Cell {
-    match &record.disabled {
-        Some((_at, reason)) => {
-            let reason = reason.label().replace('_', " ");
-            Cell::badge(format!("disabled: {reason}"), Tone::Bad)
-        }
-        None => Cell::badge("active", Tone::Good),
-    }
-}
-
-pub(crate) fn wallet(record: &WebhookRecord, visitor: &Visitor) -> Cell {
-    match record.wallet {
-        Some(id) => Cell::link(short(id), format!("/wallets/{id}")),
-        None if visitor.principal.only_wallet().is_none() => Cell::text("all"),
-        None => Cell::Nothing,
-    }
-}
-
-/// The kinds of events that it is told.
-pub(crate) fn kinds(record: &WebhookRecord) -> String {
-    match &record.kinds {
-        None => "all".to_owned(),
-        Some(kinds) => kinds.iter().map(|kind| kind.label()).collect::<Vec<_>>().join(", "),
-    }
 }

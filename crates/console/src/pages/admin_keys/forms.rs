@@ -16,7 +16,7 @@ use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Snippet};
 use crate::kit::visit::Visit;
-use crate::pages::reference::{self, WALLET};
+use crate::pages::parts::reference::{self, WALLET};
 
 const ROLE: &str = "role";
 const GRACE: &str = "grace_seconds";

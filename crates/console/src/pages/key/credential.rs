@@ -14,9 +14,10 @@ use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::visit::Visit;
+use crate::pages::key::grant;
 use crate::pages::key::told::told;
-use crate::pages::key::{form_page, grant, opened};
-use crate::pages::reference::{self, WALLET, to_wallet};
+use crate::pages::parts::api_key::{form_page, opened};
+use crate::pages::parts::reference::{self, WALLET, to_wallet};
 
 const GRACE: &str = "grace_seconds";
 /// Spans for which the other credentials stay, in seconds.

@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::visit::Visit;
-use crate::pages::key::{form_page, grant, opened, wallet_of};
+use crate::pages::key::{grant, wallet_of};
+use crate::pages::parts::api_key::{form_page, opened};
 
 /// The form of one API key.
 pub(crate) struct EditKey {

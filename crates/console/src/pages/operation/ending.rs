@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::admin::UseCase;
 
-use super::opened;
 use crate::failure::Failure;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
 use crate::kit::visit::Visit;
-use crate::pages::reference::short;
+use crate::pages::parts::operation::opened;
+use crate::pages::parts::reference::short;
 
 /// The form that cancels.
 pub(crate) struct Cancellation(OperationRecord);

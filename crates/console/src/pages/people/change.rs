@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::visit::Visit;
-use crate::pages::people::{address, below, linked, opened};
+use crate::pages::parts::person::address;
+use crate::pages::people::{below, linked, opened};
 
 /// The form that makes another one-time link.
 pub(crate) struct RenewLink(PersonRecord);

@@ -10,8 +10,8 @@ use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
 use crate::kit::visit::Visit;
+use crate::pages::parts::reference::{self, WALLET};
 use crate::pages::people::linked;
-use crate::pages::reference::{self, WALLET};
 
 /// The form, for whoever invites.
 pub(crate) struct Invite(Authority);

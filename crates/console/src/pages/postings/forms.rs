@@ -13,8 +13,8 @@ use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
 use crate::kit::section::Facts;
 use crate::kit::visit::Visit;
-use crate::pages::reference::short;
-use crate::pages::{operation, wallet};
+use crate::pages::parts::reference::short;
+use crate::pages::parts::{operation, wallet};
 
 const SOURCE: &str = "source";
 const REFERENCE: &str = "external_reference";

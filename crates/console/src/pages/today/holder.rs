@@ -16,8 +16,8 @@ use crate::kit::moment::day_of;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Section, Snippet, Table};
 use crate::kit::visit::Visit;
-use crate::pages::operations;
-use crate::pages::reference::to_wallet;
+use crate::pages::parts::operation;
+use crate::pages::parts::reference::to_wallet;
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -77,9 +77,9 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let filter = OperationFilter::default();
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
-    let rows = page.rows.iter().map(operations::row).collect();
+    let rows = page.rows.iter().map(operation::row).collect();
     let empty = "Nothing was asked yet. Send the request below.";
-    let table = Table::new("Latest operations", &operations::HEAD, rows, empty);
+    let table = Table::new("Latest operations", &operation::HEAD, rows, empty);
     Ok(table.link(Link::new("All operations", "/operations")))
 }
 

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::section::{Section, Table};
 use crate::kit::visit::Visit;
-use crate::pages::{jobs, models, operations};
+use crate::pages::parts::{job, operation, route};
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -38,8 +38,8 @@ async fn stuck(visit: &Visit) -> Result<Table, Failure> {
     let filter = OperationFilter { scope: Scope::Stale, ..OperationFilter::default() };
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
-    let rows = page.rows.iter().map(operations::row).collect();
-    let table = Table::new("Stuck operations", &operations::HEAD, rows, "None is stuck.");
+    let rows = page.rows.iter().map(operation::row).collect();
+    let table = Table::new("Stuck operations", &operation::HEAD, rows, "None is stuck.");
     Ok(match page.next {
         Some(_) => table.link(Link::new("All stuck operations", "/operations?scope=stuck")),
         None => table,
@@ -54,11 +54,11 @@ fn cooling(visit: &Visit) -> Result<Table, Failure> {
             .routes
             .iter()
             .filter(|it| it.cools_for.is_some() || it.health != RouteHealth::Well);
-        rows.extend(unwell.map(|route| models::health_row(model, route)));
+        rows.extend(unwell.map(|route| route::health_row(model, route)));
     }
     let empty = "Every route is well, as far as this node has seen.";
     let link = Link::new("All routes", "/models");
-    Ok(Table::new("Routes that cool down", &models::HEALTH_HEAD, rows, empty).link(link))
+    Ok(Table::new("Routes that cool down", &route::HEALTH_HEAD, rows, empty).link(link))
 }
 
 /// The newest wallets below their own thresholds.
@@ -117,10 +117,10 @@ async fn nodes(visit: &Visit) -> Result<Table, Failure> {
 async fn last_job(visit: &Visit) -> Result<Table, Failure> {
     let request = PageRequest::first(Order::Newest, 1);
     let page = visit.accounts().jobs(visit.principal(), request).await?;
-    let rows = page.rows.iter().map(jobs::row).collect();
+    let rows = page.rows.iter().map(job::row).collect();
     let empty = "The book was never verified. A verification adds all rows up, and says whether \
         they agree.";
-    let mut table = Table::new("Last verification", &jobs::HEAD, rows, empty);
+    let mut table = Table::new("Last verification", &job::HEAD, rows, empty);
     if visit.may(UseCase::JobCreate) {
         table = table.link(Link::new("Start one", "/jobs/new"));
     }

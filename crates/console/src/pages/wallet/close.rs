@@ -11,7 +11,7 @@ use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::section::{Facts, Notice};
 use crate::kit::visit::Visit;
-use crate::pages::wallet::{form_page, opened};
+use crate::pages::parts::wallet::{form_page, opened};
 
 /// The form that closes an empty wallet for good.
 pub(crate) struct CloseWallet {

@@ -11,7 +11,7 @@ use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
 use crate::kit::value::{spend, threshold, windows};
 use crate::kit::visit::Visit;
-use crate::pages::wallet::{form_page, opened};
+use crate::pages::parts::wallet::{form_page, opened};
 
 /// Names of the two fields of a bound on what keys spend.
 const KEY_SPEND: [&str; 2] = ["key_spend", "key_spend_window"];

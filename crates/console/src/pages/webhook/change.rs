@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::visit::Visit;
-use crate::pages::webhook::{form_page, opened};
+use crate::pages::parts::webhook::{form_page, opened};
 
 /// A delivery of nothing, to see whether it arrives.
 pub(crate) struct TestWebhook(WebhookRecord);

@@ -16,8 +16,8 @@ use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Snippet};
 use crate::kit::visit::Visit;
-use crate::pages::reference::{self, WALLET, to_wallet};
-use crate::pages::webhook::{form_page, opened};
+use crate::pages::parts::reference::{self, WALLET, to_wallet};
+use crate::pages::parts::webhook::{form_page, opened};
 
 const KINDS: &str = "kinds";
 
