@@ -21,7 +21,9 @@ use std::time::Instant;
 use axum::extract::{FromRef, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use holdfast_accounts::{Accounts, AuthenticationError, IssuedAdminKey, Principal, TABLE};
+use holdfast_accounts::{
+    Accounts, AuthenticationError, InFlight, IssuedAdminKey, Place, Principal, TABLE,
+};
 use holdfast_domain::admin::{ActorId, AdminBearer, UseCase};
 use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
 use http::header::{AUTHORIZATION, HOST};
@@ -29,7 +31,6 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use crate::description::{DESCRIPTION_PATH, PREFIX};
 use crate::error::{Code, Problem};
-use crate::in_flight::{InFlight, Place};
 use crate::options::AdminOptions;
 
 /// Remedy of whoever asks for a second report.

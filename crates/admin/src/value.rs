@@ -14,6 +14,7 @@ pub(crate) mod schema;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use holdfast_accounts::sentence;
 use holdfast_domain::admin::job::{JobKind, JobState};
 use holdfast_domain::admin::listing::{AdminKeyState, ApiKeyState, Scope};
 use holdfast_domain::admin::offer::RouteHealth;
@@ -32,7 +33,6 @@ use utoipa::openapi::{KnownFormat, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::Problem;
-use crate::error::sentence;
 
 /// Largest limit and amount: the numbers of JSON are exact up to a little more.
 const COUNT_MAX: u64 = 1_000_000_000_000_000;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use bytes::Bytes;
-use holdfast_admin::sentence;
+use holdfast_accounts::sentence;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};

@@ -18,8 +18,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use holdfast_accounts::Principal;
-use holdfast_admin::InFlight;
+use holdfast_accounts::{InFlight, Principal};
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use http::StatusCode;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use holdfast_accounts::{Accounts, Reference, StatementPage, UsageReport};
-use holdfast_admin::{AdminOptions, InFlight, Place};
+use holdfast_accounts::{Accounts, InFlight, Place, Reference, StatementPage, UsageReport};
+use holdfast_admin::AdminOptions;
 use holdfast_domain::admin::listing::{PageRequest, Period};
 use holdfast_domain::admin::report::UsageQuery;
 use holdfast_domain::secret::SessionToken;

@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use holdfast_admin::Place;
+use holdfast_accounts::Place;
 use holdfast_domain::private::Private;
 use holdfast_domain::{Micros, OperationId, RequestKey};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
