@@ -30,6 +30,7 @@ mod creations;
 mod cursors;
 mod error;
 mod events;
+pub mod fields;
 mod in_flight;
 mod jobs;
 mod links;

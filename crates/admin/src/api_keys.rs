@@ -74,7 +74,9 @@ pub(crate) async fn issue(
     Change { request, body }: Change<ApiKeyDraft>,
 ) -> Reply<IssuedKeyView> {
     let wallet = Reference::Id(parse("wallet_id", &body.wallet_id)?);
-    let orders = [body.order(caller.gate.end(body.ends_at, body.ends_in_seconds).await?)?];
+    let order = body.into_order();
+    let ends_at = caller.gate.end(order.ends_at, order.ends_in_seconds).await?;
+    let orders = [order.order(ends_at)?];
     let issued =
         caller.accounts().issue_api_keys(&caller.principal, &request, &wallet, &orders).await?;
     let Outcome { thing, replayed } = issued;

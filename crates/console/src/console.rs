@@ -54,7 +54,7 @@ impl Console {
     #[must_use]
     pub fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
         let desk = Desk::new(accounts, options);
-        let frame = ShellState::new(&desk);
+        let frame = ShellState::new(&desk, pages::NAVIGATION);
         let guard = Guard::new(&desk);
         let logs = guard.logs.clone();
         let router = pages(desk)
@@ -101,7 +101,7 @@ impl Console {
 
 /// The pages of a signed-in visitor, who is beside each request already.
 pub(crate) fn pages(desk: Desk) -> Router {
-    let frame = ShellState::new(&desk);
+    let frame = ShellState::new(&desk, pages::NAVIGATION);
     pages::routes(&desk.options)
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))

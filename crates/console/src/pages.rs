@@ -26,12 +26,31 @@ mod webhooks;
 
 use axum::Router;
 use axum::routing::{get, post};
+use holdfast_domain::admin::UseCase;
 
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::verb::VerbForm;
 use crate::audience::Audience;
 use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::kit::form::methods;
+use crate::kit::shell::{Navigation, PLAYGROUND};
+
+/// Entries of the navigation: the text, the address, and the use case that it takes.
+pub(crate) const NAVIGATION: Navigation = &[
+    ("Today", "/", UseCase::WalletRead),
+    ("Wallets", "/wallets", UseCase::WalletRead),
+    ("API keys", "/keys", UseCase::ApiKeyRead),
+    ("Operations", "/operations", UseCase::OperationRead),
+    ("Usage", "/usage", UseCase::UsageRead),
+    ("Models", "/models", UseCase::ModelRead),
+    ("Playground", PLAYGROUND, UseCase::ModelRead),
+    ("Events", "/events", UseCase::EventRead),
+    ("Webhooks", "/webhooks", UseCase::WebhookRead),
+    ("Trail", "/trail", UseCase::AuditRead),
+    ("Jobs", "/jobs", UseCase::JobRead),
+    ("People", "/people", UseCase::PersonRead),
+    ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
+];
 
 /// The address of every page.
 pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {

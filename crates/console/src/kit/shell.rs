@@ -37,31 +37,18 @@ const FEATURES: &str = "accelerometer=(), autoplay=(), camera=(), display-captur
 pub(crate) const PLAYGROUND: &str = "/playground";
 
 /// Entries of the navigation: the text, the address, and the use case that it takes.
-const NAVIGATION: &[(&str, &str, UseCase)] = &[
-    ("Today", "/", UseCase::WalletRead),
-    ("Wallets", "/wallets", UseCase::WalletRead),
-    ("API keys", "/keys", UseCase::ApiKeyRead),
-    ("Operations", "/operations", UseCase::OperationRead),
-    ("Usage", "/usage", UseCase::UsageRead),
-    ("Models", "/models", UseCase::ModelRead),
-    ("Playground", PLAYGROUND, UseCase::ModelRead),
-    ("Events", "/events", UseCase::EventRead),
-    ("Webhooks", "/webhooks", UseCase::WebhookRead),
-    ("Trail", "/trail", UseCase::AuditRead),
-    ("Jobs", "/jobs", UseCase::JobRead),
-    ("People", "/people", UseCase::PersonRead),
-    ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
-];
+pub(crate) type Navigation = &'static [(&'static str, &'static str, UseCase)];
 
 /// Part of the navigation that does not depend on the visitor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShellState {
+    entries: Navigation,
     has_playground: bool,
 }
 
 impl ShellState {
-    pub(crate) fn new(desk: &Desk) -> Self {
-        Self { has_playground: desk.options.playground.is_some() }
+    pub(crate) fn new(desk: &Desk, entries: Navigation) -> Self {
+        Self { entries, has_playground: desk.options.playground.is_some() }
     }
 }
 
@@ -127,7 +114,7 @@ async fn rendered(shell: Shell, answer: Response) -> Response {
 /// Links to what the visitor may see, and which of them the page is within.
 fn navigation(frame: ShellState, visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
     let is_there = |href: &str| href != PLAYGROUND || frame.has_playground;
-    let seen = NAVIGATION.iter();
+    let seen = frame.entries.iter();
     let seen = seen.filter(|(_, href, use_case)| is_there(href) && visitor.may(*use_case));
     let entry = |(text, href, _): &(&str, &str, UseCase)| {
         let is_within = path == *href || (*href != "/" && path.starts_with(&format!("{href}/")));

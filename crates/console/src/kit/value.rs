@@ -3,6 +3,7 @@
 //!
 //! Never: an amount through a float, or a limit that is none because it was misspelled.
 
+use holdfast_accounts::fields;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api;
@@ -12,47 +13,38 @@ use crate::kit::ask::SentFields;
 use crate::kit::cell::money;
 use crate::kit::field::{Choice, FieldKind};
 
-/// Largest limit and amount, as the API has it.
-const COUNT_MAX: u64 = 1_000_000_000_000_000;
-
 /// A limit that is counted: at least one, or nothing would ever run.
-pub(crate) fn count(fields: &SentFields, name: &str) -> Result<Option<u64>, Failure> {
+pub(crate) fn count(sent: &SentFields, name: &str) -> Result<Option<u64>, Failure> {
     let bad = || {
-        let message = format!("Write a whole number from 1 to {COUNT_MAX}, or nothing.");
+        let message =
+            format!("Write a whole number from 1 to {}, or nothing.", fields::LIMIT.end());
         Failure::field(name, message)
     };
-    let Some(text) = fields.get(name) else { return Ok(None) };
-    let count = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
+    let Some(text) = sent.get(name) else { return Ok(None) };
+    let count = text.parse().ok().filter(|count| fields::LIMIT.contains(count));
     count.map(Some).ok_or_else(bad)
 }
 
 /// An amount that is nothing or more.
-pub(crate) fn threshold(fields: &SentFields, name: &str) -> Result<Option<Micros>, Failure> {
-    let amount: Option<Micros> = fields.read(name)?;
+pub(crate) fn threshold(sent: &SentFields, name: &str) -> Result<Option<Micros>, Failure> {
+    let amount: Option<Micros> = sent.read(name)?;
     let bad = || Failure::field(name, "Write an amount of 0 or more, or nothing.");
-    let is_sound = amount.is_none_or(|amount| is_within(amount, 0));
+    let is_sound = amount.is_none_or(|amount| fields::THRESHOLD.contains(&amount.get()));
     if is_sound { Ok(amount) } else { Err(bad()) }
 }
 
 /// A bound on spend: an amount and its window. Without an amount there is no bound.
 pub(crate) fn spend(
-    fields: &SentFields,
+    sent: &SentFields,
     [name, window]: [&str; 2],
 ) -> Result<Option<SpendLimit>, Failure> {
-    let Some(micros) = fields.read::<Micros>(name)? else { return Ok(None) };
-    if !is_within(micros, 1) {
+    let Some(micros) = sent.read::<Micros>(name)? else { return Ok(None) };
+    if !fields::AMOUNT.contains(&micros.get()) {
         return Err(Failure::field(name, "Write an amount of more than nothing, or nothing."));
     }
-    let label = fields.get(window).unwrap_or_default();
-    let window = SpendWindow::ALL
-        .into_iter()
-        .find(|known| known.label() == label)
-        .ok_or_else(|| Failure::field(window, "Choose one of these."))?;
+    let chosen = sent.get(window).and_then(fields::window);
+    let window = chosen.ok_or_else(|| Failure::field(window, "Choose one of these."))?;
     Ok(Some(SpendLimit { micros, window }))
-}
-
-fn is_within(amount: Micros, least: u64) -> bool {
-    u64::try_from(amount.get()).is_ok_and(|micros| (least..=COUNT_MAX).contains(&micros))
 }
 
 /// The windows of a bound on spend.
@@ -75,8 +67,8 @@ pub(crate) fn spend_text(spend: SpendLimit, currency: Currency) -> String {
 }
 
 /// A moment in UTC, as a field for moments sends it.
-pub(crate) fn moment(fields: &SentFields, name: &str) -> Result<Option<Timestamp>, Failure> {
-    let Some(text) = fields.get(name) else { return Ok(None) };
+pub(crate) fn moment(sent: &SentFields, name: &str) -> Result<Option<Timestamp>, Failure> {
+    let Some(text) = sent.get(name) else { return Ok(None) };
     // Browsers leave the seconds out where they are zero.
     let seconds = if text.len() == "2027-01-31T09:30".len() { ":00" } else { "" };
     let moment = api::moment(&format!("{text}{seconds}Z"));
