@@ -7,6 +7,7 @@ mod doors;
 mod files;
 mod layers;
 mod names;
+mod pages;
 mod prose;
 mod quotes;
 mod tokens;
@@ -59,6 +60,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     for (path, text) in &texts {
         findings.extend(files::check(path, text));
         findings.extend(names::check(path, text));
+        findings.extend(pages::check(path, text));
         findings.extend(prose::check(path, text));
         findings.extend(words::check(path, text));
         findings.extend(versions::check(path, text));

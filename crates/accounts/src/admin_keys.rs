@@ -10,7 +10,7 @@ use holdfast_domain::{AdminKeyId, Timestamp};
 use uuid::Uuid;
 
 use crate::api_keys::random_credential;
-use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, ThingKind};
+use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, Result, ThingKind};
 
 /// An admin key to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         new: &NewAdminKey,
-    ) -> Result<Outcome<IssuedAdminKey>, AccountsError> {
+    ) -> Result<Outcome<IssuedAdminKey>> {
         principal.authorize(UseCase::AdminKeyIssue)?;
         if !principal.role.may_grant(new.role) {
             return Err(AccountsError::Forbidden {
@@ -94,7 +94,7 @@ impl Accounts {
         request: &Request,
         id: AdminKeyId,
         grace: Duration,
-    ) -> Result<Outcome<IssuedAdminKey>, AccountsError> {
+    ) -> Result<Outcome<IssuedAdminKey>> {
         principal.authorize(UseCase::AdminKeyRotate)?;
         let (credential, bearer) = self.admin_credential(id)?;
         let action = AccountAction::RotateAdminKey { credential, grace };
@@ -110,7 +110,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: AdminKeyId,
-    ) -> Result<Outcome<AdminKeyId>, AccountsError> {
+    ) -> Result<Outcome<AdminKeyId>> {
         principal.authorize(UseCase::AdminKeyRevoke)?;
         let done = self.change(principal, request, AccountAction::RevokeAdminKey(id)).await?;
         Ok(Outcome { thing: id, replayed: done.replayed })
@@ -122,26 +122,19 @@ impl Accounts {
         principal: &Principal,
         state: Option<AdminKeyState>,
         page: PageRequest,
-    ) -> Result<Page<AdminKey>, AccountsError> {
+    ) -> Result<Page<AdminKey>> {
         principal.authorize(UseCase::AdminKeyRead)?;
         Ok(self.book.admin_keys(state, page).await?)
     }
 
     /// The admin key of this id.
-    pub async fn admin_key(
-        &self,
-        principal: &Principal,
-        id: AdminKeyId,
-    ) -> Result<AdminKey, AccountsError> {
+    pub async fn admin_key(&self, principal: &Principal, id: AdminKeyId) -> Result<AdminKey> {
         principal.authorize(UseCase::AdminKeyRead)?;
         let found = self.book.admin_key(id).await?;
         found.ok_or(AccountsError::NotFound(ThingKind::AdminKey))
     }
 
-    fn admin_credential(
-        &self,
-        admin_key: AdminKeyId,
-    ) -> Result<(AdminCredential, AdminBearer), AccountsError> {
+    fn admin_credential(&self, admin_key: AdminKeyId) -> Result<(AdminCredential, AdminBearer)> {
         let server_secret = self.writing_secret()?;
         let (id, secret) = random_credential()?;
         let bearer = AdminBearer { id, secret };
@@ -162,7 +155,7 @@ fn admin_key_of(thing: &Thing) -> Option<AdminKeyId> {
 
 /// Refuses an end beyond that of whoever grants, which never moves. Whether it has passed is judged
 /// with the command.
-fn refuse_beyond(principal: &Principal, ends_at: Option<Timestamp>) -> Result<(), AccountsError> {
+fn refuse_beyond(principal: &Principal, ends_at: Option<Timestamp>) -> Result<()> {
     let is_beyond = principal.ends_at.is_some_and(|own| ends_at.is_none_or(|end| end > own));
     if !is_beyond {
         return Ok(());

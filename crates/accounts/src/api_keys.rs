@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use crate::{
     Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
-    ThingKind,
+    Result, ThingKind,
 };
 
 /// An API key to be issued.
@@ -76,7 +76,7 @@ impl Accounts {
         request: &Request,
         wallet: &Reference,
         orders: &[KeyOrder],
-    ) -> Result<Outcome<Vec<IssuedApiKey>>, AccountsError> {
+    ) -> Result<Outcome<Vec<IssuedApiKey>>> {
         principal.authorize(UseCase::ApiKeyIssue)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
         if orders.is_empty() || orders.len() > KEYS_MAX {
@@ -122,7 +122,7 @@ impl Accounts {
         principal: &Principal,
         filter: ApiKeyFilter,
         page: PageRequest,
-    ) -> Result<Page<ApiKeyListing>, AccountsError> {
+    ) -> Result<Page<ApiKeyListing>> {
         principal.authorize(UseCase::ApiKeyRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
@@ -143,7 +143,7 @@ impl Accounts {
         principal: &Principal,
         reference: &Reference,
         wallet: Option<WalletId>,
-    ) -> Result<ApiKeyRecord, AccountsError> {
+    ) -> Result<ApiKeyRecord> {
         principal.authorize(UseCase::ApiKeyRead)?;
         let api_key = self.reachable_api_key(principal, reference, wallet).await?;
         let counters = self.book.counters(api_key.id).await?;
@@ -157,7 +157,7 @@ impl Accounts {
         request: &Request,
         reference: &Reference,
         edit: Edit<ApiKeyPatch>,
-    ) -> Result<Outcome<ApiKey>, AccountsError> {
+    ) -> Result<Outcome<ApiKey>> {
         let Edit { patch, expected } = edit;
         principal.authorize(UseCase::ApiKeyUpdate)?;
         let found = self.reachable_api_key(principal, reference, None).await?;
@@ -178,7 +178,7 @@ impl Accounts {
         request: &Request,
         reference: &Reference,
         grace: Duration,
-    ) -> Result<Outcome<IssuedApiKey>, AccountsError> {
+    ) -> Result<Outcome<IssuedApiKey>> {
         principal.authorize(UseCase::ApiKeyRotate)?;
         Self::want_reason_of_operator(principal, UseCase::ApiKeyRotate, request)?;
         let found = self.reachable_api_key(principal, reference, None).await?;
@@ -201,7 +201,7 @@ impl Accounts {
         request: &Request,
         found: ApiKey,
         action: AccountAction,
-    ) -> Result<Outcome<ApiKey>, AccountsError> {
+    ) -> Result<Outcome<ApiKey>> {
         let done = self.change(principal, request, action).await?;
         let id = done.things.iter().find_map(api_key_of).unwrap_or(found.id);
         let thing = self.book.api_key(id).await?.unwrap_or(found);
@@ -214,7 +214,7 @@ impl Accounts {
         principal: &Principal,
         reference: &Reference,
         wallet: Option<WalletId>,
-    ) -> Result<ApiKey, AccountsError> {
+    ) -> Result<ApiKey> {
         let missing = || AccountsError::NotFound(ThingKind::ApiKey);
         let found = match reference {
             Reference::Id(id) => self.book.api_key(ApiKeyId::from(*id)).await?,
@@ -239,7 +239,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         lists: impl Iterator<Item = &'a BTreeSet<ModelPattern>> + Send,
-    ) -> Result<(), AccountsError> {
+    ) -> Result<()> {
         let Some(offers) = &self.offers else { return Ok(()) };
         let offered = offers.models().into_iter().map(|offer| offer.contract.model);
         // A set of all entries that would do: each entry is looked up once, however many models and keys there are.
@@ -262,7 +262,7 @@ impl Accounts {
         &self,
         wallet: WalletId,
         order: &KeyOrder,
-    ) -> Result<(NewApiKey, Credential, Bearer), AccountsError> {
+    ) -> Result<(NewApiKey, Credential, Bearer)> {
         let id = Uuid::new_v4();
         let made_up = || format!("key-{}", id.as_simple()).chars().take(12).collect();
         let key = NewApiKey {
@@ -277,7 +277,7 @@ impl Accounts {
     }
 
     /// A new credential of an API key, and what its bearer has to keep.
-    fn credential(&self, api_key: ApiKeyId) -> Result<(Credential, Bearer), AccountsError> {
+    fn credential(&self, api_key: ApiKeyId) -> Result<(Credential, Bearer)> {
         let server_secret = self.writing_secret()?;
         let (id, secret) = random_credential()?;
         let bearer = Bearer { id, secret };
@@ -297,7 +297,7 @@ impl Accounts {
         principal: &Principal,
         use_case: UseCase,
         request: &Request,
-    ) -> Result<(), AccountsError> {
+    ) -> Result<()> {
         let is_own = principal.role.is_holder() || *principal == Principal::local();
         if is_own { Ok(()) } else { Self::want_reason(use_case, request) }
     }
@@ -305,7 +305,7 @@ impl Accounts {
 
 /// Random halves of a credential. The id is random as well: a bearer must not tell how many there
 /// are.
-pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret), AccountsError> {
+pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret)> {
     let (mut id, mut secret) = ([0; 16], [0; 32]);
     let filled = rand::fill(&mut id).and_then(|()| rand::fill(&mut secret));
     filled.map_err(|error| AccountsError::NoRandom(Box::new(error)))?;
@@ -313,7 +313,7 @@ pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret), Ac
 }
 
 /// 256 random bits.
-pub(crate) fn random_bits() -> Result<[u8; 32], AccountsError> {
+pub(crate) fn random_bits() -> Result<[u8; 32]> {
     let mut bits = [0; 32];
     rand::fill(&mut bits).map_err(|error| AccountsError::NoRandom(Box::new(error)))?;
     Ok(bits)

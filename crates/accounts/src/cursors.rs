@@ -25,7 +25,7 @@ use holdfast_domain::admin::listing::{Order, PageCursor, PageRequest};
 use holdfast_domain::secret::{CursorKey, ServerSecret};
 use uuid::Uuid;
 
-use crate::{Accounts, AccountsError, Principal, digest};
+use crate::{Accounts, AccountsError, Principal, Result, digest};
 
 /// Bytes of a place.
 const PLACE_LEN: usize = 8;
@@ -100,7 +100,7 @@ impl PagedList {
     /// # Errors
     ///
     /// [`AccountsError::NoRandom`], if the system gives no nonce.
-    pub fn cursor(&self, PageCursor(place): PageCursor) -> Result<String, AccountsError> {
+    pub fn cursor(&self, PageCursor(place): PageCursor) -> Result<String> {
         self.seal(place).map_err(|error| AccountsError::NoRandom(Box::new(error)))
     }
 

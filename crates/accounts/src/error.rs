@@ -6,6 +6,9 @@ use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{AccountRefusal, Role, UseCase};
 use holdfast_domain::ports::{Cause, Unavailable};
 
+/// Result of a use case.
+pub(crate) type Result<T, E = AccountsError> = std::result::Result<T, E>;
+
 /// Kind of a thing that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThingKind {

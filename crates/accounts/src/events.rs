@@ -5,7 +5,7 @@ use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::event::{EventFilter, EventRecord};
 use holdfast_domain::admin::listing::{Page, PageRequest};
 
-use crate::{Accounts, AccountsError, Principal, ThingKind};
+use crate::{Accounts, AccountsError, Principal, Result, ThingKind};
 
 impl Accounts {
     /// The event of this id.
@@ -14,11 +14,7 @@ impl Accounts {
     ///
     /// [`AccountsError::NotFound`], for one of a wallet that is out of reach and for the operator's own
     /// too.
-    pub async fn event(
-        &self,
-        principal: &Principal,
-        id: EventId,
-    ) -> Result<EventRecord, AccountsError> {
+    pub async fn event(&self, principal: &Principal, id: EventId) -> Result<EventRecord> {
         principal.authorize(UseCase::EventRead)?;
         let event = self.book.event(id).await?;
         let is_seen = |event: &EventRecord| match principal.only_wallet() {
@@ -34,7 +30,7 @@ impl Accounts {
         principal: &Principal,
         filter: EventFilter,
         page: PageRequest,
-    ) -> Result<Page<EventRecord>, AccountsError> {
+    ) -> Result<Page<EventRecord>> {
         principal.authorize(UseCase::EventRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {

@@ -12,7 +12,7 @@ use holdfast_domain::admin::listing::{Page, PageRequest};
 use holdfast_domain::admin::{AccountAction, Thing, UseCase};
 use uuid::Uuid;
 
-use crate::{Accounts, AccountsError, Outcome, Principal, Request, ThingKind};
+use crate::{Accounts, AccountsError, Outcome, Principal, Request, Result, ThingKind};
 
 impl Accounts {
     /// Starts a job. `since` is a head of the trail that was printed before.
@@ -22,7 +22,7 @@ impl Accounts {
         request: &Request,
         kind: JobKind,
         since: Option<TrailHead>,
-    ) -> Result<Outcome<Job>, AccountsError> {
+    ) -> Result<Outcome<Job>> {
         principal.authorize(UseCase::JobCreate)?;
         let job = JobId::from(Uuid::new_v4());
         let since_text = since.map(|head| head.to_string());
@@ -41,7 +41,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: JobId,
-    ) -> Result<Outcome<Job>, AccountsError> {
+    ) -> Result<Outcome<Job>> {
         principal.authorize(UseCase::JobCreate)?;
         let done = self.change(principal, request, AccountAction::CancelJob(id)).await?;
         let job = self.book.job(id).await?.ok_or(AccountsError::NotFound(ThingKind::Job))?;
@@ -49,11 +49,7 @@ impl Accounts {
     }
 
     /// Jobs, a page at a time.
-    pub async fn jobs(
-        &self,
-        principal: &Principal,
-        page: PageRequest,
-    ) -> Result<Page<Job>, AccountsError> {
+    pub async fn jobs(&self, principal: &Principal, page: PageRequest) -> Result<Page<Job>> {
         principal.authorize(UseCase::JobRead)?;
         Ok(self.book.jobs(page).await?)
     }
@@ -63,7 +59,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::NotFound`], for one that is not kept any more too.
-    pub async fn job(&self, principal: &Principal, id: JobId) -> Result<Job, AccountsError> {
+    pub async fn job(&self, principal: &Principal, id: JobId) -> Result<Job> {
         principal.authorize(UseCase::JobRead)?;
         self.book.job(id).await?.ok_or(AccountsError::NotFound(ThingKind::Job))
     }

@@ -30,6 +30,8 @@ mod creations;
 mod cursors;
 mod error;
 mod events;
+pub mod fields;
+mod in_flight;
 mod jobs;
 mod links;
 mod notes;
@@ -42,6 +44,7 @@ mod postings;
 mod principal;
 mod refusals;
 mod reports;
+mod sentence;
 mod sessions;
 mod table;
 mod text;
@@ -80,7 +83,9 @@ pub use self::admin_keys::{IssuedAdminKey, NewAdminKey};
 pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
 pub use self::cursors::{BadCursor, PagedList};
+pub(crate) use self::error::Result;
 pub use self::error::{AccountsError, ThingKind};
+pub use self::in_flight::{InFlight, Place};
 pub use self::links::{LinkError, LinkView, UsedLink};
 pub use self::notes::FailedSignIns;
 pub use self::offers::OfferedModels;
@@ -91,6 +96,7 @@ pub use self::people::{NewInvitation, ToldInvitation};
 pub use self::postings::{PostingOrder, PostingRecord};
 pub use self::principal::Principal;
 pub use self::reports::{StatementPage, UsageReport};
+pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
 pub use self::table::{Door, TABLE};
 pub use self::text::{
@@ -288,7 +294,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`].
-    pub async fn clock(&self) -> Result<Timestamp, AccountsError> {
+    pub async fn clock(&self) -> Result<Timestamp> {
         Ok(self.book.clock().await?)
     }
 
@@ -301,11 +307,11 @@ impl Accounts {
         &self,
         principal: &Principal,
         key: CommandKey,
-    ) -> Result<Option<RequestRecord>, AccountsError> {
+    ) -> Result<Option<RequestRecord>> {
         Ok(self.book.request_record(principal.actor, key).await?)
     }
 
-    fn writing_secret(&self) -> Result<&ServerSecret, AccountsError> {
+    fn writing_secret(&self) -> Result<&ServerSecret> {
         self.secrets.first().ok_or(AccountsError::NoSecret)
     }
 
@@ -315,7 +321,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         action: AccountAction,
-    ) -> Result<AccountReceipt, AccountsError> {
+    ) -> Result<AccountReceipt> {
         let taken = self.take_creations(principal, request, &action).await?;
         let command = AccountCommand {
             bounds: self.bounds,
@@ -345,7 +351,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         action: &AccountAction,
-    ) -> Result<Option<(creations::Owner, usize)>, AccountsError> {
+    ) -> Result<Option<(creations::Owner, usize)>> {
         let is_counted = !request.dry_run && principal.actor != ActorId::Local;
         let made = creations::of(action).filter(|_made| is_counted);
         let Some((owner, creations)) = made else { return Ok(None) };
@@ -362,7 +368,7 @@ impl Accounts {
     }
 
     /// Refuses a change that wants a reason and has none.
-    fn want_reason(use_case: UseCase, request: &Request) -> Result<(), AccountsError> {
+    fn want_reason(use_case: UseCase, request: &Request) -> Result<()> {
         if request.reason.is_none() {
             return Err(AccountsError::Invalid {
                 field: "reason",

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::attempts::address_group;
-use crate::{Accounts, AccountsError, Principal, digest};
+use crate::{Accounts, Principal, Result, digest};
 
 const DAY_MICROS: i64 = 86_400_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -224,7 +224,7 @@ impl Accounts {
         principal: &Principal,
         use_case: UseCase,
         wallet: Option<WalletId>,
-    ) -> Result<(), AccountsError> {
+    ) -> Result<()> {
         let own = match principal.actor {
             ActorId::Local | ActorId::Anonymous => return Ok(()),
             ActorId::AdminKey(id) => Thing::AdminKey(id),
@@ -251,7 +251,7 @@ impl Accounts {
     /// # Errors
     ///
     /// An [`AccountsError`]: notes that were not written wait for the next call.
-    pub async fn write_notes(&self, is_last: bool) -> Result<Vec<FailedSignIns>, AccountsError> {
+    pub async fn write_notes(&self, is_last: bool) -> Result<Vec<FailedSignIns>> {
         if self.notes.is_empty() {
             return Ok(Vec::new());
         }
@@ -275,7 +275,7 @@ impl Accounts {
         Ok(taken)
     }
 
-    async fn write_reads(&self, now: Timestamp) -> Result<(), AccountsError> {
+    async fn write_reads(&self, now: Timestamp) -> Result<()> {
         let day = now.as_micros().div_euclid(DAY_MICROS);
         for (read, address) in self.notes.waiting_reads(now, Instant::now()) {
             let Read { actor, use_case, thing } = read;

@@ -11,7 +11,7 @@ use holdfast_domain::admin::offer::ModelOffer;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::PriceVersion;
 
-use crate::{Accounts, AccountsError, Principal};
+use crate::{Accounts, Principal, Result};
 
 /// Models on offer, for whoever asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Forbidden`].
-    pub fn models(&self, principal: &Principal) -> Result<OfferedModels, AccountsError> {
+    pub fn models(&self, principal: &Principal) -> Result<OfferedModels> {
         principal.authorize(UseCase::ModelRead)?;
         let mut models = self.offers.as_ref().map(|offers| offers.models()).unwrap_or_default();
         let shows_routes = principal.sees_routes();
@@ -51,7 +51,7 @@ impl Accounts {
         principal: &Principal,
         model: Option<&PublicModelId>,
         currency: Option<Currency>,
-    ) -> Result<Vec<PriceVersion>, AccountsError> {
+    ) -> Result<Vec<PriceVersion>> {
         principal.authorize(UseCase::PriceRead)?;
         let mut prices = self.book.price_versions().await?;
         prices.retain(|price| {
@@ -62,7 +62,7 @@ impl Accounts {
     }
 
     /// The nodes whose names are in the book, and whether each is alive.
-    pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeListing>, AccountsError> {
+    pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeListing>> {
         principal.authorize(UseCase::NodeRead)?;
         Ok(self.book.nodes().await?)
     }

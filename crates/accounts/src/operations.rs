@@ -11,7 +11,7 @@ use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::{Operation, Situation, situation};
 use holdfast_domain::{Currency, Micros, OperationId, RequestKey, Snapshot, WalletId};
 
-use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request, ThingKind};
+use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request, Result, ThingKind};
 
 /// An operation with what its situation depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         id: OperationId,
-    ) -> Result<OperationRecord, AccountsError> {
+    ) -> Result<OperationRecord> {
         principal.authorize(UseCase::OperationRead)?;
         self.reachable_operation(principal, id).await
     }
@@ -68,17 +68,14 @@ impl Accounts {
         api_key: &Reference,
         wallet: Option<WalletId>,
         request_key: RequestKey,
-    ) -> Result<OperationId, AccountsError> {
+    ) -> Result<OperationId> {
         principal.authorize(UseCase::OperationRead)?;
         let api_key = self.reachable_api_key(principal, api_key, wallet).await?;
         Ok(OperationId::of(api_key.id, request_key))
     }
 
     /// Sums of what running operations hold, by currency, as far as the principal sees their wallets.
-    pub async fn held(
-        &self,
-        principal: &Principal,
-    ) -> Result<BTreeMap<Currency, Micros>, AccountsError> {
+    pub async fn held(&self, principal: &Principal) -> Result<BTreeMap<Currency, Micros>> {
         principal.authorize(UseCase::OperationRead)?;
         match principal.reach {
             Reach::All => Ok(self.book.held().await?),
@@ -96,7 +93,7 @@ impl Accounts {
         principal: &Principal,
         filter: OperationFilter,
         page: PageRequest,
-    ) -> Result<Page<OperationListing>, AccountsError> {
+    ) -> Result<Page<OperationListing>> {
         principal.authorize(UseCase::OperationRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
@@ -113,7 +110,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: OperationId,
-    ) -> Result<Outcome<OperationRecord>, AccountsError> {
+    ) -> Result<Outcome<OperationRecord>> {
         principal.authorize(UseCase::OperationCancel)?;
         Self::want_reason(UseCase::OperationCancel, request)?;
         self.end_operation(principal, request, id, AskedEnd::Cancel).await
@@ -125,7 +122,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: OperationId,
-    ) -> Result<Outcome<OperationRecord>, AccountsError> {
+    ) -> Result<Outcome<OperationRecord>> {
         principal.authorize(UseCase::OperationReconcile)?;
         self.end_operation(principal, request, id, AskedEnd::Reconcile).await
     }
@@ -138,7 +135,7 @@ impl Accounts {
         request: &Request,
         first: OperationId,
         operations: u64,
-    ) -> Result<(), AccountsError> {
+    ) -> Result<()> {
         principal.authorize(UseCase::UsageExcludeCosts)?;
         let action = AccountAction::ExcludeCosts { first, operations };
         self.change(principal, request, action).await.map(drop)
@@ -150,7 +147,7 @@ impl Accounts {
         request: &Request,
         id: OperationId,
         end: AskedEnd,
-    ) -> Result<Outcome<OperationRecord>, AccountsError> {
+    ) -> Result<Outcome<OperationRecord>> {
         let found = self.reachable_operation(principal, id).await?;
         let use_case = match end {
             AskedEnd::Cancel => UseCase::OperationCancel,
@@ -175,7 +172,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         id: OperationId,
-    ) -> Result<OperationRecord, AccountsError> {
+    ) -> Result<OperationRecord> {
         let missing = || AccountsError::NotFound(ThingKind::Operation);
         let Snapshot { operation, lease, now, .. } = self.book.load(id).await?;
         let operation = operation.ok_or_else(missing)?;

@@ -15,7 +15,7 @@ use holdfast_domain::{LinkId, Timestamp};
 use uuid::Uuid;
 
 use crate::api_keys::random_bits;
-use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, ThingKind};
+use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, Result, ThingKind};
 
 /// Invitation of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Accounts {
         principal: &Principal,
         filter: PersonFilter,
         page: PageRequest,
-    ) -> Result<Page<PersonRecord>, AccountsError> {
+    ) -> Result<Page<PersonRecord>> {
         principal.authorize(UseCase::PersonRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
@@ -62,11 +62,7 @@ impl Accounts {
     }
 
     /// The person of this id.
-    pub async fn person(
-        &self,
-        principal: &Principal,
-        id: PersonId,
-    ) -> Result<PersonRecord, AccountsError> {
+    pub async fn person(&self, principal: &Principal, id: PersonId) -> Result<PersonRecord> {
         principal.authorize(UseCase::PersonRead)?;
         let person = self.seen_person(principal, id).await?;
         self.note_read(principal, UseCase::PersonRead, None).await?;
@@ -79,7 +75,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         new: &NewInvitation,
-    ) -> Result<Outcome<ToldInvitation>, AccountsError> {
+    ) -> Result<Outcome<ToldInvitation>> {
         principal.authorize(UseCase::PersonInvite)?;
         let offered = Authority { role: new.role, reach: new.reach };
         refuse_unsound(offered)?;
@@ -107,7 +103,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         person: PersonId,
-    ) -> Result<Outcome<ToldInvitation>, AccountsError> {
+    ) -> Result<Outcome<ToldInvitation>> {
         principal.authorize(UseCase::PersonLink)?;
         self.refuse_unseen(principal, request, person).await?;
         let grantor = principal.authority();
@@ -124,7 +120,7 @@ impl Accounts {
         request: &Request,
         person: PersonId,
         is_erased: bool,
-    ) -> Result<Outcome<PersonId>, AccountsError> {
+    ) -> Result<Outcome<PersonId>> {
         principal.authorize(UseCase::PersonEnd)?;
         if principal.only_wallet().is_some() {
             self.refuse_unseen(principal, request, person).await?;
@@ -143,7 +139,7 @@ impl Accounts {
         request: &Request,
         person: PersonId,
         authority: Authority,
-    ) -> Result<Outcome<PersonId>, AccountsError> {
+    ) -> Result<Outcome<PersonId>> {
         principal.authorize(UseCase::PersonEnd)?;
         self.refuse_unseen(principal, request, person).await?;
         refuse_unsound(authority)?;
@@ -156,11 +152,7 @@ impl Accounts {
         Ok(Outcome { thing: person, replayed: done.replayed })
     }
 
-    async fn seen_person(
-        &self,
-        principal: &Principal,
-        id: PersonId,
-    ) -> Result<PersonRecord, AccountsError> {
+    async fn seen_person(&self, principal: &Principal, id: PersonId) -> Result<PersonRecord> {
         let found = self.book.person(id).await?;
         let seen = found.and_then(|record| record.seen_from(principal.reach));
         seen.ok_or(AccountsError::NotFound(ThingKind::Person))
@@ -173,7 +165,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         person: PersonId,
-    ) -> Result<(), AccountsError> {
+    ) -> Result<()> {
         let is_seen_by_all = principal.only_wallet().is_none();
         let binding = self.book.request_record(principal.actor, request.key);
         if is_seen_by_all || binding.await?.is_some() {
@@ -188,7 +180,7 @@ impl Accounts {
         request: &Request,
         action: PersonAction,
         token: LinkToken,
-    ) -> Result<Outcome<ToldInvitation>, AccountsError> {
+    ) -> Result<Outcome<ToldInvitation>> {
         let named = match &action {
             PersonAction::Invite { new, .. } | PersonAction::InviteFirstOwner { new, .. } => new.id,
             PersonAction::RenewLink { person, .. }
@@ -208,7 +200,7 @@ impl Accounts {
 
     /// Makes the link of the first owner, in the place of the one before; `None` while there is an
     /// owner, a key or a person.
-    pub async fn first_owner_link(&self) -> Result<Option<LinkToken>, AccountsError> {
+    pub async fn first_owner_link(&self) -> Result<Option<LinkToken>> {
         use holdfast_domain::admin::{AccountRefusal, FIRST_OWNER_LIFETIME};
         let local = Principal::local();
         let (link, token) = new_link()?;
@@ -224,7 +216,7 @@ impl Accounts {
     }
 }
 
-fn refuse_unsound(authority: Authority) -> Result<(), AccountsError> {
+fn refuse_unsound(authority: Authority) -> Result<()> {
     if authority.is_sound() {
         return Ok(());
     }
@@ -244,7 +236,7 @@ fn new_person(principal: &Principal, email: Option<EmailAddress>, name: Option<&
     }
 }
 
-fn new_link() -> Result<(NewLink, LinkToken), AccountsError> {
+fn new_link() -> Result<(NewLink, LinkToken)> {
     let token = LinkToken::new(random_bits()?);
     let id = LinkId::from(Uuid::new_v4());
     Ok((NewLink { id, token: token.hash(), lifetime: LINK_LIFETIME }, token))

@@ -10,7 +10,9 @@ use holdfast_domain::operation::Operation;
 use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
 use metrics::counter;
 
-use crate::{Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, ThingKind};
+use crate::{
+    Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, Result, ThingKind,
+};
 
 /// Begun with the other money of a model, by the engine.
 const REFUNDS: &str = "holdfast_refund_micros_total";
@@ -44,7 +46,7 @@ impl Accounts {
         request: &Request,
         wallet: &Reference,
         order: PostingOrder,
-    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+    ) -> Result<Outcome<PostingRecord>> {
         principal.authorize(UseCase::PostingDeposit)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
         let posting = posting(request, wallet.wallet.id, PostingKind::Deposit, order.amount)?;
@@ -64,7 +66,7 @@ impl Accounts {
         request: &Request,
         wallet: &Reference,
         order: PostingOrder,
-    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+    ) -> Result<Outcome<PostingRecord>> {
         principal.authorize(UseCase::PostingAdjust)?;
         Self::want_reason(UseCase::PostingAdjust, request)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
@@ -87,7 +89,7 @@ impl Accounts {
         request: &Request,
         operation: OperationId,
         order: PostingOrder,
-    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+    ) -> Result<Outcome<PostingRecord>> {
         principal.authorize(UseCase::PostingRefund)?;
         let missing = || AccountsError::NotFound(ThingKind::Operation);
         let found = self.book.load(operation).await?.operation.ok_or_else(missing)?;
@@ -112,11 +114,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::NotFound`], for one of a wallet that is out of reach too.
-    pub async fn posting(
-        &self,
-        principal: &Principal,
-        id: PostingId,
-    ) -> Result<PostingRecord, AccountsError> {
+    pub async fn posting(&self, principal: &Principal, id: PostingId) -> Result<PostingRecord> {
         let listing = self.posting_listing(principal, id).await?;
         let wallet = self.book.wallet_record(listing.posting.wallet).await?;
         let wallet = wallet.ok_or(AccountsError::NotFound(ThingKind::Posting))?;
@@ -132,7 +130,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         id: PostingId,
-    ) -> Result<PostingListing, AccountsError> {
+    ) -> Result<PostingListing> {
         principal.authorize(UseCase::PostingRead)?;
         let missing = || AccountsError::NotFound(ThingKind::Posting);
         let listing = self.book.posting_listing(id).await?.ok_or_else(missing)?;
@@ -146,7 +144,7 @@ impl Accounts {
         principal: &Principal,
         filter: PostingFilter,
         page: PageRequest,
-    ) -> Result<Page<PostingListing>, AccountsError> {
+    ) -> Result<Page<PostingListing>> {
         principal.authorize(UseCase::PostingRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
@@ -163,7 +161,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         new: NewPosting,
-    ) -> Result<Outcome<PostingRecord>, AccountsError> {
+    ) -> Result<Outcome<PostingRecord>> {
         let offered = new.clone();
         let done = match self.change(principal, request, AccountAction::Post(new)).await {
             // Its key is its id: what is there says more than that there is something.
@@ -214,7 +212,7 @@ fn posting(
     wallet: WalletId,
     kind: PostingKind,
     amount: Micros,
-) -> Result<Posting, AccountsError> {
+) -> Result<Posting> {
     let id = PostingId::from_bytes(request.key.to_bytes());
     Posting::new(id, wallet, kind, amount).ok_or_else(|| AccountsError::Invalid {
         field: "amount_micros",

@@ -3,7 +3,7 @@
 use holdfast_domain::admin::{ActorId, AdminKey, Authority, Reach, Role, UseCase};
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 
-use crate::{AccountsError, ThingKind};
+use crate::{AccountsError, Result, ThingKind};
 
 /// Whoever asks, authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Principal {
     /// # Errors
     ///
     /// [`AccountsError::Forbidden`], which names the use case.
-    pub fn authorize(&self, use_case: UseCase) -> Result<(), AccountsError> {
+    pub fn authorize(&self, use_case: UseCase) -> Result<()> {
         if self.role.may(use_case) {
             Ok(())
         } else {
@@ -73,7 +73,7 @@ impl Principal {
     /// # Errors
     ///
     /// [`AccountsError::NotFound`].
-    pub fn reach(&self, wallet: WalletId, kind: ThingKind) -> Result<(), AccountsError> {
+    pub fn reach(&self, wallet: WalletId, kind: ThingKind) -> Result<()> {
         if self.reach.covers(wallet) { Ok(()) } else { Err(AccountsError::NotFound(kind)) }
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use holdfast_domain::admin::audit::RefusedAttempts;
 use holdfast_domain::admin::{ActorId, UseCase};
 
-use crate::{Accounts, AccountsError};
+use crate::{Accounts, Result};
 
 /// Pairs that are counted between two writes; what comes beyond them is in the log of requests alone.
 const PAIRS_MAX: usize = 1_024;
@@ -51,7 +51,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`]: it is written with the next ones.
-    pub async fn write_refused(&self) -> Result<Vec<RefusedAttempts>, AccountsError> {
+    pub async fn write_refused(&self) -> Result<Vec<RefusedAttempts>> {
         let refused = self.refusals.take();
         if refused.is_empty() {
             return Ok(refused);

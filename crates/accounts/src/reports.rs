@@ -17,7 +17,7 @@ use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::{Micros, Timestamp};
 
-use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference};
+use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference, Result};
 
 /// Most rows of a report of usage.
 const ROWS_MAX: u32 = 20_000;
@@ -47,11 +47,7 @@ pub struct StatementPage {
 
 impl Accounts {
     /// Usage that finished in a period, summed by groups.
-    pub async fn usage(
-        &self,
-        principal: &Principal,
-        query: UsageQuery,
-    ) -> Result<UsageReport, AccountsError> {
+    pub async fn usage(&self, principal: &Principal, query: UsageQuery) -> Result<UsageReport> {
         principal.authorize(UseCase::UsageRead)?;
         let shows_costs = principal.sees_costs();
         let by_route = query.by.keys().any(|by| by == GroupBy::Route);
@@ -92,7 +88,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         ApiKeyRecord { api_key, counters }: &ApiKeyRecord,
-    ) -> Result<Option<Micros>, AccountsError> {
+    ) -> Result<Option<Micros>> {
         if !principal.sees_costs() {
             return Ok(None);
         }
@@ -119,7 +115,7 @@ impl Accounts {
         wallet: &Reference,
         period: Period,
         page: PageRequest,
-    ) -> Result<StatementPage, AccountsError> {
+    ) -> Result<StatementPage> {
         principal.authorize(UseCase::StatementRead)?;
         let wallet = self.reachable_wallet(principal, wallet).await?;
         let id = wallet.wallet.id;
@@ -190,7 +186,7 @@ fn from_whole_place(mut statement: Statement, limit: u32) -> Option<Statement> {
 }
 
 /// Refuses bounds within an hour: what is not summed by the hour is found among all operations.
-fn refuse_parts_of_hours(Period { from, to }: Period) -> Result<(), AccountsError> {
+fn refuse_parts_of_hours(Period { from, to }: Period) -> Result<()> {
     for (field, bound) in [("from", from), ("to", to)] {
         if bound.is_some_and(|at| at.as_micros().rem_euclid(HOUR_MICROS) != 0) {
             let message =

@@ -21,7 +21,9 @@ use uuid::Uuid;
 use crate::api_keys::random_bits;
 use crate::attempts::Attempt;
 use crate::passwords::{HashError, Lane};
-use crate::{Accounts, AccountsError, Password, Principal, Request, SignInOrigin, ThingKind};
+use crate::{
+    Accounts, AccountsError, Password, Principal, Request, Result, SignInOrigin, ThingKind,
+};
 
 /// Age at which the last request of a session is noted anew.
 const TOUCHED_EVERY: Duration = Duration::from_secs(60);
@@ -269,7 +271,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`].
-    pub async fn sign_out(&self, signed_in: &SignedIn) -> Result<(), AccountsError> {
+    pub async fn sign_out(&self, signed_in: &SignedIn) -> Result<()> {
         self.end_session(signed_in, signed_in.session.id).await
     }
 
@@ -278,7 +280,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`].
-    pub async fn sessions_of(&self, signed_in: &SignedIn) -> Result<Vec<Session>, AccountsError> {
+    pub async fn sessions_of(&self, signed_in: &SignedIn) -> Result<Vec<Session>> {
         Ok(self.book.sessions_of(signed_in.person.id).await?)
     }
 
@@ -288,11 +290,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`].
-    pub async fn end_session(
-        &self,
-        signed_in: &SignedIn,
-        session: SessionId,
-    ) -> Result<(), AccountsError> {
+    pub async fn end_session(&self, signed_in: &SignedIn, session: SessionId) -> Result<()> {
         Ok(self.book.end_session(signed_in.person.id, session).await?)
     }
 
@@ -301,7 +299,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`].
-    pub async fn sign_out_everywhere(&self, signed_in: &SignedIn) -> Result<(), AccountsError> {
+    pub async fn sign_out_everywhere(&self, signed_in: &SignedIn) -> Result<()> {
         Ok(self.book.end_everywhere(signed_in.person.id).await?)
     }
 
@@ -310,10 +308,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Unavailable`].
-    pub async fn browsers_of(
-        &self,
-        signed_in: &SignedIn,
-    ) -> Result<Vec<BrowserMark>, AccountsError> {
+    pub async fn browsers_of(&self, signed_in: &SignedIn) -> Result<Vec<BrowserMark>> {
         Ok(self.book.browser_marks_of(signed_in.person.id).await?)
     }
 
@@ -326,7 +321,7 @@ impl Accounts {
         &self,
         signed_in: &SignedIn,
         authority: Authority,
-    ) -> Result<SessionToken, AccountsError> {
+    ) -> Result<SessionToken> {
         if !signed_in.grants.iter().any(|grant| grant.authority == authority) {
             return Err(AccountsError::NotFound(ThingKind::Grant));
         }

@@ -3,7 +3,7 @@
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{Page, PageRequest, TrailFilter, TrailListing};
 
-use crate::{Accounts, AccountsError, Principal};
+use crate::{Accounts, Principal, Result};
 
 impl Accounts {
     /// Rows of the trail, a page at a time.
@@ -12,7 +12,7 @@ impl Accounts {
         principal: &Principal,
         filter: TrailFilter,
         page: PageRequest,
-    ) -> Result<Page<TrailListing>, AccountsError> {
+    ) -> Result<Page<TrailListing>> {
         principal.authorize(UseCase::AuditRead)?;
         let page = self.book.trail(filter, page).await?;
         self.note_read(principal, UseCase::AuditRead, None).await?;

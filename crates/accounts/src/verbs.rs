@@ -9,7 +9,7 @@ use holdfast_domain::credential::ApiKey;
 use holdfast_domain::{ApiKeyId, WalletId, WebhookId};
 use uuid::Uuid;
 
-use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request};
+use crate::{Accounts, Outcome, Principal, Reference, Request, Result};
 
 /// A verb.
 #[derive(Debug)]
@@ -163,12 +163,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::Forbidden`], [`AccountsError::NotFound`] or [`AccountsError::Unavailable`].
-    pub async fn subject(
-        &self,
-        principal: &Principal,
-        verb: &Verb,
-        id: Uuid,
-    ) -> Result<Subject, AccountsError> {
+    pub async fn subject(&self, principal: &Principal, verb: &Verb, id: Uuid) -> Result<Subject> {
         principal.authorize(verb.use_case)?;
         let name = Reference::Id(id);
         Ok(match verb.subject {
@@ -193,7 +188,7 @@ impl Accounts {
         request: &Request,
         verb: &Verb,
         id: Uuid,
-    ) -> Result<Outcome<Subject>, AccountsError> {
+    ) -> Result<Outcome<Subject>> {
         principal.authorize(verb.use_case)?;
         if verb.needs_reason {
             Self::want_reason(verb.use_case, request)?;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
-    ThingKind,
+    Result, ThingKind,
 };
 
 /// A wallet to be made.
@@ -69,7 +69,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         new: &NewWallet,
-    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+    ) -> Result<Outcome<WalletRecord>> {
         principal.authorize(UseCase::WalletCreate)?;
         let record = new.record();
         let action = AccountAction::CreateWallet(record.clone());
@@ -89,7 +89,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         reference: &Reference,
-    ) -> Result<WalletRecord, AccountsError> {
+    ) -> Result<WalletRecord> {
         principal.authorize(UseCase::WalletRead)?;
         self.reachable_wallet(principal, reference).await
     }
@@ -100,7 +100,7 @@ impl Accounts {
         principal: &Principal,
         filter: WalletFilter,
         page: PageRequest,
-    ) -> Result<Page<WalletRecord>, AccountsError> {
+    ) -> Result<Page<WalletRecord>> {
         principal.authorize(UseCase::WalletRead)?;
         match principal.reach {
             Reach::All => Ok(self.book.wallets(filter, page).await?),
@@ -119,7 +119,7 @@ impl Accounts {
         request: &Request,
         reference: &Reference,
         edit: Edit<WalletPatch>,
-    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+    ) -> Result<Outcome<WalletRecord>> {
         principal.authorize(UseCase::WalletUpdate)?;
         let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
         let Edit { patch, expected } = edit;
@@ -137,7 +137,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         reference: &Reference,
-    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+    ) -> Result<Outcome<WalletRecord>> {
         principal.authorize(UseCase::WalletClose)?;
         let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
         self.change_wallet(principal, request, AccountAction::CloseWallet(wallet)).await
@@ -148,7 +148,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         action: AccountAction,
-    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+    ) -> Result<Outcome<WalletRecord>> {
         let done = self.change(principal, request, action).await?;
         self.changed_wallet(&done.things, done.replayed).await
     }
@@ -157,7 +157,7 @@ impl Accounts {
         &self,
         things: &[Thing],
         replayed: bool,
-    ) -> Result<Outcome<WalletRecord>, AccountsError> {
+    ) -> Result<Outcome<WalletRecord>> {
         let id = |thing: &Thing| if let Thing::Wallet(id) = thing { Some(*id) } else { None };
         let id = things.iter().find_map(id).ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
         let record = self.book.wallet_record(id).await?;
@@ -170,7 +170,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         reference: &Reference,
-    ) -> Result<WalletRecord, AccountsError> {
+    ) -> Result<WalletRecord> {
         let found = match reference {
             Reference::Id(id) => self.book.wallet_record(WalletId::from(*id)).await?,
             Reference::Name(name) => self.book.wallet_named(name.as_str()).await?,

@@ -37,7 +37,8 @@ use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, Description, Edit, Outcome, Principal, Reference, Request, ThingKind,
+    Accounts, AccountsError, Description, Edit, Outcome, Principal, Reference, Request, Result,
+    ThingKind,
 };
 
 /// A webhook to be made.
@@ -112,7 +113,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         new: &NewWebhook,
-    ) -> Result<Outcome<ToldWebhook>, AccountsError> {
+    ) -> Result<Outcome<ToldWebhook>> {
         principal.authorize(UseCase::WebhookCreate)?;
         let wallet = match &new.wallet {
             Some(wallet) => Some(self.reachable_wallet(principal, wallet).await?.wallet.id),
@@ -142,11 +143,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`AccountsError::NotFound`], for one that is out of reach too.
-    pub async fn webhook(
-        &self,
-        principal: &Principal,
-        id: WebhookId,
-    ) -> Result<WebhookRecord, AccountsError> {
+    pub async fn webhook(&self, principal: &Principal, id: WebhookId) -> Result<WebhookRecord> {
         principal.authorize(UseCase::WebhookRead)?;
         self.reachable_webhook(principal, id).await
     }
@@ -157,7 +154,7 @@ impl Accounts {
         principal: &Principal,
         wallet: Option<WalletId>,
         page: PageRequest,
-    ) -> Result<Page<WebhookRecord>, AccountsError> {
+    ) -> Result<Page<WebhookRecord>> {
         principal.authorize(UseCase::WebhookRead)?;
         let wallet = match (principal.reach, wallet) {
             (Reach::All, wallet) => wallet,
@@ -180,7 +177,7 @@ impl Accounts {
         request: &Request,
         id: WebhookId,
         edit: Edit<WebhookPatch>,
-    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
+    ) -> Result<Outcome<WebhookRecord>> {
         let Edit { patch, expected } = edit;
         principal.authorize(UseCase::WebhookUpdate)?;
         if let Some(url) = &patch.url {
@@ -199,7 +196,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: WebhookId,
-    ) -> Result<Outcome<ToldWebhook>, AccountsError> {
+    ) -> Result<Outcome<ToldWebhook>> {
         principal.authorize(UseCase::WebhookRotate)?;
         self.reachable_webhook(principal, id).await?;
         let server_secret = self.writing_secret()?.id();
@@ -214,7 +211,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: WebhookId,
-    ) -> Result<Outcome<DeliveryRecord>, AccountsError> {
+    ) -> Result<Outcome<DeliveryRecord>> {
         // By the request key: a repetition finds the event of the first one.
         let event = EventId::from_bytes(event_of(principal, request, id));
         let action = WebhookAction::Test { webhook: id, event };
@@ -229,7 +226,7 @@ impl Accounts {
         request: &Request,
         id: WebhookId,
         event: EventId,
-    ) -> Result<Outcome<DeliveryRecord>, AccountsError> {
+    ) -> Result<Outcome<DeliveryRecord>> {
         let action = WebhookAction::Resend { webhook: id, event };
         let done = self.change_webhook(principal, request, action).await?;
         self.delivery_of(id, event, done.replayed).await
@@ -241,7 +238,7 @@ impl Accounts {
         principal: &Principal,
         id: WebhookId,
         page: PageRequest,
-    ) -> Result<Page<DeliveryRecord>, AccountsError> {
+    ) -> Result<Page<DeliveryRecord>> {
         principal.authorize(UseCase::WebhookRead)?;
         self.reachable_webhook(principal, id).await?;
         Ok(self.book.deliveries(id, page).await?)
@@ -252,7 +249,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         action: WebhookAction,
-    ) -> Result<Outcome<WebhookRecord>, AccountsError> {
+    ) -> Result<Outcome<WebhookRecord>> {
         principal.authorize(action.use_case())?;
         self.reachable_webhook(principal, action.webhook()).await?;
         let done = self.change(principal, request, AccountAction::Webhook(action)).await?;
@@ -260,17 +257,14 @@ impl Accounts {
         Ok(Outcome { thing, replayed: done.replayed })
     }
 
-    async fn changed_webhook(&self, things: &[Thing]) -> Result<WebhookRecord, AccountsError> {
+    async fn changed_webhook(&self, things: &[Thing]) -> Result<WebhookRecord> {
         let id = |thing: &Thing| if let Thing::Webhook(id) = thing { Some(*id) } else { None };
         let id = things.iter().find_map(id).ok_or(AccountsError::NotFound(ThingKind::Webhook))?;
         let found = self.book.webhook(id).await?;
         found.ok_or(AccountsError::NotFound(ThingKind::Webhook))
     }
 
-    async fn told_webhook(
-        &self,
-        done: &AccountReceipt,
-    ) -> Result<Outcome<ToldWebhook>, AccountsError> {
+    async fn told_webhook(&self, done: &AccountReceipt) -> Result<Outcome<ToldWebhook>> {
         let record = self.changed_webhook(&done.things).await?;
         let own = self.secrets.iter().find(|secret| secret.id() == record.secret.server_secret);
         let key = |secret: &ServerSecret| {
@@ -285,7 +279,7 @@ impl Accounts {
         webhook: WebhookId,
         event: EventId,
         replayed: bool,
-    ) -> Result<Outcome<DeliveryRecord>, AccountsError> {
+    ) -> Result<Outcome<DeliveryRecord>> {
         let found = self.book.delivery(webhook, event).await?;
         // An old event is deleted, and its deliveries with it: a late repetition finds nothing.
         let thing = found.ok_or(AccountsError::NotFound(ThingKind::Webhook))?;
@@ -297,7 +291,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         id: WebhookId,
-    ) -> Result<WebhookRecord, AccountsError> {
+    ) -> Result<WebhookRecord> {
         let missing = || AccountsError::NotFound(ThingKind::Webhook);
         let found = self.book.webhook(id).await?.ok_or_else(missing)?;
         match (found.wallet, principal.reach) {
@@ -315,14 +309,14 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         url: &str,
-    ) -> Result<(), AccountsError> {
+    ) -> Result<()> {
         if self.book.request_record(principal.actor, request.key).await?.is_some() {
             return Ok(());
         }
         self.judge_url(url).await
     }
 
-    async fn judge_url(&self, url: &str) -> Result<(), AccountsError> {
+    async fn judge_url(&self, url: &str) -> Result<()> {
         let bad = |message: String| AccountsError::Invalid { field: "url", message };
         let endpoint = Endpoint::parse(url, &self.endpoints.allowed());
         let endpoint = endpoint.map_err(|error| bad(format!("this is {error}")))?;

@@ -7,19 +7,16 @@
 
 use std::fmt;
 
-use axum::extract::State;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
+use holdfast_domain::WalletId;
 use holdfast_domain::admin::{AdminKey, Reach};
-use holdfast_domain::{AdminKeyId, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::Answer;
-use crate::description::{ChangeHeader, Errors};
-use crate::error::Problem;
-use crate::gate::Gate;
+use crate::answer::{Answer, Reply};
+use crate::description::{AdminKeyPath, ChangeHeader, Errors};
 use crate::page::{List, ListPages, ListParams, PageQuery};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
+use crate::request::{Caller, Change, ChangeBody, ReasonBody};
 use crate::rotation::RotationBody;
 use crate::value::schema::{NameText, ReasonText};
 use crate::value::{AdminKeyStateLabel, Moment, RoleLabel, parse, parse_some};
@@ -157,8 +154,6 @@ pub(crate) struct AdminKeyDraft {
 
 impl ChangeBody for AdminKeyDraft {}
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     post, path = "/admin_keys", operation_id = "issue_admin_key", tag = "admin_keys",
     params(ChangeHeader), request_body = AdminKeyDraft,
@@ -166,19 +161,18 @@ type Result<T> = std::result::Result<T, Problem>;
 )]
 /// Issues an admin key; its secret is in this answer alone.
 pub(crate) async fn issue(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<AdminKeyDraft>,
-) -> Result<Answer<AdminKeyView>> {
+    caller: Caller,
+    Change { request, body }: Change<AdminKeyDraft>,
+) -> Reply<AdminKeyView> {
     let wallet: Option<WalletId> = parse_some("wallet_id", body.wallet_id.as_deref())?;
     let new = NewAdminKey {
         name: parse("name", &body.name)?,
         role: body.role.into(),
         reach: wallet.map_or(Reach::All, Reach::Wallet),
-        ends_at: gate.end(body.ends_at, body.ends_in_seconds).await?,
+        ends_at: caller.gate.end(body.ends_at, body.ends_in_seconds).await?,
     };
-    let issued = gate.accounts.issue_admin_key(&principal, &request, &new).await?;
-    gate.note_issued(&issued.thing);
+    let issued = caller.accounts().issue_admin_key(&caller.principal, &request, &new).await?;
+    caller.gate.note_issued(&issued.thing);
     Ok(Answer::made(AdminKeyView::new(issued.thing, issued.replayed), issued.replayed))
 }
 
@@ -189,71 +183,52 @@ pub(crate) async fn issue(
 )]
 /// Lists admin keys, those that have ended among them.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(query, page): ListParams<AdminKeyQuery>,
-) -> Result<Answer<List<AdminKeyRecordView>>> {
-    let list = ListPages::new(&gate, &principal, "admin_keys", &query.state)?;
+) -> Reply<List<AdminKeyRecordView>> {
+    let list = ListPages::new(&caller, "admin_keys", &query.state)?;
     let page = list.request(&page)?;
     let state = query.state.map(Into::into);
-    list.list(gate.accounts.admin_keys(&principal, state, page).await?).await
+    list.list(caller.accounts().admin_keys(&caller.principal, state, page).await?).await
 }
 
 #[utoipa::path(
-    get, path = "/admin_keys/{id}", operation_id = "show_admin_key", tag = "admin_keys",
-    params(("id" = String, Path, description = "Id of the admin key.", format = "uuid")),
+    get, path = "/admin_keys/{id}", operation_id = "show_admin_key", tag = "admin_keys", params(AdminKeyPath),
     responses((status = 200, description = "The admin key.", body = AdminKeyRecordView), Errors)
 )]
 /// Shows an admin key.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<AdminKeyRecordView>> {
-    let found = gate.accounts.admin_key(&principal, AdminKeyId::from(id)).await?;
+pub(crate) async fn show(caller: Caller) -> Reply<AdminKeyRecordView> {
+    let found = caller.accounts().admin_key(&caller.principal, caller.id()?).await?;
     Ok(Answer::of(found.into()))
 }
 
 #[utoipa::path(
     post, path = "/admin_keys/{id}/rotate", operation_id = "rotate_admin_key", tag = "admin_keys",
-    params(
-        ("id" = String, Path, description = "Id of the admin key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<RotationBody>,
+    params(AdminKeyPath, ChangeHeader), request_body = Option<RotationBody>,
     responses((status = 200, description = "The admin key.", body = AdminKeyView), Errors)
 )]
 /// Adds a credential to an admin key, and ends its other ones after a grace.
 pub(crate) async fn rotate(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, body }: ChangeRequest<RotationBody>,
-) -> Result<Answer<AdminKeyView>> {
-    let (id, grace) = (AdminKeyId::from(id), body.grace()?);
-    let rotated = gate.accounts.rotate_admin_key(&principal, &request, id, grace).await?;
-    gate.note_issued(&rotated.thing);
+    caller: Caller,
+    Change { request, body }: Change<RotationBody>,
+) -> Reply<AdminKeyView> {
+    let (id, grace) = (caller.id()?, body.grace()?);
+    let rotated =
+        caller.accounts().rotate_admin_key(&caller.principal, &request, id, grace).await?;
+    caller.gate.note_issued(&rotated.thing);
     Ok(Answer::changed(AdminKeyView::new(rotated.thing, rotated.replayed), rotated.replayed))
 }
 
 #[utoipa::path(
     post, path = "/admin_keys/{id}/revoke", operation_id = "revoke_admin_key", tag = "admin_keys",
-    params(
-        ("id" = String, Path, description = "Id of the admin key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
+    params(AdminKeyPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The id.", body = RevokedAdminKey), Errors)
 )]
 /// Ends an admin key for good. The last owner's stays.
-pub(crate) async fn revoke(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<RevokedAdminKey>> {
-    let id = AdminKeyId::from(id);
-    let revoked = gate.accounts.revoke_admin_key(&principal, &request, id).await?;
+pub(crate) async fn revoke(caller: Caller, change: Change<ReasonBody>) -> Reply<RevokedAdminKey> {
+    let id = caller.id()?;
+    let revoked =
+        caller.accounts().revoke_admin_key(&caller.principal, &change.request, id).await?;
     let view = RevokedAdminKey { id: revoked.thing.to_string() };
     Ok(Answer::changed(view, revoked.replayed))
 }

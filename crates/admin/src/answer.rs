@@ -27,6 +27,9 @@ pub(crate) struct Answer<T> {
     edited: Option<u32>,
 }
 
+/// Outcome of a handler: its answer, or a problem.
+pub(crate) type Reply<T> = Result<Answer<T>, Problem>;
+
 /// Body of an answer: yet to be rendered, or rendered on a blocking thread.
 #[derive(Debug)]
 enum Body<T> {

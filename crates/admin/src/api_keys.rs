@@ -12,7 +12,6 @@ mod view;
 
 use std::time::Duration;
 
-use axum::extract::State;
 use holdfast_accounts::{Edit, IssuedApiKey, KeyOrder, Name, Outcome, Reference};
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::ApiKeyPatch;
@@ -24,12 +23,11 @@ use utoipa::IntoParams;
 pub(crate) use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
 pub(crate) use self::view::ApiKeyView;
 use self::view::{IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
-use crate::answer::{Answer, ChangeOutcome};
-use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
+use crate::answer::{Answer, ChangeOutcome, Reply};
+use crate::description::{ApiKeyPath, ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, PageQuery};
-use crate::request::{Caller, ChangeRequest, Id, IfMatch};
+use crate::request::{Caller, Change, IfMatch};
 use crate::rotation::RotationBody;
 use crate::value::schema::NameText;
 use crate::value::{ApiKeyStateLabel, model, parse, parse_some, sought};
@@ -65,8 +63,6 @@ struct Filters {
     model: Option<String>,
 }
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     post, path = "/api_keys", operation_id = "issue_api_key", tag = "api_keys",
     params(ChangeHeader), request_body = ApiKeyDraft,
@@ -74,13 +70,15 @@ type Result<T> = std::result::Result<T, Problem>;
 )]
 /// Issues an API key; its secret is in this answer alone.
 pub(crate) async fn issue(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<ApiKeyDraft>,
-) -> Result<Answer<IssuedKeyView>> {
+    caller: Caller,
+    Change { request, body }: Change<ApiKeyDraft>,
+) -> Reply<IssuedKeyView> {
     let wallet = Reference::Id(parse("wallet_id", &body.wallet_id)?);
-    let orders = [body.order(gate.end(body.ends_at, body.ends_in_seconds).await?)?];
-    let issued = gate.accounts.issue_api_keys(&principal, &request, &wallet, &orders).await?;
+    let order = body.into_order();
+    let ends_at = caller.gate.end(order.ends_at, order.ends_in_seconds).await?;
+    let orders = [order.order(ends_at)?];
+    let issued =
+        caller.accounts().issue_api_keys(&caller.principal, &request, &wallet, &orders).await?;
     let Outcome { thing, replayed } = issued;
     let key = thing.into_iter().next().ok_or_else(|| Problem::new(Code::InternalError))?;
     Ok(told(key, replayed))
@@ -97,16 +95,16 @@ pub(crate) async fn issue(
 )]
 /// Issues 1 to 100 API keys of one wallet, all or none.
 pub(crate) async fn issue_bulk(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<ApiKeyBulk>,
-) -> Result<Answer<ChangeOutcome<IssuedKeysView>>> {
+    caller: Caller,
+    Change { request, body }: Change<ApiKeyBulk>,
+) -> Reply<ChangeOutcome<IssuedKeysView>> {
     let wallet = Reference::Id(parse("wallet_id", &body.wallet_id)?);
     let mut orders: Vec<KeyOrder> = Vec::with_capacity(body.keys.len());
     for key in &body.keys {
-        orders.push(key.order(gate.end(key.ends_at, key.ends_in_seconds).await?)?);
+        orders.push(key.order(caller.gate.end(key.ends_at, key.ends_in_seconds).await?)?);
     }
-    let issued = gate.accounts.issue_api_keys(&principal, &request, &wallet, &orders).await?;
+    let issued =
+        caller.accounts().issue_api_keys(&caller.principal, &request, &wallet, &orders).await?;
     let view = IssuedKeysView::new(issued.thing, issued.replayed);
     Ok(Answer::made(view, issued.replayed).or_rehearsed(request.dry_run))
 }
@@ -117,10 +115,9 @@ pub(crate) async fn issue_bulk(
 )]
 /// Lists API keys with their credentials in force.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(query, page): ListParams<ApiKeyQuery>,
-) -> Result<Answer<List<ListedKeyView>>> {
+) -> Reply<List<ListedKeyView>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let name = sought("name", query.name.as_deref(), Name::sought)?;
     let name = name.map(|name| name.as_str().to_owned());
@@ -131,26 +128,22 @@ pub(crate) async fn list(
         state: query.state,
         model: query.model,
     };
-    let list = ListPages::new(&gate, &principal, "api_keys", &filters)?;
+    let list = ListPages::new(&caller, "api_keys", &filters)?;
     let page = list.request(&page)?;
     let filter = ApiKeyFilter { name, wallet, state: query.state.map(Into::into), model };
-    list.list(gate.accounts.api_keys(&principal, filter, page).await?).await
+    list.list(caller.accounts().api_keys(&caller.principal, filter, page).await?).await
 }
 
 #[utoipa::path(
-    get, path = "/api_keys/{id}", operation_id = "show_api_key", tag = "api_keys",
-    params(("id" = String, Path, description = "Id of the API key.", format = "uuid")),
+    get, path = "/api_keys/{id}", operation_id = "show_api_key", tag = "api_keys", params(ApiKeyPath),
     responses((status = 200, description = "The API key.", body = ShownKeyView), Errors)
 )]
 /// Shows an API key with its counters.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<ShownKeyView>> {
-    let record = gate.accounts.api_key(&principal, &Reference::Id(id), None).await?;
+pub(crate) async fn show(caller: Caller) -> Reply<ShownKeyView> {
+    let record =
+        caller.accounts().api_key(&caller.principal, &Reference::Id(caller.id()?), None).await?;
     // A report that is refused or waits for others hides no key: whoever revokes one looks it up here.
-    let exposure = gate.accounts.exposure(&principal, &record);
+    let exposure = caller.accounts().exposure(&caller.principal, &record);
     let exposure = tokio::time::timeout(EXPOSURE_TIME, exposure).await;
     let exposure = exposure.ok().and_then(std::result::Result::ok).flatten();
     let edited = record.api_key.edited;
@@ -159,48 +152,36 @@ pub(crate) async fn show(
 
 #[utoipa::path(
     patch, path = "/api_keys/{id}", operation_id = "update_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader, IfMatchHeader,
-    ),
-    request_body = ApiKeyEdit,
+    params(ApiKeyPath, ChangeHeader, IfMatchHeader), request_body = ApiKeyEdit,
     responses((status = 200, description = "The API key.", body = ApiKeyView), Errors)
 )]
 /// Edits an API key.
 pub(crate) async fn update(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
+    caller: Caller,
     IfMatch(expected): IfMatch,
-    ChangeRequest { request, body }: ChangeRequest<ApiKeyEdit>,
-) -> Result<Answer<ApiKeyView>> {
-    let ends_at = gate.edited_end(body.ends_at, body.ends_in_seconds).await?;
+    Change { request, body }: Change<ApiKeyEdit>,
+) -> Reply<ApiKeyView> {
+    let ends_at = caller.gate.edited_end(body.ends_at, body.ends_in_seconds).await?;
     let patch = ApiKeyPatch { ends_at, ..body.patch()? };
-    let id = Reference::Id(id);
+    let id = Reference::Id(caller.id()?);
     let edit = Edit { patch, expected };
-    let changed = gate.accounts.edit_api_key(&principal, &request, &id, edit).await?;
+    let changed = caller.accounts().edit_api_key(&caller.principal, &request, &id, edit).await?;
     Ok(changed_key(changed))
 }
 
 #[utoipa::path(
     post, path = "/api_keys/{id}/rotate", operation_id = "rotate_api_key", tag = "api_keys",
-    params(
-        ("id" = String, Path, description = "Id of the API key.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<RotationBody>,
+    params(ApiKeyPath, ChangeHeader), request_body = Option<RotationBody>,
     responses((status = 200, description = "The API key.", body = IssuedKeyView), Errors)
 )]
 /// Adds a credential to an API key, and ends its other ones after a grace.
 pub(crate) async fn rotate(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, body }: ChangeRequest<RotationBody>,
-) -> Result<Answer<IssuedKeyView>> {
+    caller: Caller,
+    Change { request, body }: Change<RotationBody>,
+) -> Reply<IssuedKeyView> {
     let grace = body.grace()?;
-    let id = Reference::Id(id);
-    let rotated = gate.accounts.rotate_api_key(&principal, &request, &id, grace).await?;
+    let id = Reference::Id(caller.id()?);
+    let rotated = caller.accounts().rotate_api_key(&caller.principal, &request, &id, grace).await?;
     let edited = rotated.thing.api_key.edited;
     let view = IssuedKeyView::new(rotated.thing, rotated.replayed);
     Ok(Answer::changed(view, rotated.replayed).edited(edited))

@@ -3,16 +3,14 @@
 //! Each row shows the head that it was: `number:mac`. Kept elsewhere, it is what a later verification
 //! starts from (`since` of `/jobs`).
 
-use axum::extract::State;
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::Answer;
+use crate::answer::Reply;
 use crate::description::Errors;
 use crate::error::Problem;
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::Caller;
 use crate::value::{Moment, parse_some};
@@ -97,18 +95,16 @@ impl From<TrailListing> for TrailRowView {
 )]
 /// Lists the trail of administration.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(query, page): ListParams<TrailQuery>,
-) -> Result<Answer<List<TrailRowView>>, Problem> {
+) -> Reply<List<TrailRowView>> {
     let actor: Option<ActorId> = parse_some("actor", query.actor.as_deref())?;
     let thing = known("thing", query.thing.as_deref(), Thing::parse)?;
     let use_case = known("use_case", query.use_case.as_deref(), UseCase::from_label)?;
-    let list =
-        ListPages::new(&gate, &principal, "audit", &(&query.thing, &query.actor, &query.use_case))?;
+    let list = ListPages::new(&caller, "audit", &(&query.thing, &query.actor, &query.use_case))?;
     let page = list.request(&page)?;
     let filter = TrailFilter { thing, actor, use_case };
-    list.list(gate.accounts.trail(&principal, filter, page).await?).await
+    list.list(caller.accounts().trail(&caller.principal, filter, page).await?).await
 }
 
 /// Reads a filter that has to be one of what is known.

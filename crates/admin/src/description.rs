@@ -148,5 +148,40 @@ impl IntoParams for IfMatchHeader {
     }
 }
 
+/// Writes the parameter of a path that names a resource by its id.
+macro_rules! paths {
+    ($($name:ident($description:literal);)+) => {$(
+        #[doc = $description]
+        pub(crate) struct $name;
+
+        impl IntoParams for $name {
+            fn into_params(_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+                let id = ParameterBuilder::new().name("id").parameter_in(ParameterIn::Path);
+                let id = id.required(Required::True).description(Some($description));
+                vec![id.schema(Some(uuid_schema())).build()]
+            }
+        }
+    )+};
+}
+
+paths! {
+    WalletPath("Id of the wallet.");
+    ApiKeyPath("Id of the API key.");
+    WebhookPath("Id of the webhook.");
+    PersonPath("Id of the person.");
+    AdminKeyPath("Id of the admin key.");
+    OperationPath("Id of the operation.");
+    JobPath("Id of the job.");
+    EventPath("Id of the event.");
+    DepositPath("Id of the deposit.");
+    AdjustmentPath("Id of the adjustment.");
+    RefundPath("Id of the refund.");
+}
+
+fn uuid_schema() -> ObjectBuilder {
+    let uuid = SchemaFormat::Custom("uuid".to_owned());
+    ObjectBuilder::new().schema_type(Type::String).format(Some(uuid))
+}
+
 #[cfg(test)]
 mod tests;

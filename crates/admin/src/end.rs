@@ -5,14 +5,12 @@
 
 use std::time::Duration;
 
+use holdfast_accounts::fields::SPAN_SECONDS;
 use holdfast_domain::Timestamp;
 
 use crate::error::Problem;
 use crate::gate::Gate;
 use crate::value::Moment;
-
-/// No span is longer: a hundred years.
-const SECONDS_MAX: u64 = 36_525 * 86_400;
 
 impl Gate {
     /// The end that a body asks for.
@@ -26,8 +24,8 @@ impl Gate {
             (Some(_), Some(_)) => return Err(both()),
             (None, Some(seconds)) => seconds,
         };
-        if !(1..=SECONDS_MAX).contains(&seconds) {
-            let message = format!("A span is of 1 to {SECONDS_MAX} seconds.");
+        if !SPAN_SECONDS.contains(&seconds) {
+            let message = format!("A span is of 1 to {} seconds.", SPAN_SECONDS.end());
             return Err(Problem::invalid("ends_in_seconds", message));
         }
         let now = self.accounts.clock().await?;

@@ -21,7 +21,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use self::code::Code;
-pub use self::translation::sentence;
 
 /// Seconds after which a request is repeated, unless its refusal has a better time.
 const RETRY_AFTER_SECONDS: u16 = 1;

@@ -1,19 +1,17 @@
 //! `/events`: what happened, newest first. An event has no cost, route or node in it, so that whoever
 //! sees it sees all of it.
 
-use axum::extract::State;
+use holdfast_domain::WalletId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
-use holdfast_domain::{EventId, WalletId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::Answer;
-use crate::description::Errors;
+use crate::answer::{Answer, Reply};
+use crate::description::{Errors, EventPath};
 use crate::error::Problem;
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, PageQuery};
-use crate::request::{Caller, Id};
+use crate::request::Caller;
 use crate::value::{Moment, parse_some};
 
 /// Filters of a list of events, and its page. Both filters apply.
@@ -64,29 +62,26 @@ impl From<EventRecord> for EventView {
     }
 }
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
-    get, path = "/events", operation_id = "list_events", tag = "events",
-    params(EventQuery, PageQuery),
+    get, path = "/events", operation_id = "list_events", tag = "events", params(EventQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<EventView>), Errors)
 )]
 /// Lists events.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(query, page): ListParams<EventQuery>,
-) -> Result<Answer<List<EventView>>> {
+) -> Reply<List<EventView>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let kind = query.kind.as_deref().map(kind).transpose()?;
     let filters = (wallet.map(|id| id.to_string()), kind.map(EventKind::label));
-    let list = ListPages::new(&gate, &principal, "events", &filters)?;
+    let list = ListPages::new(&caller, "events", &filters)?;
     let page = list.request(&page)?;
-    let page = gate.accounts.events(&principal, EventFilter { wallet, kind }, page).await?;
+    let page =
+        caller.accounts().events(&caller.principal, EventFilter { wallet, kind }, page).await?;
     list.list(page).await
 }
 
-fn kind(label: &str) -> Result<EventKind> {
+fn kind(label: &str) -> Result<EventKind, Problem> {
     EventKind::from_label(label).ok_or_else(|| {
         let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.label()).collect();
         Problem::invalid(
@@ -97,15 +92,10 @@ fn kind(label: &str) -> Result<EventKind> {
 }
 
 #[utoipa::path(
-    get, path = "/events/{id}", operation_id = "show_event", tag = "events",
-    params(("id" = String, Path, description = "Id of the event.", format = "uuid")),
+    get, path = "/events/{id}", operation_id = "show_event", tag = "events", params(EventPath),
     responses((status = 200, description = "The event.", body = EventView), Errors)
 )]
 /// Shows an event.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<EventView>> {
-    Ok(Answer::of(gate.accounts.event(&principal, EventId::from(id)).await?.into()))
+pub(crate) async fn show(caller: Caller) -> Reply<EventView> {
+    Ok(Answer::of(caller.accounts().event(&caller.principal, caller.id()?).await?.into()))
 }

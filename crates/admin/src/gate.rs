@@ -21,7 +21,9 @@ use std::time::Instant;
 use axum::extract::{FromRef, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use holdfast_accounts::{Accounts, AuthenticationError, IssuedAdminKey, Principal, TABLE};
+use holdfast_accounts::{
+    Accounts, AuthenticationError, InFlight, IssuedAdminKey, Place, Principal, TABLE,
+};
 use holdfast_domain::admin::{ActorId, AdminBearer, UseCase};
 use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
 use http::header::{AUTHORIZATION, HOST};
@@ -29,9 +31,7 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use crate::description::{DESCRIPTION_PATH, PREFIX};
 use crate::error::{Code, Problem};
-use crate::in_flight::{InFlight, Place};
 use crate::options::AdminOptions;
-use crate::request::Caller;
 
 /// Remedy of whoever asks for a second report.
 const REPORT_RUNS: &str = "This admin key has a report on the way, and has one at once. Wait for its \
@@ -82,7 +82,7 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     let (actor, answer) = match admitted {
         Ok((principal, place)) => {
             let actor = principal.actor;
-            request.extensions_mut().insert(Caller(principal));
+            request.extensions_mut().insert(principal);
             let answer = next.run(request).await;
             drop(place);
             (Some(actor), answer)

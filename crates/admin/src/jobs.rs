@@ -3,19 +3,17 @@
 //! A job that runs has a report of the pages that it has done. Whether the book is well is said once
 //! all of them are: a half of an audit without a mismatch says nothing.
 
-use axum::extract::State;
+use holdfast_domain::ErrorChain;
 use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::job::{Job, JobKind, JobState};
-use holdfast_domain::{ErrorChain, JobId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::answer::Answer;
-use crate::description::{ChangeHeader, Errors};
+use crate::answer::{Answer, Reply};
+use crate::description::{ChangeHeader, Errors, JobPath};
 use crate::error::{Code, Problem};
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, NoFilters, PageQuery};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
+use crate::request::{Caller, Change, ChangeBody, ReasonBody};
 use crate::value::schema::ReasonText;
 use crate::value::{JobKindLabel, JobStateLabel, Moment, parse_some};
 
@@ -131,13 +129,12 @@ impl JobView {
 )]
 /// Starts a job, such as a verification of the book. It changes nothing in it; the trail says who asked.
 pub(crate) async fn start(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<JobDraft>,
-) -> Result<Answer<JobView>, Problem> {
+    caller: Caller,
+    Change { request, body }: Change<JobDraft>,
+) -> Reply<JobView> {
     let since: Option<TrailHead> = parse_some("since", body.since.as_deref())?;
     let kind = JobKind::from(body.kind);
-    let started = gate.accounts.start_job(&principal, &request, kind, since).await?;
+    let started = caller.accounts().start_job(&caller.principal, &request, kind, since).await?;
     Ok(Answer::made(JobView::new(&started.thing, ShownReport::Shown)?, started.replayed))
 }
 
@@ -147,13 +144,12 @@ pub(crate) async fn start(
 )]
 /// Lists jobs. Of those that have ended the oldest are not kept.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(NoFilters {}, page): ListParams<NoFilters>,
-) -> Result<Answer<List<JobView>>, Problem> {
-    let list = ListPages::new(&gate, &principal, "jobs", &())?;
+) -> Reply<List<JobView>> {
+    let list = ListPages::new(&caller, "jobs", &())?;
     let page = list.request(&page)?;
-    let found = gate.accounts.jobs(&principal, page).await?;
+    let found = caller.accounts().jobs(&caller.principal, page).await?;
     let views = found.rows.iter().map(|job| JobView::new(job, ShownReport::LeftOut));
     let views = views.collect::<Result<Vec<_>, _>>()?;
     list.list(found.with_rows(views)).await
@@ -161,33 +157,23 @@ pub(crate) async fn list(
 
 #[utoipa::path(
     post, path = "/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs",
-    params(("id" = String, Path, description = "Id of the job.", format = "uuid"), ChangeHeader),
-    request_body = Option<ReasonBody>,
+    params(JobPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The job.", body = JobView), Errors)
 )]
 /// Takes a queued job back. One that a node has begun goes on.
-pub(crate) async fn cancel(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<JobView>, Problem> {
-    let cancelled = gate.accounts.cancel_job(&principal, &request, JobId::from(id)).await?;
+pub(crate) async fn cancel(caller: Caller, change: Change<ReasonBody>) -> Reply<JobView> {
+    let cancelled =
+        caller.accounts().cancel_job(&caller.principal, &change.request, caller.id()?).await?;
     let view = JobView::new(&cancelled.thing, ShownReport::Shown)?;
     Ok(Answer::changed(view, cancelled.replayed))
 }
 
 #[utoipa::path(
-    get, path = "/jobs/{id}", operation_id = "show_job", tag = "jobs",
-    params(("id" = String, Path, description = "Id of the job.", format = "uuid")),
+    get, path = "/jobs/{id}", operation_id = "show_job", tag = "jobs", params(JobPath),
     responses((status = 200, description = "The job.", body = JobView), Errors)
 )]
 /// Shows a job with its report.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<JobView>, Problem> {
-    let job = gate.accounts.job(&principal, JobId::from(id)).await?;
+pub(crate) async fn show(caller: Caller) -> Reply<JobView> {
+    let job = caller.accounts().job(&caller.principal, caller.id()?).await?;
     Ok(Answer::of(JobView::new(&job, ShownReport::Shown)?))
 }

@@ -39,7 +39,6 @@ mod end;
 mod error;
 mod events;
 mod gate;
-mod in_flight;
 mod jobs;
 mod local;
 mod off_workers;
@@ -59,8 +58,7 @@ mod wallets;
 mod webhooks;
 
 pub use crate::api::AdminApi;
-pub use crate::error::{Code, FailureCause, Problem, sentence};
-pub use crate::in_flight::{InFlight, Place};
+pub use crate::error::{Code, FailureCause, Problem};
 pub use crate::local::LocalApi;
 pub use crate::off_workers::off_workers;
-pub use crate::options::{AdminOptions, AdminUrl, BadAdminUrl};
+pub use crate::options::AdminOptions;

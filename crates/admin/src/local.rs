@@ -24,7 +24,6 @@ use crate::api::{endpoints, whole};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::options::AdminOptions;
-use crate::request::Caller;
 
 /// The API of administration within a process, as the principal `local`.
 #[derive(Debug, Clone)]
@@ -49,7 +48,7 @@ impl LocalApi {
     /// [`AdminApi::answer`]: crate::AdminApi::answer
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let mut request = request.map(Body::from);
-        request.extensions_mut().insert(Caller(Principal::local()));
+        request.extensions_mut().insert(Principal::local());
         whole(&self.router, request).await
     }
 }

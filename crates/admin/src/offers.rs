@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use holdfast_domain::admin::listing::NodeListing;
 use holdfast_domain::admin::offer::{ModelOffer, RouteOffer};
 use holdfast_domain::price::{PriceVersion, Tier, UnitPrices};
@@ -16,10 +15,8 @@ use holdfast_domain::usage::MeterKind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Reply};
 use crate::description::Errors;
-use crate::error::Problem;
-use crate::gate::Gate;
 use crate::page::List;
 use crate::request::{Caller, Params};
 use crate::value::{Moment, RouteHealthLabel, model, parse_some};
@@ -206,19 +203,16 @@ pub(crate) struct PriceQuery {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoParams {}
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     get, path = "/models", operation_id = "list_models", tag = "offers",
     responses((status = 200, description = "All of them.", body = List<ModelView>), Errors)
 )]
 /// Lists the models that this node serves, each with its routes and their health.
 pub(crate) async fn models(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     Params(NoParams {}): Params<NoParams>,
-) -> Result<Answer<List<ModelView>>> {
-    let offered = gate.accounts.models(&principal)?;
+) -> Reply<List<ModelView>> {
+    let offered = caller.accounts().models(&caller.principal)?;
     Answer::large(move || {
         let models = offered.models.into_iter();
         List::whole(models.map(|model| ModelView::new(model, offered.shows_routes)).collect())
@@ -232,13 +226,12 @@ pub(crate) async fn models(
 )]
 /// Lists price versions by model and currency, the latest first: those to come, in force and past.
 pub(crate) async fn prices(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     Params(query): Params<PriceQuery>,
-) -> Result<Answer<List<PriceView>>> {
+) -> Reply<List<PriceView>> {
     let model = model(query.model.as_deref())?;
     let currency = parse_some("currency", query.currency.as_deref())?;
-    let found = gate.accounts.prices(&principal, model.as_ref(), currency).await?;
+    let found = caller.accounts().prices(&caller.principal, model.as_ref(), currency).await?;
     Answer::large(move || List::whole(found.into_iter().map(PriceView::from).collect())).await
 }
 
@@ -249,11 +242,10 @@ pub(crate) async fn prices(
 /// Lists the nodes whose names are in the book, those that are gone among them, and tells where the
 /// settings of live ones differ.
 pub(crate) async fn nodes(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     Params(NoParams {}): Params<NoParams>,
-) -> Result<Answer<List<NodeView>>> {
-    let found = gate.accounts.nodes(&principal).await?;
+) -> Reply<List<NodeView>> {
+    let found = caller.accounts().nodes(&caller.principal).await?;
     Answer::large(move || {
         List::whole(found.iter().map(|node| NodeView::new(node, &found)).collect())
     })

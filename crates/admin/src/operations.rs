@@ -8,22 +8,20 @@
 
 mod view;
 
-use axum::extract::State;
 use holdfast_accounts::{OperationRecord, Outcome, Principal, Reference};
 use holdfast_domain::admin::listing::{ChargeRange, OperationFilter, Period};
-use holdfast_domain::{ApiKeyId, Currency, Micros, OperationId, RequestKey, WalletId};
+use holdfast_domain::{ApiKeyId, Currency, Micros, RequestKey, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use self::view::{OperationView, Sight};
-use crate::answer::Answer;
-use crate::description::{ChangeHeader, Errors};
+use crate::answer::{Answer, Reply};
+use crate::description::{ChangeHeader, Errors, OperationPath};
 use crate::error::{Code, Problem};
-use crate::gate::Gate;
 use crate::offers::NoParams;
 use crate::page::{List, ListPages, ListParams, PageQuery};
-use crate::request::{Caller, ChangeRequest, Id, Params, ReasonBody};
+use crate::request::{Caller, Change, Params, ReasonBody};
 use crate::value::schema::ReasonGiven;
 use crate::value::{Moment, ScopeLabel, StatusLabel, model, parse, parse_some};
 
@@ -77,8 +75,6 @@ struct Filters {
     charge: [Option<i64>; 2],
 }
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     get, path = "/operations", operation_id = "list_operations", tag = "operations",
     params(OperationQuery, PageQuery),
@@ -86,12 +82,11 @@ type Result<T> = std::result::Result<T, Problem>;
 )]
 /// Lists operations, or finds one by its API key and request key.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(query, page): ListParams<OperationQuery>,
-) -> Result<Answer<List<OperationView>>> {
+) -> Reply<List<OperationView>> {
     if let Some(request_key) = &query.request_key {
-        return find(&gate, &principal, &query, &page, request_key).await;
+        return find(&caller, &query, &page, request_key).await;
     }
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let api_key: Option<ApiKeyId> = parse_some("api_key_id", query.api_key_id.as_deref())?;
@@ -104,7 +99,7 @@ pub(crate) async fn list(
         status: query.status,
         charge: [query.charge_from_micros, query.charge_to_micros],
     };
-    let list = ListPages::new(&gate, &principal, "operations", &filters)?;
+    let list = ListPages::new(&caller, "operations", &filters)?;
     let page = list.request(&page)?;
     let [from, to] = filters.created.map(|moment| moment.map(|Moment(at)| at));
     let model = model(filters.model.as_deref())?;
@@ -124,8 +119,8 @@ pub(crate) async fn list(
         status: query.status.map(Into::into),
         charge: ChargeRange { from: charge_from, to: charge_to },
     };
-    let page = gate.accounts.operations(&principal, filter, page).await?;
-    let sight = Sight::of(principal.role);
+    let page = caller.accounts().operations(&caller.principal, filter, page).await?;
+    let sight = Sight::of(caller.principal.role);
     list.list_as(page, move |row| OperationView::listed(row, sight)).await
 }
 
@@ -143,11 +138,10 @@ pub(crate) struct HeldView {
 )]
 /// Sums what running operations hold, by currency; a currency that nothing is held of has no row.
 pub(crate) async fn held(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     Params(NoParams {}): Params<NoParams>,
-) -> Result<Answer<List<HeldView>>> {
-    let held = gate.accounts.held(&principal).await?;
+) -> Reply<List<HeldView>> {
+    let held = caller.accounts().held(&caller.principal).await?;
     let view = |(currency, held): (Currency, Micros)| HeldView {
         currency: currency.to_string(),
         held_micros: held.get(),
@@ -157,12 +151,11 @@ pub(crate) async fn held(
 
 /// Finds the operation that a request key of an API key is bound to.
 async fn find(
-    gate: &Gate,
-    principal: &Principal,
+    caller: &Caller,
     query: &OperationQuery,
     page: &PageQuery,
     request_key: &str,
-) -> Result<Answer<List<OperationView>>> {
+) -> Reply<List<OperationView>> {
     let others = query.wallet_id.is_some()
         || query.scope.is_some()
         || query.created_from.is_some()
@@ -179,12 +172,13 @@ async fn find(
     let api_key = Reference::Id(parse::<Uuid>("api_key_id", api_key)?);
     let request_key: RequestKey = parse("request_key", request_key)?;
     let found = async {
-        let id = gate.accounts.operation_id(principal, &api_key, None, request_key).await?;
-        gate.accounts.operation(principal, id).await
+        let id =
+            caller.accounts().operation_id(&caller.principal, &api_key, None, request_key).await?;
+        caller.accounts().operation(&caller.principal, id).await
     };
     match found.await.map_err(Problem::from) {
         Ok(record) => {
-            let view = OperationView::shown(record, Sight::of(principal.role));
+            let view = OperationView::shown(record, Sight::of(caller.principal.role));
             Ok(Answer::of(List::whole(vec![view])))
         }
         Err(missing) if missing.code() == Code::NotFound => Ok(Answer::of(List::whole(Vec::new()))),
@@ -194,60 +188,38 @@ async fn find(
 
 #[utoipa::path(
     get, path = "/operations/{id}", operation_id = "show_operation", tag = "operations",
-    params(("id" = String, Path, description = "Id of the operation.", format = "uuid")),
+    params(OperationPath),
     responses((status = 200, description = "The operation.", body = OperationView), Errors)
 )]
 /// Shows an operation.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<OperationView>> {
-    let record = gate.accounts.operation(&principal, OperationId::from(id)).await?;
-    Ok(Answer::of(OperationView::shown(record, Sight::of(principal.role))))
+pub(crate) async fn show(caller: Caller) -> Reply<OperationView> {
+    let record = caller.accounts().operation(&caller.principal, caller.id()?).await?;
+    Ok(Answer::of(OperationView::shown(record, Sight::of(caller.principal.role))))
 }
 
 #[utoipa::path(
     post, path = "/operations/{id}/cancel", operation_id = "cancel_operation", tag = "operations",
-    params(
-        ("id" = String, Path, description = "Id of the operation.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = ReasonGiven,
+    params(OperationPath, ChangeHeader), request_body = ReasonGiven,
     responses((status = 200, description = "The operation.", body = OperationView), Errors)
 )]
 /// Asks a running operation to end; a reason is wanted. One that has ended stays as it is.
-pub(crate) async fn cancel(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<OperationView>> {
-    let id = OperationId::from(id);
-    let ended = gate.accounts.cancel_operation(&principal, &request, id).await?;
-    Ok(asked(&principal, ended))
+pub(crate) async fn cancel(caller: Caller, change: Change<ReasonBody>) -> Reply<OperationView> {
+    let id = caller.id()?;
+    let ended = caller.accounts().cancel_operation(&caller.principal, &change.request, id).await?;
+    Ok(asked(&caller.principal, ended))
 }
 
 #[utoipa::path(
-    post, path = "/operations/{id}/reconcile", operation_id = "reconcile_operation",
-    tag = "operations",
-    params(
-        ("id" = String, Path, description = "Id of the operation.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
+    post, path = "/operations/{id}/reconcile", operation_id = "reconcile_operation", tag = "operations",
+    params(OperationPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The operation.", body = OperationView), Errors)
 )]
 /// Ends an operation whose owner is gone, or settles a recorded one. Any other stays as it is.
-pub(crate) async fn reconcile(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<OperationView>> {
-    let id = OperationId::from(id);
-    let ended = gate.accounts.reconcile_operation(&principal, &request, id).await?;
-    Ok(asked(&principal, ended))
+pub(crate) async fn reconcile(caller: Caller, change: Change<ReasonBody>) -> Reply<OperationView> {
+    let id = caller.id()?;
+    let ended =
+        caller.accounts().reconcile_operation(&caller.principal, &change.request, id).await?;
+    Ok(asked(&caller.principal, ended))
 }
 
 fn asked(principal: &Principal, ended: Outcome<OperationRecord>) -> Answer<OperationView> {

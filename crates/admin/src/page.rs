@@ -8,7 +8,7 @@
 
 use axum::extract::FromRequestParts;
 use form_urlencoded::Serializer;
-use holdfast_accounts::{PagedList, Principal};
+use holdfast_accounts::PagedList;
 use holdfast_domain::admin::listing::{Page, PageCursor, PageRequest};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -17,8 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::Answer;
 use crate::error::{Code, Problem};
-use crate::gate::Gate;
-use crate::request::read_query;
+use crate::request::{Caller, read_query};
 
 const LIMIT_MAX: u32 = 200;
 const LIMIT: u32 = 50;
@@ -74,8 +73,7 @@ pub(crate) struct ListPages(PagedList);
 impl ListPages {
     /// The list of this name under these filters, for this reader.
     pub(crate) fn new(
-        gate: &Gate,
-        reader: &Principal,
+        caller: &Caller,
         name: &str,
         filters: &impl Serialize,
     ) -> Result<Self, Problem> {
@@ -83,7 +81,7 @@ impl ListPages {
             tracing::error!(%error, list = name, "the filters of a list were not written");
             Problem::new(Code::InternalError)
         })?;
-        Ok(Self(gate.accounts.paged_list(reader, name, &filters)))
+        Ok(Self(caller.accounts().paged_list(&caller.principal, name, &filters)))
     }
 
     /// The page after this cursor, or the first one without a cursor.

@@ -8,7 +8,6 @@
 
 use std::fmt;
 
-use axum::extract::State;
 use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
 use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{Authority, PersonRecord, Reach, Role};
@@ -16,12 +15,11 @@ use holdfast_domain::{PersonId, Timestamp, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::answer::Answer;
-use crate::description::{ChangeHeader, Errors};
+use crate::answer::{Answer, Reply};
+use crate::description::{ChangeHeader, Errors, PersonPath};
 use crate::error::Problem;
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, NoFilters, PageQuery};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, ReasonBody};
+use crate::request::{Caller, Change, ChangeBody, ReasonBody};
 use crate::value::schema::{NameText, ReasonText};
 use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
 
@@ -147,9 +145,9 @@ impl fmt::Debug for InvitedPerson {
 }
 
 impl InvitedPerson {
-    fn new(gate: &Gate, told: ToldInvitation, roles: &[Role]) -> Self {
+    fn new(caller: &Caller, told: ToldInvitation, roles: &[Role]) -> Self {
         let url = told.link.map(|token| {
-            let origin = gate.options.origin_for(roles).unwrap_or_default();
+            let origin = caller.gate.options.origin_for(roles).unwrap_or_default();
             let token = token.expose();
             format!("{origin}{LINK_PATH}{token}")
         });
@@ -233,9 +231,7 @@ pub(crate) struct GrantEndBody {
 
 impl ChangeBody for GrantEndBody {}
 
-type Result<T> = std::result::Result<T, Problem>;
-
-fn reach(wallet: Option<&str>) -> Result<Reach> {
+fn reach(wallet: Option<&str>) -> Result<Reach, Problem> {
     let wallet: Option<WalletId> = parse_some("wallet_id", wallet)?;
     Ok(wallet.map_or(Reach::All, Reach::Wallet))
 }
@@ -247,118 +243,89 @@ fn reach(wallet: Option<&str>) -> Result<Reach> {
 )]
 /// Offers a role to whoever has an e-mail address; the one-time link is in this answer alone.
 pub(crate) async fn invite(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<InvitationDraft>,
-) -> Result<Answer<InvitedPerson>> {
+    caller: Caller,
+    Change { request, body }: Change<InvitationDraft>,
+) -> Reply<InvitedPerson> {
     let new = NewInvitation {
         email: parse("email", &body.email)?,
         name: parse_some("name", body.name.as_deref())?,
         role: body.role.into(),
         reach: reach(body.wallet_id.as_deref())?,
     };
-    let told = gate.accounts.invite_person(&principal, &request, &new).await?;
-    Ok(Answer::made(InvitedPerson::new(&gate, told.thing, &[new.role]), told.replayed))
+    let told = caller.accounts().invite_person(&caller.principal, &request, &new).await?;
+    Ok(Answer::made(InvitedPerson::new(&caller, told.thing, &[new.role]), told.replayed))
 }
 
 #[utoipa::path(
-    get, path = "/people", operation_id = "list_people", tag = "people",
-    params(PageQuery),
+    get, path = "/people", operation_id = "list_people", tag = "people", params(PageQuery),
     responses((status = 200, description = "A page.", body = List<PersonView>), Errors)
 )]
 /// Lists people, those who have ended among them; to a holder those of their wallet.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(NoFilters {}, page): ListParams<NoFilters>,
-) -> Result<Answer<List<PersonView>>> {
-    let list = ListPages::new(&gate, &principal, "people", &())?;
+) -> Reply<List<PersonView>> {
+    let list = ListPages::new(&caller, "people", &())?;
     let page = list.request(&page)?;
-    let found = gate.accounts.people(&principal, PersonFilter::default(), page).await?;
-    let now = gate.accounts.clock().await?;
+    let found = caller.accounts().people(&caller.principal, PersonFilter::default(), page).await?;
+    let now = caller.accounts().clock().await?;
     list.list_as(found, move |record| PersonView::new(record, now)).await
 }
 
 #[utoipa::path(
-    get, path = "/people/{id}", operation_id = "show_person", tag = "people",
-    params(("id" = String, Path, description = "Id of the person.", format = "uuid")),
+    get, path = "/people/{id}", operation_id = "show_person", tag = "people", params(PersonPath),
     responses((status = 200, description = "The person.", body = PersonView), Errors)
 )]
 /// Shows a person with their roles.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<PersonView>> {
-    let found = gate.accounts.person(&principal, PersonId::from(id)).await?;
-    let now = gate.accounts.clock().await?;
+pub(crate) async fn show(caller: Caller) -> Reply<PersonView> {
+    let found = caller.accounts().person(&caller.principal, caller.id()?).await?;
+    let now = caller.accounts().clock().await?;
     Ok(Answer::of(PersonView::new(found, now)))
 }
 
 #[utoipa::path(
     post, path = "/people/{id}/link", operation_id = "renew_person_link", tag = "people",
-    params(
-        ("id" = String, Path, description = "Id of the person.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
+    params(PersonPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The link.", body = InvitedPerson), Errors)
 )]
 /// Makes another link for a person. Who has a role loses password and sessions with it, and sets
 /// another password by the link; an owner's link is made beside the database alone.
-pub(crate) async fn renew_link(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<InvitedPerson>> {
-    let id = PersonId::from(id);
-    let told = gate.accounts.renew_link(&principal, &request, id).await?;
+pub(crate) async fn renew_link(caller: Caller, change: Change<ReasonBody>) -> Reply<InvitedPerson> {
+    let id = caller.id()?;
+    let told = caller.accounts().renew_link(&caller.principal, &change.request, id).await?;
     // The link is made by here and told this once: where the roles cannot be read, it still is.
-    let person = gate.accounts.person(&principal, id).await;
+    let person = caller.accounts().person(&caller.principal, id).await;
     let roles = person.map_or_else(|_unread| Vec::new(), |person| person.roles());
-    Ok(Answer::changed(InvitedPerson::new(&gate, told.thing, &roles), told.replayed))
+    Ok(Answer::changed(InvitedPerson::new(&caller, told.thing, &roles), told.replayed))
 }
 
 #[utoipa::path(
     post, path = "/people/{id}/end", operation_id = "end_person", tag = "people",
-    params(
-        ("id" = String, Path, description = "Id of the person.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<PersonEndBody>,
+    params(PersonPath, ChangeHeader), request_body = Option<PersonEndBody>,
     responses((status = 200, description = "The id.", body = EndedPerson), Errors)
 )]
 /// Ends a person with all roles and sessions, for good. The last owner stays.
 pub(crate) async fn end(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, body }: ChangeRequest<PersonEndBody>,
-) -> Result<Answer<EndedPerson>> {
-    let id = PersonId::from(id);
-    let ended = gate.accounts.end_person(&principal, &request, id, body.erase).await?;
+    caller: Caller,
+    Change { request, body }: Change<PersonEndBody>,
+) -> Reply<EndedPerson> {
+    let id = caller.id()?;
+    let ended = caller.accounts().end_person(&caller.principal, &request, id, body.erase).await?;
     Ok(EndedPerson::answer(ended))
 }
 
 #[utoipa::path(
     post, path = "/people/{id}/grants/end", operation_id = "end_person_grant", tag = "people",
-    params(
-        ("id" = String, Path, description = "Id of the person.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = GrantEndBody,
+    params(PersonPath, ChangeHeader), request_body = GrantEndBody,
     responses((status = 200, description = "The id.", body = EndedPerson), Errors)
 )]
 /// Ends a role of a person, or the offer of it, and the sessions that use it.
 pub(crate) async fn end_grant(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, body }: ChangeRequest<GrantEndBody>,
-) -> Result<Answer<EndedPerson>> {
+    caller: Caller,
+    Change { request, body }: Change<GrantEndBody>,
+) -> Reply<EndedPerson> {
     let authority = Authority { role: body.role.into(), reach: reach(body.wallet_id.as_deref())? };
-    let id = PersonId::from(id);
-    let ended = gate.accounts.end_grant(&principal, &request, id, authority).await?;
+    let id = caller.id()?;
+    let ended = caller.accounts().end_grant(&caller.principal, &request, id, authority).await?;
     Ok(EndedPerson::answer(ended))
 }

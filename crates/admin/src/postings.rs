@@ -7,24 +7,21 @@
 //! Amounts are integer micros. Nothing is decided here: bounds of balances and charges are judged in
 //! the transaction that moves the money.
 
-use axum::extract::State;
 use holdfast_accounts::{
-    ExternalId, Note, Outcome, PostingOrder, PostingRecord, Principal, Reference, Request, Source,
+    ExternalId, Note, Outcome, PostingOrder, PostingRecord, Reference, Request, Source,
 };
 use holdfast_domain::admin::listing::{PostingFilter, PostingList, PostingListing};
 use holdfast_domain::admin::{DepositReference, PostingDetails};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
+use holdfast_domain::{Currency, Micros, OperationId, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
-use crate::answer::{Answer, ChangeOutcome, Rehearsal};
-use crate::description::{ChangeHeader, DryRun, Errors};
+use crate::answer::{Answer, ChangeOutcome, Rehearsal, Reply};
+use crate::description::{AdjustmentPath, ChangeHeader, DepositPath, DryRun, Errors, RefundPath};
 use crate::error::{Code, Problem};
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, PageQuery};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id};
+use crate::request::{Caller, Change, ChangeBody};
 use crate::value::schema::{CurrencyText, NoteText, PaymentReferenceText, ReasonText, SourceText};
 use crate::value::{Moment, parse, parse_some};
 use crate::wallets::WalletView;
@@ -187,8 +184,6 @@ impl ChangeBody for RefundDraft {
     const DRY_RUN: bool = true;
 }
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     post, path = "/deposits", operation_id = "create_deposit", tag = "postings",
     params(ChangeHeader, DryRun), request_body = DepositDraft,
@@ -200,10 +195,9 @@ type Result<T> = std::result::Result<T, Problem>;
 )]
 /// Adds funds to a wallet.
 pub(crate) async fn deposit(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<DepositDraft>,
-) -> Result<Answer<ChangeOutcome<PostingView>>> {
+    caller: Caller,
+    Change { request, body }: Change<DepositDraft>,
+) -> Reply<ChangeOutcome<PostingView>> {
     let source: Source = parse("source", &body.source)?;
     let reference: ExternalId = parse("external_reference", &body.external_reference)?;
     let reference = DepositReference::new(source.as_typed(), reference.as_typed());
@@ -211,7 +205,7 @@ pub(crate) async fn deposit(
     let wallet = wallet(&body.wallet_id)?;
     let currency: Option<Currency> = parse_some("currency", body.currency.as_deref())?;
     let order = PostingOrder { amount: Micros::new(body.amount_micros), currency, details };
-    let made = gate.accounts.deposit(&principal, &request, &wallet, order).await?;
+    let made = caller.accounts().deposit(&caller.principal, &request, &wallet, order).await?;
     Ok(posted(&request, made))
 }
 
@@ -226,16 +220,15 @@ pub(crate) async fn deposit(
 )]
 /// Gives to or takes from what is available, for a reason.
 pub(crate) async fn adjust(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<AdjustmentDraft>,
-) -> Result<Answer<ChangeOutcome<PostingView>>> {
+    caller: Caller,
+    Change { request, body }: Change<AdjustmentDraft>,
+) -> Reply<ChangeOutcome<PostingView>> {
     // Its reason is part of the posting, and not beside it.
     let details = PostingDetails { reason: None, ..details(None, &request, body.note.as_deref())? };
     let wallet = wallet(&body.wallet_id)?;
     let currency: Option<Currency> = parse_some("currency", body.currency.as_deref())?;
     let order = PostingOrder { amount: Micros::new(body.amount_micros), currency, details };
-    let made = gate.accounts.adjust(&principal, &request, &wallet, order).await?;
+    let made = caller.accounts().adjust(&caller.principal, &request, &wallet, order).await?;
     Ok(posted(&request, made))
 }
 
@@ -250,58 +243,43 @@ pub(crate) async fn adjust(
 )]
 /// Gives back a part of an operation's charge, to the wallet that paid.
 pub(crate) async fn refund(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<RefundDraft>,
-) -> Result<Answer<ChangeOutcome<PostingView>>> {
+    caller: Caller,
+    Change { request, body }: Change<RefundDraft>,
+) -> Reply<ChangeOutcome<PostingView>> {
     let details = details(None, &request, body.note.as_deref())?;
     let operation: OperationId = parse("operation_id", &body.operation_id)?;
     let currency: Option<Currency> = parse_some("currency", body.currency.as_deref())?;
     let order = PostingOrder { amount: Micros::new(body.amount_micros), currency, details };
-    let made = gate.accounts.refund(&principal, &request, operation, order).await?;
+    let made = caller.accounts().refund(&caller.principal, &request, operation, order).await?;
     Ok(posted(&request, made))
 }
 
 #[utoipa::path(
-    get, path = "/deposits/{id}", operation_id = "show_deposit", tag = "postings",
-    params(("id" = String, Path, description = "Id of the deposit.", format = "uuid")),
+    get, path = "/deposits/{id}", operation_id = "show_deposit", tag = "postings", params(DepositPath),
     responses((status = 200, description = "The deposit.", body = PostingView), Errors)
 )]
 /// Shows a deposit.
-pub(crate) async fn show_deposit(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<PostingView>> {
-    show(&gate, &principal, id, |kind| matches!(kind, PostingKind::Deposit)).await
+pub(crate) async fn show_deposit(caller: Caller) -> Reply<PostingView> {
+    show(&caller, |kind| matches!(kind, PostingKind::Deposit)).await
 }
 
 #[utoipa::path(
     get, path = "/adjustments/{id}", operation_id = "show_adjustment", tag = "postings",
-    params(("id" = String, Path, description = "Id of the adjustment.", format = "uuid")),
+    params(AdjustmentPath),
     responses((status = 200, description = "The adjustment.", body = PostingView), Errors)
 )]
 /// Shows an adjustment.
-pub(crate) async fn show_adjustment(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<PostingView>> {
-    show(&gate, &principal, id, |kind| matches!(kind, PostingKind::Adjustment(_))).await
+pub(crate) async fn show_adjustment(caller: Caller) -> Reply<PostingView> {
+    show(&caller, |kind| matches!(kind, PostingKind::Adjustment(_))).await
 }
 
 #[utoipa::path(
-    get, path = "/refunds/{id}", operation_id = "show_refund", tag = "postings",
-    params(("id" = String, Path, description = "Id of the refund.", format = "uuid")),
+    get, path = "/refunds/{id}", operation_id = "show_refund", tag = "postings", params(RefundPath),
     responses((status = 200, description = "The refund.", body = PostingView), Errors)
 )]
 /// Shows a refund.
-pub(crate) async fn show_refund(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<PostingView>> {
-    show(&gate, &principal, id, |kind| matches!(kind, PostingKind::Refund(_))).await
+pub(crate) async fn show_refund(caller: Caller) -> Reply<PostingView> {
+    show(&caller, |kind| matches!(kind, PostingKind::Refund(_))).await
 }
 
 #[utoipa::path(
@@ -310,11 +288,10 @@ pub(crate) async fn show_refund(
 )]
 /// Lists deposits.
 pub(crate) async fn list_deposits(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     params: ListParams<PostingQuery>,
-) -> Result<Answer<List<PostingRowView>>> {
-    list(&gate, &principal, PostingList::Deposits, params).await
+) -> Reply<List<PostingRowView>> {
+    list(&caller, PostingList::Deposits, params).await
 }
 
 #[utoipa::path(
@@ -323,11 +300,10 @@ pub(crate) async fn list_deposits(
 )]
 /// Lists adjustments.
 pub(crate) async fn list_adjustments(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     params: ListParams<PostingQuery>,
-) -> Result<Answer<List<PostingRowView>>> {
-    list(&gate, &principal, PostingList::Adjustments, params).await
+) -> Reply<List<PostingRowView>> {
+    list(&caller, PostingList::Adjustments, params).await
 }
 
 #[utoipa::path(
@@ -336,35 +312,28 @@ pub(crate) async fn list_adjustments(
 )]
 /// Lists refunds.
 pub(crate) async fn list_refunds(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     params: ListParams<PostingQuery>,
-) -> Result<Answer<List<PostingRowView>>> {
-    list(&gate, &principal, PostingList::Refunds, params).await
+) -> Reply<List<PostingRowView>> {
+    list(&caller, PostingList::Refunds, params).await
 }
 
 async fn list(
-    gate: &Gate,
-    principal: &Principal,
+    caller: &Caller,
     postings: PostingList,
     ListParams(query, page): ListParams<PostingQuery>,
-) -> Result<Answer<List<PostingRowView>>> {
+) -> Reply<List<PostingRowView>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let bound_to = (postings.kind(), wallet.map(|id| id.to_string()));
-    let list = ListPages::new(gate, principal, "postings", &bound_to)?;
+    let list = ListPages::new(caller, "postings", &bound_to)?;
     let page = list.request(&page)?;
     let filter = PostingFilter { list: postings, wallet, operation: None };
-    list.list(gate.accounts.postings(principal, filter, page).await?).await
+    list.list(caller.accounts().postings(&caller.principal, filter, page).await?).await
 }
 
 /// Shows a posting, where it is of the kind that its path says.
-async fn show(
-    gate: &Gate,
-    principal: &Principal,
-    id: Uuid,
-    is_kind: fn(&PostingKind) -> bool,
-) -> Result<Answer<PostingView>> {
-    let found = gate.accounts.posting(principal, PostingId::from(id)).await?;
+async fn show(caller: &Caller, is_kind: fn(&PostingKind) -> bool) -> Reply<PostingView> {
+    let found = caller.accounts().posting(&caller.principal, caller.id()?).await?;
     if is_kind(&found.listing.posting.kind) {
         Ok(Answer::of(found.into()))
     } else {
@@ -377,7 +346,7 @@ fn posted(request: &Request, made: Outcome<PostingRecord>) -> Answer<ChangeOutco
     Answer::made(view, made.replayed).or_rehearsed(request.dry_run)
 }
 
-fn wallet(id: &str) -> Result<Reference> {
+fn wallet(id: &str) -> Result<Reference, Problem> {
     parse("wallet_id", id).map(Reference::Id)
 }
 
@@ -385,7 +354,7 @@ fn details(
     reference: Option<DepositReference>,
     request: &Request,
     note: Option<&str>,
-) -> Result<PostingDetails> {
+) -> Result<PostingDetails, Problem> {
     let note: Option<Note> = parse_some("note", note)?;
     Ok(PostingDetails {
         reference,

@@ -1,10 +1,10 @@
 //! Requests, read strictly: every rejection is an error of this API, never a library's plain text.
 //!
 //! ```text
-//! gate ─ principal ─▶ Id (path) ─▶ Params (query) | ChangeRequest (headers, query, body) ─▶ handler
+//! gate ─ principal ─▶ Id (path) ─▶ Params (query) | Change (headers, query, body) ─▶ handler
 //! ```
 //!
-//! [`ChangeRequest`] is what every mutation takes: the `Idempotency-Key`, the parsed body and a digest of
+//! [`Change`] is what every mutation takes: the `Idempotency-Key`, the parsed body and a digest of
 //! method, path, query and that body. The same key with another digest is another request. The
 //! digest is made of what was understood, so that blanks and the order of members don't matter. Its
 //! spelling is frozen; another version compares the digest of the canonical form ([`crate::canonical`]).
@@ -31,6 +31,7 @@ use uuid::Uuid;
 
 use crate::canonical::canonical_json;
 use crate::error::{Code, Problem};
+use crate::gate::Gate;
 use crate::value::parse_some;
 use crate::value::schema::ReasonText;
 
@@ -41,33 +42,40 @@ const BODY_TIME: Duration = Duration::from_secs(10);
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The principal of a request, which the gate has authenticated.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller(pub(crate) Principal);
+/// Caller of an endpoint: the principal that the gate has authenticated, and the resource that its path names.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) gate: Gate,
+    pub(crate) principal: Principal,
+    id: Option<Uuid>,
+}
 
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
+impl Caller {
+    pub(crate) const fn accounts(&self) -> &Accounts {
+        &self.gate.accounts
+    }
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // Refused, and not let in, where a route was put outside the gate by mistake.
-        parts.extensions.get().cloned().ok_or_else(|| Problem::new(Code::InvalidAdminKey))
+    /// The first id in the path.
+    pub(crate) fn id<T: From<Uuid>>(&self) -> Result<T, Problem> {
+        self.id.map(T::from).ok_or_else(|| Problem::new(Code::NotFound))
     }
 }
 
-/// The id in a path.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Id(pub(crate) Uuid);
-
-impl<S: Send + Sync> FromRequestParts<S> for Id {
+impl FromRequestParts<Gate> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // What is no id names nothing: there is no thing of that name.
-        let missing = || Problem::new(Code::NotFound);
-        let segments = RawPathParams::from_request_parts(parts, state).await.ok();
-        let segments = segments.ok_or_else(missing)?;
+    async fn from_request_parts(parts: &mut Parts, gate: &Gate) -> Result<Self, Problem> {
+        // Refused, and not let in, where a route was put outside the gate by mistake.
+        let principal: Option<Principal> = parts.extensions.get().cloned();
+        let principal = principal.ok_or_else(|| Problem::new(Code::InvalidAdminKey))?;
+        // A text that is not an id names nothing: there is no resource of that name.
+        let missing = |_| Problem::new(Code::NotFound);
+        let segments = RawPathParams::from_request_parts(parts, gate).await.map_err(missing)?;
         let id = segments.iter().find_map(|(_name, id)| Uuid::try_parse(id).ok());
-        id.map(Self).ok_or_else(missing)
+        if id.is_none() && segments.iter().next().is_some() {
+            return Err(Problem::new(Code::NotFound));
+        }
+        Ok(Self { gate: gate.clone(), principal, id })
     }
 }
 
@@ -126,7 +134,7 @@ impl ChangeBody for ReasonBody {}
 
 /// Request of a change: its body, and what makes it safe to repeat.
 #[derive(Debug)]
-pub(crate) struct ChangeRequest<T> {
+pub(crate) struct Change<T> {
     pub(crate) request: Request,
     pub(crate) body: T,
 }
@@ -137,7 +145,7 @@ struct ChangeQuery {
     dry_run: Option<bool>,
 }
 
-impl<S, T> FromRequest<S> for ChangeRequest<T>
+impl<S, T> FromRequest<S> for Change<T>
 where
     S: Sync,
     T: ChangeBody,
@@ -179,7 +187,7 @@ async fn is_repetition(
     parts: &Parts,
     request: &Request,
 ) -> Result<bool, Problem> {
-    let Some(Caller(principal)) = parts.extensions.get() else { return Ok(false) };
+    let Some(principal) = parts.extensions.get::<Principal>() else { return Ok(false) };
     let bound = accounts.request_record(principal, request.key).await?;
     Ok(bound.is_some_and(|record| record.is_of(&request.binding())))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use holdfast_accounts::fields;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,8 +12,6 @@ use crate::value::schema::ReasonText;
 
 /// Time that the earlier credentials stay, where the request says none.
 const GRACE_SECONDS: u64 = 24 * 3_600;
-/// No grace is longer: a hundred years.
-const GRACE_SECONDS_MAX: u64 = 36_525 * 86_400;
 
 /// Rotation of an API key or an admin key.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -32,8 +31,8 @@ const fn grace_seconds() -> u64 {
 
 impl RotationBody {
     pub(crate) fn grace(&self) -> Result<Duration, Problem> {
-        if self.grace_seconds > GRACE_SECONDS_MAX {
-            let message = format!("A grace is of at most {GRACE_SECONDS_MAX} seconds.");
+        if !fields::GRACE_SECONDS.contains(&self.grace_seconds) {
+            let message = format!("A grace is of at most {} seconds.", fields::GRACE_SECONDS.end());
             return Err(Problem::invalid("grace_seconds", message));
         }
         Ok(Duration::from_secs(self.grace_seconds))

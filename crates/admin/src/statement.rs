@@ -5,7 +5,6 @@
 //! before it. A file has no pages: it has at most 20,000 entries, the last ones of its period, and
 //! says how many earlier ones it leaves out.
 
-use axum::extract::State;
 use holdfast_accounts::{Reference, StatementPage};
 use holdfast_domain::admin::listing::{Order, PageRequest, Period};
 use holdfast_domain::admin::report::{StatementBalance, StatementEntry};
@@ -14,14 +13,14 @@ use holdfast_domain::ports::LedgerSource;
 use holdfast_wire::csv;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use crate::answer::{Answer, rendered};
 use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
-use crate::description::Errors;
+use crate::description::{Errors, WalletPath};
 use crate::error::Problem;
-use crate::gate::Gate;
 use crate::page::{ListPages, PageQuery};
-use crate::request::{Caller, Id, Params};
+use crate::request::{Caller, Params};
 use crate::value::Moment;
 
 /// Most entries of a file.
@@ -137,10 +136,7 @@ impl From<StatementEntry> for EntryView {
 
 #[utoipa::path(
     get, path = "/wallets/{id}/statement", operation_id = "show_statement", tag = "wallets",
-    params(
-        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
-        StatementParams,
-    ),
+    params(WalletPath, StatementParams),
     responses(
         (
             status = 200, description = "A page, or the last 20,000 entries as a file.",
@@ -151,19 +147,20 @@ impl From<StatementEntry> for EntryView {
 )]
 /// Shows the statement of a wallet over a period.
 pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
+    caller: Caller,
     accepts: AcceptsCsv,
     Params(params): Params<StatementParams>,
 ) -> Result<ReportAnswer<StatementView>, Problem> {
+    let id: Uuid = caller.id()?;
     let bounds = [params.from, params.to];
     let [from, to] = bounds.map(|bound| bound.map(|Moment(at)| at));
     let period = Period { from, to };
     let format = accepts.format(params.format);
-    let list = ListPages::new(&gate, &principal, "statement", &(id.to_string(), bounds))?;
+    let list = ListPages::new(&caller, "statement", &(id.to_string(), bounds))?;
     let page = match format {
-        ReportFormat::Json if principal.has_unbounded_reports() && params.cursor.is_none() => {
+        ReportFormat::Json
+            if caller.principal.has_unbounded_reports() && params.cursor.is_none() =>
+        {
             PageRequest::first(Order::Newest, params.limit.unwrap_or(u32::MAX))
         }
         ReportFormat::Json => {
@@ -179,8 +176,8 @@ pub(crate) async fn show(
         }
     };
     let wallet = Reference::Id(id);
-    let _place = gate.begin_report(&principal)?;
-    let read = gate.accounts.statement(&principal, &wallet, period, page).await?;
+    let _place = caller.gate.begin_report(&caller.principal)?;
+    let read = caller.accounts().statement(&caller.principal, &wallet, period, page).await?;
     let StatementPage { wallet, statement, next } = read;
     let currency = wallet.wallet.currency;
     if format == ReportFormat::Csv {

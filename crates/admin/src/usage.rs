@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use holdfast_accounts::UsageReport;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
@@ -23,7 +22,6 @@ use crate::answer::{Answer, rendered};
 use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
 use crate::description::Errors;
 use crate::error::Problem;
-use crate::gate::Gate;
 use crate::page::List;
 use crate::request::{Caller, Params};
 use crate::value::{Moment, model, parse_some};
@@ -197,8 +195,6 @@ impl UsageRowView {
     }
 }
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     get, path = "/usage", operation_id = "report_usage", tag = "reports", params(UsageParams),
     responses(
@@ -212,11 +208,10 @@ type Result<T> = std::result::Result<T, Problem>;
 /// Sums what finished in a period, by groups. An operation belongs to the period in which it finished,
 /// and its refunds with it. At most 20,000 rows: a report of more is refused.
 pub(crate) async fn usage(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     accepts: AcceptsCsv,
     Params(params): Params<UsageParams>,
-) -> Result<ReportAnswer<List<UsageRowView>>> {
+) -> Result<ReportAnswer<List<UsageRowView>>, Problem> {
     let by = grouping(params.by.as_deref().unwrap_or("day"))?;
     let filter = UsageFilter {
         wallet: parse_some("wallet_id", params.wallet_id.as_deref())?,
@@ -226,8 +221,9 @@ pub(crate) async fn usage(
     };
     let [from, to] = [params.from, params.to].map(|bound| bound.map(|Moment(at)| at));
     let query = UsageQuery { by, filter, period: Period { from, to }, rows_max: None };
-    let _place = gate.begin_report(&principal)?;
-    let UsageReport { rows, shows_costs } = gate.accounts.usage(&principal, query).await?;
+    let _place = caller.gate.begin_report(&caller.principal)?;
+    let UsageReport { rows, shows_costs } =
+        caller.accounts().usage(&caller.principal, query).await?;
     Ok(match accepts.format(params.format) {
         ReportFormat::Json => {
             let views = move || {
@@ -243,7 +239,7 @@ pub(crate) async fn usage(
     })
 }
 
-fn grouping(text: &str) -> Result<Grouping> {
+fn grouping(text: &str) -> Result<Grouping, Problem> {
     let mut groups = text.split(',').map(group);
     let (first, second, more) = (groups.next().flatten(), groups.next(), groups.next());
     let grouping = match (first, second, more) {

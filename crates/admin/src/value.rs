@@ -14,6 +14,8 @@ pub(crate) mod schema;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use holdfast_accounts::fields::{AMOUNT, LIMIT};
+use holdfast_accounts::sentence;
 use holdfast_domain::admin::job::{JobKind, JobState};
 use holdfast_domain::admin::listing::{AdminKeyState, ApiKeyState, Scope};
 use holdfast_domain::admin::offer::RouteHealth;
@@ -32,10 +34,6 @@ use utoipa::openapi::{KnownFormat, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::Problem;
-use crate::error::sentence;
-
-/// Largest limit and amount: the numbers of JSON are exact up to a little more.
-const COUNT_MAX: u64 = 1_000_000_000_000_000;
 
 /// A moment, as RFC 3339 writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,21 +106,27 @@ where
 
 /// Judges a limit that is counted: at least one, or nothing would ever run.
 pub(crate) fn count(param: &'static str, count: Option<u64>) -> Result<Option<u64>, Problem> {
-    if count.is_none_or(|count| (1..=COUNT_MAX).contains(&count)) {
+    if count.is_none_or(|count| LIMIT.contains(&count)) {
         return Ok(count);
     }
     Err(Problem::invalid(
         param,
-        format!("A limit is a whole number from 1 to {COUNT_MAX}; null means that there is none."),
+        format!(
+            "A limit is a whole number from 1 to {}; null means that there is none.",
+            LIMIT.end()
+        ),
     ))
 }
 
 /// Judges an amount that is more than nothing.
 pub(crate) fn amount(param: &'static str, micros: i64) -> Result<Micros, Problem> {
-    if u64::try_from(micros).is_ok_and(|micros| (1..=COUNT_MAX).contains(&micros)) {
+    if AMOUNT.contains(&micros) {
         return Ok(Micros::new(micros));
     }
-    Err(Problem::invalid(param, format!("This amount is a whole number from 1 to {COUNT_MAX}.")))
+    Err(Problem::invalid(
+        param,
+        format!("This amount is a whole number from 1 to {}.", AMOUNT.end()),
+    ))
 }
 
 /// Joins the two members of a bound on spend.

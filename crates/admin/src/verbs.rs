@@ -1,6 +1,5 @@
 //! Verbs of one shape (`holdfast_accounts::VERBS`): one handler, and the description of each row.
 
-use axum::extract::State;
 use axum::routing::post;
 use holdfast_accounts::{Subject, SubjectKind, Verb};
 use serde::Serialize;
@@ -20,7 +19,7 @@ use crate::api_keys::ApiKeyView;
 use crate::description::{ChangeHeader, Errors};
 use crate::error::Problem;
 use crate::gate::Gate;
-use crate::request::{Caller, ChangeRequest, Id, ReasonBody};
+use crate::request::{Caller, Change, ReasonBody};
 use crate::value::schema::ReasonGiven;
 use crate::wallets::WalletView;
 use crate::webhooks::WebhookView;
@@ -36,24 +35,19 @@ enum SubjectView {
 
 /// Route of a verb, with its description.
 pub(crate) fn route(verb: &'static Verb) -> UtoipaMethodRouter<Gate> {
-    let handler =
-        async move |State(gate): State<Gate>,
-                    Caller(principal): Caller,
-                    Id(id): Id,
-                    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>| {
-            let done = gate.accounts.carry_out(&principal, &request, verb, id).await?;
-            let (view, edited) = match done.thing {
-                Subject::Wallet(wallet) => {
-                    (SubjectView::Wallet(wallet.clone().into()), wallet.edited)
-                }
-                Subject::ApiKey(key) => (SubjectView::ApiKey(key.clone().into()), key.edited),
-                Subject::Webhook(webhook) => {
-                    let edited = webhook.edited;
-                    (SubjectView::Webhook(WebhookView::new(webhook, principal.role)), edited)
-                }
-            };
-            Ok::<_, Problem>(Answer::changed(view, done.replayed).edited(edited))
+    let handler = async move |caller: Caller, Change { request, .. }: Change<ReasonBody>| {
+        let (principal, id) = (&caller.principal, caller.id()?);
+        let done = caller.accounts().carry_out(principal, &request, verb, id).await?;
+        let (view, edited) = match done.thing {
+            Subject::Wallet(wallet) => (SubjectView::Wallet(wallet.clone().into()), wallet.edited),
+            Subject::ApiKey(key) => (SubjectView::ApiKey(key.clone().into()), key.edited),
+            Subject::Webhook(webhook) => {
+                let edited = webhook.edited;
+                (SubjectView::Webhook(WebhookView::new(webhook, principal.role)), edited)
+            }
         };
+        Ok::<_, Problem>(Answer::changed(view, done.replayed).edited(edited))
+    };
     let mut paths = Paths::new();
     let path = format!("/{}/{{id}}/{}", words(verb).tag, verb.word);
     paths.add_path_operation(path, vec![HttpMethod::Post], operation(verb));

@@ -6,7 +6,6 @@
 //!
 //! Closing is for good, so it can be rehearsed (`dry_run`). Nothing here touches a balance.
 
-use axum::extract::State;
 use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Outcome, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::WalletFilter;
@@ -14,12 +13,11 @@ use holdfast_domain::admin::{WalletPatch, WalletRecord};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::{Answer, ChangeOutcome};
-use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader};
+use crate::answer::{Answer, ChangeOutcome, Reply};
+use crate::description::{ChangeHeader, DryRun, Errors, IfMatchHeader, WalletPath};
 use crate::error::Problem;
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, PageQuery};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch};
+use crate::request::{Caller, Change, ChangeBody, IfMatch};
 use crate::value::schema::{CurrencyText, ExternalIdText, NameText, ReasonText};
 use crate::value::{
     Moment, WalletStateLabel, WindowLabel, amount, edited_spend, parse, parse_some, present,
@@ -161,8 +159,6 @@ pub(crate) struct WalletQuery {
     available_below_micros: Option<i64>,
 }
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     post, path = "/wallets", operation_id = "create_wallet", tag = "wallets",
     params(ChangeHeader), request_body = WalletDraft,
@@ -170,10 +166,9 @@ type Result<T> = std::result::Result<T, Problem>;
 )]
 /// Makes an empty wallet.
 pub(crate) async fn create(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<WalletDraft>,
-) -> Result<Answer<WalletView>> {
+    caller: Caller,
+    Change { request, body }: Change<WalletDraft>,
+) -> Reply<WalletView> {
     let new = NewWallet {
         name: parse("name", &body.name)?,
         currency: parse("currency", &body.currency)?,
@@ -181,7 +176,7 @@ pub(crate) async fn create(
         low_balance: threshold(body.low_balance_micros)?,
         key_spend: spend(KEY_SPEND, body.key_spend_micros, body.key_spend_window)?,
     };
-    let made = gate.accounts.create_wallet(&principal, &request, &new).await?;
+    let made = caller.accounts().create_wallet(&caller.principal, &request, &new).await?;
     let edited = made.thing.edited;
     Ok(Answer::made(made.thing.into(), made.replayed).edited(edited))
 }
@@ -192,15 +187,14 @@ pub(crate) async fn create(
 )]
 /// Lists wallets.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(query, page): ListParams<WalletQuery>,
-) -> Result<Answer<List<WalletView>>> {
+) -> Reply<List<WalletView>> {
     let name = sought("name", query.name.as_deref(), Name::sought)?;
     let external_id = sought("external_id", query.external_id.as_deref(), ExternalId::sought)?;
     let bounds = [query.available_from_micros, query.available_below_micros];
     let bound_to = (&query.name, &query.external_id, query.state, bounds);
-    let list = ListPages::new(&gate, &principal, "wallets", &bound_to)?;
+    let list = ListPages::new(&caller, "wallets", &bound_to)?;
     let page = list.request(&page)?;
     let [available_from, available_below] = bounds.map(|bound| bound.map(Micros::new));
     let filter = WalletFilter {
@@ -211,42 +205,31 @@ pub(crate) async fn list(
         available_below,
         runs_low: false,
     };
-    list.list(gate.accounts.wallets(&principal, filter, page).await?).await
+    list.list(caller.accounts().wallets(&caller.principal, filter, page).await?).await
 }
 
 #[utoipa::path(
-    get, path = "/wallets/{id}", operation_id = "show_wallet", tag = "wallets",
-    params(("id" = String, Path, description = "Id of the wallet.", format = "uuid")),
+    get, path = "/wallets/{id}", operation_id = "show_wallet", tag = "wallets", params(WalletPath),
     responses((status = 200, description = "The wallet.", body = WalletView), Errors)
 )]
 /// Shows a wallet.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<WalletView>> {
-    let record = gate.accounts.wallet(&principal, &Reference::Id(id)).await?;
+pub(crate) async fn show(caller: Caller) -> Reply<WalletView> {
+    let record = caller.accounts().wallet(&caller.principal, &Reference::Id(caller.id()?)).await?;
     let edited = record.edited;
     Ok(Answer::of(WalletView::from(record)).edited(edited))
 }
 
 #[utoipa::path(
     patch, path = "/wallets/{id}", operation_id = "update_wallet", tag = "wallets",
-    params(
-        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
-        ChangeHeader, IfMatchHeader,
-    ),
-    request_body = WalletEdit,
+    params(WalletPath, ChangeHeader, IfMatchHeader), request_body = WalletEdit,
     responses((status = 200, description = "The wallet.", body = WalletView), Errors)
 )]
 /// Edits a wallet.
 pub(crate) async fn update(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
+    caller: Caller,
     IfMatch(expected): IfMatch,
-    ChangeRequest { request, body }: ChangeRequest<WalletEdit>,
-) -> Result<Answer<WalletView>> {
+    Change { request, body }: Change<WalletEdit>,
+) -> Reply<WalletView> {
     let name: Option<Name> = parse_some("name", body.name.as_deref())?;
     let external_id = body.external_id.map(|id| external_id(id.as_deref())).transpose()?;
     let patch = WalletPatch {
@@ -255,19 +238,15 @@ pub(crate) async fn update(
         low_balance: body.low_balance_micros.map(threshold).transpose()?,
         key_spend: edited_spend(KEY_SPEND, body.key_spend_micros, body.key_spend_window)?,
     };
-    let id = Reference::Id(id);
+    let id = Reference::Id(caller.id()?);
     let edit = Edit { patch, expected };
-    let changed = gate.accounts.edit_wallet(&principal, &request, &id, edit).await?;
+    let changed = caller.accounts().edit_wallet(&caller.principal, &request, &id, edit).await?;
     Ok(changed_wallet(changed))
 }
 
 #[utoipa::path(
     post, path = "/wallets/{id}/close", operation_id = "close_wallet", tag = "wallets",
-    params(
-        ("id" = String, Path, description = "Id of the wallet.", format = "uuid"),
-        ChangeHeader, DryRun,
-    ),
-    request_body = Option<WalletClosing>,
+    params(WalletPath, ChangeHeader, DryRun), request_body = Option<WalletClosing>,
     responses(
         (status = 200, description = "The wallet, or what it would be.", body = ChangeOutcome<WalletView>),
         Errors,
@@ -275,18 +254,16 @@ pub(crate) async fn update(
 )]
 /// Closes an empty wallet for good, and revokes its API keys with it.
 pub(crate) async fn close(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<WalletClosing>,
-) -> Result<Answer<ChangeOutcome<WalletView>>> {
-    let id = Reference::Id(id);
-    let closed = gate.accounts.close_wallet(&principal, &request, &id).await?;
+    caller: Caller,
+    change: Change<WalletClosing>,
+) -> Reply<ChangeOutcome<WalletView>> {
+    let id = Reference::Id(caller.id()?);
+    let closed = caller.accounts().close_wallet(&caller.principal, &change.request, &id).await?;
     let edited = closed.thing.edited;
     let mut view = WalletView::from(closed.thing);
     // A rehearsal leaves the wallet open, and shows it as it would be.
     view.state = WalletStateLabel::Closed;
-    Ok(Answer::changed(view, closed.replayed).edited(edited).or_rehearsed(request.dry_run))
+    Ok(Answer::changed(view, closed.replayed).edited(edited).or_rehearsed(change.request.dry_run))
 }
 
 fn changed_wallet(changed: Outcome<WalletRecord>) -> Answer<WalletView> {
@@ -295,7 +272,7 @@ fn changed_wallet(changed: Outcome<WalletRecord>) -> Answer<WalletView> {
 }
 
 /// Reads a threshold: 0 is *empty*, and null is none.
-fn threshold(micros: Option<i64>) -> Result<Option<Micros>> {
+fn threshold(micros: Option<i64>) -> Result<Option<Micros>, Problem> {
     match micros {
         None => Ok(None),
         Some(0) => Ok(Some(Micros::ZERO)),
@@ -304,7 +281,7 @@ fn threshold(micros: Option<i64>) -> Result<Option<Micros>> {
 }
 
 /// Reads an external id, or none.
-pub(crate) fn external_id(text: Option<&str>) -> Result<Option<String>> {
+pub(crate) fn external_id(text: Option<&str>) -> Result<Option<String>, Problem> {
     let id: Option<ExternalId> = parse_some("external_id", text)?;
     Ok(id.map(|id| id.as_str().to_owned()))
 }

@@ -8,7 +8,7 @@
 
 mod view;
 
-use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::extract::{FromRequestParts, RawPathParams};
 use holdfast_accounts::{Edit, NewWebhook, Outcome, Principal, Reference};
 use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::{WebhookPatch, WebhookRecord};
@@ -22,12 +22,11 @@ use uuid::Uuid;
 
 pub(crate) use self::view::WebhookView;
 use self::view::{DeliveryView, MadeWebhook};
-use crate::answer::Answer;
-use crate::description::{ChangeHeader, Errors, IfMatchHeader};
+use crate::answer::{Answer, Reply};
+use crate::description::{ChangeHeader, Errors, IfMatchHeader, WebhookPath};
 use crate::error::{Code, Problem};
-use crate::gate::Gate;
 use crate::page::{List, ListPages, ListParams, NoFilters, PageQuery};
-use crate::request::{Caller, ChangeBody, ChangeRequest, Id, IfMatch, ReasonBody};
+use crate::request::{Caller, Change, ChangeBody, IfMatch, ReasonBody};
 use crate::value::schema::{NoteText, ReasonText};
 use crate::value::{parse_some, present};
 
@@ -92,7 +91,7 @@ pub(crate) struct DeliveryIds(WebhookId, EventId);
 impl<S: Send + Sync> FromRequestParts<S> for DeliveryIds {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let missing = || Problem::new(Code::NotFound);
         let segments = RawPathParams::from_request_parts(parts, state).await.ok();
         let segments = segments.ok_or_else(missing)?;
@@ -104,8 +103,6 @@ impl<S: Send + Sync> FromRequestParts<S> for DeliveryIds {
     }
 }
 
-type Result<T> = std::result::Result<T, Problem>;
-
 #[utoipa::path(
     post, path = "/webhooks", operation_id = "create_webhook", tag = "webhooks",
     params(ChangeHeader), request_body = WebhookDraft,
@@ -113,10 +110,9 @@ type Result<T> = std::result::Result<T, Problem>;
 )]
 /// Makes a webhook; its secret is in this answer alone.
 pub(crate) async fn create(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    ChangeRequest { request, body }: ChangeRequest<WebhookDraft>,
-) -> Result<Answer<MadeWebhook>> {
+    caller: Caller,
+    Change { request, body }: Change<WebhookDraft>,
+) -> Reply<MadeWebhook> {
     let wallet: Option<Uuid> = parse_some("wallet_id", body.wallet_id.as_deref())?;
     let new = NewWebhook {
         wallet: wallet.map(Reference::Id),
@@ -124,7 +120,7 @@ pub(crate) async fn create(
         kinds: body.kinds.as_deref().map(kinds).transpose()?,
         description: parse_some("description", body.description.as_deref())?,
     };
-    let made = gate.accounts.create_webhook(&principal, &request, &new).await?;
+    let made = caller.accounts().create_webhook(&caller.principal, &request, &new).await?;
     let edited = made.thing.record.edited;
     Ok(Answer::made(MadeWebhook::new(made.thing), made.replayed).edited(edited))
 }
@@ -135,141 +131,107 @@ pub(crate) async fn create(
 )]
 /// Lists webhooks.
 pub(crate) async fn list(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     ListParams(query, page): ListParams<WebhookQuery>,
-) -> Result<Answer<List<WebhookView>>> {
+) -> Reply<List<WebhookView>> {
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
-    let list = ListPages::new(&gate, &principal, "webhooks", &wallet.map(|id| id.to_string()))?;
+    let list = ListPages::new(&caller, "webhooks", &wallet.map(|id| id.to_string()))?;
     let page = list.request(&page)?;
-    let page = gate.accounts.webhooks(&principal, wallet, page).await?;
-    let role = principal.role;
+    let page = caller.accounts().webhooks(&caller.principal, wallet, page).await?;
+    let role = caller.principal.role;
     list.list_as(page, move |record| WebhookView::new(record, role)).await
 }
 
 #[utoipa::path(
-    get, path = "/webhooks/{id}", operation_id = "show_webhook", tag = "webhooks",
-    params(("id" = String, Path, description = "Id of the webhook.", format = "uuid")),
+    get, path = "/webhooks/{id}", operation_id = "show_webhook", tag = "webhooks", params(WebhookPath),
     responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
 )]
 /// Shows a webhook.
-pub(crate) async fn show(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-) -> Result<Answer<WebhookView>> {
-    let record = gate.accounts.webhook(&principal, WebhookId::from(id)).await?;
+pub(crate) async fn show(caller: Caller) -> Reply<WebhookView> {
+    let record = caller.accounts().webhook(&caller.principal, caller.id()?).await?;
     let edited = record.edited;
-    Ok(Answer::of(WebhookView::new(record, principal.role)).edited(edited))
+    Ok(Answer::of(WebhookView::new(record, caller.principal.role)).edited(edited))
 }
 
 #[utoipa::path(
     patch, path = "/webhooks/{id}", operation_id = "update_webhook", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ChangeHeader, IfMatchHeader,
-    ),
-    request_body = WebhookEdit,
+    params(WebhookPath, ChangeHeader, IfMatchHeader), request_body = WebhookEdit,
     responses((status = 200, description = "The webhook.", body = WebhookView), Errors)
 )]
 /// Edits a webhook.
 pub(crate) async fn update(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
+    caller: Caller,
     IfMatch(expected): IfMatch,
-    ChangeRequest { request, body }: ChangeRequest<WebhookEdit>,
-) -> Result<Answer<WebhookView>> {
+    Change { request, body }: Change<WebhookEdit>,
+) -> Reply<WebhookView> {
     let kinds = body.kinds.map(|it| it.as_deref().map(kinds).transpose()).transpose()?;
     let description = body.description.map(|it| description(it.as_deref())).transpose()?;
     let patch = WebhookPatch { url: body.url.map(Private), kinds, description };
     let edit = Edit { patch, expected };
     let changed =
-        gate.accounts.edit_webhook(&principal, &request, WebhookId::from(id), edit).await?;
-    Ok(changed_webhook(&principal, changed))
+        caller.accounts().edit_webhook(&caller.principal, &request, caller.id()?, edit).await?;
+    Ok(changed_webhook(&caller.principal, changed))
 }
 
 #[utoipa::path(
     post, path = "/webhooks/{id}/rotate", operation_id = "rotate_webhook", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
+    params(WebhookPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The webhook.", body = MadeWebhook), Errors)
 )]
 /// Makes another secret, which is in this answer alone. Both sign for 24 hours.
-pub(crate) async fn rotate(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<MadeWebhook>> {
-    let rotated = gate.accounts.rotate_webhook(&principal, &request, WebhookId::from(id)).await?;
+pub(crate) async fn rotate(caller: Caller, change: Change<ReasonBody>) -> Reply<MadeWebhook> {
+    let rotated =
+        caller.accounts().rotate_webhook(&caller.principal, &change.request, caller.id()?).await?;
     let edited = rotated.thing.record.edited;
     Ok(Answer::changed(MadeWebhook::new(rotated.thing), rotated.replayed).edited(edited))
 }
 
 #[utoipa::path(
     post, path = "/webhooks/{id}/test", operation_id = "test_webhook", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ChangeHeader,
-    ),
-    request_body = Option<ReasonBody>,
+    params(WebhookPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The delivery, not sent yet.", body = DeliveryView), Errors)
 )]
 /// Sends a `webhook.test` event, in one try; the list of deliveries says what came of it. 6 a minute.
-pub(crate) async fn test(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<DeliveryView>> {
-    let sent = gate.accounts.test_webhook(&principal, &request, WebhookId::from(id)).await?;
+pub(crate) async fn test(caller: Caller, change: Change<ReasonBody>) -> Reply<DeliveryView> {
+    let sent =
+        caller.accounts().test_webhook(&caller.principal, &change.request, caller.id()?).await?;
     Ok(Answer::changed(sent.thing.into(), sent.replayed))
 }
 
 #[utoipa::path(
     get, path = "/webhooks/{id}/deliveries", operation_id = "list_deliveries", tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        PageQuery,
-    ),
+    params(WebhookPath, PageQuery),
     responses((status = 200, description = "A page.", body = List<DeliveryView>), Errors)
 )]
 /// Lists the deliveries to a webhook.
 pub(crate) async fn deliveries(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
-    Id(id): Id,
+    caller: Caller,
     ListParams(NoFilters {}, page): ListParams<NoFilters>,
-) -> Result<Answer<List<DeliveryView>>> {
-    let list = ListPages::new(&gate, &principal, "deliveries", &id.to_string())?;
+) -> Reply<List<DeliveryView>> {
+    let id: WebhookId = caller.id()?;
+    let list = ListPages::new(&caller, "deliveries", &id.to_string())?;
     let page = list.request(&page)?;
-    let page = gate.accounts.deliveries(&principal, WebhookId::from(id), page).await?;
+    let page = caller.accounts().deliveries(&caller.principal, id, page).await?;
     list.list(page).await
 }
 
 #[utoipa::path(
     post, path = "/webhooks/{id}/deliveries/{event}/resend", operation_id = "resend_delivery",
     tag = "webhooks",
-    params(
-        ("id" = String, Path, description = "Id of the webhook.", format = "uuid"),
-        ("event" = String, Path, description = "Id of the event.", format = "uuid"),
-        ChangeHeader,
-    ),
+    params(WebhookPath, ("event" = String, Path, description = "Id of the event.", format = "uuid"), ChangeHeader),
     request_body = Option<ReasonBody>,
     responses((status = 200, description = "The delivery.", body = DeliveryView), Errors)
 )]
 /// Sends an event again that was delivered or is dead; one that waits is sent now.
 pub(crate) async fn resend(
-    State(gate): State<Gate>,
-    Caller(principal): Caller,
+    caller: Caller,
     DeliveryIds(webhook, event): DeliveryIds,
-    ChangeRequest { request, .. }: ChangeRequest<ReasonBody>,
-) -> Result<Answer<DeliveryView>> {
-    let sent = gate.accounts.resend_delivery(&principal, &request, webhook, event).await?;
+    change: Change<ReasonBody>,
+) -> Reply<DeliveryView> {
+    let sent = caller
+        .accounts()
+        .resend_delivery(&caller.principal, &change.request, webhook, event)
+        .await?;
     Ok(Answer::changed(sent.thing.into(), sent.replayed))
 }
 
@@ -282,7 +244,7 @@ fn changed_webhook(
 }
 
 /// Reads kinds of events; an empty list would be told nothing, and is asked about.
-fn kinds(names: &[String]) -> Result<BTreeSet<EventKind>> {
+fn kinds(names: &[String]) -> Result<BTreeSet<EventKind>, Problem> {
     if names.is_empty() {
         let message = "An empty list would be told nothing: write kinds, or null for all of them.";
         return Err(Problem::invalid("kinds", message));
@@ -297,7 +259,7 @@ fn kinds(names: &[String]) -> Result<BTreeSet<EventKind>> {
     names.iter().map(read).collect()
 }
 
-fn description(text: Option<&str>) -> Result<Option<String>> {
+fn description(text: Option<&str>) -> Result<Option<String>, Problem> {
     let text: Option<holdfast_accounts::Description> = parse_some("description", text)?;
     Ok(text.map(|text| text.as_str().to_owned()))
 }

@@ -40,7 +40,7 @@ pub use self::usage::{Format, Report, UsageBy, UsageCommand};
 use self::value::PeriodBound;
 pub use self::wallet::{NewPosting, Wallet, WalletChange, WalletFilter};
 pub use self::webhook::{Webhook, WebhookChange};
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 
 const AFTER_HELP: &str = "\
 Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
@@ -211,7 +211,7 @@ pub struct Period {
 }
 
 impl Period {
-    pub fn period(self) -> Result<listing::Period, CommandFailure> {
+    pub fn period(self) -> Result<listing::Period> {
         let (from, to) = (self.from.map(PeriodBound::at), self.to.map(PeriodBound::at));
         if from.zip(to).is_some_and(|(from, to)| from >= to) {
             return Err(CommandFailure::Usage(anyhow!(

@@ -39,7 +39,7 @@ use self::desk::{LocalLedger, Need};
 pub(crate) use self::wallet::members;
 use crate::arguments::{AdminCommand, Ledger, MaintenanceCommand, UsageCommand};
 use crate::door::Door;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::Output;
 
 /// Runs a command of the files and the database of this machine.
@@ -47,11 +47,7 @@ use crate::output::Output;
 /// # Errors
 ///
 /// A [`CommandFailure`], with the exit status of the process.
-pub async fn maintain(
-    output: Output,
-    place: PlaceFlags,
-    command: MaintenanceCommand,
-) -> Result<(), CommandFailure> {
+pub async fn maintain(output: Output, place: PlaceFlags, command: MaintenanceCommand) -> Result {
     const WITH_DATABASE: &str = "run it beside the database, with --config";
     match command {
         MaintenanceCommand::Completions { shell } => manual::completions(shell),
@@ -87,11 +83,7 @@ pub async fn maintain(
 /// # Errors
 ///
 /// A [`CommandFailure`], with the exit status of the process.
-pub async fn administer(
-    output: Output,
-    place: PlaceFlags,
-    command: AdminCommand,
-) -> Result<(), CommandFailure> {
+pub async fn administer(output: Output, place: PlaceFlags, command: AdminCommand) -> Result {
     let need = Need::of(&command);
     match place.resolve()? {
         CommandPlace::Server(url) => {
@@ -119,7 +111,7 @@ pub async fn administer(
     }
 }
 
-async fn admin_command(desk: &Desk<'_>, command: AdminCommand) -> Result<(), CommandFailure> {
+async fn admin_command(desk: &Desk<'_>, command: AdminCommand) -> Result {
     match command {
         AdminCommand::Wallet(command) => wallet::run(desk, command).await,
         AdminCommand::Key(command) => key::run(desk, command).await,
@@ -147,7 +139,7 @@ pub struct PlaceFlags {
 }
 
 impl PlaceFlags {
-    fn resolve(&self) -> Result<CommandPlace, CommandFailure> {
+    fn resolve(&self) -> Result<CommandPlace> {
         Ok(holdfast_config::place(self.config.as_deref(), self.server.as_deref())?)
     }
 
@@ -160,8 +152,8 @@ impl PlaceFlags {
         &self,
         name: &str,
         instead: &str,
-        run: impl AsyncFnOnce(ConfigFile) -> Result<(), CommandFailure>,
-    ) -> Result<(), CommandFailure> {
+        run: impl AsyncFnOnce(ConfigFile) -> Result<()>,
+    ) -> Result {
         match self.resolve()? {
             CommandPlace::Server(_) => Err(local_only(name, instead)),
             CommandPlace::Database(file) => ConfigFile(file).advise(run).await,
@@ -184,10 +176,7 @@ impl ConfigFile {
     }
 
     /// Runs a command with this configuration.
-    async fn advise(
-        self,
-        run: impl AsyncFnOnce(Self) -> Result<(), CommandFailure>,
-    ) -> Result<(), CommandFailure> {
+    async fn advise(self, run: impl AsyncFnOnce(Self) -> Result<()>) -> Result {
         let is_named = self.0.is_some();
         let outcome = Box::pin(run(self)).await;
         outcome.map_err(|failure| if is_named { failure } else { unnamed(failure) })
@@ -222,8 +211,8 @@ fn unnamed(failure: CommandFailure) -> CommandFailure {
 /// Opens the store for one command and closes it after it, whatever came of it.
 async fn with_store(
     config: &Config,
-    work: impl AsyncFnOnce(&holdfast_store::Store) -> Result<(), CommandFailure>,
-) -> Result<(), CommandFailure> {
+    work: impl AsyncFnOnce(&holdfast_store::Store) -> Result<()>,
+) -> Result {
     let store = database::open(config).await?;
     let outcome = work(&store).await;
     let closed = store.close().await;

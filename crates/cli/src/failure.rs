@@ -19,6 +19,9 @@ pub enum CommandFailure {
     NobodyReads,
 }
 
+/// Result of a command, or of a part of one.
+pub type Result<T = (), E = CommandFailure> = std::result::Result<T, E>;
+
 /// Exit status of a failure: 1 for `Failed`, 2 for `Usage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {

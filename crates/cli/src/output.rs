@@ -7,7 +7,7 @@ use anyhow::Context;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 
 /// Format of the answers on standard output.
 #[derive(Debug, Clone, Copy)]
@@ -30,11 +30,7 @@ impl Output {
     }
 
     /// Prints an object: its JSON, or a line for each field with its name.
-    pub fn object(
-        self,
-        view: &impl Serialize,
-        fields: &[(&str, String)],
-    ) -> Result<(), CommandFailure> {
+    pub fn object(self, view: &impl Serialize, fields: &[(&str, String)]) -> Result {
         let rows: Vec<_> =
             fields.iter().map(|(name, value)| [(*name).to_owned(), value.clone()]).collect();
         self.print(view, None, &rows)
@@ -46,7 +42,7 @@ impl Output {
         views: &[impl Serialize],
         head: impl AsRef<[&'static str]>,
         rows: &[impl AsRef<[String]>],
-    ) -> Result<(), CommandFailure> {
+    ) -> Result {
         self.sheet(&views, head, rows)
     }
 
@@ -56,7 +52,7 @@ impl Output {
         view: &impl Serialize,
         head: impl AsRef<[&'static str]>,
         rows: &[impl AsRef<[String]>],
-    ) -> Result<(), CommandFailure> {
+    ) -> Result {
         self.print(view, Some(head.as_ref()), rows)
     }
 
@@ -65,7 +61,7 @@ impl Output {
         view: &impl Serialize,
         head: Option<&[&str]>,
         rows: &[impl AsRef<[String]>],
-    ) -> Result<(), CommandFailure> {
+    ) -> Result {
         let text = match self {
             Self::Json => String::from_utf8_lossy(&holdfast_wire::api::render(view)).into_owned(),
             Self::Plain => {
@@ -90,12 +86,12 @@ impl Output {
 }
 
 /// Prints a line at once.
-pub fn line(line: &str) -> Result<(), CommandFailure> {
+pub fn line(line: &str) -> Result {
     text(&format!("{line}\n"))
 }
 
 /// Prints a text as it stands, at once.
-pub fn text(text: &str) -> Result<(), CommandFailure> {
+pub fn text(text: &str) -> Result {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {

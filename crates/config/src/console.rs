@@ -5,7 +5,8 @@
 
 use std::net::SocketAddr;
 
-use holdfast_admin::{AdminOptions, AdminUrl};
+use holdfast_admin::AdminOptions;
+use holdfast_net::AdminUrl;
 use holdfast_net::Network;
 
 use crate::document::Table;

@@ -20,7 +20,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use holdfast_admin::{AdminUrl, BadAdminUrl};
+use holdfast_net::{AdminUrl, BadAdminUrl};
 
 use crate::config::FILE_VARIABLE;
 use crate::environment::{self, Environment, overriding};

@@ -14,7 +14,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use holdfast_admin::{AdminOptions, AdminUrl};
+use holdfast_admin::AdminOptions;
 use holdfast_domain::NodeName;
 use holdfast_domain::admin::WalletBounds;
 use holdfast_domain::admin::event::UNLISTED_KEPT;
@@ -22,6 +22,7 @@ use holdfast_domain::admin::webhook::Origin;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::CoolDown;
 use holdfast_http::AllowedOrigin;
+use holdfast_net::AdminUrl;
 use holdfast_net::Network;
 use holdfast_store::DatabaseUrl;
 

@@ -20,12 +20,13 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-use crate::desk::{ConsoleOptions, Desk};
 use crate::door::ClientAddress;
 use crate::failure::Failure;
 use crate::guard::{self, AnonymousLogs, Guard};
-use crate::shell::ShellState;
-use crate::{asset, pages, shell};
+use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::shell::ShellState;
+use crate::kit::{asset, shell};
+use crate::pages;
 
 /// Body of an answer.
 pub enum ConsoleBody {
@@ -53,7 +54,7 @@ impl Console {
     #[must_use]
     pub fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
         let desk = Desk::new(accounts, options);
-        let frame = ShellState::new(&desk);
+        let frame = ShellState::new(&desk, pages::NAVIGATION);
         let guard = Guard::new(&desk);
         let logs = guard.logs.clone();
         let router = pages(desk)
@@ -100,7 +101,7 @@ impl Console {
 
 /// The pages of a signed-in visitor, who is beside each request already.
 pub(crate) fn pages(desk: Desk) -> Router {
-    let frame = ShellState::new(&desk);
+    let frame = ShellState::new(&desk, pages::NAVIGATION);
     pages::routes(&desk.options)
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))

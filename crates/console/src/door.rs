@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use axum::extract::FromRequestParts;
 use holdfast_accounts::{Listener, SignInOrigin};
-use holdfast_admin::AdminUrl;
+use holdfast_net::AdminUrl;
 use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};

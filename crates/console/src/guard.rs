@@ -24,8 +24,7 @@ use std::time::Instant;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
-use holdfast_accounts::{Accounts, SessionError, SignedIn};
-use holdfast_admin::{InFlight, Place};
+use holdfast_accounts::{Accounts, InFlight, Place, SessionError, SignedIn};
 use holdfast_domain::admin::{ActorId, EmailAddress};
 use holdfast_domain::secret::SessionToken;
 use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
@@ -33,15 +32,15 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{Method, StatusCode};
 
-use crate::address::with_query;
-use crate::ask::SentFields;
 use crate::cookie;
-use crate::desk::{ConsoleOptions, Desk};
 use crate::door::{ClientAddress, Doorway, once};
 use crate::failure::Failure;
-use crate::form::KEY;
-use crate::page::RefusedUseCase;
-use crate::visitor::{CurrentSession, Visitor};
+use crate::kit::address::with_query;
+use crate::kit::ask::SentFields;
+use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::form::KEY;
+use crate::kit::page::RefusedUseCase;
+use crate::kit::visitor::{CurrentSession, Visitor};
 
 /// Paths that are open to whoever has no session, and what is below them where they end with a slash.
 const OPEN: &[&str] = &["/sign-in", SIGN_OUT, "/link/"];

@@ -10,26 +10,17 @@
 //! nothing. A handler makes a `page::Page` of sections; each kind of section has one template, and no page
 //! has markup of its own. Every page works without JavaScript: a control is a link or a form.
 //!
-//! | file | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `console` | the router, and the seam to whatever has the socket |
+//! | `console` | the router, and the seam to the listener's sockets |
 //! | `guard`, `door`, `cookie` | what every request passes first: host, origin, session, requests at once |
-//! | `visitor` | whoever looks, and what they may see |
-//! | `page`, `section`, `cell` | what a page is made of |
-//! | `shell` | the frame around every page: head, navigation, foot |
 //! | `audience` | the roles that may sign in at a listener |
-//! | `desk` | what every handler has at hand |
-//! | `field` | fields of forms and filters |
-//! | `form` | forms: their request key, their review, what they did |
-//! | `ask`, `address` | what a request asks for, and addresses that lead to more |
-//! | `value` | values of forms that have a bound: amounts, limits, moments |
-//! | `moment` | moments as forms write them |
-//! | `counting` | reports that may take longer than a page |
-//! | `isolation` | typed texts that change nothing around them |
 //! | `failure` | what could not be done, as a page |
 //! | `relay` | the port to the public API, for the playground |
-//! | `asset` | the stylesheet and the script |
-//! | `pages` | one file a page |
+//! | `kit` | the parts that pages are made of |
+//! | `pages` | one module a page, and `pages::parts`: what several pages show |
+//!
+//! A page uses the kit and the parts, and never another page.
 //!
 //! Never in here: SQL, a rule of money, a socket, an admin key, a secret in a log.
 
@@ -39,35 +30,19 @@
     reason = "askama's macro writes every path in full, and drops what a template does not use"
 )]
 
-mod address;
-mod ask;
-mod asset;
 mod audience;
-mod cell;
 mod console;
 mod cookie;
-mod counting;
-mod desk;
 mod door;
 mod failure;
-mod field;
-mod form;
 mod guard;
-mod isolation;
-mod moment;
-mod page;
+mod kit;
 mod pages;
-mod paging;
 mod relay;
-mod report_file;
-mod section;
-mod shell;
 #[cfg(test)]
 mod tests;
-mod value;
-mod visitor;
 
 pub use crate::audience::Audience;
 pub use crate::console::{Console, ConsoleBody};
-pub use crate::desk::ConsoleOptions;
+pub use crate::kit::desk::ConsoleOptions;
 pub use crate::relay::ApiRelay;

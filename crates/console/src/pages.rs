@@ -10,11 +10,10 @@ mod link;
 mod models;
 mod operation;
 mod operations;
+pub(crate) mod parts;
 mod people;
-mod plain;
 mod playground;
 mod postings;
-pub(crate) mod reference;
 mod sign_in;
 mod today;
 mod trail;
@@ -27,13 +26,31 @@ mod webhooks;
 
 use axum::Router;
 use axum::routing::{get, post};
+use holdfast_domain::admin::UseCase;
 
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::verb::VerbForm;
-use self::webhook::change::{ChangeForm, SecretRotation, Test};
 use crate::audience::Audience;
-use crate::desk::{ConsoleOptions, Desk};
-use crate::form::methods;
+use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::form::methods;
+use crate::kit::shell::{Navigation, PLAYGROUND};
+
+/// Entries of the navigation: the text, the address, and the use case that it takes.
+pub(crate) const NAVIGATION: Navigation = &[
+    ("Today", "/", UseCase::WalletRead),
+    ("Wallets", "/wallets", UseCase::WalletRead),
+    ("API keys", "/keys", UseCase::ApiKeyRead),
+    ("Operations", "/operations", UseCase::OperationRead),
+    ("Usage", "/usage", UseCase::UsageRead),
+    ("Models", "/models", UseCase::ModelRead),
+    ("Playground", PLAYGROUND, UseCase::ModelRead),
+    ("Events", "/events", UseCase::EventRead),
+    ("Webhooks", "/webhooks", UseCase::WebhookRead),
+    ("Trail", "/trail", UseCase::AuditRead),
+    ("Jobs", "/jobs", UseCase::JobRead),
+    ("People", "/people", UseCase::PersonRead),
+    ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
+];
 
 /// The address of every page.
 pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
@@ -56,28 +73,28 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
 /// Pages and forms that no holder's role has: they are not there at a listener of holders alone.
 fn of_operators() -> Router<Desk> {
     Router::new()
-        .route("/wallets/new", methods::<wallet::create::Create>())
-        .route("/wallets/{id}/deposit", methods::<wallet::deposit::Deposit>())
-        .route("/wallets/{id}/adjust", methods::<wallet::adjust::Adjust>())
-        .route("/wallets/{id}/edit", methods::<wallet::edit::EditWallet>())
+        .route("/wallets/new", methods::<wallet::settings::CreateWallet>())
+        .route("/wallets/{id}/deposit", methods::<postings::forms::Deposit>())
+        .route("/wallets/{id}/adjust", methods::<postings::forms::Adjust>())
+        .route("/wallets/{id}/edit", methods::<wallet::settings::EditWallet>())
         .route("/wallets/{id}/suspend", methods::<VerbForm<verb::SuspendWallet>>())
         .route("/wallets/{id}/resume", methods::<VerbForm<verb::ResumeWallet>>())
         .route("/wallets/{id}/close", methods::<wallet::close::CloseWallet>())
-        .route("/operations/{id}/refund", methods::<postings::refund::Refund>())
+        .route("/operations/{id}/refund", methods::<postings::forms::Refund>())
         .route("/keys/{id}/suspend", methods::<VerbForm<verb::SuspendKey>>())
         .route("/keys/{id}/resume", methods::<VerbForm<verb::ResumeKey>>())
         .route("/operations/{id}/cancel", methods::<Cancellation>())
         .route("/operations/{id}/reconcile", methods::<Reconciliation>())
         .route("/jobs", get(jobs::list))
-        .route("/jobs/new", methods::<jobs::start::Start>())
+        .route("/jobs/new", methods::<jobs::forms::StartJob>())
         .route("/jobs/{id}", get(jobs::show))
-        .route("/jobs/{id}/cancel", methods::<jobs::cancel::CancelJob>())
+        .route("/jobs/{id}/cancel", methods::<jobs::forms::CancelJob>())
         .route("/trail", get(trail::list))
         .route("/admin-keys", get(admin_keys::list))
-        .route("/admin-keys/new", methods::<admin_keys::issue::IssueAdminKey>())
+        .route("/admin-keys/new", methods::<admin_keys::forms::IssueAdminKey>())
         .route("/admin-keys/{id}", get(admin_keys::show))
-        .route("/admin-keys/{id}/rotate", methods::<admin_keys::change::AdminKeyRotation>())
-        .route("/admin-keys/{id}/revoke", methods::<admin_keys::change::Revocation>())
+        .route("/admin-keys/{id}/rotate", methods::<admin_keys::forms::RotateAdminKey>())
+        .route("/admin-keys/{id}/revoke", methods::<admin_keys::forms::RevokeAdminKey>())
 }
 
 fn of_playground() -> Router<Desk> {
@@ -101,10 +118,10 @@ fn of_wallets() -> Router<Desk> {
 fn of_keys() -> Router<Desk> {
     Router::new()
         .route("/keys", get(keys::list))
-        .route("/keys/new", methods::<key::issue::IssueKey>())
+        .route("/keys/new", methods::<key::credential::IssueKey>())
         .route("/keys/{id}", get(key::show))
         .route("/keys/{id}/edit", methods::<key::edit::EditKey>())
-        .route("/keys/{id}/rotate", methods::<key::rotate::Rotate>())
+        .route("/keys/{id}/rotate", methods::<key::credential::RotateKey>())
         .route("/keys/{id}/revoke", methods::<VerbForm<verb::RevokeKey>>())
 }
 
@@ -113,9 +130,9 @@ fn of_people() -> Router<Desk> {
         .route("/people", get(people::list))
         .route("/people/new", methods::<people::invite::Invite>())
         .route("/people/{id}", get(people::show))
-        .route("/people/{id}/link", methods::<people::link::RenewLink>())
-        .route("/people/{id}/end", methods::<people::end::EndPerson>())
-        .route("/people/{id}/end-role", methods::<people::role::EndRole>())
+        .route("/people/{id}/link", methods::<people::change::RenewLink>())
+        .route("/people/{id}/end", methods::<people::change::EndPerson>())
+        .route("/people/{id}/end-role", methods::<people::change::EndRole>())
 }
 
 /// Sign-in, links, and what is the visitor's own.
@@ -148,12 +165,15 @@ fn who_is_told() -> Router<Desk> {
         .route("/events", get(events::list))
         .route("/events/{id}", get(events::show))
         .route("/webhooks", get(webhooks::list))
-        .route("/webhooks/new", methods::<webhook::create::Creation>())
+        .route("/webhooks/new", methods::<webhook::settings::CreateWebhook>())
         .route("/webhooks/{id}", get(webhook::show))
-        .route("/webhooks/{id}/edit", methods::<webhook::edit::EditWebhook>())
-        .route("/webhooks/{id}/test", methods::<ChangeForm<Test>>())
-        .route("/webhooks/{id}/rotate", methods::<ChangeForm<SecretRotation>>())
+        .route("/webhooks/{id}/edit", methods::<webhook::settings::EditWebhook>())
+        .route("/webhooks/{id}/test", methods::<webhook::change::TestWebhook>())
+        .route("/webhooks/{id}/rotate", methods::<webhook::change::RotateWebhook>())
         .route("/webhooks/{id}/disable", methods::<VerbForm<verb::DisableWebhook>>())
         .route("/webhooks/{id}/enable", methods::<VerbForm<verb::EnableWebhook>>())
-        .route("/webhooks/{id}/deliveries/{event}/resend", methods::<webhook::resend::Resend>())
+        .route(
+            "/webhooks/{id}/deliveries/{event}/resend",
+            methods::<webhook::change::ResendDelivery>(),
+        )
 }

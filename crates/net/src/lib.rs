@@ -13,6 +13,7 @@
 //! Never in here: routes, the meaning of an answer, credentials' proofs.
 #![warn(missing_docs)]
 
+mod admin_url;
 mod base_url;
 mod connection;
 mod limiter;
@@ -30,6 +31,7 @@ mod timed_stream;
 mod transport;
 mod unknown_keys;
 
+pub use crate::admin_url::{AdminUrl, BadAdminUrl, host_and_port};
 pub use crate::base_url::{BadBaseUrl, BadOptions, BaseUrl};
 pub use crate::connection::{
     Client, ConnectionOptions, accept, await_first_event, connection, finish, serve_stream,

@@ -28,10 +28,40 @@ const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
 
 type Result<T> = std::result::Result<T, Problem>;
 
-/// An API key to be issued, beside its wallet.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ApiKeyOrder {
+/// Makes the two bodies that issue keys of one list of members: serde refuses unknown members only if none are flattened.
+/// `ApiKeyOrder` has the members, and `ApiKeyDraft` has them between `wallet_id` and `reason`.
+macro_rules! orders {
+    ($($(#[doc = $doc:literal])? $(#[schema $schema:tt])? $member:ident: $type:ty,)+) => {
+        /// An API key to be issued, beside its wallet.
+        #[derive(Debug, Deserialize, Serialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct ApiKeyOrder {
+            $($(#[doc = $doc])? $(#[schema $schema])? pub(super) $member: $type,)+
+        }
+
+        /// An API key to be issued.
+        #[derive(Debug, Deserialize, Serialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct ApiKeyDraft {
+            /// Wallet that pays.
+            #[schema(format = "uuid")]
+            pub(super) wallet_id: String,
+            $($(#[schema $schema])? $member: $type,)+
+            /// Reason, which is wanted of everybody but the wallet's holder.
+            #[schema(value_type = Option<ReasonText>)]
+            reason: Option<String>,
+        }
+
+        impl ApiKeyDraft {
+            /// The key without its wallet.
+            pub(super) fn into_order(self) -> ApiKeyOrder {
+                ApiKeyOrder { $($member: self.$member),+ }
+            }
+        }
+    };
+}
+
+orders! {
     /// 1 to 64 printable characters, not like an id; one is made up where it is missing.
     #[schema(value_type = Option<NameText>)]
     name: Option<String>,
@@ -52,10 +82,10 @@ pub(crate) struct ApiKeyOrder {
     balance: Option<BalanceLabel>,
     usage: Option<UsageLabel>,
     /// Moment from which it is not accepted.
-    pub(super) ends_at: Option<Moment>,
+    ends_at: Option<Moment>,
     /// The same in seconds from now; not both.
     #[schema(minimum = 1, maximum = 3_155_760_000_u64)]
-    pub(super) ends_in_seconds: Option<u64>,
+    ends_in_seconds: Option<u64>,
 }
 
 impl ApiKeyOrder {
@@ -80,60 +110,6 @@ impl ApiKeyOrder {
             external_id: parse_some("external_id", self.external_id.as_deref())?,
             grant,
         })
-    }
-}
-
-/// An API key to be issued.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ApiKeyDraft {
-    /// Wallet that pays.
-    #[schema(format = "uuid")]
-    pub(super) wallet_id: String,
-    #[schema(value_type = Option<NameText>)]
-    name: Option<String>,
-    #[schema(value_type = Option<ExternalIdText>)]
-    external_id: Option<String>,
-    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
-    requests_per_minute: Option<u64>,
-    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
-    tokens_per_minute: Option<u64>,
-    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
-    concurrency: Option<u64>,
-    #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
-    spend_micros: Option<i64>,
-    spend_window: Option<WindowLabel>,
-    #[schema(value_type = Option<Vec<ModelPatternText>>, min_items = 1)]
-    models: Option<Vec<String>>,
-    balance: Option<BalanceLabel>,
-    usage: Option<UsageLabel>,
-    pub(super) ends_at: Option<Moment>,
-    #[schema(minimum = 1, maximum = 3_155_760_000_u64)]
-    pub(super) ends_in_seconds: Option<u64>,
-    /// Reason, which is wanted of everybody but the wallet's holder.
-    #[schema(value_type = Option<ReasonText>)]
-    reason: Option<String>,
-}
-
-impl ApiKeyDraft {
-    /// The key without its wallet. The members stand here once more because serde refuses unknown
-    /// members only where none are flattened.
-    pub(super) fn order(&self, ends_at: Option<Timestamp>) -> Result<KeyOrder> {
-        let order = ApiKeyOrder {
-            name: self.name.clone(),
-            external_id: self.external_id.clone(),
-            requests_per_minute: self.requests_per_minute,
-            tokens_per_minute: self.tokens_per_minute,
-            concurrency: self.concurrency,
-            spend_micros: self.spend_micros,
-            spend_window: self.spend_window,
-            models: self.models.clone(),
-            balance: self.balance,
-            usage: self.usage,
-            ends_at: self.ends_at,
-            ends_in_seconds: self.ends_in_seconds,
-        };
-        order.order(ends_at)
     }
 }
 

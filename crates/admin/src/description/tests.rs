@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_accounts::TABLE;
+use holdfast_accounts::fields::{AMOUNT, GRACE_SECONDS, LIMIT, SPAN_SECONDS, THRESHOLD};
 use serde_json::Value;
 
 use super::*;
@@ -98,5 +99,35 @@ fn the_body_of_every_change_has_a_reason() {
         let name = text.split("#/components/schemas/").nth(1).and_then(|it| it.split('"').next());
         let body = &document["components"]["schemas"][name.unwrap_or(&path)];
         assert!(body["properties"]["reason"].is_object(), "{method} {path}: {schema}");
+    }
+}
+
+#[test]
+fn members_of_bodies_have_the_bounds_of_their_fields() {
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    let of_counts = |bounds: &std::ops::RangeInclusive<u64>| {
+        [bounds.start(), bounds.end()].map(|bound| i64::try_from(*bound).unwrap())
+    };
+    let of_amounts = |bounds: &std::ops::RangeInclusive<i64>| [*bounds.start(), *bounds.end()];
+    let keys = ["ApiKeyOrder", "ApiKeyDraft", "ApiKeyEdit"];
+    let limits = ["requests_per_minute", "tokens_per_minute", "concurrency"];
+    for (bodies, members, bounds) in [
+        (&keys[..], &limits[..], of_counts(&LIMIT)),
+        (&keys, &["spend_micros"], of_amounts(&AMOUNT)),
+        (&["WalletDraft", "WalletEdit"], &["key_spend_micros"], of_amounts(&AMOUNT)),
+        (&["WalletDraft", "WalletEdit"], &["low_balance_micros"], of_amounts(&THRESHOLD)),
+        (&["DepositDraft", "RefundDraft"], &["amount_micros"], of_amounts(&AMOUNT)),
+        (&keys, &["ends_in_seconds"], of_counts(&SPAN_SECONDS)),
+        (&["AdminKeyDraft"], &["ends_in_seconds"], of_counts(&SPAN_SECONDS)),
+        (&["RotationBody"], &["grace_seconds"], of_counts(&GRACE_SECONDS)),
+    ] {
+        for (body, member) in
+            bodies.iter().flat_map(|body| members.iter().map(move |it| (body, it)))
+        {
+            let schema = &schemas[*body]["properties"][*member];
+            let described = ["minimum", "maximum"].map(|bound| schema[bound].as_i64());
+            assert_eq!(described, bounds.map(Some), "{body} {member}");
+        }
     }
 }

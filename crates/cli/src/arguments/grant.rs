@@ -5,24 +5,25 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
+use holdfast_accounts::fields;
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::Role;
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
-use holdfast_domain::limits::{SpendLimit, SpendWindow};
+use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::model::ModelPattern;
 
 use super::value::{Amount, BadAmount, PeriodBound};
 
-/// No limit is larger: JSON's numbers end soon after.
-const COUNT_MAX: u64 = 1_000_000_000_000_000;
+/// Largest limit.
+const COUNT_MAX: u64 = *fields::LIMIT.end();
 /// No span is longer: a hundred years.
-const SPAN_MAX: Duration = Duration::from_secs(36_525 * 86_400);
+const SPAN_MAX: Duration = Duration::from_secs(*fields::GRACE_SECONDS.end());
 
 /// Reads a limit that is counted: at least one, or nothing would ever run.
 pub fn count(text: &str) -> Result<u64, BadCount> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let count = is_number.then(|| text.parse().ok()).flatten();
-    count.filter(|count| (1..=COUNT_MAX).contains(count)).ok_or(BadCount)
+    count.filter(|count| fields::LIMIT.contains(count)).ok_or(BadCount)
 }
 
 /// A text that is no limit.
@@ -182,8 +183,7 @@ impl FromStr for SpendCap {
 
     fn from_str(text: &str) -> Result<Self, BadSpendCap> {
         let (amount, label) = text.rsplit_once('/').ok_or(BadSpendCap::Window)?;
-        let window = SpendWindow::ALL.into_iter().find(|window| window.label() == label);
-        let window = window.ok_or(BadSpendCap::Window)?;
+        let window = fields::window(label).ok_or(BadSpendCap::Window)?;
         let amount: Amount = amount.parse().map_err(BadSpendCap::Amount)?;
         Ok(Self(SpendLimit { micros: amount.micros(), window }))
     }
@@ -201,6 +201,8 @@ pub enum BadSpendCap {
 #[cfg(test)]
 mod tests {
     use holdfast_domain::Micros;
+
+    use holdfast_domain::limits::SpendWindow;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::arguments;
 use crate::arguments::read::Newest;
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::{some_text, text, with};
 
@@ -21,10 +21,7 @@ const ADMIN_KEYS: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-pub(super) async fn run(
-    desk: &Desk<'_>,
-    command: arguments::AdminKey,
-) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::AdminKey) -> Result {
     let (nothing, change) = match command {
         arguments::AdminKey::List { all, newest: Newest { limit } } => {
             let state = (!all).then(|| "in_force".to_owned());

@@ -25,7 +25,7 @@ use holdfast_wire::api::{VerificationView, rfc3339};
 use serde::Serialize;
 
 use super::book::{self, AuditReport};
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::{Output, note};
 use crate::view::NOTHING;
 use holdfast_bootstrap::secret::{self, SecretError};
@@ -62,11 +62,7 @@ impl From<LastOperation> for LastOperationView {
 }
 
 /// Copies the database file to another name, and its secret beside it.
-pub(super) async fn backup(
-    output: Output,
-    config: &Config,
-    file: &Path,
-) -> Result<(), CommandFailure> {
+pub(super) async fn backup(output: Output, config: &Config, file: &Path) -> Result {
     const NOTHING_DONE: &str = "nothing was backed up";
     let database = database_file(config, "back it up with pg_dump and keep server.secrets")?;
     migrate::exists(&config.database).context(NOTHING_DONE)?;
@@ -109,21 +105,13 @@ fn keep_secret(
 }
 
 /// Verifies a copy.
-pub(super) async fn check(
-    output: Output,
-    config: &Config,
-    file: &Path,
-) -> Result<(), CommandFailure> {
+pub(super) async fn check(output: Output, config: &Config, file: &Path) -> Result {
     let (audited, last) = audit(output, config, file).await?;
     print(output, &audited, last, None)
 }
 
 /// Verifies a copy and puts it where the database is configured to be.
-pub(super) async fn restore(
-    output: Output,
-    config: &Config,
-    file: &Path,
-) -> Result<(), CommandFailure> {
+pub(super) async fn restore(output: Output, config: &Config, file: &Path) -> Result {
     const NOTHING_DONE: &str = "nothing was restored";
     let database = database_file(config, "restore it with pg_restore")?;
     // Held until the end: no gateway begins on half a database.
@@ -164,7 +152,7 @@ async fn audit(
     output: Output,
     config: &Config,
     file: &Path,
-) -> Result<(AuditReport, Option<LastOperation>), CommandFailure> {
+) -> Result<(AuditReport, Option<LastOperation>)> {
     let named = file.to_str().filter(|_name| file.is_file());
     let named = named.ok_or_else(|| anyhow!("there is no copy {}", file.display()));
     let url = DatabaseUrl::parse(&format!("sqlite://{}", named.map_err(CommandFailure::Usage)?));
@@ -183,7 +171,7 @@ async fn audit_opened(
     config: &Config,
     file: &Path,
     store: &Store,
-) -> Result<(AuditReport, Option<LastOperation>), CommandFailure> {
+) -> Result<(AuditReport, Option<LastOperation>)> {
     let secrets = secrets(config, file, store).await?;
     let options =
         AuditOptions { secrets: secrets.into(), ..AuditOptions::keeping(config.retention.results) };
@@ -199,11 +187,7 @@ async fn audit_opened(
 }
 
 /// The secrets behind the credentials of a copy: those that are configured, else the one beside it.
-async fn secrets(
-    config: &Config,
-    file: &Path,
-    store: &Store,
-) -> Result<Vec<ServerSecret>, CommandFailure> {
+async fn secrets(config: &Config, file: &Path, store: &Store) -> Result<Vec<ServerSecret>> {
     let live = store.live_credentials().await.context("API keys were not read")?;
     let secrets = match config.server.secrets.as_slice() {
         [] => match secret::read_file(&secret_of(file)) {
@@ -231,7 +215,7 @@ fn print(
     audited: &AuditReport,
     last: Option<LastOperation>,
     restored_to: Option<PathBuf>,
-) -> Result<(), CommandFailure> {
+) -> Result {
     let last = last.map(LastOperationView::from);
     let mut fields = audited.fields.clone();
     fields.push(("last_operation", last_text(last.as_ref())));
@@ -250,7 +234,7 @@ fn print(
 }
 
 /// The file of the database; whoever has a server is told what to do there.
-fn database_file<'a>(config: &'a Config, instead: &str) -> Result<&'a Path, CommandFailure> {
+fn database_file<'a>(config: &'a Config, instead: &str) -> Result<&'a Path> {
     config.database.file().ok_or_else(|| {
         let server = &config.database;
         CommandFailure::Usage(anyhow!(

@@ -11,7 +11,7 @@ use holdfast_store::verify::{AuditOptions, Mismatch, Progress, Subject, Verifica
 use holdfast_wire::api::{MismatchView, VerificationView};
 use uuid::Uuid;
 
-use crate::failure::{CommandFailure, Status};
+use crate::failure::{CommandFailure, Result, Status};
 use crate::output::{Output, note};
 use crate::view::NOTHING;
 
@@ -24,7 +24,7 @@ pub(super) async fn verify(
     store: &Store,
     options: AuditOptions,
     progress: bool,
-) -> Result<(), CommandFailure> {
+) -> Result {
     let (begun, since) = (Instant::now(), options.since);
     let found = find(output, store, options, progress).await?;
     // The alarm on the book reads jobs. Findings that are not among them are still findings.
@@ -45,7 +45,7 @@ pub(super) async fn audit(
     store: &Store,
     options: AuditOptions,
     progress: bool,
-) -> Result<AuditReport, CommandFailure> {
+) -> Result<AuditReport> {
     let found = find(output, store, options, progress).await?;
     report(store, &found).await
 }
@@ -55,7 +55,7 @@ async fn find(
     store: &Store,
     options: AuditOptions,
     progress: bool,
-) -> Result<Verification, CommandFailure> {
+) -> Result<Verification> {
     let every = match output {
         Output::Json if !progress => None,
         Output::Json | Output::Table | Output::Plain if io::stderr().is_terminal() => {
@@ -77,7 +77,7 @@ async fn find(
     Ok(found.context("the book could not be read to its end")?)
 }
 
-async fn report(store: &Store, found: &Verification) -> Result<AuditReport, CommandFailure> {
+async fn report(store: &Store, found: &Verification) -> Result<AuditReport> {
     let mut mismatches: Vec<_> = found.mismatches.iter().map(mismatch).collect();
     mismatches.extend(unlisted(found.unlisted));
     // Printed to be kept elsewhere: whoever has the server secret cannot make another trail go
@@ -130,12 +130,12 @@ impl AuditReport {
     }
 
     /// Prints it; a failure where something does not match.
-    pub(super) fn print(&self, output: Output) -> Result<(), CommandFailure> {
+    pub(super) fn print(&self, output: Output) -> Result {
         output.object(&self.view, &self.fields)?;
         self.outcome()
     }
 
-    pub(super) fn outcome(&self) -> Result<(), CommandFailure> {
+    pub(super) fn outcome(&self) -> Result {
         if self.is_ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
     }
 }

@@ -19,7 +19,7 @@ use crate::arguments::{
     WebhookChange,
 };
 use crate::door::{ChangeOutcome, ChangeRequest, Door, LocalDoor};
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::{Output, note};
 use holdfast_bootstrap::accounts::LocalAccounts;
 
@@ -45,7 +45,7 @@ impl Desk<'_> {
         &self,
         nothing: &str,
         change: &ChangeRequest,
-    ) -> Result<ChangeOutcome, CommandFailure> {
+    ) -> Result<ChangeOutcome> {
         let done = self.door.change(change).await;
         done.map_err(|error| error.of_change(nothing, change.key()))
     }

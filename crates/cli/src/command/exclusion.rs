@@ -13,7 +13,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::desk::{Desk, LocalLedger};
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 use holdfast_bootstrap::accounts::LocalAccounts;
 
@@ -35,10 +35,7 @@ pub(super) fn local_only() -> CommandFailure {
     super::local_only("usage exclude-costs", "run it beside the database, with --config")
 }
 
-pub(super) async fn run(
-    desk: &Desk<'_>,
-    Order { dry_run, reason }: Order,
-) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, Order { dry_run, reason }: Order) -> Result {
     let Some(LocalLedger { config, store }) = desk.local else {
         return Err(local_only());
     };

@@ -22,12 +22,12 @@ use serde_json::{Value, json};
 use super::{Desk, wallet};
 use crate::arguments;
 use crate::arguments::grant::Expiry;
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::view::{self, member, some_amount, some_text, spend, text, with};
 
 const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result {
     match command {
         arguments::Key::Issue(asked) => match (&asked.from, &asked.secrets) {
             (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
@@ -42,7 +42,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result<(), 
     }
 }
 
-async fn show(desk: &Desk<'_>, key: &Reference) -> Result<(), CommandFailure> {
+async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
     // By its id: only alone it is shown with its counters.
     let path = path(&find(desk, key).await?, "");
     let found = desk.door.get(&path, &[]).await;
@@ -63,7 +63,7 @@ fn lines(key: &Value) -> Vec<(&'static str, String)> {
     lines
 }
 
-async fn list(desk: &Desk<'_>, filter: arguments::KeyFilter) -> Result<(), CommandFailure> {
+async fn list(desk: &Desk<'_>, filter: arguments::KeyFilter) -> Result {
     let query = [
         ("name", filter.name.map(|name| name.as_str().to_owned())),
         ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
@@ -96,10 +96,7 @@ fn in_force(key: &Value) -> String {
 }
 
 /// Id of the API key that a filter names.
-pub(super) async fn id_of(
-    desk: &Desk<'_>,
-    key: Option<&Reference>,
-) -> Result<Option<String>, CommandFailure> {
+pub(super) async fn id_of(desk: &Desk<'_>, key: Option<&Reference>) -> Result<Option<String>> {
     match key {
         Some(key) => Ok(Some(text(&find(desk, key).await?, "id"))),
         None => Ok(None),
@@ -107,7 +104,7 @@ pub(super) async fn id_of(
 }
 
 /// The API key of this id or name.
-pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value, CommandFailure> {
+pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
     let found = desk.door.named("/api_keys", reference).await;
     let mut found = found.map_err(|error| error.because("the API key was not looked up"))?;
     let first = found

@@ -8,20 +8,20 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::arguments::Cli;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::text;
 
 const NAME: &str = "holdfast";
 
 /// Prints the completions for a shell.
-pub(super) fn completions(shell: Shell) -> Result<(), CommandFailure> {
+pub(super) fn completions(shell: Shell) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
     text(&String::from_utf8_lossy(&script))
 }
 
 /// Writes `holdfast.1`, and a page for each command.
-pub(super) fn pages(folder: &Path) -> Result<(), CommandFailure> {
+pub(super) fn pages(folder: &Path) -> Result {
     if !folder.is_dir() {
         return Err(CommandFailure::Usage(anyhow!("{} is no folder: make it", folder.display())));
     }

@@ -7,7 +7,7 @@ use holdfast_wire::api::rfc3339;
 use serde::Serialize;
 
 use crate::arguments::Migrate;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::{Output, note};
 use holdfast_config::Config;
 
@@ -24,11 +24,7 @@ impl From<MigrationStatus> for StepView {
     }
 }
 
-pub(super) async fn run(
-    output: Output,
-    config: &Config,
-    command: &Migrate,
-) -> Result<(), CommandFailure> {
+pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> Result {
     let url = &config.database;
     match command {
         Migrate::Status => {
@@ -67,7 +63,7 @@ pub(super) async fn run(
     }
 }
 
-fn list(output: Output, steps: Vec<MigrationStatus>) -> Result<(), CommandFailure> {
+fn list(output: Output, steps: Vec<MigrationStatus>) -> Result {
     let views: Vec<_> = steps.into_iter().map(StepView::from).collect();
     let rows: Vec<_> = views
         .iter()

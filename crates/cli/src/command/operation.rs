@@ -20,7 +20,7 @@ use super::{Desk, key, wallet};
 use crate::arguments::read::Newest;
 use crate::arguments::{self, Show};
 use crate::door::{ChangeKey, ChangeRequest};
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 use crate::view::{amount, member, some_amount, some_text, text};
 
@@ -32,10 +32,7 @@ const HELD: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-pub(super) async fn run(
-    desk: &Desk<'_>,
-    command: arguments::Operation,
-) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::Operation) -> Result {
     match command {
         arguments::Operation::Show(asked) => show(desk, asked).await,
         arguments::Operation::List(filter) => list(desk, *filter).await,
@@ -59,7 +56,7 @@ pub(super) async fn run(
     }
 }
 
-async fn show(desk: &Desk<'_>, asked: Show) -> Result<(), CommandFailure> {
+async fn show(desk: &Desk<'_>, asked: Show) -> Result {
     let name = asked.id.uuid();
     let nothing = "the operation was not read";
     let Some(api_key) = &asked.api_key else {
@@ -99,7 +96,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result<(), CommandFailure> {
 }
 
 /// Asks a running operation to end, and shows it as it stands then.
-async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
+async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
     let done = desk.change("nothing was cancelled", change).await?.thing;
     desk.output.object(&done, &fields(&done))?;
     if *member(&done, "cancel_asked") == true {
@@ -112,7 +109,7 @@ async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFa
     Ok(())
 }
 
-async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result<(), CommandFailure> {
+async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
     let arguments::OperationFilter { stale, running, newest: Newest { limit }, .. } = filter;
     let scope = if stale { Some("stale") } else { running.then_some("running") };
     let status =
@@ -143,7 +140,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result<(),
 
 /// Reconciles what is stale, one by one. A server beside the database does so by itself: this is
 /// for whoever will not wait.
-async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
+async fn reconcile(desk: &Desk<'_>) -> Result {
     let nothing = "the operation was not reconciled";
     let listed = desk.door.list("/operations", &[("scope", "stale")], None).await;
     let stale = listed.map_err(|error| error.because("operations were not listed"))?.rows;
@@ -169,7 +166,7 @@ async fn reconcile(desk: &Desk<'_>) -> Result<(), CommandFailure> {
 }
 
 /// Reconciles one operation, and shows it as it stands then.
-async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result<(), CommandFailure> {
+async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
     let done = desk.change("the operation was not reconciled", change).await?;
     desk.output.object(&done.thing, &fields(&done.thing))?;
     if matches!(member(&done.thing, "status").as_str(), Some("leased" | "recorded")) {

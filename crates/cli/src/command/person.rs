@@ -9,7 +9,7 @@ use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::arguments;
 use crate::arguments::read::Newest;
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::{some_text, text, with};
 
@@ -21,7 +21,7 @@ const PEOPLE: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
     let (nothing, change) = match command {
         arguments::Person::List { newest: Newest { limit } } => {
             return PEOPLE.list(desk, &[], limit).await;
@@ -66,11 +66,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result<(
 }
 
 /// The members that name a role.
-async fn of_role(
-    desk: &Desk<'_>,
-    role: Role,
-    wallet: Option<&Reference>,
-) -> Result<Value, CommandFailure> {
+async fn of_role(desk: &Desk<'_>, role: Role, wallet: Option<&Reference>) -> Result<Value> {
     let body = json!({ "role": role.label() });
     Ok(match wallet::id_of(desk, wallet).await? {
         Some(id) => with(body, "wallet_id", id),

@@ -8,7 +8,7 @@ use crate::arguments::Read;
 use crate::arguments::read::{
     Audit, EventCommand, JobCommand, Model, Newest, NodeCommand, Posting, PostingKind, Price,
 };
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::{member, text};
 
@@ -104,7 +104,7 @@ const NODES: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
     match command {
         Read::Posting(Posting::List { kind, wallet, newest: Newest { limit } }) => {
             let path = match kind {

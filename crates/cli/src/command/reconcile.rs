@@ -13,7 +13,7 @@ use holdfast_store::{LockError, ServeLock, Store};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::{Output, note};
 use holdfast_bootstrap::accounts::FixedPause;
 use holdfast_bootstrap::node;
@@ -30,11 +30,7 @@ struct ReconciledView {
     at_rest: bool,
 }
 
-pub(super) async fn run(
-    output: Output,
-    config: &Config,
-    store: &Store,
-) -> Result<(), CommandFailure> {
+pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Result {
     let views = match ServeLock::take(&config.database) {
         Ok(_) if config.database.file().is_none() => as_bystander(config, store).await?,
         Ok(_nobody_serves) => as_successor(config, store).await?,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Desk;
 use crate::door::{DoorError, ListRows};
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::{NOTHING, amount, member, some_text, text};
 
@@ -48,12 +48,7 @@ pub(super) type Query<'q> = &'q [(&'static str, Option<String>)];
 
 impl Sheet {
     /// Lists things, and says where there are more.
-    pub(super) async fn list(
-        &self,
-        desk: &Desk<'_>,
-        query: Query<'_>,
-        limit: u32,
-    ) -> Result<(), CommandFailure> {
+    pub(super) async fn list(&self, desk: &Desk<'_>, query: Query<'_>, limit: u32) -> Result {
         self.list_at(desk, self.path, query, limit).await
     }
 
@@ -64,7 +59,7 @@ impl Sheet {
         path: &str,
         query: Query<'_>,
         limit: u32,
-    ) -> Result<(), CommandFailure> {
+    ) -> Result {
         let rows = self.rows(desk, path, query, limit).await?;
         self.print(desk, &rows.rows)?;
         self.tell_cut(&rows, limit);
@@ -78,7 +73,7 @@ impl Sheet {
         path: &str,
         query: Query<'_>,
         limit: u32,
-    ) -> Result<ListRows, CommandFailure> {
+    ) -> Result<ListRows> {
         let count = usize::try_from(limit).unwrap_or(usize::MAX);
         let query = given(query);
         let nothing = format!("{} were not listed", self.things);
@@ -112,7 +107,7 @@ impl Sheet {
     }
 
     /// Prints things as a list.
-    pub(super) fn print(&self, desk: &Desk<'_>, things: &[Value]) -> Result<(), CommandFailure> {
+    pub(super) fn print(&self, desk: &Desk<'_>, things: &[Value]) -> Result {
         let head: Vec<_> = self.columns.iter().map(|name| title(name)).collect();
         let cells = |thing| self.columns.iter().map(|name| cell(thing, name)).collect::<Vec<_>>();
         let rows: Vec<_> = things.iter().map(cells).collect();
@@ -120,14 +115,14 @@ impl Sheet {
     }
 
     /// Shows the thing of this id.
-    pub(super) async fn show(&self, desk: &Desk<'_>, id: Uuid) -> Result<(), CommandFailure> {
+    pub(super) async fn show(&self, desk: &Desk<'_>, id: Uuid) -> Result {
         let found = desk.door.get(&format!("{}/{id}", self.path), &[]).await;
         let nothing = format!("{id} was not found among {}", self.things);
         self.print_one(desk, &found.map_err(|error| error.because(&nothing))?)
     }
 
     /// Prints one thing.
-    pub(super) fn print_one(&self, desk: &Desk<'_>, thing: &Value) -> Result<(), CommandFailure> {
+    pub(super) fn print_one(&self, desk: &Desk<'_>, thing: &Value) -> Result {
         desk.output.object(thing, &self.fields(thing))
     }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::sheet::given;
 use super::{Desk, key, wallet};
 use crate::arguments::{Format, Report, UsageBy};
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::{self, Output};
 use crate::view::{amount, member, text};
 
@@ -26,7 +26,7 @@ const AMOUNTS: [&str; 6] =
     ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
 
 /// Prints a report. That of a server is of whole hours.
-pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
     let Period { from, to } = report.period.period()?;
     let form = form(desk.output, report.format)?;
     let by = grouping(&report.by)?;
@@ -58,7 +58,7 @@ pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result<(), CommandFa
     }
 }
 
-fn print(output: Output, by: Grouping, rows: &[Value]) -> Result<(), CommandFailure> {
+fn print(output: Output, by: Grouping, rows: &[Value]) -> Result {
     note_incomplete(rows.iter().any(|row| member(row, "incomplete").as_bool() == Some(true)));
     let lines: Vec<_> = rows.iter().map(|usage| row(by, usage)).collect();
     output.list(rows, head(by), &lines)
@@ -73,7 +73,7 @@ fn note_incomplete(is_incomplete: bool) {
     }
 }
 
-fn grouping(by: &[UsageBy]) -> Result<Grouping, CommandFailure> {
+fn grouping(by: &[UsageBy]) -> Result<Grouping> {
     let grouping = match *by {
         [one] => Some(Grouping::by(key_of(one))),
         [first, second] => Grouping::by_both(key_of(first), key_of(second)),
@@ -102,7 +102,7 @@ enum ReportFormat {
     Output(Output),
 }
 
-fn form(output: Output, format: Option<Format>) -> Result<ReportFormat, CommandFailure> {
+fn form(output: Output, format: Option<Format>) -> Result<ReportFormat> {
     match (format, output) {
         (None, output) => Ok(ReportFormat::Output(output)),
         (Some(Format::Json), _) => Ok(ReportFormat::Output(Output::Json)),

@@ -19,7 +19,7 @@ use super::book::{self, AuditReport, IN_FILE, ON_TERMINAL, unlisted};
 use super::desk::{Desk, LocalLedger};
 use crate::arguments::Ledger;
 use crate::door::{ChangeKey, ChangeRequest};
-use crate::failure::{CommandFailure, Status};
+use crate::failure::{CommandFailure, Result, Status};
 use crate::output::{Output, note};
 use crate::view::{member, some_text, text};
 use holdfast_bootstrap::database;
@@ -35,7 +35,7 @@ pub(super) struct VerificationOrder {
     pub(super) reason: Option<Reason>,
 }
 
-pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result {
     match desk.local {
         Some(local) => here(desk.output, local, order).await,
         None => on_server(desk, order).await,
@@ -43,7 +43,7 @@ pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result<(),
 }
 
 /// Refuses options of a server's job for the audit of this process, before the database is opened.
-pub(super) fn refuse_job_options(verification: &Ledger) -> Result<(), CommandFailure> {
+pub(super) fn refuse_job_options(verification: &Ledger) -> Result {
     let Ledger::Verify { key, reason, .. } = verification;
     if key.is_some() || reason.is_some() {
         return Err(CommandFailure::Usage(anyhow!(
@@ -58,13 +58,13 @@ async fn here(
     output: Output,
     LocalLedger { config, store }: LocalLedger<'_>,
     VerificationOrder { progress, since, .. }: VerificationOrder,
-) -> Result<(), CommandFailure> {
+) -> Result {
     let secrets = database::known_secrets(config).into();
     let options = AuditOptions { retention: config.retention.results, secrets, since };
     book::verify(output, store, options, progress).await
 }
 
-async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), CommandFailure> {
+async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result {
     let since = order.since.map(|head| head.to_string());
     let body = json!({ "kind": "verification", "since": since });
     let change = ChangeRequest::post(ChangeKey::new(order.key), "/jobs", body);
@@ -100,7 +100,7 @@ async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result<(), Comm
 }
 
 /// Waits until the job has ended, and says how far it is.
-async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value, CommandFailure> {
+async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value> {
     let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
     let mut told = Instant::now();
     loop {
@@ -120,7 +120,7 @@ async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value, Comman
 }
 
 /// The head of the trail; nothing for whoever may not read that.
-async fn head(desk: &Desk<'_>) -> Result<Option<String>, CommandFailure> {
+async fn head(desk: &Desk<'_>) -> Result<Option<String>> {
     match desk.door.get("/audit", &[("limit", "1")]).await {
         Ok(newest) => Ok(member(&newest, "data").get(0).and_then(|row| some_text(row, "head"))),
         Err(error) if error.is("forbidden") => Ok(None),

@@ -20,13 +20,13 @@ use super::Desk;
 use super::sheet::{Query, given};
 use crate::arguments;
 use crate::door::{ChangeRequest, DoorError};
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::{amount, some_amount, some_text, spend, text, with};
 
 const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result {
     use arguments::Wallet as Command;
     match command {
         Command::Create { name, currency, external_id, low_balance, key_spend, why } => {
@@ -57,7 +57,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result<(
 }
 
 /// Changes of one wallet.
-async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result<(), CommandFailure> {
+async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result {
     match command {
         arguments::WalletChange::Suspend { wallet, reason, key } => {
             let path = path(desk, &wallet, "/suspend").await?;
@@ -118,11 +118,7 @@ pub(crate) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
 }
 
 /// Makes a change of a wallet and shows it, or says why there was none.
-async fn changed(
-    desk: &Desk<'_>,
-    nothing: &str,
-    change: &ChangeRequest,
-) -> Result<(), CommandFailure> {
+async fn changed(desk: &Desk<'_>, nothing: &str, change: &ChangeRequest) -> Result {
     let done = desk.change(nothing, change).await?;
     show(desk, &done.thing)?;
     if done.replayed {
@@ -141,7 +137,7 @@ fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
     }
 }
 
-async fn list(desk: &Desk<'_>, filter: arguments::WalletFilter) -> Result<(), CommandFailure> {
+async fn list(desk: &Desk<'_>, filter: arguments::WalletFilter) -> Result {
     let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
     let query = [
         ("name", filter.name.map(|name| name.as_typed().to_owned())),
@@ -178,10 +174,7 @@ pub(super) async fn oldest_first(
 }
 
 /// Id of the wallet that a filter names.
-pub(super) async fn id_of(
-    desk: &Desk<'_>,
-    wallet: Option<&Reference>,
-) -> Result<Option<String>, CommandFailure> {
+pub(super) async fn id_of(desk: &Desk<'_>, wallet: Option<&Reference>) -> Result<Option<String>> {
     match wallet {
         Some(wallet) => Ok(Some(text(&find(desk, wallet).await?, "id"))),
         None => Ok(None),
@@ -189,7 +182,7 @@ pub(super) async fn id_of(
 }
 
 /// The wallet of this id or name.
-pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value, CommandFailure> {
+pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
     let found = desk.door.named("/wallets", reference).await;
     let mut found = found.map_err(|error| error.because("the wallet was not looked up"))?;
     found.pop().ok_or_else(|| {
@@ -199,15 +192,11 @@ pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value
 
 /// Path of something below a wallet. Paths have ids: a name would be another wallet's after a
 /// rename, and a repetition would change that one.
-async fn path(
-    desk: &Desk<'_>,
-    reference: &Reference,
-    below: &str,
-) -> Result<String, CommandFailure> {
+async fn path(desk: &Desk<'_>, reference: &Reference, below: &str) -> Result<String> {
     Ok(format!("/wallets/{}{below}", text(&find(desk, reference).await?, "id")))
 }
 
-fn show(desk: &Desk<'_>, wallet: &Value) -> Result<(), CommandFailure> {
+fn show(desk: &Desk<'_>, wallet: &Value) -> Result {
     let mut fields: Vec<_> = ["id", "name", "currency"].map(|it| (it, text(wallet, it))).into();
     fields.push(("available", amount(wallet, "available_micros")));
     fields.push(("held", amount(wallet, "held_micros")));

@@ -10,7 +10,7 @@ use super::{Desk, wallet};
 use crate::arguments::read::Newest;
 use crate::arguments::{Webhook, WebhookChange, Why};
 use crate::door::ChangeRequest;
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::some_text;
 
@@ -47,7 +47,7 @@ struct WebhookOrder {
     shown: &'static Sheet,
 }
 
-pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result {
     match command {
         Webhook::List { wallet, newest: Newest { limit } } => {
             let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
@@ -116,10 +116,7 @@ fn order(command: WebhookChange) -> WebhookOrder {
 }
 
 /// Makes a change and shows what it has left, its secret too where it has made one.
-async fn tell(
-    desk: &Desk<'_>,
-    WebhookOrder { change, nothing, shown }: &WebhookOrder,
-) -> Result<(), CommandFailure> {
+async fn tell(desk: &Desk<'_>, WebhookOrder { change, nothing, shown }: &WebhookOrder) -> Result {
     let done = desk.change(nothing, change).await?;
     let mut fields = shown.fields(&done.thing);
     let secret = some_text(&done.thing, "secret");

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
-use holdfast_admin::AdminUrl;
 use holdfast_config::Secret;
+use holdfast_net::AdminUrl;
 use holdfast_net::{one_shot, tls};
 use http::header::{AUTHORIZATION, CONNECTION, HOST, USER_AGENT};
 use http::{HeaderValue, Request, Response};

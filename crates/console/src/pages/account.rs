@@ -9,19 +9,19 @@ use holdfast_domain::SessionId;
 use holdfast_domain::admin::{Authority, BrowserMark, Session};
 use uuid::Uuid;
 
-use crate::ask::{Id, form};
-use crate::cell::{Cell, Tone};
 use crate::cookie;
-use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
-use crate::pages::plain::{PlainForm, new_password};
-use crate::pages::sign_in::{refusal, retry_after, shown, waiting};
-use crate::section::Form;
-use crate::section::{Facts, Table};
-use crate::visitor::CurrentSession;
+use crate::kit::ask::{Id, form};
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::desk::Desk;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::section::Form;
+use crate::kit::section::{Facts, Table};
+use crate::kit::visitor::CurrentSession;
+use crate::pages::parts::plain::{PlainForm, new_password};
+use crate::pages::parts::sign_in::{refusal, retry_after, shown, waiting};
 
 pub(crate) async fn show(
     State(desk): State<Desk>,

@@ -1,52 +1,44 @@
 //! Admin keys: who may administer by a key. A key that has ended stays listed, since the trail names it.
 
-pub(crate) mod change;
-pub(crate) mod issue;
+pub(crate) mod forms;
 
-use axum::extract::State;
 use holdfast_domain::admin::listing::AdminKeyState;
 use holdfast_domain::admin::{AdminKey, Reach, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
 
-use crate::address::with_query;
-use crate::ask::{Id, Query};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::isolation::isolated;
-use crate::page::Page;
-use crate::pages::reference::short;
-use crate::paging::Pages;
-use crate::section::{Facts, Filter, Table};
-use crate::visitor::Visitor;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Filter, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::reference::short;
 
 const STATE: &str = "state";
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let state = match query.get(STATE) {
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let state = match visit.query.get(STATE) {
         Some("in_force") => Some(AdminKeyState::InForce),
         Some("ended") => Some(AdminKeyState::Ended),
         Some(_) | None => None,
     };
-    let pages = Pages::new(&desk, &visitor, "/admin-keys", &query);
-    let listed = desk.accounts.admin_keys(&visitor.principal, state, pages.request()?).await?;
-    let now = desk.accounts.clock().await?;
+    let pages = Pages::new(&visit, "/admin-keys", &visit.query);
+    let listed = visit.accounts().admin_keys(visit.principal(), state, pages.request()?).await?;
+    let now = visit.accounts().clock().await?;
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(|key| row(key, now)).collect();
     let head = ["Name", "Role", "Wallet", "State", "Ends", "Made"];
     let empty = "There is no admin key. Issue one for a program that administers Holdfast.";
     let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
     let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
-    let field =
-        FormField::optional(STATE, "State", FieldKind::Select(states)).value(query.raw(STATE));
+    let field = FormField::optional(STATE, "State", FieldKind::Select(states))
+        .value(visit.query.raw(STATE));
     let (action, submit) = ("/admin-keys".to_owned(), "Narrow".to_owned());
     Ok(Page::new("Admin keys")
-        .action(visitor.may(UseCase::AdminKeyIssue), "Issue an admin key", "/admin-keys/new")
+        .action(visit.may(UseCase::AdminKeyIssue), "Issue an admin key", "/admin-keys/new")
         .section(Filter { action, fields: vec![field], submit })
         .section(Table::new("Newest first", &head, rows, empty).next(next)))
 }
@@ -77,17 +69,20 @@ fn state(key: &AdminKey, now: Timestamp) -> Cell {
     }
 }
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let key = desk.accounts.admin_key(&visitor.principal, AdminKeyId::from(id)).await?;
-    let now = desk.accounts.clock().await?;
+/// The key whose page or form it is.
+async fn opened(visit: &Visit) -> Result<AdminKey, Failure> {
+    let id = AdminKeyId::from(visit.id()?);
+    Ok(visit.accounts().admin_key(visit.principal(), id).await?)
+}
+
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let key = opened(&visit).await?;
+    let id = key.id;
+    let now = visit.accounts().clock().await?;
     let is_in_force = !key.has_ended(now);
     let base = format!("/admin-keys/{id}");
-    let may_rotate = visitor.may(UseCase::AdminKeyRotate) && is_in_force;
-    let may_revoke = visitor.may(UseCase::AdminKeyRevoke) && is_in_force;
+    let may_rotate = visit.may(UseCase::AdminKeyRotate) && is_in_force;
+    let may_revoke = visit.may(UseCase::AdminKeyRevoke) && is_in_force;
     let actor = format!("admin_key:{id}");
     let did = with_query("/trail", &[("actor", Some(&actor))]);
     let rows = vec![
@@ -104,6 +99,6 @@ pub(crate) async fn show(
         .below("Admin keys", "/admin-keys")
         .action(may_rotate, "Rotate", format!("{base}/rotate"))
         .action(may_revoke, "Revoke", format!("{base}/revoke"))
-        .action(visitor.may(UseCase::AuditRead), "What it did", did)
+        .action(visit.may(UseCase::AuditRead), "What it did", did)
         .section(Facts::new("", rows)))
 }

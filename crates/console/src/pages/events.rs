@@ -1,39 +1,32 @@
 //! Events: what happened, newest first, and one of them as its webhooks are sent it.
 
-use axum::extract::State;
 use holdfast_domain::EventId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
-use crate::ask::{Id, Query, SentFields};
-use crate::cell::Cell;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
-use crate::pages::reference::{self, short, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Facts, Filter, Snippet, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::Cell;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Filter, Snippet, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::reference::{self, short, wallet_field};
 
 const KIND: &str = "kind";
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
-    Page::new("Events").narrowed(narrow(&visitor, &query), found)
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let found = found(&visit).await.map(|table| vec![table.into()]);
+    Page::new("Events").narrowed(narrow(&visit), found)
 }
 
-async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
-    let wallet = reference::wallet(desk, visitor, query).await?;
+async fn found(visit: &Visit) -> Result<Table, Failure> {
+    let wallet = reference::wallet(visit, &visit.query).await?;
     let bad = || Failure::field(KIND, "There is no such kind of events.");
-    let kind = query.get(KIND).map(|label| EventKind::from_label(label).ok_or_else(bad));
+    let kind = visit.query.get(KIND).map(|label| EventKind::from_label(label).ok_or_else(bad));
     let filter = EventFilter { wallet, kind: kind.transpose()? };
-    let pages = Pages::new(desk, visitor, "/events", query);
-    let listed = desk.accounts.events(&visitor.principal, filter, pages.request()?).await?;
+    let pages = Pages::new(visit, "/events", &visit.query);
+    let listed = visit.accounts().events(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the \
@@ -41,11 +34,12 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
     Ok(Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty).next(next))
 }
 
-fn narrow(visitor: &Visitor, query: &SentFields) -> Filter {
+fn narrow(visit: &Visit) -> Filter {
     let mut kinds = vec![Choice::new("", "All")];
     kinds.extend(EventKind::ALL.iter().map(|kind| Choice::new(kind.label(), kind.label())));
-    let kinds = FormField::optional(KIND, "Kind", FieldKind::Select(kinds)).value(query.raw(KIND));
-    let fields = std::iter::once(kinds).chain(wallet_field(visitor, query)).collect();
+    let kinds =
+        FormField::optional(KIND, "Kind", FieldKind::Select(kinds)).value(visit.query.raw(KIND));
+    let fields = std::iter::once(kinds).chain(wallet_field(visit)).collect();
     Filter { action: "/events".to_owned(), fields, submit: "Narrow".to_owned() }
 }
 
@@ -59,12 +53,9 @@ fn wallet(event: &EventRecord) -> Cell {
     event.wallet.map_or(Cell::Nothing, link)
 }
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let event = desk.accounts.event(&visitor.principal, EventId::from(id)).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let id = visit.id()?;
+    let event = visit.accounts().event(visit.principal(), EventId::from(id)).await?;
     let rows = vec![
         ("Kind", Cell::text(event.kind.label())),
         ("When", Cell::moment(event.created_at)),

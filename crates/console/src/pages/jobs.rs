@@ -1,50 +1,37 @@
 //! Jobs: work that takes longer than a request. A verification says whether the book is well once it is whole.
 
-pub(crate) mod cancel;
-pub(crate) mod start;
+pub(crate) mod forms;
 
-use axum::extract::State;
 use holdfast_domain::JobId;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 
-use crate::ask::{Id, Query};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::page::Page;
-use crate::paging::Pages;
-use crate::section::{Facts, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::Cell;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::job::{HEAD, done, report, result, row, state};
 
-/// Head of a table of jobs.
-pub(crate) const HEAD: [&str; 5] = ["Job", "State", "Done", "Result", "Ended"];
 /// Mismatches of a page; the command line prints all.
 const MISMATCHES: usize = 50;
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let pages = Pages::new(&desk, &visitor, "/jobs", &query);
-    let listed = desk.accounts.jobs(&visitor.principal, pages.request()?).await?;
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let pages = Pages::new(&visit, "/jobs", &visit.query);
+    let listed = visit.accounts().jobs(visit.principal(), pages.request()?).await?;
     let rows = listed.rows.iter().map(row).collect();
     let empty = "No job was started yet. A verification adds all rows of the book up, and says \
         whether they agree.";
     let next = pages.next(listed.next)?;
     Ok(Page::new("Jobs")
-        .action(visitor.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
+        .action(visit.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
         .section(Table::new("Jobs", &HEAD, rows, empty).next(next)))
 }
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let job = desk.accounts.job(&visitor.principal, JobId::from(id)).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let job = opened(&visit).await?;
     let report = report(&job);
     let count = |name: &str| {
         let count = report.get(name).and_then(Value::as_u64);
@@ -66,7 +53,7 @@ pub(crate) async fn show(
         ("Trail since", since.map_or(Cell::Nothing, Cell::code)),
         ("Id", Cell::code(job.id)),
     ];
-    let may_cancel = job.state == JobState::Queued && visitor.may(UseCase::JobCreate);
+    let may_cancel = job.state == JobState::Queued && visit.may(UseCase::JobCreate);
     let page = Page::new("Verification").below("Jobs", "/jobs");
     let page = page.action(may_cancel, "Cancel", format!("/jobs/{}/cancel", job.id));
     let page = page.section(Facts::new("", rows));
@@ -78,55 +65,7 @@ pub(crate) async fn show(
     Ok(page.section(Table::new("Mismatches", &["Of", "Id", "What"], rows.collect(), "")))
 }
 
-/// Row of a list.
-pub(crate) fn row(job: &Job) -> Vec<Cell> {
-    let name = Cell::link("verification", format!("/jobs/{}", job.id));
-    vec![name, state(job), done(job), result(job), Cell::some_moment(job.finished_at)]
-}
-
-fn state(job: &Job) -> Cell {
-    let tone = match job.state {
-        JobState::Queued | JobState::Running | JobState::Cancelled => Tone::Plain,
-        JobState::Done => Tone::Good,
-        JobState::Failed => Tone::Bad,
-    };
-    Cell::badge(job.state.label(), tone)
-}
-
-fn done(job: &Job) -> Cell {
-    let (done, of) = (job.step.done, job.step.of);
-    let share = done.saturating_mul(100).checked_div(of).map(|share| share.min(100));
-    let share = share.and_then(|share| u8::try_from(share).ok());
-    share.map_or(Cell::Nothing, |share| Cell::Meter(share, format!("{done} of {of}")))
-}
-
-/// Verdict on the book: said once all of it was read.
-fn result(job: &Job) -> Cell {
-    let report = report(job);
-    let mismatches = report.get("mismatches").and_then(Value::as_array).map(Vec::len);
-    let unlisted = report.get("unlisted").and_then(Value::as_u64).unwrap_or(0);
-    match (job.state, mismatches) {
-        (JobState::Done, Some(0)) if unlisted == 0 => Cell::badge("the book is well", Tone::Good),
-        (JobState::Done, Some(_)) => Cell::badge("it has mismatches", Tone::Bad),
-        (
-            JobState::Done
-            | JobState::Queued
-            | JobState::Running
-            | JobState::Failed
-            | JobState::Cancelled,
-            _,
-        ) => Cell::Nothing,
-    }
-}
-
-/// The report of a job, as its node wrote it.
-fn report(job: &Job) -> Value {
-    let report = job.step.report.as_deref().map(serde_json::from_str::<Value>);
-    report
-        .transpose()
-        .unwrap_or_else(|error| {
-            tracing::error!(%error, job.id = %job.id, "the report of a job cannot be read");
-            None
-        })
-        .unwrap_or_default()
+/// The job whose page or form it is.
+async fn opened(visit: &Visit) -> Result<Job, Failure> {
+    Ok(visit.accounts().job(visit.principal(), JobId::from(visit.id()?)).await?)
 }

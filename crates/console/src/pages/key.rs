@@ -1,13 +1,11 @@
 //! One API key: its limits beside what is used of them, what it used this month, its credentials in force, and what can
 //! be done with it. Never a secret: one is told once, by the form that makes it.
 
+pub(crate) mod credential;
 pub(crate) mod edit;
-pub(crate) mod grant;
-pub(crate) mod issue;
-pub(crate) mod rotate;
+mod grant;
 mod told;
 
-use axum::extract::State;
 use holdfast_accounts::{ApiKeyRecord, Reference, UsageReport};
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, LiveCredential, OperationFilter, Order, PAGE_MAX, PageRequest, Period,
@@ -20,52 +18,41 @@ use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::csv::group_name;
 use uuid::Uuid;
 
-use crate::address::with_query;
-use crate::ask::Id;
-use crate::cell::{Cell, Link, money};
-use crate::counting::ReportView;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::moment::written;
-use crate::page::Page;
-use crate::pages::keys;
-use crate::section::{Facts, Section, Table};
-use crate::visitor::Visitor;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Link, money};
+use crate::kit::counting::ReportView;
+use crate::kit::isolation::isolated;
+use crate::kit::moment::written;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Section, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
+use crate::pages::parts::api_key;
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let record = desk.accounts.api_key(&visitor.principal, &Reference::Id(id), None).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let id = visit.id()?;
+    let record = visit.accounts().api_key(visit.principal(), &Reference::Id(id), None).await?;
     let key = &record.api_key;
     let now = record.counters.now;
-    let wallet = wallet_of(&desk, &visitor, key).await?;
+    let wallet = wallet_of(&visit, key).await?;
     let mut facts = facts(key, &wallet, now);
-    let mut page = heading(&visitor, key, now);
-    if visitor.may(UseCase::OperationRead) {
-        facts.rows.push(("Last used".to_owned(), last_use(&desk, &visitor, key).await?));
+    let mut page = heading(&visit.visitor, key, now);
+    if visit.may(UseCase::OperationRead) {
+        facts.rows.push(("Last used".to_owned(), last_use(&visit, key).await?));
     }
     facts.rows.push(("Id".to_owned(), Cell::code(key.id)));
     page = page.section(facts).section(limits(&record, &wallet));
-    if visitor.may(UseCase::UsageRead) {
-        page = page.section(month(&desk, &visitor, key, now).await?);
+    if visit.may(UseCase::UsageRead) {
+        page = page.section(month(&visit, key, now).await?);
     }
-    Ok(page.section(credentials(&desk, &visitor, key).await?))
+    Ok(page.section(credentials(&visit, key).await?))
 }
 
 /// The wallet that pays for a key.
-async fn wallet_of(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<WalletRecord, Failure> {
+async fn wallet_of(visit: &Visit, key: &ApiKey) -> Result<WalletRecord, Failure> {
     let id = Reference::Id(Uuid::from_bytes(key.wallet.to_bytes()));
-    Ok(desk.accounts.wallet(&visitor.principal, &id).await?)
-}
-
-/// The page of a form about an API key.
-pub(crate) fn form_page(title: &str, key: &ApiKey) -> Page {
-    Page::new(format!("{title} {}", isolated(&key.name)))
-        .below("API keys", "/keys")
-        .below(&key.name, format!("/keys/{}", key.id))
+    Ok(visit.accounts().wallet(visit.principal(), &id).await?)
 }
 
 /// The title, and what can be done.
@@ -89,8 +76,8 @@ fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
     let wallet = &wallet.wallet;
     let mut rows = vec![
         ("Wallet", Cell::link(&wallet.name, format!("/wallets/{}", wallet.id))),
-        ("State", keys::state(key, now)),
-        ("Models", keys::models(key, MODELS_MAX)),
+        ("State", api_key::state(key, now)),
+        ("Models", api_key::models(key, MODELS_MAX)),
         ("Balance of the wallet", Cell::text(key.grant.balance.label())),
         ("Usage that it sees", Cell::text(key.grant.usage.label())),
         ("External id", Cell::some_text(key.external_id.as_deref())),
@@ -150,20 +137,15 @@ fn share(used: i64, bound: i64) -> u8 {
 }
 
 /// The newest operation of a key, by its admission.
-async fn last_use(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Cell, Failure> {
+async fn last_use(visit: &Visit, key: &ApiKey) -> Result<Cell, Failure> {
     let filter = OperationFilter { api_key: Some(key.id), ..Default::default() };
     let page = PageRequest::first(Order::Newest, 1);
-    let listed = desk.accounts.operations(&visitor.principal, filter, page).await?;
+    let listed = visit.accounts().operations(visit.principal(), filter, page).await?;
     Ok(Cell::some_moment(listed.rows.first().map(|row| row.operation.admitted_at)))
 }
 
 /// Usage of this month, by model; each leads to its days, which are of the same operations.
-async fn month(
-    desk: &Desk,
-    visitor: &Visitor,
-    key: &ApiKey,
-    now: Timestamp,
-) -> Result<Section, Failure> {
+async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, Failure> {
     let counter = Counter::SpendMonth;
     let begin = counter.window(now);
     let query = UsageQuery {
@@ -172,7 +154,7 @@ async fn month(
         period: Period { from: Some(begin), to: counter.window_end(now) },
         rows_max: None,
     };
-    let report = match desk.usage(visitor, query).await? {
+    let report = match visit.desk.usage(&visit.visitor, query).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             let address = format!("/keys/{}", key.id);
@@ -211,11 +193,11 @@ async fn month(
 }
 
 /// Credentials in force, without what their bearers are checked by.
-async fn credentials(desk: &Desk, visitor: &Visitor, key: &ApiKey) -> Result<Table, Failure> {
+async fn credentials(visit: &Visit, key: &ApiKey) -> Result<Table, Failure> {
     let (name, wallet) = (Some(key.name.clone()), Some(key.wallet));
     let filter = ApiKeyFilter { name, wallet, ..ApiKeyFilter::default() };
     let page = PageRequest::first(Order::Newest, PAGE_MAX);
-    let listed = desk.accounts.api_keys(&visitor.principal, filter, page).await?;
+    let listed = visit.accounts().api_keys(visit.principal(), filter, page).await?;
     let own = listed.rows.into_iter().find(|row| row.api_key.id == key.id);
     let row = |credential: &LiveCredential| {
         vec![

@@ -3,32 +3,25 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use axum::extract::State;
 use holdfast_accounts::{Name, Reference};
+use holdfast_domain::WalletId;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
-use holdfast_domain::credential::ApiKey;
-use holdfast_domain::{Timestamp, WalletId};
 use uuid::Uuid;
 
-use crate::ask::{Query, SentFields};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
-use crate::pages::reference::{self, WALLET};
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visitor::Visitor;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Cell;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::api_key::{HEAD, issue_address, row};
+use crate::pages::parts::reference::{self, WALLET};
 
-/// Models of a key that a list names.
-const LISTED_MODELS: usize = 8;
 const NAME: &str = "name";
 const STATE: &str = "state";
-
-/// Head of a list of API keys of one wallet.
-pub(crate) const HEAD: [&str; 5] = ["Name", "State", "Models", "Ends", "Made"];
 
 /// States to choose from, as addresses and people name them.
 const STATES: [(&str, &str, ApiKeyState); 4] = [
@@ -38,40 +31,27 @@ const STATES: [(&str, &str, ApiKeyState); 4] = [
     ("revoked", "revoked", ApiKeyState::Revoked),
 ];
 
-/// Address of the form that issues a key of a wallet.
-pub(crate) fn issue_address(wallet: WalletId) -> String {
-    format!("/keys/new?wallet={wallet}")
-}
-
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let (wallet, found) = match found(&desk, &visitor, &query).await {
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let (wallet, found) = match found(&visit).await {
         Ok((wallet, table)) => (wallet, Ok(vec![table.into()])),
         Err(failure) => (None, Err(failure)),
     };
     let new = wallet.map_or_else(|| "/keys/new".to_owned(), issue_address);
     Page::new("API keys")
-        .action(visitor.may(UseCase::ApiKeyIssue), "Issue an API key", new)
-        .narrowed(narrowing(&visitor, &query), found)
+        .action(visit.may(UseCase::ApiKeyIssue), "Issue an API key", new)
+        .narrowed(narrowing(&visit), found)
 }
 
 /// The keys, and the wallet that they are of where the query names one.
-async fn found(
-    desk: &Desk,
-    visitor: &Visitor,
-    query: &SentFields,
-) -> Result<(Option<WalletId>, Table), Failure> {
-    let name = query.sought(NAME, Name::sought)?;
-    let wallet = reference::wallet(desk, visitor, query).await?;
+async fn found(visit: &Visit) -> Result<(Option<WalletId>, Table), Failure> {
+    let name = visit.query.sought(NAME, Name::sought)?;
+    let wallet = reference::wallet(visit, &visit.query).await?;
     let name = name.map(|name| name.as_str().to_owned());
-    let filter = ApiKeyFilter { name, wallet, state: state_of(query)?, model: None };
-    let pages = Pages::new(desk, visitor, "/keys", query);
-    let listed = desk.accounts.api_keys(&visitor.principal, filter, pages.request()?).await?;
+    let filter = ApiKeyFilter { name, wallet, state: state_of(&visit.query)?, model: None };
+    let pages = Pages::new(visit, "/keys", &visit.query);
+    let listed = visit.accounts().api_keys(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
-    Ok((wallet, table(desk, visitor, &listed.rows).await?.next(next)))
+    Ok((wallet, table(visit, &listed.rows).await?.next(next)))
 }
 
 fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {
@@ -81,29 +61,30 @@ fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {
     found.map(|(_, _, state)| Some(*state)).ok_or_else(bad)
 }
 
-fn narrowing(visitor: &Visitor, query: &SentFields) -> Filter {
+fn narrowing(visit: &Visit) -> Filter {
     let mut states = vec![Choice::new("", "any")];
     states.extend(STATES.iter().map(|(value, label, _)| Choice::new(*value, *label)));
-    let field = |name, label, kind| FormField::optional(name, label, kind).value(query.raw(name));
+    let field =
+        |name, label, kind| FormField::optional(name, label, kind).value(visit.query.raw(name));
     let mut fields = vec![
         field(NAME, "Name", FieldKind::Text),
         field(STATE, "State", FieldKind::Select(states)),
     ];
-    if visitor.principal.only_wallet().is_none() {
+    if visit.principal().only_wallet().is_none() {
         fields.insert(0, field(WALLET, "Wallet: name or id", FieldKind::Text));
     }
     Filter { action: "/keys".to_owned(), fields, submit: "Narrow".to_owned() }
 }
 
 /// The rows, with the wallet of each for whoever sees more than one.
-async fn table(desk: &Desk, visitor: &Visitor, keys: &[ApiKeyListing]) -> Result<Table, Failure> {
-    let now = desk.accounts.clock().await?;
-    let empty = if visitor.may(UseCase::ApiKeyIssue) {
+async fn table(visit: &Visit, keys: &[ApiKeyListing]) -> Result<Table, Failure> {
+    let now = visit.accounts().clock().await?;
+    let empty = if visit.may(UseCase::ApiKeyIssue) {
         "There is no such API key. Issue one: programs show it to use a wallet."
     } else {
         "There is no such API key."
     };
-    if visitor.principal.only_wallet().is_some() {
+    if visit.principal().only_wallet().is_some() {
         let rows = keys.iter().map(|key| row(&key.api_key, now)).collect();
         return Ok(Table::new("API keys", &HEAD, rows, empty));
     }
@@ -112,7 +93,7 @@ async fn table(desk: &Desk, visitor: &Visitor, keys: &[ApiKeyListing]) -> Result
         let id = key.api_key.wallet;
         if let Entry::Vacant(vacant) = names.entry(id) {
             let id = Reference::Id(Uuid::from_bytes(id.to_bytes()));
-            let found = desk.accounts.wallet(&visitor.principal, &id).await?;
+            let found = visit.accounts().wallet(visit.principal(), &id).await?;
             vacant.insert(found.wallet.name);
         }
     }
@@ -126,39 +107,4 @@ async fn table(desk: &Desk, visitor: &Visitor, keys: &[ApiKeyListing]) -> Result
     let [name, rest @ ..] = HEAD;
     let head: Vec<_> = [name, "Wallet"].into_iter().chain(rest).collect();
     Ok(Table::new("API keys", &head, keys.iter().map(with_wallet).collect(), empty))
-}
-
-/// Cells of an API key under [`HEAD`].
-pub(crate) fn row(key: &ApiKey, now: Timestamp) -> Vec<Cell> {
-    vec![
-        Cell::link(&key.name, format!("/keys/{}", key.id)),
-        state(key, now),
-        models(key, LISTED_MODELS),
-        Cell::some_moment(key.grant.ends_at),
-        Cell::moment(key.created_at),
-    ]
-}
-
-/// Models that a key may use, so many of them at most.
-pub(crate) fn models(key: &ApiKey, most: usize) -> Cell {
-    let Some(models) = &key.grant.models else { return Cell::text("all") };
-    let names: Vec<_> = models.iter().take(most).map(|model| model.as_str()).collect();
-    let names = names.join(", ");
-    Cell::text(match models.len().saturating_sub(most) {
-        0 => names,
-        more => format!("{names} and {more} more"),
-    })
-}
-
-/// State of an API key.
-pub(crate) fn state(key: &ApiKey, now: Timestamp) -> Cell {
-    if key.revoked_at.is_some() {
-        Cell::badge("revoked", Tone::Plain)
-    } else if key.has_ended(now) {
-        Cell::badge("ended", Tone::Plain)
-    } else if key.suspended_at.is_some() {
-        Cell::badge("suspended", Tone::Bad)
-    } else {
-        Cell::badge("in force", Tone::Good)
-    }
 }

@@ -13,21 +13,21 @@ use holdfast_domain::admin::{EmailAddress, LinkPurpose};
 use holdfast_domain::secret::LinkToken;
 use http::StatusCode;
 
-use crate::address::with_query;
-use crate::ask::{SentFields, form};
 use crate::audience::Audience;
-use crate::cell::{Cell, Tone};
 use crate::cookie;
-use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::isolation::isolated;
-use crate::page::Page;
-use crate::pages::plain::{PlainForm, new_password};
-use crate::pages::sign_in::shown;
-use crate::section::{Facts, Notice};
-use crate::visitor::CurrentSession;
+use crate::kit::address::with_query;
+use crate::kit::ask::{SentFields, form};
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::desk::Desk;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice};
+use crate::kit::visitor::CurrentSession;
+use crate::pages::parts::plain::{PlainForm, new_password};
+use crate::pages::parts::sign_in::shown;
 
 const NOT_VALID: &str = "This link is not valid any more: it was used, or replaced, or it is too old. Ask \
     whoever gave it to you for another one.";

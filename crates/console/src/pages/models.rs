@@ -4,32 +4,28 @@
 
 use std::cmp::Ordering;
 
-use axum::extract::State;
 use holdfast_accounts::OfferedModels;
 use holdfast_domain::admin::UseCase;
-use holdfast_domain::admin::offer::{ModelOffer, RouteHealth, RouteOffer};
+use holdfast_domain::admin::offer::{ModelOffer, RouteOffer};
 use holdfast_domain::model::Contract;
 use holdfast_domain::price::{PriceVersion, UnitPrices};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
-use crate::cell::{Cell, Link, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::page::Page;
-use crate::section::Table;
-use crate::visitor::Visitor;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::page::Page;
+use crate::kit::section::Table;
+use crate::kit::visit::Visit;
+use crate::pages::parts::route::{HEALTH_HEAD, health_row};
 
-/// Head of a table of routes and their health.
-pub(crate) const HEALTH_HEAD: [&str; 7] =
-    ["Model", "Route", "Health", "Cools for", "Runs", "Priority", "Weight"];
 /// Columns of the same for whoever sees what a run costs.
 const COST_HEAD: [&str; 3] = ["Input costs, a million", "Output costs, a million", "Margin"];
 /// Most rows of prices: those in force and to come first.
 const PRICES: usize = 100;
 
-pub(crate) async fn list(State(desk): State<Desk>, visitor: Visitor) -> Result<Page, Failure> {
-    let offered = desk.accounts.models(&visitor.principal)?;
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let offered = visit.accounts().models(visit.principal())?;
     let row = |model: &ModelOffer| {
         let contract = &model.contract;
         vec![
@@ -45,10 +41,10 @@ pub(crate) async fn list(State(desk): State<Desk>, visitor: Visitor) -> Result<P
     let empty = "This node serves no model. Models are written in its configuration.";
     let mut page = Page::new("Models").section(Table::new("Models", &head, rows, empty));
     if offered.shows_routes {
-        page = page.section(routes(&desk, &visitor, &offered).await?);
+        page = page.section(routes(&visit, &offered).await?);
     }
-    if visitor.may(UseCase::PriceRead) {
-        page = page.section(prices(&desk, &visitor).await?);
+    if visit.may(UseCase::PriceRead) {
+        page = page.section(prices(&visit).await?);
     }
     Ok(page)
 }
@@ -61,10 +57,10 @@ fn capabilities(contract: &Contract) -> Cell {
 }
 
 /// The routes with their health; with their cost and what the price in force leaves, for whoever sees costs.
-async fn routes(desk: &Desk, visitor: &Visitor, offered: &OfferedModels) -> Result<Table, Failure> {
-    let now = desk.accounts.clock().await?;
+async fn routes(visit: &Visit, offered: &OfferedModels) -> Result<Table, Failure> {
+    let now = visit.accounts().clock().await?;
     let prices = if offered.shows_costs {
-        desk.accounts.prices(&visitor.principal, None, None).await?
+        visit.accounts().prices(visit.principal(), None, None).await?
     } else {
         Vec::new()
     };
@@ -120,32 +116,6 @@ fn margin(prices: &UnitPrices, costs: &UnitPrices) -> String {
     format!("{} in, {} out", said(share(MeterKind::Input)), said(share(MeterKind::Output)))
 }
 
-/// Row of a route with its health.
-pub(crate) fn health_row(model: &ModelOffer, route: &RouteOffer) -> Vec<Cell> {
-    let health = match route.health {
-        RouteHealth::Well => Cell::badge("well", Tone::Good),
-        RouteHealth::Probe => Cell::badge("being tried", Tone::Warning),
-        RouteHealth::LastResort => Cell::badge("last resort", Tone::Warning),
-        RouteHealth::LeftAlone => Cell::badge("left alone", Tone::Bad),
-    };
-    let cools = route.cools_for.map_or(Cell::Nothing, |left| {
-        Cell::Number(format!("{}.{} s", left.as_secs(), left.subsec_millis() / 100))
-    });
-    let runs = match route.concurrency {
-        Some(most) => format!("{} of {most}", route.in_flight),
-        None => route.in_flight.to_string(),
-    };
-    vec![
-        Cell::text(model.contract.model.as_str()),
-        Cell::text(&route.name),
-        health,
-        cools,
-        Cell::Number(runs),
-        Cell::count(route.priority),
-        Cell::count(route.weight),
-    ]
-}
-
 /// Time at which a price holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Force {
@@ -154,9 +124,9 @@ enum Force {
     Past,
 }
 
-async fn prices(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
-    let now = desk.accounts.clock().await?;
-    let prices = desk.accounts.prices(&visitor.principal, None, None).await?;
+async fn prices(visit: &Visit) -> Result<Table, Failure> {
+    let now = visit.accounts().clock().await?;
+    let prices = visit.accounts().prices(visit.principal(), None, None).await?;
     let mut judged: Vec<_> =
         prices.iter().map(|price| (force(price, &prices, now), price)).collect();
     judged.sort_by(|(force, price), (other_force, other)| {
@@ -237,7 +207,7 @@ fn others(rates: &UnitPrices, currency: Currency) -> Cell {
     let kinds = MeterKind::ALL.into_iter().filter(|kind| !has_column(kind));
     let told = kinds.filter(|kind| rates.rate(*kind) > 0).map(|kind| {
         let name = kind.label().replace('_', " ");
-        format!("{name} {}", crate::cell::money(amount(rates, kind), currency))
+        format!("{name} {}", crate::kit::cell::money(amount(rates, kind), currency))
     });
     let told = told.collect::<Vec<_>>().join(", ");
     Cell::some_text(Some(told.as_str()).filter(|told| !told.is_empty()))

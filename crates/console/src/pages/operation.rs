@@ -6,46 +6,40 @@ pub(crate) mod ending;
 mod price_lines;
 mod retry;
 
-use axum::extract::State;
 use holdfast_accounts::OperationRecord;
+use holdfast_domain::Micros;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::operation::{Attempt, Phase, Situation};
-use holdfast_domain::{Micros, OperationId};
 
-use crate::ask::Id;
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::page::Page;
-use crate::pages::operations::state;
-use crate::pages::postings;
-use crate::pages::reference::short;
-use crate::section::{Facts, Notice, Section, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Section, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
+use crate::pages::parts::operation::{opened, state};
+use crate::pages::parts::posting;
+use crate::pages::parts::reference::short;
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let record = desk.accounts.operation(&visitor.principal, OperationId::from(id)).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let record = opened(&visit).await?;
     let operation = &record.operation;
-    let base = format!("/operations/{id}");
+    let base = format!("/operations/{}", operation.id);
     let is_running = matches!(operation.phase, Phase::Leased);
     let is_stuck = record.situation == Situation::Stale;
     let is_charged = matches!(&operation.phase, Phase::Completed { usage, .. }
         if usage.charge > record.refunded);
     let may_cancel =
-        visitor.may(UseCase::OperationCancel) && (is_running || operation.phase == Phase::Open);
-    let may_reconcile = visitor.may(UseCase::OperationReconcile) && is_stuck;
-    let may_refund = visitor.may(UseCase::PostingRefund) && is_charged;
+        visit.may(UseCase::OperationCancel) && (is_running || operation.phase == Phase::Open);
+    let may_reconcile = visit.may(UseCase::OperationReconcile) && is_stuck;
+    let may_refund = visit.may(UseCase::PostingRefund) && is_charged;
     let page = Page::new(format!("Operation {}", short(operation.id)))
         .below("Operations", "/operations")
         .action(may_refund, "Refund", format!("{base}/refund"))
         .action(may_cancel, "Cancel", format!("{base}/cancel"))
         .action(may_reconcile, "Reconcile", format!("{base}/reconcile"))
-        .section(facts(&record, &visitor))
-        .section(timeline(&record, &visitor));
+        .section(facts(&record, &visit.visitor))
+        .section(timeline(&record, &visit.visitor));
     let page = price(&record).into_iter().fold(page, Page::section);
     Ok(page.section(retry::notice(operation, record.situation)))
 }
@@ -55,8 +49,8 @@ fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
     let currency = operation.price.currency;
     let money = |amount| Cell::money(amount, currency);
     let refunded = if record.refunded > Micros::ZERO && visitor.may(UseCase::PostingRead) {
-        let sum = crate::cell::money(record.refunded, currency);
-        Cell::link(sum, postings::refunds_address(operation))
+        let sum = crate::kit::cell::money(record.refunded, currency);
+        Cell::link(sum, posting::refunds_address(operation))
     } else {
         money(record.refunded)
     };
@@ -107,7 +101,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
         }
         row
     };
-    let held = crate::cell::money(operation.hold, currency);
+    let held = crate::kit::cell::money(operation.hold, currency);
     let mut rows = Vec::new();
     if operation.generation > 1 {
         rows.push(event(Some(operation.created_at), "began for the first time".to_owned()));
@@ -125,7 +119,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
         Phase::Recorded(_) => Some("answered, and not settled yet".to_owned()),
         Phase::Open => Some("proven not to have run; the hold was released".to_owned()),
         Phase::Completed { usage, .. } => {
-            Some(format!("settled for {}", crate::cell::money(usage.charge, currency)))
+            Some(format!("settled for {}", crate::kit::cell::money(usage.charge, currency)))
         }
         Phase::Refused { .. } => Some("refused by the provider; nothing was charged".to_owned()),
         Phase::Abandoned { .. } if operation.is_cancelled_open() => {

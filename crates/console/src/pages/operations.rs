@@ -3,39 +3,31 @@
 //! A filter by time, model or status reads a bounded window of rows: such a page may be empty and lead on.
 //! Never: a request or an answer of a caller.
 
-use axum::extract::State;
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
 use holdfast_domain::admin::listing::{
     OperationFilter, OperationListing, Page as Listed, Period, Scope,
 };
-use holdfast_domain::model::PublicModelId;
-use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, situation};
-use holdfast_domain::{Micros, OperationId, RequestKey};
+use holdfast_domain::operation::{OperationStatus, situation};
+use holdfast_domain::{OperationId, RequestKey};
 use uuid::Uuid;
 
-use crate::ask::{Query, SentFields};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::moment;
-use crate::page::Page;
-use crate::pages::reference::{self, api_key_field, short, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::Cell;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::moment;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::operation::{HEAD, MODEL, cells, read_model, row};
+use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
 const SCOPE: &str = "scope";
 const STATUS: &str = "status";
-const MODEL: &str = "model";
 const FROM: &str = "from";
 const TO: &str = "to";
-
-/// Head of a table of operations.
-pub(crate) const HEAD: [&str; 7] =
-    ["Operation", "Began", "State", "Model", "Charge", "API key", "Wallet"];
 
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
 const HEAD_OF_RUNNING: [&str; 7] =
@@ -44,29 +36,25 @@ const HEAD_OF_RUNNING: [&str; 7] =
 const EMPTY: &str = "There is no such operation on this page. An operation begins when a caller \
     sends a request: widen the filters, or look at the next page.";
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
-    Page::new("Operations").narrowed(filter(&visitor, &query), found)
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let found = found(&visit).await.map(|table| vec![table.into()]);
+    Page::new("Operations").narrowed(filter(&visit), found)
 }
 
-async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
-    if let Some(id) = asked_id(desk, visitor, query).await? {
-        let rows = match desk.accounts.operation(&visitor.principal, id).await {
+async fn found(visit: &Visit) -> Result<Table, Failure> {
+    if let Some(id) = asked_id(visit).await? {
+        let rows = match visit.accounts().operation(visit.principal(), id).await {
             Ok(record) => vec![found_row(&record)],
             Err(AccountsError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
         return Ok(Table::new("Found", &HEAD, rows, EMPTY));
     }
-    let filter = read_filter(desk, visitor, query).await?;
+    let filter = read_filter(visit).await?;
     let is_of_all = filter.scope == Scope::All;
-    let pages = Pages::new(desk, visitor, "/operations", query);
+    let pages = Pages::new(visit, "/operations", &visit.query);
     let Listed { rows, next, .. } =
-        desk.accounts.operations(&visitor.principal, filter, pages.request()?).await?;
+        visit.accounts().operations(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(next)?;
     let head = if is_of_all { HEAD } else { HEAD_OF_RUNNING };
     let rows = rows.iter().map(if is_of_all { row } else { row_of_running }).collect();
@@ -74,73 +62,63 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
 }
 
 /// The operation that the query names: by its id, or by an API key and its request key.
-async fn asked_id(
-    desk: &Desk,
-    visitor: &Visitor,
-    query: &SentFields,
-) -> Result<Option<OperationId>, Failure> {
-    if let Some(id) = query.read::<OperationId>(ID)? {
+async fn asked_id(visit: &Visit) -> Result<Option<OperationId>, Failure> {
+    if let Some(id) = visit.query.read::<OperationId>(ID)? {
         return Ok(Some(id));
     }
-    let Some(request_key) = query.read::<RequestKey>(REQUEST_KEY)? else { return Ok(None) };
-    let wallet = reference::wallet(desk, visitor, query).await?;
+    let Some(request_key) = visit.query.read::<RequestKey>(REQUEST_KEY)? else { return Ok(None) };
+    let wallet = reference::wallet(visit, &visit.query).await?;
     let missing = || {
         let message = "A request key is one of an API key: name that key too.";
         Failure::field(reference::API_KEY, message)
     };
-    let api_key = reference::api_key(desk, visitor, query, wallet).await?.ok_or_else(missing)?;
+    let api_key = reference::api_key(visit, &visit.query, wallet).await?.ok_or_else(missing)?;
     let api_key = Reference::Id(Uuid::from_bytes(api_key.to_bytes()));
-    let id = desk.accounts.operation_id(&visitor.principal, &api_key, wallet, request_key).await?;
+    let id =
+        visit.accounts().operation_id(visit.principal(), &api_key, wallet, request_key).await?;
     Ok(Some(id))
 }
 
-async fn read_filter(
-    desk: &Desk,
-    visitor: &Visitor,
-    query: &SentFields,
-) -> Result<OperationFilter, Failure> {
-    let wallet = reference::wallet(desk, visitor, query).await?;
-    let scope = match query.get(SCOPE) {
+async fn read_filter(visit: &Visit) -> Result<OperationFilter, Failure> {
+    let wallet = reference::wallet(visit, &visit.query).await?;
+    let scope = match visit.query.get(SCOPE) {
         Some("running") => Scope::Running,
         Some("stuck") => Scope::Stale,
         Some(_) | None => Scope::All,
     };
-    let status = query.get(STATUS);
+    let status = visit.query.get(STATUS);
     let known = |label: &str| OperationStatus::ALL.into_iter().find(|it| it.label() == label);
     let status = status
         .map(|label| known(label).ok_or_else(|| Failure::field(STATUS, "There is no such state.")));
     Ok(OperationFilter {
         scope,
         wallet,
-        api_key: reference::api_key(desk, visitor, query, wallet).await?,
-        created: Period { from: moment::read(query, FROM)?, to: moment::read(query, TO)? },
-        model: read_model(query)?,
+        api_key: reference::api_key(visit, &visit.query, wallet).await?,
+        created: Period {
+            from: moment::read(&visit.query, FROM)?,
+            to: moment::read(&visit.query, TO)?,
+        },
+        model: read_model(&visit.query)?,
         status: status.transpose()?,
         ..OperationFilter::default()
     })
 }
 
-/// The model that a filter names.
-pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Failure> {
-    let bad = |_bad| Failure::field(MODEL, "A model is publisher/name, like acme/large.");
-    query.get(MODEL).map(PublicModelId::try_from).transpose().map_err(bad)
-}
-
-fn filter(visitor: &Visitor, query: &SentFields) -> Filter {
+fn filter(visit: &Visit) -> Filter {
     let scopes = [("", "All"), ("running", "Running"), ("stuck", "Stuck")];
     let scopes = scopes.map(|(value, label)| Choice::new(value, label)).to_vec();
     let any = std::iter::once(Choice::new("", "Any"));
     let states = OperationStatus::ALL.map(|status| Choice::new(status.label(), status.label()));
     let held = |field: FormField| {
-        let value = query.raw(field.name).to_owned();
+        let value = visit.query.raw(field.name).to_owned();
         field.value(value)
     };
     let mut fields = vec![
         held(FormField::optional(ID, "Operation id", FieldKind::Text)),
-        api_key_field(query),
+        api_key_field(&visit.query),
         held(FormField::optional(REQUEST_KEY, "Request key", FieldKind::Text)),
     ];
-    fields.extend(wallet_field(visitor, query));
+    fields.extend(wallet_field(visit));
     fields.extend([
         held(FormField::optional(SCOPE, "Which", FieldKind::Select(scopes))),
         held(FormField::optional(STATUS, "Status", FieldKind::Select(any.chain(states).collect()))),
@@ -149,13 +127,6 @@ fn filter(visitor: &Visitor, query: &SentFields) -> Filter {
         held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
     Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }
-}
-
-/// Row of a list.
-pub(crate) fn row(listing: &OperationListing) -> Vec<Cell> {
-    let operation = &listing.operation;
-    let situation = situation(operation, listing.lease.as_ref(), listing.now);
-    cells((operation, situation), listing.api_key_name.as_deref(), operation.phase.charge())
 }
 
 /// Row of a list under [`HEAD_OF_RUNNING`].
@@ -168,38 +139,4 @@ fn row_of_running(listing: &OperationListing) -> Vec<Cell> {
 fn found_row(record: &OperationRecord) -> Vec<Cell> {
     let operation = &record.operation;
     cells((operation, record.situation), None, operation.phase.charge())
-}
-
-fn cells(
-    (operation, situation): (&Operation, Situation),
-    api_key: Option<&str>,
-    amount: Option<Micros>,
-) -> Vec<Cell> {
-    let currency = operation.price.currency;
-    let api_key = api_key.map_or_else(|| short(operation.api_key), str::to_owned);
-    vec![
-        Cell::link(short(operation.id), format!("/operations/{}", operation.id)),
-        Cell::moment(operation.created_at),
-        state(operation, situation),
-        Cell::text(operation.model.as_str()),
-        amount.map_or(Cell::Nothing, |amount| Cell::money(amount, currency)),
-        Cell::link(api_key, format!("/keys/{}", operation.api_key)),
-        Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet)),
-    ]
-}
-
-/// State of an operation, in one word.
-pub(crate) fn state(operation: &Operation, situation: Situation) -> Cell {
-    match (&operation.phase, situation) {
-        (Phase::Completed { .. }, _) => Cell::badge("completed", Tone::Good),
-        (Phase::Refused { .. }, _) => Cell::badge("refused", Tone::Warning),
-        (Phase::Abandoned { .. }, _) => Cell::badge("abandoned", Tone::Bad),
-        (Phase::Open, _) => Cell::badge("not started", Tone::Plain),
-        (Phase::Recorded(_), _) | (Phase::Leased, Situation::Stale) => {
-            Cell::badge("stuck", Tone::Bad)
-        }
-        (Phase::Leased, Situation::InProgress | Situation::NotStarted | Situation::Completed) => {
-            Cell::badge("running", Tone::Plain)
-        }
-    }
 }

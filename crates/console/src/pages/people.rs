@@ -1,59 +1,48 @@
 //! People: the list, and one person with their roles and what can be done with them.
 
-pub(crate) mod end;
+pub(crate) mod change;
 pub(crate) mod invite;
-pub(crate) mod link;
-pub(crate) mod role;
 
-use axum::extract::State;
-use holdfast_accounts::Principal;
-use holdfast_domain::admin::listing::{PageRequest, PersonFilter};
-use holdfast_domain::admin::{
-    EmailAddress, PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase,
-};
-use holdfast_domain::{PersonId, WalletId};
-use uuid::Uuid;
+use holdfast_accounts::{Principal, ToldInvitation};
+use holdfast_domain::PersonId;
+use holdfast_domain::admin::listing::PersonFilter;
+use holdfast_domain::admin::{PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase};
 
-use crate::ask::{Id, Query, SentFields};
-use crate::cell::{Cell, Link, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::Sheet;
-use crate::isolation::isolated;
-use crate::page::Page;
-use crate::pages::reference::{self, WALLET, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Facts, Filter, Notice, Snippet, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::FormOutcome;
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Filter, Notice, Snippet, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::person::{address, called, email, roles, state};
+use crate::pages::parts::reference::{self, wallet_field};
 
 const STATE: &str = "state";
 const ROLE: &str = "role";
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let found = found(&visit).await.map(|table| vec![table.into()]);
     Page::new("People")
-        .action(visitor.may(UseCase::PersonInvite), "Invite somebody", "/people/new")
-        .narrowed(narrowing(&visitor, &query), found)
+        .action(visit.may(UseCase::PersonInvite), "Invite somebody", "/people/new")
+        .narrowed(narrowing(&visit), found)
 }
 
-async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
+async fn found(visit: &Visit) -> Result<Table, Failure> {
     let bad = |name| move || Failure::field(name, "Choose one of these.");
     let known = |label: &str| PersonState::ALL.into_iter().find(|it| it.label() == label);
-    let state = query.get(STATE).map(|label| known(label).ok_or_else(bad(STATE)));
-    let role = query.get(ROLE).map(|label| Role::from_label(label).ok_or_else(bad(ROLE)));
+    let state = visit.query.get(STATE).map(|label| known(label).ok_or_else(bad(STATE)));
+    let role = visit.query.get(ROLE).map(|label| Role::from_label(label).ok_or_else(bad(ROLE)));
     let filter = PersonFilter {
-        wallet: reference::wallet(desk, visitor, query).await?,
+        wallet: reference::wallet(visit, &visit.query).await?,
         role: role.transpose()?,
         state: state.transpose()?,
         seen_from: None,
     };
-    let pages = Pages::new(desk, visitor, "/people", query);
-    let listed = desk.accounts.people(&visitor.principal, filter, pages.request()?).await?;
+    let pages = Pages::new(visit, "/people", &visit.query);
+    let listed = visit.accounts().people(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Person", "State", "Roles", "Made"];
@@ -61,40 +50,21 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
     Ok(Table::new("People", &head, rows, empty).next(next))
 }
 
-fn narrowing(visitor: &Visitor, query: &SentFields) -> Filter {
+fn narrowing(visit: &Visit) -> Filter {
     let any = || std::iter::once(Choice::new("", "Any"));
     let states = PersonState::ALL.map(|state| Choice::new(state.label(), state.label()));
-    let is_holders = visitor.principal.only_wallet().is_some();
+    let is_holders = visit.principal().only_wallet().is_some();
     let roles = Role::ALL.into_iter().filter(|role| role.is_holder() || !is_holders);
     let roles = roles.map(|role| Choice::new(role.label(), role.label()));
     let select = |name, label, choices: Vec<Choice>| {
-        FormField::optional(name, label, FieldKind::Select(choices)).value(query.raw(name))
+        FormField::optional(name, label, FieldKind::Select(choices)).value(visit.query.raw(name))
     };
     let mut fields = vec![
         select(STATE, "State", any().chain(states).collect()),
         select(ROLE, "Role", any().chain(roles).collect()),
     ];
-    fields.extend(wallet_field(visitor, query));
+    fields.extend(wallet_field(visit));
     Filter { action: "/people".to_owned(), fields, submit: "Narrow".to_owned() }
-}
-
-/// People of a wallet: what each has of it, or is offered.
-pub(crate) async fn of_wallet(
-    desk: &Desk,
-    visitor: &Visitor,
-    wallet: WalletId,
-    page: PageRequest,
-) -> Result<Table, Failure> {
-    let filter = PersonFilter { wallet: Some(wallet), ..Default::default() };
-    let listed = desk.accounts.people(&visitor.principal, filter, page).await?;
-    let there = |record: PersonRecord| record.seen_from(Reach::Wallet(wallet));
-    let rows = listed.rows.into_iter().filter_map(there);
-    let rows = rows.map(|record| {
-        vec![Cell::link(called(&record), address(record.person.id)), roles(&record), state(&record)]
-    });
-    let empty = "Nobody but the operator looks at this wallet. Invite somebody to a holder's role.";
-    let all = Link::new("All people of the wallet", format!("/people?{WALLET}={wallet}"));
-    Ok(Table::new("People", &["Person", "Role", "State"], rows.collect(), empty).link(all))
 }
 
 fn row(record: &PersonRecord) -> Vec<Cell> {
@@ -106,13 +76,10 @@ fn row(record: &PersonRecord) -> Vec<Cell> {
     ]
 }
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let principal = &visitor.principal;
-    let record = desk.accounts.person(principal, PersonId::from(id)).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let id = visit.id()?;
+    let principal = visit.principal();
+    let record = visit.accounts().person(principal, PersonId::from(id)).await?;
     let base = address(record.person.id);
     let mut facts = vec![
         ("E-mail address", Cell::some_text(email(&record))),
@@ -122,7 +89,7 @@ pub(crate) async fn show(
         ("Ended", Cell::some_moment(record.person.ended_at)),
         ("Id", Cell::code(id)),
     ];
-    let now = desk.accounts.clock().await?;
+    let now = visit.accounts().clock().await?;
     for link in record.open_links(now) {
         facts.push(("Link", Cell::text(link.purpose.label())));
         facts.push(("Link valid until", Cell::moment(link.expires_at)));
@@ -130,7 +97,7 @@ pub(crate) async fn show(
     let grants = record.grants.iter().map(grant).collect();
     let table = Table::new("Roles", &["Role", "Wallet", "Given"], grants, "They have no role.");
     let is_there = record.state() != PersonState::Ended;
-    let may_end = is_there && visitor.may(UseCase::PersonEnd);
+    let may_end = is_there && visit.may(UseCase::PersonEnd);
     let may_link = is_there && may_give_link(principal, &record);
     Ok(Page::new(isolated(&called(&record)))
         .below("People", "/people")
@@ -153,13 +120,6 @@ fn has_role(record: &PersonRecord) -> bool {
     record.offered().next().is_some() || !record.grants.is_empty()
 }
 
-/// Roles that they have, and those that they are offered.
-fn roles(record: &PersonRecord) -> Cell {
-    let taken = record.grants.iter().map(|grant| grant.authority.role.to_string());
-    let offered = record.offered().map(|it| format!("{} (offered)", it.role));
-    Cell::text(taken.chain(offered).collect::<Vec<_>>().join(", "))
-}
-
 fn grant(grant: &PersonGrant) -> Vec<Cell> {
     let wallet = match grant.authority.reach {
         Reach::All => Cell::Nothing,
@@ -168,48 +128,23 @@ fn grant(grant: &PersonGrant) -> Vec<Cell> {
     vec![Cell::text(grant.authority.role.to_string()), wallet, Cell::moment(grant.granted_at)]
 }
 
-fn state(record: &PersonRecord) -> Cell {
-    let state = record.state();
-    let tone = match state {
-        PersonState::Pending => Tone::Warning,
-        PersonState::Active => Tone::Good,
-        PersonState::Ended => Tone::Plain,
-    };
-    Cell::badge(state.label(), tone)
-}
-
-fn email(record: &PersonRecord) -> Option<&str> {
-    record.person.email.as_ref().map(EmailAddress::as_str)
-}
-
-/// Name of a person on pages: by their address, or by their id where that is erased or not known yet.
-fn called(record: &PersonRecord) -> String {
-    email(record).map_or_else(|| record.person.id.to_string(), str::to_owned)
-}
-
-fn address(id: PersonId) -> String {
-    format!("/people/{}", Uuid::from_bytes(id.to_bytes()))
-}
-
-/// The person whose form it is.
-async fn person(sheet: &Sheet) -> Result<PersonRecord, Failure> {
-    let id = PersonId::from(sheet.id()?);
-    Ok(sheet.desk.accounts.person(&sheet.visitor.principal, id).await?)
+/// The person whose page or form it is.
+async fn opened(visit: &Visit) -> Result<PersonRecord, Failure> {
+    let id = PersonId::from(visit.id()?);
+    Ok(visit.accounts().person(visit.principal(), id).await?)
 }
 
 fn below(title: &str, record: &PersonRecord) -> Page {
     Page::new(title).below("People", "/people").below(called(record), address(record.person.id))
 }
 
-/// The link to hand over, which is told once.
-fn told(
-    sheet: &Sheet,
-    token: &holdfast_domain::secret::LinkToken,
-    roles: &[Role],
-) -> (Notice, Snippet) {
+/// Outcome of a form that makes a link to hand over, which is told once.
+fn linked(visit: &Visit, made: &ToldInvitation, roles: &[Role]) -> FormOutcome {
+    let Some(token) = &made.link else { return FormOutcome::done().next(address(made.person)) };
     let text = "Hand this link over now: it is shown once, works once, and for 24 hours.";
-    let origin = sheet.desk.options.address.origin_for(roles);
-    let origin = origin.unwrap_or_else(|| sheet.origin.clone());
+    let origin = visit.desk.options.address.origin_for(roles);
+    let origin = origin.unwrap_or_else(|| visit.origin.clone());
     let link = format!("{origin}/link/{}", token.expose());
-    (Notice::new(Tone::Warning, text), Snippet::new("Link", link))
+    let notice = Notice::new(Tone::Warning, text);
+    FormOutcome::done().section(notice).section(Snippet::new("Link", link)).telling_once()
 }

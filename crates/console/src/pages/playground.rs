@@ -6,7 +6,7 @@
 //!        └▶ POST /playground/operation ▶ what became of the request key
 //! ```
 //!
-//! Sent again under the same key, a request gets the same answer and is not charged again; while it runs, another
+//! Submission again under the same key, a request gets the same answer and is not charged again; while it runs, another
 //! tab joins its stream.
 //!
 //! Never: the API key in an address, in a page, in a log, or anywhere after the answer. Nothing of the session goes
@@ -15,12 +15,12 @@
 use std::net::IpAddr;
 
 use axum::body::Body;
-use axum::extract::{Request as HttpRequest, State};
+use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use holdfast_admin::Place;
+use holdfast_accounts::Place;
 use holdfast_domain::private::Private;
 use holdfast_domain::{Micros, OperationId, RequestKey};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -28,18 +28,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::ask::{SentFields, form_within};
-use crate::cell::{Cell, Tone, money};
-use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
-use crate::pages::plain::PlainForm;
+use crate::kit::ask::{SentFields, form_within};
+use crate::kit::cell::{Cell, Tone, money};
+use crate::kit::desk::Desk;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Snippet};
+use crate::kit::shell::PLAYGROUND;
+use crate::kit::visit::Visit;
+use crate::pages::parts::plain::PlainForm;
 use crate::relay::bounded;
-use crate::section::{Facts, Notice, Snippet};
-use crate::shell::PLAYGROUND;
-use crate::visitor::Visitor;
 
 const BEARER: &str = "api_key";
 const MODEL: &str = "model";
@@ -53,8 +53,8 @@ const FORM_MAX: usize = 6 * MESSAGE_MAX + (4 << 10);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-pub(crate) async fn show(State(desk): State<Desk>, visitor: Visitor) -> Result<Page, Failure> {
-    Ok(sheet(&desk, &visitor, first_page())?.page())
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    Ok(sheet(&visit, first_page())?.page())
 }
 
 fn first_page() -> Page {
@@ -64,8 +64,8 @@ fn first_page() -> Page {
 }
 
 /// The form, with a request key that nobody has used.
-fn sheet(desk: &Desk, visitor: &Visitor, page: Page) -> Result<PlainForm, Failure> {
-    let offered = desk.accounts.models(&visitor.principal)?;
+fn sheet(visit: &Visit, page: Page) -> Result<PlainForm, Failure> {
+    let offered = visit.accounts().models(visit.principal())?;
     let models = offered.models.iter().map(|model| model.contract.model.to_string());
     let models: Vec<_> = models.map(|model| Choice::new(model.as_str(), model.as_str())).collect();
     let first = models.first().map(|model| model.value.clone()).unwrap_or_default();
@@ -175,16 +175,15 @@ async fn relay(
 }
 
 /// A place for an answer that may take long.
-fn place(desk: &Desk, visitor: &Visitor) -> Result<Place, Failure> {
+fn place(visit: &Visit) -> Result<Place, Failure> {
     let message = "Four of your requests are being answered here. Wait for one of them.";
     let busy = || Failure::new(StatusCode::TOO_MANY_REQUESTS, message);
-    desk.relays.enter(visitor.principal.actor).ok_or_else(busy)
+    visit.desk.relays.enter(visit.principal().actor).ok_or_else(busy)
 }
 
 /// Sends the form, and shows the whole answer.
 pub(crate) async fn send(
-    State(desk): State<Desk>,
-    visitor: Visitor,
+    visit: Visit,
     door: Doorway,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
@@ -194,20 +193,18 @@ pub(crate) async fn send(
     let asked = match read.and_then(|request| request.completion(false)) {
         Ok(asked) => asked,
         Err(failure) => {
-            return Ok(sheet(&desk, &visitor, first_page())?
-                .failed(&fields, failure)
-                .into_response());
+            return Ok(sheet(&visit, first_page())?.failed(&fields, failure).into_response());
         }
     };
-    let _place = place(&desk, &visitor)?;
-    let answer = relay(&desk, door.client, asked).await?;
+    let _place = place(&visit)?;
+    let answer = relay(&visit.desk, door.client, asked).await?;
     let (status, is_replayed) = (answer.status, answer.is_replayed());
     let body = answer.whole().await;
-    let outcome = outcome(&desk, &visitor, door.client, &fields).await?;
+    let outcome = outcome(&visit, door.client, &fields).await?;
     let mut page = first_page().action(true, "Another request key", PLAYGROUND);
     page = page.section(told(status, is_replayed)).section(facts(status, is_replayed, outcome));
     page = page.section(Snippet::new("Answer", pretty(&body)));
-    let mut sheet = sheet(&desk, &visitor, page)?;
+    let mut sheet = sheet(&visit, page)?;
     sheet.submit = "Send again";
     sheet.fields = sheet.fields.into_iter().map(|field| field.holding(&fields)).collect();
     Ok(sheet.page().into_response())
@@ -215,8 +212,7 @@ pub(crate) async fn send(
 
 /// Sends the form, and passes the answer on as it comes.
 pub(crate) async fn stream(
-    State(desk): State<Desk>,
-    visitor: Visitor,
+    visit: Visit,
     door: Doorway,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
@@ -226,12 +222,12 @@ pub(crate) async fn stream(
         Err(failure) => return Ok(spoken(&failure)),
     };
     let read = PlaygroundRequest::read(&fields).and_then(|request| request.completion(true));
-    let admitted = read.and_then(|asked| Ok((asked, place(&desk, &visitor)?)));
+    let admitted = read.and_then(|asked| Ok((asked, place(&visit)?)));
     let (asked, place) = match admitted {
         Ok(admitted) => admitted,
         Err(failure) => return Ok(spoken(&failure)),
     };
-    let answer = match relay(&desk, door.client, asked).await {
+    let answer = match relay(&visit.desk, door.client, asked).await {
         Ok(answer) => answer,
         Err(failure) => return Ok(spoken(&failure)),
     };
@@ -258,14 +254,13 @@ fn spoken(failure: &Failure) -> Response {
 
 /// Tells what became of a request key, for the script.
 pub(crate) async fn operation(
-    State(desk): State<Desk>,
-    visitor: Visitor,
+    visit: Visit,
     door: Doorway,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let fields = form_within(&parts.headers, body, FORM_MAX).await?;
-    let found = outcome(&desk, &visitor, door.client, &fields).await?;
+    let found = outcome(&visit, door.client, &fields).await?;
     let told = found.map(|found| {
         json!({
             "id": found.id, "status": found.status, "charge": found.charge, "href": found.href,
@@ -286,15 +281,14 @@ struct KeyOutcome {
 }
 
 async fn outcome(
-    desk: &Desk,
-    visitor: &Visitor,
+    visit: &Visit,
     client: IpAddr,
     fields: &SentFields,
 ) -> Result<Option<KeyOutcome>, Failure> {
     let Ok((bearer, request_key)) = PlaygroundRequest::identity(fields) else { return Ok(None) };
     let path = format!("/v1/operations/{request_key}");
     let asked = of_bearer(Method::GET, &path, bearer).body(Bytes::new());
-    let answer = relay(desk, client, asked.map_err(|_never| Failure::not_found())?).await?;
+    let answer = relay(&visit.desk, client, asked.map_err(|_never| Failure::not_found())?).await?;
     if answer.status != StatusCode::OK {
         return Ok(None);
     }
@@ -303,7 +297,7 @@ async fn outcome(
     let id = text("id");
     let charge = told.get("charge_micros").and_then(Value::as_i64).map(Micros::new);
     let seen = match id.parse::<OperationId>() {
-        Ok(id) => desk.accounts.operation(&visitor.principal, id).await.ok(),
+        Ok(id) => visit.accounts().operation(visit.principal(), id).await.ok(),
         Err(_bad) => None,
     };
     let currency = seen.as_ref().map(|record| record.operation.price.currency);

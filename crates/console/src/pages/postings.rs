@@ -1,43 +1,31 @@
 //! Postings: one with all that it says beside its money, and those of a wallet by their kind.
 
-pub(crate) mod refund;
+pub(crate) mod forms;
 
-use axum::extract::State;
 use holdfast_accounts::Reference;
+use holdfast_domain::PostingId;
 use holdfast_domain::admin::listing::{PostingFilter, PostingList, PostingListing};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::{Currency, Operation, PostingId};
 use uuid::Uuid;
 
-use crate::ask::{Id, Query, SentFields};
-use crate::cell::Cell;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::page::Page;
-use crate::paging::Pages;
-use crate::section::{Facts, Table};
-use crate::visitor::Visitor;
-
-/// Parameter of the operation that refunds are of.
-const OPERATION: &str = "operation";
-
-/// Address of the refunds of an operation.
-pub(crate) fn refunds_address(operation: &Operation) -> String {
-    format!("/wallets/{}/refunds?{OPERATION}={}", operation.wallet, operation.id)
-}
+use crate::kit::cell::Cell;
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::Facts;
+use crate::kit::visit::Visit;
+use crate::pages::parts::posting::{OPERATION, reason, table};
+use crate::pages::parts::wallet;
 
 /// One posting.
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-) -> Result<Page, Failure> {
-    let principal = &visitor.principal;
-    let listing = desk.accounts.posting_listing(principal, PostingId::from(id)).await?;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let id = visit.id()?;
+    let principal = visit.principal();
+    let listing = visit.accounts().posting_listing(principal, PostingId::from(id)).await?;
     let PostingListing { posting, details, created_at, .. } = &listing;
     let id = Reference::Id(Uuid::from_bytes(posting.wallet.to_bytes()));
-    let wallet = desk.accounts.wallet(principal, &id).await?.wallet;
+    let wallet = visit.accounts().wallet(principal, &id).await?.wallet;
     let address = format!("/wallets/{}", wallet.id);
     let mut rows = vec![
         ("Wallet", Cell::link(&wallet.name, &address)),
@@ -62,47 +50,27 @@ pub(crate) async fn show(
 }
 
 /// Deposits of a wallet.
-pub(crate) async fn deposits(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    list((&desk, &visitor), id, &query, PostingList::Deposits).await
+pub(crate) async fn deposits(visit: Visit) -> Result<Page, Failure> {
+    list(&visit, PostingList::Deposits).await
 }
 
 /// Adjustments of a wallet.
-pub(crate) async fn adjustments(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    list((&desk, &visitor), id, &query, PostingList::Adjustments).await
+pub(crate) async fn adjustments(visit: Visit) -> Result<Page, Failure> {
+    list(&visit, PostingList::Adjustments).await
 }
 
 /// Refunds to a wallet.
-pub(crate) async fn refunds(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    list((&desk, &visitor), id, &query, PostingList::Refunds).await
+pub(crate) async fn refunds(visit: Visit) -> Result<Page, Failure> {
+    list(&visit, PostingList::Refunds).await
 }
 
-async fn list(
-    (desk, visitor): (&Desk, &Visitor),
-    id: Uuid,
-    query: &SentFields,
-    list: PostingList,
-) -> Result<Page, Failure> {
-    let wallet = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?.wallet;
-    let operation = query.read(OPERATION)?;
+async fn list(visit: &Visit, list: PostingList) -> Result<Page, Failure> {
+    let wallet = wallet::opened(visit).await?.wallet;
+    let operation = visit.query.read(OPERATION)?;
     let filter = PostingFilter { list, wallet: Some(wallet.id), operation };
-    let path = format!("/wallets/{id}/{}", names(list));
-    let pages = Pages::new(desk, visitor, &path, query);
-    let listed = desk.accounts.postings(&visitor.principal, filter, pages.request()?).await?;
+    let path = format!("/wallets/{}/{}", wallet.id, names(list));
+    let pages = Pages::new(visit, &path, &visit.query);
+    let listed = visit.accounts().postings(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
     let title = match list {
         PostingList::Deposits => "Deposits",
@@ -111,7 +79,7 @@ async fn list(
     };
     Ok(Page::new(format!("{title} of {}", isolated(&wallet.name)))
         .below("Wallets", "/wallets")
-        .below(&wallet.name, format!("/wallets/{id}"))
+        .below(&wallet.name, format!("/wallets/{}", wallet.id))
         .section(table(list, title, &listed.rows, wallet.currency).next(next)))
 }
 
@@ -120,43 +88,6 @@ const fn names(list: PostingList) -> &'static str {
         PostingList::Deposits => "deposits",
         PostingList::Adjustments => "adjustments",
         PostingList::Refunds => "refunds",
-    }
-}
-
-/// Postings of one wallet as rows.
-pub(crate) fn table(
-    list: PostingList,
-    title: &str,
-    rows: &[PostingListing],
-    currency: Currency,
-) -> Table {
-    let row = |listing: &PostingListing| {
-        let PostingListing { posting, details, created_at, .. } = listing;
-        let reference = details.reference.as_ref();
-        let reference = reference.map(|it| format!("{} {}", it.source, it.external_reference));
-        vec![
-            Cell::link(posting.kind.label(), format!("/postings/{}", posting.id)),
-            Cell::money(posting.amount, currency),
-            Cell::moment(*created_at),
-            reason(listing),
-            Cell::some_text(details.note.as_deref()),
-            Cell::some_text(reference.as_deref()),
-        ]
-    };
-    let empty = match list {
-        PostingList::Deposits => "There is no deposit. Nothing runs on a wallet without funds.",
-        PostingList::Adjustments => "Nothing was adjusted.",
-        PostingList::Refunds => "Nothing was refunded.",
-    };
-    let head = ["What", "Amount", "Made", "Reason", "Note", "Reference"];
-    Table::new(title, &head, rows.iter().map(row).collect(), empty)
-}
-
-/// Reason of a posting: an adjustment's own is part of it.
-fn reason(PostingListing { posting, details, .. }: &PostingListing) -> Cell {
-    match &posting.kind {
-        PostingKind::Adjustment(reason) => Cell::text(reason),
-        PostingKind::Deposit | PostingKind::Refund(_) => Cell::some_text(details.reason.as_deref()),
     }
 }
 

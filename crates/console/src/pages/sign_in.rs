@@ -5,32 +5,28 @@
 //!
 //! Never: a word about which of address and password was wrong, or whether the address is known.
 
-use std::time::Duration;
-
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{AccountsError, BegunSession, SignInError, SignedIn};
-use holdfast_domain::admin::EmailAddress;
 use holdfast_domain::secret::SessionToken;
 use http::StatusCode;
-use http::header::RETRY_AFTER;
 use http::request::Parts;
 
-use crate::address::{with_query, within, without};
-use crate::ask::{Query, SentFields, form};
 use crate::audience::Audience;
 use crate::cookie;
-use crate::desk::Desk;
 use crate::door::Doorway;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::REVIEW;
-use crate::page::Page;
-use crate::pages::plain::PlainForm;
-use crate::visitor::CurrentSession;
+use crate::kit::address::{with_query, within, without};
+use crate::kit::ask::{Query, SentFields, form};
+use crate::kit::desk::Desk;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::REVIEW;
+use crate::kit::page::Page;
+use crate::kit::visitor::CurrentSession;
+use crate::pages::parts::plain::PlainForm;
+use crate::pages::parts::sign_in::{refusal, retry_after, waiting};
 
 const NEXT: &str = "next";
-const WRONG: &str = "The e-mail address or the password is wrong.";
 const NOT_HERE: &str = "Your role is for the holder of a wallet, who does not sign in at this address. Ask \
     whoever runs the service for the address of the holders' console.";
 const HOLDERS_ALONE: &str = "Only holders of wallets sign in at this address, and you have no role for a wallet. \
@@ -140,54 +136,4 @@ pub(crate) async fn sign_out(
     let mut answer = Redirect::to("/sign-in").into_response();
     cookie::end(answer.headers_mut(), door.jar());
     Ok(answer)
-}
-
-/// Words for a password that was not proven.
-pub(crate) fn refusal(error: SignInError) -> Failure {
-    match error {
-        SignInError::Wrong => Failure::new(StatusCode::UNAUTHORIZED, WRONG),
-        SignInError::Slow { retry_after } => {
-            let seconds = seconds(retry_after);
-            let message =
-                format!("That was wrong too often. Wait {seconds} s, then try once more.");
-            Failure::new(StatusCode::TOO_MANY_REQUESTS, message)
-        }
-        SignInError::Busy => {
-            let message = "Many people sign in at this moment. Try again in a few seconds.";
-            Failure::new(StatusCode::TOO_MANY_REQUESTS, message)
-        }
-        SignInError::Unavailable(error) => {
-            tracing::warn!(%error, "nobody can sign in");
-            let message = "Nobody can sign in at this moment. Try again.";
-            Failure::new(StatusCode::SERVICE_UNAVAILABLE, message)
-        }
-    }
-}
-
-/// Time after which another attempt is judged, where there is one to wait for.
-pub(crate) fn retry_after(error: &SignInError) -> Option<Duration> {
-    match error {
-        SignInError::Slow { retry_after } => Some(*retry_after),
-        SignInError::Busy => Some(Duration::from_secs(2)),
-        SignInError::Wrong | SignInError::Unavailable(_) => None,
-    }
-}
-
-/// The page, which says when to come again.
-pub(crate) fn waiting(page: Page, retry_after: Option<Duration>) -> Response {
-    let mut answer = page.into_response();
-    if let Some(retry_after) = retry_after {
-        answer.headers_mut().insert(RETRY_AFTER, seconds(retry_after).into());
-    }
-    answer
-}
-
-/// Whole seconds, the last begun one too.
-fn seconds(time: Duration) -> u64 {
-    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)).max(1)
-}
-
-/// The address as it is shown to its person.
-pub(crate) fn shown(email: Option<&EmailAddress>) -> &str {
-    email.map_or("", EmailAddress::as_str)
 }

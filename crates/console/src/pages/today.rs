@@ -6,48 +6,44 @@
 mod holder;
 mod watch;
 
-use axum::extract::State;
 use holdfast_accounts::UsageReport;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_domain::{Currency, Micros, Timestamp};
 
-use crate::address::with_query;
-use crate::cell::{Cell, money};
-use crate::counting::ReportView;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::moment::{day_of, written};
-use crate::page::Page;
-use crate::section::Facts;
-use crate::visitor::Visitor;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, money};
+use crate::kit::counting::ReportView;
+use crate::kit::moment::{day_of, written};
+use crate::kit::page::Page;
+use crate::kit::section::Facts;
+use crate::kit::visit::Visit;
 
-pub(crate) async fn show(State(desk): State<Desk>, visitor: Visitor) -> Result<Page, Failure> {
-    if let Some(wallet) = visitor.principal.only_wallet() {
-        return holder::page(&desk, &visitor, wallet).await;
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    if let Some(wallet) = visit.principal().only_wallet() {
+        return holder::page(&visit, wallet).await;
     }
-    let today = day_of(desk.accounts.clock().await?);
-    let may_verify = visitor.may(UseCase::JobCreate);
+    let today = day_of(visit.accounts().clock().await?);
+    let may_verify = visit.may(UseCase::JobCreate);
     let page = Page::new("Today")
         .action(may_verify, "Verify the book", "/jobs/new")
-        .section(money_facts(&desk, &visitor, today).await?);
-    watch::sections(&desk, &visitor)
-        .await
-        .map(|sections| sections.into_iter().fold(page, Page::section))
+        .section(money_facts(&visit, today).await?);
+    watch::sections(&visit).await.map(|sections| sections.into_iter().fold(page, Page::section))
 }
 
-async fn money_facts(desk: &Desk, visitor: &Visitor, today: Timestamp) -> Result<Facts, Failure> {
+async fn money_facts(visit: &Visit, today: Timestamp) -> Result<Facts, Failure> {
     let mut rows: Vec<(String, Cell)> = Vec::new();
-    if visitor.may(UseCase::OperationRead) {
-        let sums = desk.accounts.held(&visitor.principal).await?.into_iter().collect();
+    if visit.may(UseCase::OperationRead) {
+        let sums = visit.accounts().held(visit.principal()).await?.into_iter().collect();
         let href = "/operations?scope=running";
         for (currency, sum) in or_nothing(sums, None) {
             rows.push(("Held now".to_owned(), Cell::link(amount(sum, currency), href)));
         }
     }
-    if visitor.may(UseCase::UsageRead) {
-        rows.extend(earned(desk, visitor, today, None).await?);
+    if visit.may(UseCase::UsageRead) {
+        rows.extend(earned(visit, today, None).await?);
     }
     Ok(Facts { title: String::new(), rows })
 }
@@ -62,8 +58,7 @@ fn add(sums: &mut Vec<(Currency, Micros)>, currency: Currency, amount: Micros) {
 /// Charges of today, and what was lost to refused operations and unknown outcomes at most. Nothing is of this
 /// currency, where one is known.
 async fn earned(
-    desk: &Desk,
-    visitor: &Visitor,
+    visit: &Visit,
     today: Timestamp,
     nothing: Option<Currency>,
 ) -> Result<Vec<(String, Cell)>, Failure> {
@@ -72,7 +67,7 @@ async fn earned(
     let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
     let from = written(today);
     let href = with_query("/usage", &[("first", Some("hour")), ("from", Some(&from))]);
-    let report = match desk.usage(visitor, query).await? {
+    let report = match visit.desk.usage(&visit.visitor, query).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             return Ok(vec![("Earned today".to_owned(), Cell::link(absence.words(), href))]);

@@ -2,21 +2,20 @@
 //!
 //! A row shows names and texts before and after, as they stand in the trail: never a secret.
 
-use axum::extract::State;
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
 
-use crate::address::of_thing;
-use crate::ask::{Query, SentFields};
-use crate::cell::Cell;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
-use crate::pages::reference::short;
-use crate::paging::Pages;
-use crate::section::{Filter, Section, Snippet, Table};
-use crate::visitor::Visitor;
+use crate::kit::address::of_thing;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Cell;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Section, Snippet, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
+use crate::pages::parts::reference::short;
 
 const THING: &str = "thing";
 const ACTOR: &str = "actor";
@@ -26,29 +25,21 @@ const ROWS: u32 = 25;
 /// Most characters of all changes of a row: the API has them whole.
 const CHARS: usize = 400;
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let found = found(&desk, &visitor, &query).await;
-    Page::new("Trail").narrowed(narrow(&query), found)
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let found = found(&visit).await;
+    Page::new("Trail").narrowed(narrow(&visit.query), found)
 }
 
-async fn found(
-    desk: &Desk,
-    visitor: &Visitor,
-    query: &SentFields,
-) -> Result<Vec<Section>, Failure> {
-    let filter = read_filter(query)?;
+async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
+    let filter = read_filter(&visit.query)?;
     let is_whole = filter == TrailFilter::default();
-    let pages = Pages::new(desk, visitor, "/trail", query);
+    let pages = Pages::new(visit, "/trail", &visit.query);
     let request = pages.request()?;
     let is_first = request.after.is_none();
     let request = holdfast_domain::admin::listing::PageRequest { limit: ROWS, ..request };
-    let listed = desk.accounts.trail(&visitor.principal, filter, request).await?;
+    let listed = visit.accounts().trail(visit.principal(), filter, request).await?;
     let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(|listing| row(listing, visitor)).collect();
+    let rows = listed.rows.iter().map(|listing| row(listing, &visit.visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
     let empty = "Nothing in the trail is like this.";
     let mut sections = vec![Table::new("Newest first", &head, rows, empty).next(next).into()];

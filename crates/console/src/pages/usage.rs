@@ -5,7 +5,6 @@
 
 mod view;
 
-use axum::extract::State;
 use axum::response::Response;
 use holdfast_accounts::UsageReport;
 use holdfast_domain::admin::listing::{PageCursor, Period};
@@ -13,21 +12,20 @@ use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery}
 use holdfast_wire::csv::{self, CostColumns};
 
 use self::view::{charts, sums, table};
-use crate::address::with_query;
-use crate::ask::{Query, SentFields};
-use crate::cell::Link;
-use crate::counting::{self, ReportView};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::moment;
-use crate::page::Page;
-use crate::pages::operations::read_model;
-use crate::pages::reference::{self, api_key_field, wallet_field};
-use crate::paging::Pages;
-use crate::report_file::report_file;
-use crate::section::{Filter, Section};
-use crate::visitor::Visitor;
+use crate::kit::address::with_query;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Link;
+use crate::kit::counting::{self, ReportView};
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::moment;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::report_file::report_file;
+use crate::kit::section::{Filter, Section};
+use crate::kit::visit::Visit;
+use crate::pages::parts::operation::read_model;
+use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 
 const FIRST: &str = "first";
 const SECOND: &str = "second";
@@ -38,24 +36,16 @@ const TO: &str = "to";
 /// Rows of a page: those of two dimensions and all columns are the widest of all lists, and a page has 50 KB.
 const ROWS: usize = 40;
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let found = found(&desk, &visitor, &query).await;
-    Page::new("Usage").narrowed(filter(&visitor, &query), found)
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let found = found(&visit).await;
+    Page::new("Usage").narrowed(filter(&visit), found)
 }
 
-async fn found(
-    desk: &Desk,
-    visitor: &Visitor,
-    query: &SentFields,
-) -> Result<Vec<Section>, Failure> {
-    let by = grouping(query)?;
-    let asked = asked(desk, visitor, query, by).await?;
-    let address = address("/usage", query);
-    let (report, at) = match desk.usage(visitor, asked).await? {
+async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
+    let by = grouping(&visit.query)?;
+    let asked = asked(visit, by).await?;
+    let address = address("/usage", &visit.query);
+    let (report, at) = match visit.desk.usage(&visit.visitor, asked).await? {
         ReportView::There(report, at) => (report, at),
         ReportView::Absent(absence) => {
             return Ok(vec![absence.notice("This report", &address).into()]);
@@ -63,8 +53,8 @@ async fn found(
     };
     let mut sections: Vec<Section> = Vec::new();
     sections.extend(counting::of_moment(at, &address).map(Section::from));
-    let pages = Pages::new(desk, visitor, "/usage", query);
-    sections.extend(shown((query, by), &pages, &report)?);
+    let pages = Pages::new(visit, "/usage", &visit.query);
+    sections.extend(shown((&visit.query, by), &pages, &report)?);
     Ok(sections)
 }
 
@@ -99,34 +89,27 @@ fn shown(
 }
 
 /// The same report as a file.
-pub(crate) async fn download(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Response, Failure> {
-    let by = grouping(&query)?;
-    let _place = desk.begin_report(&visitor)?;
-    let asked = asked(&desk, &visitor, &query, by).await?;
-    let UsageReport { rows, shows_costs } = desk.accounts.usage(&visitor.principal, asked).await?;
+pub(crate) async fn download(visit: Visit) -> Result<Response, Failure> {
+    let by = grouping(&visit.query)?;
+    let _place = visit.desk.begin_report(&visit.visitor)?;
+    let asked = asked(&visit, by).await?;
+    let UsageReport { rows, shows_costs } =
+        visit.accounts().usage(visit.principal(), asked).await?;
     let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
     let csv_type = "text/csv; charset=utf-8; header=present";
     report_file("usage.csv", csv_type, move || csv::usage(by, &rows, costs)).await
 }
 
-async fn asked(
-    desk: &Desk,
-    visitor: &Visitor,
-    query: &SentFields,
-    by: Grouping,
-) -> Result<UsageQuery, Failure> {
-    let wallet = reference::wallet(desk, visitor, query).await?;
+async fn asked(visit: &Visit, by: Grouping) -> Result<UsageQuery, Failure> {
+    let wallet = reference::wallet(visit, &visit.query).await?;
     let filter = UsageFilter {
         wallet,
-        api_key: reference::api_key(desk, visitor, query, wallet).await?,
-        model: read_model(query)?.map(|id| id.to_string()),
-        route: query.get(ROUTE).map(str::to_owned),
+        api_key: reference::api_key(visit, &visit.query, wallet).await?,
+        model: read_model(&visit.query)?.map(|id| id.to_string()),
+        route: visit.query.get(ROUTE).map(str::to_owned),
     };
-    let period = Period { from: moment::read(query, FROM)?, to: moment::read(query, TO)? };
+    let period =
+        Period { from: moment::read(&visit.query, FROM)?, to: moment::read(&visit.query, TO)? };
     Ok(UsageQuery { by, filter, period, rows_max: None })
 }
 
@@ -172,28 +155,30 @@ const fn label(by: GroupBy) -> &'static str {
     }
 }
 
-fn filter(visitor: &Visitor, query: &SentFields) -> Filter {
+fn filter(visit: &Visit) -> Filter {
     let seen = GroupBy::ALL.into_iter().filter(|by| match by {
-        GroupBy::Route => visitor.principal.sees_routes(),
-        GroupBy::Wallet => visitor.principal.only_wallet().is_none(),
+        GroupBy::Route => visit.principal().sees_routes(),
+        GroupBy::Wallet => visit.principal().only_wallet().is_none(),
         GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::ApiKey => true,
     });
     let choices: Vec<_> = seen.map(|by| Choice::new(name(by), label(by))).collect();
     let mut second = vec![Choice::new("", "Nothing else")];
     second.extend(choices.iter().cloned());
     let held = |field: FormField| {
-        let value = query.raw(field.name).to_owned();
+        let value = visit.query.raw(field.name).to_owned();
         field.value(value)
     };
-    let first = query.get(FIRST).unwrap_or(name(GroupBy::Day));
+    let first = visit.query.get(FIRST).unwrap_or(name(GroupBy::Day));
     let mut fields = vec![
         FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
         held(FormField::optional(SECOND, "And by", FieldKind::Select(second))),
     ];
-    fields.extend(wallet_field(visitor, query));
-    fields
-        .extend([api_key_field(query), held(FormField::optional(MODEL, "Model", FieldKind::Text))]);
-    if visitor.principal.sees_routes() {
+    fields.extend(wallet_field(visit));
+    fields.extend([
+        api_key_field(&visit.query),
+        held(FormField::optional(MODEL, "Model", FieldKind::Text)),
+    ]);
+    if visit.principal().sees_routes() {
         fields.push(held(FormField::optional(ROUTE, "Route", FieldKind::Text)));
     }
     fields.extend([

@@ -4,14 +4,14 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use async_trait::async_trait;
-use holdfast_accounts::{Request, Subject, Verb, verbs};
+use holdfast_accounts::{Subject, Verb, verbs};
 use holdfast_domain::admin::UseCase;
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::pages::{key, wallet, webhook};
+use crate::kit::field::FormField;
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
+use crate::pages::parts::{api_key, wallet, webhook};
 
 /// A row of the table of verbs, as a type.
 pub(crate) trait VerbRow: Debug + Send + Sync + 'static {
@@ -51,9 +51,9 @@ pub(crate) struct VerbForm<V> {
 impl<V: VerbRow> FormPage for VerbForm<V> {
     const USE_CASE: UseCase = V::VERB.use_case;
 
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        let accounts = &sheet.desk.accounts;
-        let subject = accounts.subject(&sheet.visitor.principal, V::VERB, sheet.id()?).await?;
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        let accounts = visit.accounts();
+        let subject = accounts.subject(visit.principal(), V::VERB, visit.id()?).await?;
         Ok(Self { subject, verb: PhantomData })
     }
 
@@ -61,25 +61,20 @@ impl<V: VerbRow> FormPage for VerbForm<V> {
         let title = V::VERB.title;
         let (page, submit) = match &self.subject {
             Subject::Wallet(it) => (wallet::form_page(title, it), format!("{title} the wallet")),
-            Subject::ApiKey(it) => (key::form_page(title, it), format!("{title} the key")),
+            Subject::ApiKey(it) => (api_key::form_page(title, it), format!("{title} the key")),
             Subject::Webhook(it) => {
                 let title = format!("{title} the webhook");
                 (webhook::form_page(&title, it), title)
             }
         };
-        let field = if V::VERB.needs_reason { FormField::new } else { FormField::optional };
-        let fields = vec![field("reason", "Reason", FieldKind::Text)];
-        FormFrame { page: page.intro(V::VERB.hint), fields, submit, is_grave: V::VERB.is_grave }
+        let reason = FormField { is_required: V::VERB.needs_reason, ..FormField::reason() };
+        let frame = FormFrame::new(page.intro(V::VERB.hint), vec![reason], submit);
+        FormFrame { is_grave: V::VERB.is_grave, ..frame }
     }
 
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        _fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let accounts = &sheet.desk.accounts;
-        accounts.carry_out(&sheet.visitor.principal, request, V::VERB, sheet.id()?).await?;
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let accounts = visit.accounts();
+        accounts.carry_out(visit.principal(), &sent.request, V::VERB, visit.id()?).await?;
         let page = match &self.subject {
             Subject::Wallet(it) => format!("/wallets/{}", it.wallet.id),
             Subject::ApiKey(it) => format!("/keys/{}", it.id),

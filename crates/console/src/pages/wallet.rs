@@ -3,16 +3,11 @@
 //!
 //! Each list is the beginning of one that has a page of its own, with a link to that.
 
-pub(crate) mod adjust;
 pub(crate) mod close;
-pub(crate) mod create;
-pub(crate) mod deposit;
-pub(crate) mod edit;
+pub(crate) mod settings;
 pub(crate) mod statement;
 mod usage;
 
-use axum::extract::State;
-use holdfast_accounts::Reference;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
@@ -20,61 +15,48 @@ use holdfast_domain::admin::listing::{
 };
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::ask::{Id, Query};
-use crate::cell::{Cell, Link, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::page::Page;
-use crate::pages::{keys, people, postings, wallets};
-use crate::section::{Facts, Notice, Table};
-use crate::value::spend_text;
-use crate::visitor::Visitor;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::isolation::isolated;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Table};
+use crate::kit::value::spend_text;
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
+use crate::pages::parts::wallet::opened;
+use crate::pages::parts::{api_key, person, posting, wallet};
 
 /// Rows of each list on the page.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let record = desk.accounts.wallet(&visitor.principal, &Reference::Id(id)).await?;
-    let mut page = heading(&visitor, &record);
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let record = opened(&visit).await?;
+    let mut page = heading(&visit.visitor, &record);
     if record.runs_low() {
         let low = Notice::new(Tone::Warning, "This wallet runs low: it is below its threshold.");
         page = page.section(low);
     }
-    page = page.section(facts(&visitor, &record));
-    if visitor.may(UseCase::StatementRead) {
-        let sections = statement::sections(&desk, &visitor, &record, &query).await;
-        page = page.narrowed(statement::filter(&record, &query), sections)?;
+    page = page.section(facts(&visit.visitor, &record));
+    if visit.may(UseCase::StatementRead) {
+        let sections = statement::sections(&visit, &record).await;
+        page = page.narrowed(statement::filter(&record, &visit.query), sections)?;
     }
-    if visitor.may(UseCase::OperationRead) {
-        page = page.section(holds(&desk, &visitor, &record).await?);
+    if visit.may(UseCase::OperationRead) {
+        page = page.section(holds(&visit, &record).await?);
     }
-    if visitor.may(UseCase::PostingRead) {
-        page = page.section(deposits(&desk, &visitor, &record).await?);
+    if visit.may(UseCase::PostingRead) {
+        page = page.section(deposits(&visit, &record).await?);
     }
-    if visitor.may(UseCase::ApiKeyRead) {
-        page = page.section(api_keys(&desk, &visitor, &record).await?);
+    if visit.may(UseCase::ApiKeyRead) {
+        page = page.section(api_keys(&visit, &record).await?);
     }
-    if visitor.may(UseCase::UsageRead) {
-        page = page.section(usage::section(&desk, &visitor, &record).await?);
+    if visit.may(UseCase::UsageRead) {
+        page = page.section(usage::section(&visit, &record).await?);
     }
-    if visitor.may(UseCase::PersonRead) {
-        page = page.section(people::of_wallet(&desk, &visitor, record.wallet.id, LATEST).await?);
+    if visit.may(UseCase::PersonRead) {
+        page = page.section(person::of_wallet(&visit, record.wallet.id, LATEST).await?);
     }
     Ok(page)
-}
-
-/// The page of a form about a wallet.
-pub(crate) fn form_page(title: &str, record: &WalletRecord) -> Page {
-    let wallet = &record.wallet;
-    Page::new(format!("{title} {}", isolated(&wallet.name)))
-        .below("Wallets", "/wallets")
-        .below(&wallet.name, format!("/wallets/{}", wallet.id))
 }
 
 /// The title, and what can be done.
@@ -88,7 +70,7 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .below("Wallets", "/wallets")
         .action(may(UseCase::PostingDeposit), "Deposit", format!("{base}/deposit"))
         .action(may(UseCase::PostingAdjust), "Adjust", format!("{base}/adjust"))
-        .action(may(UseCase::ApiKeyIssue), "Issue an API key", keys::issue_address(wallet.id))
+        .action(may(UseCase::ApiKeyIssue), "Issue an API key", api_key::issue_address(wallet.id))
         .action(visitor.may(UseCase::UsageRead), "Usage", usage)
         .action(may(UseCase::WalletUpdate), "Edit", format!("{base}/edit"))
         .action(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
@@ -100,7 +82,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord) -> Facts {
     let wallet = &record.wallet;
     let money = |amount| Cell::money(amount, wallet.currency);
     let held = if visitor.may(UseCase::OperationRead) {
-        let sum = crate::cell::money(wallet.held, wallet.currency);
+        let sum = crate::kit::cell::money(wallet.held, wallet.currency);
         Cell::link(sum, running_address(wallet.id))
     } else {
         money(wallet.held)
@@ -109,7 +91,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord) -> Facts {
     let mut rows = vec![
         ("Available", money(wallet.available)),
         ("Held", held),
-        ("State", wallets::state(record)),
+        ("State", wallet::state(record)),
         ("Runs low below", record.low_balance.map_or(Cell::Nothing, money)),
         ("A key may spend at most", bound.unwrap_or(Cell::Nothing)),
         ("External id", Cell::some_text(record.external_id.as_deref())),
@@ -130,11 +112,11 @@ fn running_address(wallet: WalletId) -> String {
 }
 
 /// Operations that hold something of it.
-async fn holds(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<Table, Failure> {
+async fn holds(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
     let wallet = &record.wallet;
     let filter =
         OperationFilter { scope: Scope::Running, wallet: Some(wallet.id), ..Default::default() };
-    let listed = desk.accounts.operations(&visitor.principal, filter, LATEST).await?;
+    let listed = visit.accounts().operations(visit.principal(), filter, LATEST).await?;
     let row = |OperationListing { operation, api_key_name, .. }: &OperationListing| {
         let name = api_key_name.clone().unwrap_or_else(|| operation.api_key.to_string());
         vec![
@@ -152,25 +134,25 @@ async fn holds(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<
     Ok(Table::new("Held by what runs", &head, rows, empty).link(running).link(all))
 }
 
-async fn deposits(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<Table, Failure> {
+async fn deposits(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
     let wallet = &record.wallet;
     let list = PostingList::Deposits;
     let filter = PostingFilter { list, wallet: Some(wallet.id), operation: None };
-    let listed = desk.accounts.postings(&visitor.principal, filter, LATEST).await?;
+    let listed = visit.accounts().postings(visit.principal(), filter, LATEST).await?;
     let base = format!("/wallets/{}", wallet.id);
-    Ok(postings::table(filter.list, "Latest deposits", &listed.rows, wallet.currency)
+    Ok(posting::table(filter.list, "Latest deposits", &listed.rows, wallet.currency)
         .link(Link::new("All deposits", format!("{base}/deposits")))
         .link(Link::new("Adjustments", format!("{base}/adjustments")))
         .link(Link::new("Refunds", format!("{base}/refunds"))))
 }
 
-async fn api_keys(desk: &Desk, visitor: &Visitor, record: &WalletRecord) -> Result<Table, Failure> {
+async fn api_keys(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
     let id = record.wallet.id;
     let filter = ApiKeyFilter { wallet: Some(id), ..Default::default() };
-    let listed = desk.accounts.api_keys(&visitor.principal, filter, LATEST).await?;
-    let now = desk.accounts.clock().await?;
-    let rows = listed.rows.iter().map(|row| keys::row(&row.api_key, now)).collect();
+    let listed = visit.accounts().api_keys(visit.principal(), filter, LATEST).await?;
+    let now = visit.accounts().clock().await?;
+    let rows = listed.rows.iter().map(|row| api_key::row(&row.api_key, now)).collect();
     let empty = "No API key uses this wallet yet. Issue one.";
     let all = Link::new("All API keys", format!("/keys?wallet={id}"));
-    Ok(Table::new("API keys", &keys::HEAD, rows, empty).link(all))
+    Ok(Table::new("API keys", &api_key::HEAD, rows, empty).link(all))
 }

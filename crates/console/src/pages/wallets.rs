@@ -1,51 +1,46 @@
 //! Wallets: the list, narrowed by name or balance.
 
-use axum::extract::State;
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::ask::{Query, SentFields};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::page::Page;
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visitor::Visitor;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Cell;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::wallet::state;
 
 const BELOW: &str = "available_below";
 const NAME: &str = "name";
 const STATE: &str = "state";
 const LOW: &str = "low";
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let may_create = visitor.may(UseCase::WalletCreate);
-    let found = found(&desk, &visitor, &query).await.map(|table| vec![table.into()]);
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let may_create = visit.may(UseCase::WalletCreate);
+    let found = found(&visit).await.map(|table| vec![table.into()]);
     Page::new("Wallets")
         .action(may_create, "Make a wallet", "/wallets/new")
-        .narrowed(narrowing(&query), found)
+        .narrowed(narrowing(&visit.query), found)
 }
 
-async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
-    let below: Option<Micros> = query.read(BELOW)?;
-    let runs_low = query.get(STATE) == Some(LOW);
+async fn found(visit: &Visit) -> Result<Table, Failure> {
+    let below: Option<Micros> = visit.query.read(BELOW)?;
+    let runs_low = visit.query.get(STATE) == Some(LOW);
     let filter = WalletFilter { available_below: below, runs_low, ..WalletFilter::default() };
-    let pages = Pages::new(desk, visitor, "/wallets", query);
-    let listed = match query.read::<Reference>(NAME)? {
-        Some(reference) => named(desk, visitor, &reference, filter).await?,
-        None => desk.accounts.wallets(&visitor.principal, filter, pages.request()?).await?,
+    let pages = Pages::new(visit, "/wallets", &visit.query);
+    let listed = match visit.query.read::<Reference>(NAME)? {
+        Some(reference) => named(visit, &reference, filter).await?,
+        None => visit.accounts().wallets(visit.principal(), filter, pages.request()?).await?,
     };
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Name", "Available", "Held", "State", "Made"];
-    let empty = if visitor.may(UseCase::WalletCreate) {
+    let empty = if visit.may(UseCase::WalletCreate) {
         "There is no such wallet. Make one: what your customers pay in advance is kept there."
     } else {
         "There is no such wallet."
@@ -55,12 +50,11 @@ async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Tab
 
 /// The wallet of this name or id alone.
 async fn named(
-    desk: &Desk,
-    visitor: &Visitor,
+    visit: &Visit,
     reference: &Reference,
     filter: WalletFilter,
 ) -> Result<ListPage<WalletRecord>, Failure> {
-    let found = match desk.accounts.wallet(&visitor.principal, reference).await {
+    let found = match visit.accounts().wallet(visit.principal(), reference).await {
         Err(AccountsError::NotFound(_wallet)) => None,
         found => Some(found?).filter(|record| filter.admits(record)),
     };
@@ -88,13 +82,4 @@ fn row(record: &WalletRecord) -> Vec<Cell> {
         state(record),
         Cell::moment(record.created_at),
     ]
-}
-
-/// State of a wallet.
-pub(crate) fn state(record: &WalletRecord) -> Cell {
-    match (record.closed_at, record.wallet.suspended_at) {
-        (Some(_), _) => Cell::badge("closed", Tone::Plain),
-        (None, Some(_)) => Cell::badge("suspended", Tone::Bad),
-        (None, None) => Cell::badge("active", Tone::Good),
-    }
 }

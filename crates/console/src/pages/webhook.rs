@@ -1,43 +1,32 @@
 //! One webhook: where it goes, what it is told, and its deliveries.
 
 pub(crate) mod change;
-pub(crate) mod create;
-pub(crate) mod edit;
-pub(crate) mod resend;
+pub(crate) mod settings;
 
-use axum::extract::State;
-use holdfast_domain::WebhookId;
+use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
-use holdfast_domain::admin::{UseCase, WebhookRecord};
 
-use crate::ask::{Id, Query};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::page::Page;
-use crate::pages::webhooks::{kinds, origin, state, wallet};
-use crate::paging::Pages;
-use crate::section::{Facts, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Facts, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
 
-pub(crate) async fn show(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let (webhook, base) = (WebhookId::from(id), format!("/webhooks/{id}"));
-    let record = desk.accounts.webhook(&visitor.principal, webhook).await?;
-    let pages = Pages::new(&desk, &visitor, &base, &query);
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let record = opened(&visit).await?;
+    let (webhook, base) = (record.id, format!("/webhooks/{}", record.id));
+    let pages = Pages::new(&visit, &base, &visit.query);
     let deliveries =
-        desk.accounts.deliveries(&visitor.principal, webhook, pages.request()?).await?;
+        visit.accounts().deliveries(visit.principal(), webhook, pages.request()?).await?;
     let is_active = record.disabled.is_none();
     let url =
-        if visitor.may(UseCase::WebhookUpdate) { record.url.0.clone() } else { origin(&record) };
+        if visit.may(UseCase::WebhookUpdate) { record.url.0.clone() } else { origin(&record) };
     let rows = vec![
         ("State", state(&record)),
         ("Address", Cell::code(url)),
-        ("Wallet", wallet(&record, &visitor)),
+        ("Wallet", wallet(&record, &visit.visitor)),
         ("Kinds", Cell::text(kinds(&record))),
         ("Description", Cell::some_text(record.description.as_deref())),
         ("Secret rotated", Cell::some_moment(record.secret.generations.rotated_at)),
@@ -46,11 +35,11 @@ pub(crate) async fn show(
         ("Id", Cell::code(record.id)),
     ];
     let next = pages.next(deliveries.next)?;
-    let may_resend = visitor.may(UseCase::WebhookResend) && is_active;
+    let may_resend = visit.may(UseCase::WebhookResend) && is_active;
     let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
     let head = ["Event", "State", "Tries", "Last answer", "Made", "Next or ended", "Again"];
     let empty = "Nothing was delivered yet. Send a test to see that it arrives.";
-    let may = |use_case, is_now: bool| visitor.may(use_case) && is_now;
+    let may = |use_case, is_now: bool| visit.may(use_case) && is_now;
     Ok(Page::new(format!("Webhook to {}", origin(&record)))
         .below("Webhooks", "/webhooks")
         .action(may(UseCase::WebhookTest, is_active), "Send a test", format!("{base}/test"))
@@ -60,13 +49,6 @@ pub(crate) async fn show(
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
         .section(Facts::new("", rows))
         .section(Table::new("Deliveries", &head, rows_of, empty).next(next)))
-}
-
-/// The page of a form about a webhook.
-pub(crate) fn form_page(title: &str, record: &WebhookRecord) -> Page {
-    Page::new(title)
-        .below("Webhooks", "/webhooks")
-        .below(origin(record), format!("/webhooks/{}", record.id))
 }
 
 fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> {

@@ -2,29 +2,23 @@
 //!
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
-use axum::extract::State;
-use holdfast_domain::admin::webhook::Origin;
 use holdfast_domain::admin::{UseCase, WebhookRecord};
 
-use crate::ask::{Query, SentFields};
-use crate::cell::{Cell, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::page::Page;
-use crate::pages::reference::{self, short, wallet_field};
-use crate::paging::Pages;
-use crate::section::{Filter, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::Cell;
+use crate::kit::page::Page;
+use crate::kit::paging::Pages;
+use crate::kit::section::{Filter, Table};
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
+use crate::pages::parts::reference::{self, wallet_field};
+use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 
-pub(crate) async fn list(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Query(query): Query,
-) -> Result<Page, Failure> {
-    let may_make = visitor.may(UseCase::WebhookCreate);
+pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
+    let may_make = visit.may(UseCase::WebhookCreate);
     let page = Page::new("Webhooks").action(may_make, "Make a webhook", "/webhooks/new");
-    let found = found(&desk, &visitor, &query).await;
-    match wallet_field(&visitor, &query) {
+    let found = found(&visit).await;
+    match wallet_field(&visit) {
         Some(field) => {
             let (action, submit) = ("/webhooks".to_owned(), "Narrow".to_owned());
             let filter = Filter { action, fields: vec![field], submit };
@@ -34,12 +28,12 @@ pub(crate) async fn list(
     }
 }
 
-async fn found(desk: &Desk, visitor: &Visitor, query: &SentFields) -> Result<Table, Failure> {
-    let wallet = reference::wallet(desk, visitor, query).await?;
-    let pages = Pages::new(desk, visitor, "/webhooks", query);
-    let listed = desk.accounts.webhooks(&visitor.principal, wallet, pages.request()?).await?;
+async fn found(visit: &Visit) -> Result<Table, Failure> {
+    let wallet = reference::wallet(visit, &visit.query).await?;
+    let pages = Pages::new(visit, "/webhooks", &visit.query);
+    let listed = visit.accounts().webhooks(visit.principal(), wallet, pages.request()?).await?;
     let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(|record| row(record, visitor)).collect();
+    let rows = listed.rows.iter().map(|record| row(record, &visit.visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];
     let empty = "Nobody is told what happens. Make a webhook: your own system is told then.";
     Ok(Table::new("Newest first", &head, rows, empty).next(next))
@@ -53,34 +47,4 @@ fn row(record: &WebhookRecord, visitor: &Visitor) -> Vec<Cell> {
         Cell::text(kinds(record)),
         Cell::moment(record.created_at),
     ]
-}
-
-pub(crate) fn origin(record: &WebhookRecord) -> String {
-    Origin::of_url(&record.url).map(|origin| origin.to_string()).unwrap_or_default()
-}
-
-pub(crate) fn state(record: &WebhookRecord) -> Cell {
-    match &record.disabled {
-        Some((_at, reason)) => {
-            let reason = reason.label().replace('_', " ");
-            Cell::badge(format!("disabled: {reason}"), Tone::Bad)
-        }
-        None => Cell::badge("active", Tone::Good),
-    }
-}
-
-pub(crate) fn wallet(record: &WebhookRecord, visitor: &Visitor) -> Cell {
-    match record.wallet {
-        Some(id) => Cell::link(short(id), format!("/wallets/{id}")),
-        None if visitor.principal.only_wallet().is_none() => Cell::text("all"),
-        None => Cell::Nothing,
-    }
-}
-
-/// The kinds of events that it is told.
-pub(crate) fn kinds(record: &WebhookRecord) -> String {
-    match &record.kinds {
-        None => "all".to_owned(),
-        Some(kinds) => kinds.iter().map(|kind| kind.label()).collect::<Vec<_>>().join(", "),
-    }
 }

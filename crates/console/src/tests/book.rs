@@ -31,8 +31,8 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::console::pages;
+use crate::kit::visitor::Visitor;
 use crate::tests::site::desk;
-use crate::visitor::Visitor;
 
 /// One model with a route that cools down.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use super::world::{World, visitor};
-use crate::counting::{Absence, CountLimits, Counts, ReportView};
 use crate::failure::Failure;
+use crate::kit::counting::{Absence, CountLimits, Counts, ReportView};
 
 /// Report that the database does not read in its time.
 const UNREAD: u8 = 255;

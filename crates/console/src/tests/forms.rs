@@ -116,7 +116,7 @@ async fn an_end_that_nobody_touched_stays_to_the_second() {
     let local = holdfast_accounts::Principal::local();
     world.accounts.edit_api_key(&local, &request(), &id, edit).await.unwrap();
     let page = format!("/keys/{}", key.id);
-    let shown = crate::value::moment_text(Some(ends_at));
+    let shown = crate::kit::value::moment_text(Some(ends_at));
     let mut fields = vec![
         ("name", "production"),
         ("ends_at", shown.as_str()),

@@ -14,7 +14,7 @@ use holdfast_domain::{Currency, Micros, WalletId};
 use holdfast_testkit::sample;
 use uuid::Uuid;
 
-use crate::pages::reference::to_wallet;
+use crate::pages::parts::reference::to_wallet;
 use crate::tests::book::{OpsWorld, owner, request, visitor};
 use crate::tests::site::{Call, EMAIL, PASSWORD, World, sign_in};
 

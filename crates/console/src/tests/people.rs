@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::kit::visitor::Visitor;
 use crate::tests::book::{OpsWorld, owner, plain, request, rows, visitor};
 use crate::tests::changes::twice;
 use crate::tests::guard::pass_a_minute;
 use crate::tests::site::{Call, EMAIL, PASSWORD, World};
-use crate::visitor::Visitor;
 
 const OTHER: &str = "another horse battery";
 

@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response};
 
 use super::site::{Call, World, desk_options};
 use crate::console::{Console, ConsoleBody};
-use crate::desk::ConsoleOptions;
+use crate::kit::desk::ConsoleOptions;
 use crate::relay::ApiRelay;
 
 /// Keeps what it was asked, and answers.

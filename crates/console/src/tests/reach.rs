@@ -13,7 +13,7 @@ use holdfast_domain::conduct::Ending;
 use holdfast_domain::private::Private;
 use holdfast_testkit::sample;
 
-use crate::pages::reference::to_wallet;
+use crate::pages::parts::reference::to_wallet;
 use crate::tests::book::{OpsWorld, book, owner, request, visitor};
 
 const LISTS: [&str; 10] = [

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use holdfast_accounts::{Accounts, NewInvitation, Principal, Request as AccountRequest};
-use holdfast_admin::{AdminOptions, AdminUrl};
+use holdfast_admin::AdminOptions;
 use holdfast_domain::CommandKey;
 use holdfast_domain::admin::{Reach, Role};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::{LinkToken, ServerSecret};
+use holdfast_net::AdminUrl;
 use holdfast_store::{DatabaseUrl, Options, Store, migrate};
 use holdfast_testkit::NoPause;
 use http::header::{LOCATION, SET_COOKIE};
@@ -22,7 +23,7 @@ use uuid::Uuid;
 
 use crate::audience::Audience;
 use crate::console::{Console, ConsoleBody};
-use crate::desk::{ConsoleOptions, Desk};
+use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::relay::ApiRelay;
 
 pub(crate) const EMAIL: &str = "ada@example.com";

@@ -31,9 +31,9 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::console::pages;
-use crate::desk::Desk;
+use crate::kit::desk::Desk;
+use crate::kit::visitor::Visitor;
 use crate::tests::site::desk;
-use crate::visitor::Visitor;
 
 /// One model with a route, whose name no holder may see.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ use super::path;
 use crate::arguments;
 use crate::command::{Desk, wallet};
 use crate::door::{ChangeKey, ChangeRequest};
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 use crate::view::{member, some_text, text};
 
@@ -79,7 +79,7 @@ pub(super) async fn issue(
     asked: &arguments::Issue,
     from: &Path,
     to: &Path,
-) -> Result<(), CommandFailure> {
+) -> Result {
     let file = std::fs::read(from).with_context(|| format!("{} is not read", from.display()))?;
     let lines = lines(&file).map_err(|error| {
         CommandFailure::Usage(error.context(format!("nothing was issued: {}", from.display())))
@@ -150,7 +150,7 @@ async fn rehearse(
     asked: &arguments::Issue,
     wallet: &Value,
     lines: &[Line],
-) -> Result<(), CommandFailure> {
+) -> Result {
     for part in lines.chunks(PART_KEYS) {
         // Bound to nothing, so no part needs the key of its issue.
         let key = ChangeKey::derived(Uuid::new_v4());
@@ -169,7 +169,7 @@ async fn rotate(
     keys: &RunKeys,
     api_key: &Value,
     reason: Option<&Reason>,
-) -> Result<String, CommandFailure> {
+) -> Result<String> {
     let of = "a key whose secret was not told";
     for attempt in 0..ROTATIONS_MAX {
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
@@ -241,7 +241,7 @@ struct SecretsFile {
 
 impl SecretsFile {
     /// Makes the file for its owner alone, or goes on with one.
-    fn open(path: &Path) -> Result<Self, CommandFailure> {
+    fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
         let refuse = |why: String| {
             CommandFailure::Usage(anyhow!(

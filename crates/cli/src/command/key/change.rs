@@ -7,16 +7,13 @@ use crate::arguments;
 use crate::arguments::grant::Limit;
 use crate::command::{Desk, members};
 use crate::door::ChangeRequest;
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::member;
 
 const WITHIN: &str = "a running `holdfast serve` obeys within 5 seconds";
 
-pub(super) async fn run(
-    desk: &Desk<'_>,
-    command: arguments::KeyChange,
-) -> Result<(), CommandFailure> {
+pub(super) async fn run(desk: &Desk<'_>, command: arguments::KeyChange) -> Result {
     let (nothing, change, after) = match command {
         arguments::KeyChange::Suspend { key, reason, request } => {
             let path = path(&find(desk, &key).await?, "/suspend");

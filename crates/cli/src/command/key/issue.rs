@@ -10,7 +10,7 @@ use crate::arguments;
 use crate::arguments::grant::Span;
 use crate::command::{Desk, members, wallet};
 use crate::door::ChangeRequest;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 use crate::view::{member, text, with};
 
@@ -18,7 +18,7 @@ const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 const TOLD: &str =
     "it had been issued before, and its secret is not stored: `holdfast key rotate` makes another";
 
-pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result<(), CommandFailure> {
+pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result {
     let wallet = wallet::find(desk, &asked.wallet).await?;
     warn_of_models(desk, &wallet, asked);
     let body = with(
@@ -108,11 +108,7 @@ pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &arguments:
 
 /// A revoked key is not in the way of anybody's work, but its name is: the message says which of the
 /// two it is.
-async fn name_taken(
-    desk: &Desk<'_>,
-    wallet: &Value,
-    name: &str,
-) -> Result<CommandFailure, CommandFailure> {
+async fn name_taken(desk: &Desk<'_>, wallet: &Value, name: &str) -> Result<CommandFailure> {
     let query = [("name", name), ("wallet_id", &text(wallet, "id"))];
     let others = desk.door.list("/api_keys", &query, None).await;
     let others = others.map_err(|error| error.because("the API key was not issued"))?.rows;
@@ -132,7 +128,7 @@ pub(super) async fn rotate(
     desk: &Desk<'_>,
     key: &Reference,
     Rotation { grace, reason, request }: Rotation,
-) -> Result<(), CommandFailure> {
+) -> Result {
     let path = path(&find(desk, key).await?, "/rotate");
     let body = json!({
         "grace_seconds": grace.duration().as_secs(),

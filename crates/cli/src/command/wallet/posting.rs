@@ -11,12 +11,12 @@ use super::find;
 use crate::arguments::NewPosting;
 use crate::command::Desk;
 use crate::door::{ChangeOutcome, ChangeRequest, DoorError};
-use crate::failure::CommandFailure;
+use crate::failure::Result;
 use crate::output::note;
 use crate::view::{amount, member, some_text, text, with};
 
 /// Makes a posting.
-pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result<(), CommandFailure> {
+pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
     match command {
         NewPosting::Deposit {
             wallet,
@@ -83,7 +83,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result<(), Com
 }
 
 /// Shows the posting of this id, of whatever kind it is.
-pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result<(), CommandFailure> {
+pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result {
     for kind in ["deposits", "adjustments", "refunds"] {
         match desk.door.get(&format!("/{kind}/{id}"), &[]).await {
             Err(missing) if missing.is("not_found") => {}
@@ -116,7 +116,7 @@ fn posted(
     nothing: &str,
     change: &ChangeRequest,
     done: Result<ChangeOutcome, DoorError>,
-) -> Result<(), CommandFailure> {
+) -> Result {
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
     print(desk, done.thing, done.replayed)?;
     if change.is_rehearsal() {
@@ -125,7 +125,7 @@ fn posted(
     Ok(())
 }
 
-fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result<(), CommandFailure> {
+fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result {
     let (kind, wallet) = (text(&posting, "kind"), member(&posting, "wallet"));
     let mut fields = vec![(kind.as_str(), text(&posting, "id"))];
     fields.extend(some_text(&posting, "operation_id").map(|id| ("operation", id)));

@@ -20,7 +20,7 @@ use crate::arguments::Period;
 use crate::command::Desk;
 use crate::command::sheet::given;
 use crate::door::PAGE_ROWS;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Result};
 use crate::output::{self, Output, note};
 use crate::view::{NOTHING, amount, member, some_text, text};
 
@@ -40,12 +40,7 @@ enum Form {
 }
 
 impl StatementOrder {
-    pub(crate) fn new(
-        output: Output,
-        period: Period,
-        limit: u32,
-        csv: bool,
-    ) -> Result<Self, CommandFailure> {
+    pub(crate) fn new(output: Output, period: Period, limit: u32, csv: bool) -> Result<Self> {
         let form = match (csv, output) {
             (false, output) => Form::Output(output),
             (true, Output::Table | Output::Plain) => Form::Csv,
@@ -60,11 +55,7 @@ impl StatementOrder {
 }
 
 /// Prints the statement of a wallet.
-pub(super) async fn show(
-    desk: &Desk<'_>,
-    wallet: &Value,
-    order: &StatementOrder,
-) -> Result<(), CommandFailure> {
+pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder) -> Result {
     let path = format!("/wallets/{}/statement", text(wallet, "id"));
     let limit = usize::try_from(order.limit).unwrap_or(usize::MAX);
     let bounds = [order.period.from, order.period.to].map(|bound| bound.map(rfc3339));
@@ -117,7 +108,7 @@ pub(super) async fn show(
     }
 }
 
-fn print(form: &Form, view: &Value) -> Result<(), CommandFailure> {
+fn print(form: &Form, view: &Value) -> Result {
     let output = match form {
         Form::Csv => return output::text(&file(view)),
         Form::Output(output) => output,

@@ -2,18 +2,18 @@
 //! since is not overwritten.
 
 use async_trait::async_trait;
-use holdfast_accounts::{Edit, ExternalId, Name, Reference, Request};
+use holdfast_accounts::{Edit, ExternalId, Name, Reference};
 use holdfast_domain::admin::{ApiKeyPatch, UseCase};
 use holdfast_domain::credential::ApiKey;
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::pages::key::{form_page, grant, wallet_of};
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
+use crate::pages::key::{grant, wallet_of};
+use crate::pages::parts::api_key::{form_page, opened};
 
 /// The form of one API key.
-#[derive(Debug)]
 pub(crate) struct EditKey {
     key: ApiKey,
     offered: Vec<String>,
@@ -24,13 +24,10 @@ pub(crate) struct EditKey {
 impl FormPage for EditKey {
     const USE_CASE: UseCase = UseCase::ApiKeyUpdate;
 
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        let (desk, principal) = (&sheet.desk, &sheet.visitor.principal);
-        let key =
-            desk.accounts.api_key(principal, &Reference::Id(sheet.id()?), None).await?.api_key;
-        let wallet = wallet_of(desk, &sheet.visitor, &key).await?;
-        let offered = grant::offered(desk, principal);
-        Ok(Self { key, offered, bound: grant::bound(principal, &wallet) })
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        let key = opened(visit).await?;
+        let bound = grant::bound(visit.principal(), &wallet_of(visit, &key).await?);
+        Ok(Self { key, offered: grant::offered(visit), bound })
     }
 
     fn frame(&self) -> FormFrame {
@@ -42,19 +39,13 @@ impl FormPage for EditKey {
         ];
         fields.extend(grant::fields(&key.grant, &self.offered, self.bound.clone()));
         fields.push(FormField::hidden_value("edited", &key.edited.to_string()));
-        let page = form_page("Edit", key);
-        FormFrame { page, fields, submit: "Save".to_owned(), is_grave: false }
+        FormFrame::new(form_page("Edit", key), fields, "Save")
     }
 
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let name: Name = fields.want("name")?;
-        let external_id: Option<ExternalId> = fields.read("external_id")?;
-        let grant = grant::read(fields)?;
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let name: Name = sent.fields.want("name")?;
+        let external_id: Option<ExternalId> = sent.fields.read("external_id")?;
+        let grant = grant::read(&sent.fields)?;
         let patch = ApiKeyPatch {
             name: Some(name.as_str().to_owned()),
             external_id: Some(external_id.map(|id| id.as_str().to_owned())),
@@ -66,12 +57,11 @@ impl FormPage for EditKey {
             balance: Some(grant.balance),
             usage: Some(grant.usage),
             // The field has no seconds: an end that nobody touched stays the moment that it is.
-            ends_at: grant::moves_end(fields, &self.key.grant).then_some(grant.ends_at),
+            ends_at: grant::moves_end(&sent.fields, &self.key.grant).then_some(grant.ends_at),
         };
-        let edit = Edit { patch, expected: Some(fields.want("edited")?) };
-        let id = Reference::Id(sheet.id()?);
-        let accounts = &sheet.desk.accounts;
-        accounts.edit_api_key(&sheet.visitor.principal, request, &id, edit).await?;
+        let edit = Edit { patch, expected: Some(sent.fields.want("edited")?) };
+        let id = Reference::Id(visit.id()?);
+        visit.accounts().edit_api_key(visit.principal(), &sent.request, &id, edit).await?;
         Ok(FormOutcome::done().next(format!("/keys/{}", self.key.id)))
     }
 }

@@ -8,20 +8,20 @@ use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageSco
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
-use crate::ask::SentFields;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::value::{count, moment, moment_text, spend, spend_text, windows};
+use crate::kit::ask::SentFields;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::value::{count, moment, moment_text, spend, spend_text, windows};
+use crate::kit::visit::Visit;
 
 const SPEND: [&str; 2] = ["spend", "spend_window"];
 const MODELS: &str = "models";
 const ENDS_AT: &str = "ends_at";
 
 /// Public ids of the models on offer.
-pub(crate) fn offered(desk: &Desk, principal: &Principal) -> Vec<String> {
+pub(crate) fn offered(visit: &Visit) -> Vec<String> {
     // Who may not read them writes ids.
-    let models = desk.accounts.models(principal).map(|offered| offered.models);
+    let models = visit.accounts().models(visit.principal()).map(|offered| offered.models);
     let models = models.unwrap_or_default().into_iter();
     models.map(|offer| offer.contract.model.to_string()).collect()
 }

@@ -5,9 +5,9 @@ use holdfast_accounts::IssuedApiKey;
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
-use crate::cell::{Cell, Tone};
-use crate::form::FormOutcome;
-use crate::section::{Facts, Notice, Snippet};
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::form::FormOutcome;
+use crate::kit::section::{Facts, Notice, Snippet};
 
 /// Stands where no model is on offer.
 const MODEL: &str = "publisher/model";

@@ -3,33 +3,22 @@
 //! What comes of it is the operation's own rules' to say; its page shows it.
 
 use async_trait::async_trait;
-use holdfast_accounts::{OperationRecord, Request};
-use holdfast_domain::OperationId;
+use holdfast_accounts::OperationRecord;
 use holdfast_domain::admin::UseCase;
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::page::Page;
-use crate::pages::reference::short;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
+use crate::pages::parts::operation::opened;
+use crate::pages::parts::reference::short;
 
 /// The form that cancels.
-#[derive(Debug)]
-pub(crate) struct Cancellation {
-    record: OperationRecord,
-}
+pub(crate) struct Cancellation(OperationRecord);
 
 /// The form that reconciles.
-#[derive(Debug)]
-pub(crate) struct Reconciliation {
-    record: OperationRecord,
-}
-
-async fn record(sheet: &Sheet) -> Result<OperationRecord, Failure> {
-    let id = OperationId::from(sheet.id()?);
-    Ok(sheet.desk.accounts.operation(&sheet.visitor.principal, id).await?)
-}
+pub(crate) struct Reconciliation(OperationRecord);
 
 fn page(record: &OperationRecord, what: &str) -> Page {
     let id = record.operation.id;
@@ -42,31 +31,22 @@ fn page(record: &OperationRecord, what: &str) -> Page {
 impl FormPage for Cancellation {
     const USE_CASE: UseCase = UseCase::OperationCancel;
 
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        Ok(Self { record: record(sheet).await? })
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
     }
 
     fn frame(&self) -> FormFrame {
         let intro = "It is asked to end. What it has used until then is charged; if it has ended, \
             it stays as it is.";
-        FormFrame {
-            page: page(&self.record, "Cancel").intro(intro),
-            fields: vec![
-                FormField::new("reason", "Reason", FieldKind::Text).hint("It stands in the trail."),
-            ],
-            submit: "Cancel the operation".to_owned(),
-            is_grave: true,
-        }
+        let reason = FormField::new("reason", "Reason", FieldKind::Text);
+        let fields = vec![reason.hint("It stands in the trail.")];
+        let page = page(&self.0, "Cancel").intro(intro);
+        FormFrame::new(page, fields, "Cancel the operation").grave()
     }
 
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        _fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let (accounts, id) = (&sheet.desk.accounts, self.record.operation.id);
-        accounts.cancel_operation(&sheet.visitor.principal, request, id).await?;
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let id = self.0.operation.id;
+        visit.accounts().cancel_operation(visit.principal(), &sent.request, id).await?;
         Ok(FormOutcome::done().next(format!("/operations/{id}")))
     }
 }
@@ -75,30 +55,20 @@ impl FormPage for Cancellation {
 impl FormPage for Reconciliation {
     const USE_CASE: UseCase = UseCase::OperationReconcile;
 
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        Ok(Self { record: record(sheet).await? })
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
     }
 
     fn frame(&self) -> FormFrame {
         let intro = "It is ended if its owner is gone, and settled if its answer was recorded. If \
-            it runs, it stays as \
-                     it is.";
-        FormFrame {
-            page: page(&self.record, "Reconcile").intro(intro),
-            fields: vec![FormField::optional("reason", "Reason", FieldKind::Text)],
-            submit: "Reconcile the operation".to_owned(),
-            is_grave: false,
-        }
+            it runs, it stays as it is.";
+        let page = page(&self.0, "Reconcile").intro(intro);
+        FormFrame::new(page, vec![FormField::reason()], "Reconcile the operation")
     }
 
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        _fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let (accounts, id) = (&sheet.desk.accounts, self.record.operation.id);
-        accounts.reconcile_operation(&sheet.visitor.principal, request, id).await?;
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let id = self.0.operation.id;
+        visit.accounts().reconcile_operation(visit.principal(), &sent.request, id).await?;
         Ok(FormOutcome::done().next(format!("/operations/{id}")))
     }
 }

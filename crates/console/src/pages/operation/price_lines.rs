@@ -7,8 +7,8 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{Currency, Micros};
 
-use crate::cell::{Cell, grouped, money};
-use crate::section::Table;
+use crate::kit::cell::{Cell, grouped, money};
+use crate::kit::section::Table;
 
 /// Millionths of a micro in one unit of a currency.
 const UNIT: u128 = 1_000_000_000_000;

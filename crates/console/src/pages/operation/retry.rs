@@ -2,8 +2,8 @@
 
 use holdfast_domain::operation::{Operation, Phase, Situation};
 
-use crate::cell::Tone;
-use crate::section::Notice;
+use crate::kit::cell::Tone;
+use crate::kit::section::Notice;
 
 /// The answer to whoever sends the request again, and its price.
 pub(crate) fn notice(operation: &Operation, situation: Situation) -> Notice {

@@ -1,27 +1,25 @@
 //! The form that invites somebody to one role.
 
 use async_trait::async_trait;
-use holdfast_accounts::{Name, NewInvitation, Request};
+use holdfast_accounts::{Name, NewInvitation};
 use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role, UseCase};
 
-use crate::ask::SentFields;
 use crate::failure::Failure;
-use crate::field::{Choice, FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::page::Page;
-use crate::pages::people::{address, told};
-use crate::pages::reference::{self, WALLET};
+use crate::kit::ask::SentFields;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
+use crate::pages::parts::reference::{self, WALLET};
+use crate::pages::people::linked;
 
 /// The form, for whoever invites.
-#[derive(Debug)]
-pub(crate) struct Invite {
-    grantor: Authority,
-}
+pub(crate) struct Invite(Authority);
 
 impl Invite {
     /// Roles that may be given.
     fn roles(&self) -> impl Iterator<Item = Role> {
-        let role = self.grantor.role;
+        let role = self.0.role;
         Role::ALL.into_iter().filter(move |other| role.may_grant(*other))
     }
 }
@@ -31,8 +29,8 @@ impl FormPage for Invite {
     const USE_CASE: UseCase = UseCase::PersonInvite;
     const PRIVATE: &'static [&'static str] = &["email", "name"];
 
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        Ok(Self { grantor: sheet.visitor.principal.authority() })
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(visit.principal().authority()))
     }
 
     fn frame(&self) -> FormFrame {
@@ -42,51 +40,36 @@ impl FormPage for Invite {
             FormField::optional("name", "Name", FieldKind::Text),
             FormField::new("role", "Role", FieldKind::Select(roles)),
         ];
-        if self.grantor.reach == Reach::All {
+        if self.0.reach == Reach::All {
             let hint = "Name or id, for the roles of a holder alone.";
             fields.push(FormField::optional(WALLET, "Wallet", FieldKind::Text).hint(hint));
         }
-        FormFrame {
-            page: Page::new("Invite somebody").below("People", "/people").intro(
+        let page = Page::new("Invite somebody").below("People", "/people").intro(
                 "Nothing is sent: you get a link, and hand it over. Who is there already signs in and accepts \
                  the role.",
-            ),
-            fields,
-            submit: "Invite".to_owned(),
-            is_grave: false,
-        }
+            );
+        FormFrame::new(page, fields, "Invite")
     }
 
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let email: EmailAddress = fields.want("email")?;
-        let name: Option<Name> = fields.read("name")?;
-        let role = fields.get("role").and_then(Role::from_label);
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let email: EmailAddress = sent.fields.want("email")?;
+        let name: Option<Name> = sent.fields.read("name")?;
+        let role = sent.fields.get("role").and_then(Role::from_label);
         let role = role.ok_or_else(|| Failure::field("role", "Choose a role."))?;
-        let (accounts, principal) = (&sheet.desk.accounts, &sheet.visitor.principal);
+        let (accounts, principal) = (visit.accounts(), visit.principal());
         let reach = match principal.reach {
             own @ Reach::Wallet(_) => own,
-            Reach::All => reach_of(sheet, fields, role).await?,
+            Reach::All => reach_of(visit, &sent.fields, role).await?,
         };
         let new = NewInvitation { email, name, role, reach };
-        let made = accounts.invite_person(principal, request, &new).await?.thing;
-        Ok(match &made.link {
-            Some(token) => {
-                let (notice, link) = told(sheet, token, &[role]);
-                FormOutcome::done().section(notice).section(link).telling_once()
-            }
-            None => FormOutcome::done().next(address(made.person)),
-        })
+        let made = accounts.invite_person(principal, &sent.request, &new).await?.thing;
+        Ok(linked(visit, &made, &[role]))
     }
 }
 
 /// The reach of a role that is given by somebody who has all wallets.
-async fn reach_of(sheet: &Sheet, fields: &SentFields, role: Role) -> Result<Reach, Failure> {
-    match reference::wallet(&sheet.desk, &sheet.visitor, fields).await? {
+async fn reach_of(visit: &Visit, fields: &SentFields, role: Role) -> Result<Reach, Failure> {
+    match reference::wallet(visit, fields).await? {
         None if role.is_holder() => {
             Err(Failure::field(WALLET, "Name the wallet that the role is for."))
         }

@@ -9,56 +9,51 @@ use holdfast_domain::admin::listing::{
 use uuid::Uuid;
 
 use super::earned;
-use crate::cell::{Cell, Link, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::isolation::isolated;
-use crate::moment::day_of;
-use crate::page::Page;
-use crate::pages::operations;
-use crate::pages::reference::to_wallet;
-use crate::section::{Facts, Notice, Section, Snippet, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::isolation::isolated;
+use crate::kit::moment::day_of;
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Notice, Section, Snippet, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::operation;
+use crate::pages::parts::reference::to_wallet;
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
 
-pub(super) async fn page(
-    desk: &Desk,
-    visitor: &Visitor,
-    wallet: WalletId,
-) -> Result<Page, Failure> {
-    let record = desk.accounts.wallet(&visitor.principal, &to_wallet(wallet)).await?;
+pub(super) async fn page(visit: &Visit, wallet: WalletId) -> Result<Page, Failure> {
+    let record = visit.accounts().wallet(visit.principal(), &to_wallet(wallet)).await?;
     let (held, href) = (&record.wallet, format!("/wallets/{wallet}"));
-    let money = |amount| crate::cell::money(amount, held.currency);
+    let money = |amount| crate::kit::cell::money(amount, held.currency);
     let mut rows = vec![
         ("Available".to_owned(), Cell::link(money(held.available), &href)),
         ("Held".to_owned(), Cell::link(money(held.held), "/operations?scope=running")),
     ];
-    if visitor.may(UseCase::UsageRead) {
-        let today = day_of(desk.accounts.clock().await?);
-        for (name, cell) in earned(desk, visitor, today, Some(held.currency)).await? {
+    if visit.may(UseCase::UsageRead) {
+        let today = day_of(visit.accounts().clock().await?);
+        for (name, cell) in earned(visit, today, Some(held.currency)).await? {
             let name = if name == "Earned today" { "Charged today".to_owned() } else { name };
             rows.push((name, cell));
         }
     }
-    let may_issue = visitor.may(UseCase::ApiKeyIssue);
+    let may_issue = visit.may(UseCase::ApiKeyIssue);
     let mut page = Page::new(isolated(&held.name))
         .action(true, "The wallet", href)
         .section(Facts { title: String::new(), rows });
-    if visitor.may(UseCase::ApiKeyRead) {
-        page = page.section(keys(desk, visitor, may_issue).await?);
+    if visit.may(UseCase::ApiKeyRead) {
+        page = page.section(keys(visit, may_issue).await?);
     }
-    if visitor.may(UseCase::OperationRead) {
-        page = page.section(recent(desk, visitor).await?);
+    if visit.may(UseCase::OperationRead) {
+        page = page.section(recent(visit).await?);
     }
-    Ok(examples(desk, visitor)?.into_iter().fold(page, Page::section))
+    Ok(examples(visit)?.into_iter().fold(page, Page::section))
 }
 
-async fn keys(desk: &Desk, visitor: &Visitor, may_issue: bool) -> Result<Table, Failure> {
+async fn keys(visit: &Visit, may_issue: bool) -> Result<Table, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let filter = ApiKeyFilter::default();
-    let page = desk.accounts.api_keys(&visitor.principal, filter, request).await?;
+    let page = visit.accounts().api_keys(visit.principal(), filter, request).await?;
     let row = |ApiKeyListing { api_key, .. }: &ApiKeyListing| {
         let state = match (api_key.revoked_at, api_key.suspended_at) {
             (Some(_), _) => Cell::badge("revoked", Tone::Plain),
@@ -78,25 +73,25 @@ async fn keys(desk: &Desk, visitor: &Visitor, may_issue: bool) -> Result<Table, 
     Ok(table.link(Link::new("All API keys", "/keys")))
 }
 
-async fn recent(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+async fn recent(visit: &Visit) -> Result<Table, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let filter = OperationFilter::default();
-    let page = desk.accounts.operations(&visitor.principal, filter, request).await?;
-    let rows = page.rows.iter().map(operations::row).collect();
+    let page = visit.accounts().operations(visit.principal(), filter, request).await?;
+    let rows = page.rows.iter().map(operation::row).collect();
     let empty = "Nothing was asked yet. Send the request below.";
-    let table = Table::new("Latest operations", &operations::HEAD, rows, empty);
+    let table = Table::new("Latest operations", &operation::HEAD, rows, empty);
     Ok(table.link(Link::new("All operations", "/operations")))
 }
 
 /// First requests to copy, for this service and a model of it; the API key is the reader's own.
-fn examples(desk: &Desk, visitor: &Visitor) -> Result<Vec<Section>, Failure> {
-    let offered = desk.accounts.models(&visitor.principal)?;
+fn examples(visit: &Visit) -> Result<Vec<Section>, Failure> {
+    let offered = visit.accounts().models(visit.principal())?;
     let Some(model) = offered.models.first().map(|model| &model.contract.model) else {
         let text = "No model is served at this moment. Ask whoever runs the service.";
         return Ok(vec![Notice::new(Tone::Warning, text).into()]);
     };
     // A caller's own, and fresh: the same request sent again is answered again, and charged once.
-    let (base, key) = (&desk.options.base_url, Uuid::new_v4());
+    let (base, key) = (&visit.desk.options.base_url, Uuid::new_v4());
     let curl = format!(
         "export HOLDFAST_KEY=hfk_...   # your API key\n\
          curl {base}/chat/completions \\\n  \

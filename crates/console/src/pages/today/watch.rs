@@ -5,68 +5,67 @@ use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest, Scope
 use holdfast_domain::admin::offer::RouteHealth;
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::cell::{Cell, Link, Tone};
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::pages::{jobs, models, operations};
-use crate::section::{Section, Table};
-use crate::visitor::Visitor;
+use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::section::{Section, Table};
+use crate::kit::visit::Visit;
+use crate::pages::parts::{job, operation, route};
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
 
-pub(super) async fn sections(desk: &Desk, visitor: &Visitor) -> Result<Vec<Section>, Failure> {
+pub(super) async fn sections(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let mut sections: Vec<Section> = Vec::new();
-    if visitor.may(UseCase::OperationRead) {
-        sections.push(stuck(desk, visitor).await?.into());
+    if visit.may(UseCase::OperationRead) {
+        sections.push(stuck(visit).await?.into());
     }
-    if visitor.may(UseCase::ModelRead) && visitor.principal.sees_routes() {
-        sections.push(cooling(desk, visitor)?.into());
+    if visit.may(UseCase::ModelRead) && visit.principal().sees_routes() {
+        sections.push(cooling(visit)?.into());
     }
-    if visitor.may(UseCase::WalletRead) {
-        sections.push(low(desk, visitor).await?.into());
+    if visit.may(UseCase::WalletRead) {
+        sections.push(low(visit).await?.into());
     }
-    if visitor.may(UseCase::NodeRead) {
-        sections.push(nodes(desk, visitor).await?.into());
+    if visit.may(UseCase::NodeRead) {
+        sections.push(nodes(visit).await?.into());
     }
-    if visitor.may(UseCase::JobRead) {
-        sections.push(last_job(desk, visitor).await?.into());
+    if visit.may(UseCase::JobRead) {
+        sections.push(last_job(visit).await?.into());
     }
     Ok(sections)
 }
 
-async fn stuck(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+async fn stuck(visit: &Visit) -> Result<Table, Failure> {
     let filter = OperationFilter { scope: Scope::Stale, ..OperationFilter::default() };
     let request = PageRequest::first(Order::Newest, SHOWN);
-    let page = desk.accounts.operations(&visitor.principal, filter, request).await?;
-    let rows = page.rows.iter().map(operations::row).collect();
-    let table = Table::new("Stuck operations", &operations::HEAD, rows, "None is stuck.");
+    let page = visit.accounts().operations(visit.principal(), filter, request).await?;
+    let rows = page.rows.iter().map(operation::row).collect();
+    let table = Table::new("Stuck operations", &operation::HEAD, rows, "None is stuck.");
     Ok(match page.next {
         Some(_) => table.link(Link::new("All stuck operations", "/operations?scope=stuck")),
         None => table,
     })
 }
 
-fn cooling(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
-    let offered = desk.accounts.models(&visitor.principal)?;
+fn cooling(visit: &Visit) -> Result<Table, Failure> {
+    let offered = visit.accounts().models(visit.principal())?;
     let mut rows = Vec::new();
     for model in &offered.models {
         let unwell = model
             .routes
             .iter()
             .filter(|it| it.cools_for.is_some() || it.health != RouteHealth::Well);
-        rows.extend(unwell.map(|route| models::health_row(model, route)));
+        rows.extend(unwell.map(|route| route::health_row(model, route)));
     }
     let empty = "Every route is well, as far as this node has seen.";
     let link = Link::new("All routes", "/models");
-    Ok(Table::new("Routes that cool down", &models::HEALTH_HEAD, rows, empty).link(link))
+    Ok(Table::new("Routes that cool down", &route::HEALTH_HEAD, rows, empty).link(link))
 }
 
 /// The newest wallets below their own thresholds.
-async fn low(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+async fn low(visit: &Visit) -> Result<Table, Failure> {
     let filter = WalletFilter { runs_low: true, ..WalletFilter::default() };
     let request = PageRequest::first(Order::Newest, SHOWN);
-    let page = desk.accounts.wallets(&visitor.principal, filter, request).await?;
+    let page = visit.accounts().wallets(visit.principal(), filter, request).await?;
     let rows = page.rows.iter().map(low_row).collect();
     let head = ["Wallet", "Available", "Held", "Threshold"];
     let empty = "No wallet is below its threshold.";
@@ -88,8 +87,8 @@ fn low_row(record: &WalletRecord) -> Vec<Cell> {
     ]
 }
 
-async fn nodes(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
-    let nodes = desk.accounts.nodes(&visitor.principal).await?;
+async fn nodes(visit: &Visit) -> Result<Table, Failure> {
+    let nodes = visit.accounts().nodes(visit.principal()).await?;
     let row = |node: &holdfast_domain::admin::listing::NodeListing| {
         let state = if node.is_alive() {
             Cell::badge("alive", Tone::Good)
@@ -115,14 +114,14 @@ async fn nodes(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
     Ok(Table::new("Nodes", &head, rows, empty))
 }
 
-async fn last_job(desk: &Desk, visitor: &Visitor) -> Result<Table, Failure> {
+async fn last_job(visit: &Visit) -> Result<Table, Failure> {
     let request = PageRequest::first(Order::Newest, 1);
-    let page = desk.accounts.jobs(&visitor.principal, request).await?;
-    let rows = page.rows.iter().map(jobs::row).collect();
+    let page = visit.accounts().jobs(visit.principal(), request).await?;
+    let rows = page.rows.iter().map(job::row).collect();
     let empty = "The book was never verified. A verification adds all rows up, and says whether \
         they agree.";
-    let mut table = Table::new("Last verification", &jobs::HEAD, rows, empty);
-    if visitor.may(UseCase::JobCreate) {
+    let mut table = Table::new("Last verification", &job::HEAD, rows, empty);
+    if visit.may(UseCase::JobCreate) {
         table = table.link(Link::new("Start one", "/jobs/new"));
     }
     Ok(table.link(Link::new("All jobs", "/jobs")))

@@ -7,11 +7,11 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::csv::group_name;
 
 use super::label;
-use crate::address::with_query;
-use crate::ask::SentFields;
-use crate::cell::{Cell, money};
-use crate::moment::{day_after, hour_after, written};
-use crate::section::{Chart, Table};
+use crate::kit::address::with_query;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::{Cell, money};
+use crate::kit::moment::{day_after, hour_after, written};
+use crate::kit::section::{Chart, Table};
 
 /// Most bars of a chart.
 const BARS: usize = 62;

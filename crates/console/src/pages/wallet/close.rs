@@ -1,20 +1,19 @@
 //! The form that closes a wallet. Closing is for good: it is shown before it is done.
 
 use async_trait::async_trait;
-use holdfast_accounts::{Reference, Request};
+use holdfast_accounts::Reference;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
-use crate::ask::SentFields;
-use crate::cell::{Cell, Tone};
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::pages::wallet::form_page;
-use crate::section::{Facts, Notice};
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::field::FormField;
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::section::{Facts, Notice};
+use crate::kit::visit::Visit;
+use crate::pages::parts::wallet::{form_page, opened};
 
 /// The form that closes an empty wallet for good.
-#[derive(Debug)]
 pub(crate) struct CloseWallet {
     wallet: WalletRecord,
     /// API keys in force; as many as a page has, where there are more.
@@ -26,14 +25,13 @@ impl FormPage for CloseWallet {
     const USE_CASE: UseCase = UseCase::WalletClose;
     const IS_REVIEWED: bool = true;
 
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        let id = Reference::Id(sheet.id()?);
-        let wallet = sheet.desk.accounts.wallet(&sheet.visitor.principal, &id).await?;
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        let wallet = opened(visit).await?;
         let state = Some(ApiKeyState::InForce);
         let filter =
             ApiKeyFilter { wallet: Some(wallet.wallet.id), state, ..ApiKeyFilter::default() };
         let page = PageRequest::first(Order::Newest, PAGE_MAX);
-        let keys = sheet.desk.accounts.api_keys(&sheet.visitor.principal, filter, page).await?;
+        let keys = visit.accounts().api_keys(visit.principal(), filter, page).await?;
         Ok(Self { wallet, keys: keys.rows.len() })
     }
 
@@ -42,19 +40,13 @@ impl FormPage for CloseWallet {
             "For good: a closed wallet takes no money and no key, and its API keys are revoked. \
              Only an empty wallet is closed.",
         );
-        let fields = vec![FormField::optional("reason", "Reason", FieldKind::Text)];
-        FormFrame { page, fields, submit: "Close the wallet".to_owned(), is_grave: true }
+        FormFrame::new(page, vec![FormField::reason()], "Close the wallet").grave()
     }
 
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        _fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        let id = Reference::Id(sheet.id()?);
-        let accounts = &sheet.desk.accounts;
-        accounts.close_wallet(&sheet.visitor.principal, request, &id).await?;
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let id = Reference::Id(visit.id()?);
+        let accounts = visit.accounts();
+        accounts.close_wallet(visit.principal(), &sent.request, &id).await?;
         let wallet = &self.wallet.wallet;
         let rows = vec![
             ("Wallet", Cell::text(&wallet.name)),

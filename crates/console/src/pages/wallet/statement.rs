@@ -3,7 +3,6 @@
 //! The newest entries come first, a page at a time, and those of a page stand oldest first, between the balances before
 //! and after them. The file has all of the month, up to a bound that it names.
 
-use axum::extract::State;
 use axum::response::Response;
 use holdfast_accounts::Reference;
 use holdfast_domain::admin::WalletRecord;
@@ -16,17 +15,17 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::{api, csv};
 use uuid::Uuid;
 
-use crate::address::with_query;
-use crate::ask::{Id, Query, SentFields};
-use crate::cell::{Cell, Link};
-use crate::counting::{self, ReportView};
-use crate::desk::{Desk, StatementQuery};
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::paging::{AFTER, Pages};
-use crate::report_file::report_file;
-use crate::section::{Filter, Section, Table};
-use crate::visitor::Visitor;
+use crate::kit::address::with_query;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::{Cell, Link};
+use crate::kit::counting::{self, ReportView};
+use crate::kit::desk::StatementQuery;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::paging::{AFTER, Pages};
+use crate::kit::report_file::report_file;
+use crate::kit::section::{Filter, Section, Table};
+use crate::kit::visit::Visit;
 
 const MONTH: &str = "month";
 /// Most entries of a file.
@@ -79,23 +78,21 @@ pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
 
 /// A page of the statement of the month that the query asks for, with the moment that it is of.
 pub(crate) async fn sections(
-    desk: &Desk,
-    visitor: &Visitor,
+    visit: &Visit,
     record: &WalletRecord,
-    query: &SentFields,
 ) -> Result<Vec<Section>, Failure> {
     let id = Uuid::from_bytes(record.wallet.id.to_bytes());
-    let now = desk.accounts.clock().await?;
-    let month = Month::asked(query, now)?;
+    let now = visit.accounts().clock().await?;
+    let month = Month::asked(&visit.query, now)?;
     let (base, text) = (format!("/wallets/{id}"), month.text());
     // With the month, so that it stays the same one at midnight.
-    let params = with_query("", &[(MONTH, Some(&text)), (AFTER, query.get(AFTER))]);
+    let params = with_query("", &[(MONTH, Some(&text)), (AFTER, visit.query.get(AFTER))]);
     let address = format!("{base}{params}");
     let of_month = SentFields::parse(params.trim_start_matches('?').as_bytes());
-    let pages = Pages::new(desk, visitor, &base, &of_month);
+    let pages = Pages::new(visit, &base, &of_month);
     let (period, page) = (month.period(), pages.request()?);
     let asked = StatementQuery { wallet: Reference::Id(id), period, page };
-    Ok(match desk.statement(visitor, asked).await? {
+    Ok(match visit.desk.statement(&visit.visitor, asked).await? {
         ReportView::There(statement, at) => {
             let moment = counting::of_moment(at, &address).map(Section::from);
             let earlier = pages.next(statement.next)?;
@@ -137,17 +134,13 @@ fn table(
 }
 
 /// The statement of a month as a file.
-pub(crate) async fn file(
-    State(desk): State<Desk>,
-    visitor: Visitor,
-    Id(id): Id,
-    Query(query): Query,
-) -> Result<Response, Failure> {
-    let month = Month::asked(&query, desk.accounts.clock().await?)?;
+pub(crate) async fn file(visit: Visit) -> Result<Response, Failure> {
+    let id = visit.id()?;
+    let month = Month::asked(&visit.query, visit.accounts().clock().await?)?;
     let page = PageRequest::first(Order::Newest, FILE_ENTRIES);
     let (reference, period) = (Reference::Id(id), month.period());
-    let _place = desk.begin_report(&visitor)?;
-    let read = desk.accounts.statement(&visitor.principal, &reference, period, page).await?;
+    let _place = visit.desk.begin_report(&visit.visitor)?;
+    let read = visit.accounts().statement(visit.principal(), &reference, period, page).await?;
     let name = format!("statement-{}.csv", month.text());
     let (statement, currency) = (read.statement, read.wallet.wallet.currency);
     let write = move || csv::statement(&statement, period, currency);

@@ -6,34 +6,29 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{Group, GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
 use holdfast_wire::csv::group_name;
 
-use crate::address::with_query;
-use crate::cell::{Cell, Link};
-use crate::counting::ReportView;
-use crate::desk::Desk;
 use crate::failure::Failure;
-use crate::moment::{day_after, day_of, days_before, written};
-use crate::section::{Section, Table};
-use crate::visitor::Visitor;
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Link};
+use crate::kit::counting::ReportView;
+use crate::kit::moment::{day_after, day_of, days_before, written};
+use crate::kit::section::{Section, Table};
+use crate::kit::visit::Visit;
 
 /// Days that the report is of, today among them.
 const DAYS: u32 = 7;
 /// Rows on the page.
 const ROWS: usize = 14;
 
-pub(super) async fn section(
-    desk: &Desk,
-    visitor: &Visitor,
-    record: &WalletRecord,
-) -> Result<Section, Failure> {
+pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Section, Failure> {
     let wallet = record.wallet.id.to_string();
-    let first = days_before(day_of(desk.accounts.clock().await?), DAYS - 1);
+    let first = days_before(day_of(visit.accounts().clock().await?), DAYS - 1);
     let query = UsageQuery {
         by: Grouping::by_both(GroupBy::Day, GroupBy::Model).unwrap_or(Grouping::by(GroupBy::Day)),
         filter: UsageFilter { wallet: Some(record.wallet.id), ..UsageFilter::default() },
         period: Period { from: Some(first), to: None },
         rows_max: None,
     };
-    let report = match desk.usage(visitor, query).await? {
+    let report = match visit.desk.usage(&visit.visitor, query).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             return Ok(absence

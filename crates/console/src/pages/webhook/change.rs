@@ -1,105 +1,89 @@
-//! The forms of a webhook's test and of another secret.
-
-use std::fmt;
-use std::marker::PhantomData;
+//! The forms of a webhook's test, of another secret, and of a delivery that is sent again.
 
 use async_trait::async_trait;
-use holdfast_accounts::Request;
-use holdfast_domain::WebhookId;
+use holdfast_domain::EventId;
 use holdfast_domain::admin::{UseCase, WebhookRecord};
+use uuid::Uuid;
 
-use super::create::told;
-use crate::ask::SentFields;
+use super::settings::told;
 use crate::failure::Failure;
-use crate::field::{FieldKind, FormField};
-use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::pages::webhook::form_page;
+use crate::kit::field::FormField;
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
+use crate::pages::parts::webhook::{form_page, opened};
 
-/// A change of a webhook: its words, and its use case.
-#[async_trait]
-pub(crate) trait WebhookChange: Send + Sync + 'static {
-    const USE_CASE: UseCase;
-    const TITLE: &'static str;
-    const INTRO: &'static str;
-
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure>;
-}
-
-/// The form of a change.
-pub(crate) struct ChangeForm<C> {
-    record: WebhookRecord,
-    change: PhantomData<C>,
-}
-
-impl<C> fmt::Debug for ChangeForm<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ChangeForm({})", self.record.id)
-    }
-}
+/// A delivery of nothing, to see whether it arrives.
+pub(crate) struct TestWebhook(WebhookRecord);
 
 #[async_trait]
-impl<C: WebhookChange> FormPage for ChangeForm<C> {
-    const USE_CASE: UseCase = C::USE_CASE;
+impl FormPage for TestWebhook {
+    const USE_CASE: UseCase = UseCase::WebhookTest;
 
-    async fn open(sheet: &Sheet) -> Result<Self, Failure> {
-        let id = WebhookId::from(sheet.id()?);
-        let record = sheet.desk.accounts.webhook(&sheet.visitor.principal, id).await?;
-        Ok(Self { record, change: PhantomData })
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
     }
 
     fn frame(&self) -> FormFrame {
-        FormFrame {
-            page: form_page(C::TITLE, &self.record).intro(C::INTRO),
-            fields: vec![FormField::optional("reason", "Reason", FieldKind::Text)],
-            submit: C::TITLE.to_owned(),
-            is_grave: false,
-        }
+        let intro = "It is sent an event of the kind webhook.test, at most six a minute.";
+        let page = form_page("Send a test", &self.0).intro(intro);
+        FormFrame::new(page, vec![FormField::reason()], "Send a test")
     }
 
-    async fn apply(
-        &self,
-        sheet: &Sheet,
-        _fields: &SentFields,
-        request: &Request,
-    ) -> Result<FormOutcome, Failure> {
-        C::make(sheet, request, self.record.id).await
-    }
-}
-
-fn back(id: WebhookId) -> FormOutcome {
-    FormOutcome::done().next(format!("/webhooks/{id}"))
-}
-
-/// A delivery of nothing, to see whether it arrives.
-#[derive(Debug)]
-pub(crate) struct Test;
-
-#[async_trait]
-impl WebhookChange for Test {
-    const USE_CASE: UseCase = UseCase::WebhookTest;
-    const TITLE: &'static str = "Send a test";
-    const INTRO: &'static str =
-        "It is sent an event of the kind webhook.test, at most six a minute.";
-
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
-        sheet.desk.accounts.test_webhook(&sheet.visitor.principal, request, id).await?;
-        Ok(back(id))
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let id = self.0.id;
+        visit.accounts().test_webhook(visit.principal(), &sent.request, id).await?;
+        Ok(FormOutcome::done().next(format!("/webhooks/{id}")))
     }
 }
 
 /// Another secret.
-#[derive(Debug)]
-pub(crate) struct SecretRotation;
+pub(crate) struct RotateWebhook(WebhookRecord);
 
 #[async_trait]
-impl WebhookChange for SecretRotation {
+impl FormPage for RotateWebhook {
     const USE_CASE: UseCase = UseCase::WebhookRotate;
-    const TITLE: &'static str = "Rotate the secret";
-    const INTRO: &'static str = "It gets a new secret, which is told once. Both sign for a day.";
 
-    async fn make(sheet: &Sheet, request: &Request, id: WebhookId) -> Result<FormOutcome, Failure> {
-        let accounts = &sheet.desk.accounts;
-        let rotated = accounts.rotate_webhook(&sheet.visitor.principal, request, id).await?;
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let intro = "It gets a new secret, which is told once. Both sign for a day.";
+        let page = form_page("Rotate the secret", &self.0).intro(intro);
+        FormFrame::new(page, vec![FormField::reason()], "Rotate the secret")
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let (accounts, id) = (visit.accounts(), self.0.id);
+        let rotated = accounts.rotate_webhook(visit.principal(), &sent.request, id).await?;
         Ok(told(&rotated.thing))
+    }
+}
+
+/// A delivery that is sent again.
+pub(crate) struct ResendDelivery(WebhookRecord, EventId);
+
+#[async_trait]
+impl FormPage for ResendDelivery {
+    const USE_CASE: UseCase = UseCase::WebhookResend;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        let record = opened(visit).await?;
+        // /webhooks/{id}/deliveries/{event}/resend
+        let event = visit.path.split('/').nth(4).and_then(|text| Uuid::try_parse(text).ok());
+        Ok(Self(record, event.map(EventId::from).ok_or_else(Failure::not_found)?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let page = form_page("Send the delivery again", &self.0).intro(
+            "The same event is sent once more, under the same id, by which a receiver knows it.",
+        );
+        FormFrame::new(page, Vec::new(), "Send it again")
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let (accounts, id) = (visit.accounts(), self.0.id);
+        accounts.resend_delivery(visit.principal(), &sent.request, id, self.1).await?;
+        Ok(FormOutcome::done().next(format!("/webhooks/{id}")))
     }
 }

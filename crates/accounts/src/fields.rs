@@ -1,0 +1,33 @@
+//! Bounds of the members that people set on wallets and API keys, the same in every front end.
+//!
+//! | bound | members |
+//! |---|---|
+//! | [`LIMIT`] | `requests_per_minute`, `tokens_per_minute`, `concurrency` |
+//! | [`AMOUNT`] | `spend_micros`, `key_spend_micros`, `amount_micros` of deposits and refunds |
+//! | [`THRESHOLD`] | `low_balance_micros` |
+//! | [`SPAN_SECONDS`] | `ends_in_seconds` |
+//! | [`GRACE_SECONDS`] | `grace_seconds` |
+//!
+//! Each front end words its own refusal: a member is micros and may be null in JSON, and units of a currency and empty
+//! in a form.
+
+use std::ops::RangeInclusive;
+
+use holdfast_domain::limits::SpendWindow;
+
+/// A limit that is counted: at least one, or nothing would ever run. The numbers of JSON are exact up to a little more.
+pub const LIMIT: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
+/// An amount of more than nothing, in micros.
+pub const AMOUNT: RangeInclusive<i64> = 1..=1_000_000_000_000_000;
+/// An amount that may be nothing, in micros.
+pub const THRESHOLD: RangeInclusive<i64> = 0..=1_000_000_000_000_000;
+/// A span until an end: up to a hundred years.
+pub const SPAN_SECONDS: RangeInclusive<u64> = 1..=3_155_760_000;
+/// A span for which earlier credentials stay: up to a hundred years.
+pub const GRACE_SECONDS: RangeInclusive<u64> = 0..=3_155_760_000;
+
+/// The window of a bound on spend that has this label.
+#[must_use]
+pub fn window(label: &str) -> Option<SpendWindow> {
+    SpendWindow::ALL.into_iter().find(|window| window.label() == label)
+}

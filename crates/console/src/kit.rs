@@ -1,0 +1,32 @@
+//! The kit: the parts that pages are made of. No part has anything of one page.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `visit`, `visitor` | a request of a signed-in visitor, and the visitor |
+//! | `desk` | state of all handlers |
+//! | `page`, `section`, `cell` | a page, its sections and their values |
+//! | `shell`, `asset` | the frame around every page, the stylesheet and the script |
+//! | `form`, `field`, `value` | forms: their request key, their review, their fields, values with a bound |
+//! | `ask`, `address`, `moment` | parts of a request, addresses within the console, moments as forms write them |
+//! | `paging` | pages of a list |
+//! | `counting`, `report_file` | reports that may take longer than a page, and reports as files |
+//! | `isolation` | typed texts that change nothing around them |
+
+pub(crate) mod address;
+pub(crate) mod ask;
+pub(crate) mod asset;
+pub(crate) mod cell;
+pub(crate) mod counting;
+pub(crate) mod desk;
+pub(crate) mod field;
+pub(crate) mod form;
+pub(crate) mod isolation;
+pub(crate) mod moment;
+pub(crate) mod page;
+pub(crate) mod paging;
+pub(crate) mod report_file;
+pub(crate) mod section;
+pub(crate) mod shell;
+pub(crate) mod value;
+pub(crate) mod visit;
+pub(crate) mod visitor;

@@ -1,0 +1,116 @@
+//! The desk: what every handler has at hand, and where the console is served to whom.
+
+use std::sync::Arc;
+
+use holdfast_accounts::{Accounts, InFlight, Place, Reference, StatementPage, UsageReport};
+use holdfast_admin::AdminOptions;
+use holdfast_domain::admin::listing::{PageRequest, Period};
+use holdfast_domain::admin::report::UsageQuery;
+use holdfast_domain::secret::SessionToken;
+use holdfast_net::UnknownTextLimiter;
+use http::{HeaderMap, StatusCode};
+
+use crate::audience::Audience;
+use crate::cookie;
+use crate::door::Doorway;
+use crate::failure::Failure;
+use crate::kit::counting::{CountLimits, Counts, ReportView};
+use crate::kit::visitor::Visitor;
+use crate::relay::ApiRelay;
+
+/// Things that every handler has at hand.
+#[derive(Debug, Clone)]
+pub(crate) struct Desk {
+    pub(crate) accounts: Accounts,
+    pub(crate) options: Arc<ConsoleOptions>,
+    usage: Counts<UsageQuery, Arc<UsageReport>>,
+    statements: Counts<StatementQuery, Arc<StatementPage>>,
+    /// Bounds of reports, of files too.
+    reports: CountLimits,
+    /// Answers of the playground that are being written, by their reader.
+    pub(crate) relays: InFlight,
+    /// Sessions that were let in or begun here, and those that had ended.
+    pub(crate) sessions: Arc<UnknownTextLimiter>,
+}
+
+impl Desk {
+    pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
+        let (reports, relays) = (CountLimits::new(), InFlight::of_relays());
+        let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports.clone()));
+        let (options, sessions) = (Arc::new(options), Arc::default());
+        Self { accounts, options, usage, statements, reports, relays, sessions }
+    }
+
+    /// Has the browser show this session from now on, and the guard look it up however many forged ones come from
+    /// its address.
+    pub(crate) fn begin_session(
+        &self,
+        headers: &mut HeaderMap,
+        door: &Doorway,
+        token: &SessionToken,
+    ) {
+        self.sessions.on_found(&token.expose());
+        cookie::begin(headers, door.jar(), token);
+    }
+
+    /// A report of usage, or that it is being counted.
+    pub(crate) async fn usage(
+        &self,
+        visitor: &Visitor,
+        query: UsageQuery,
+    ) -> Result<ReportView<Arc<UsageReport>>, Failure> {
+        let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
+        let asked = query.clone();
+        let count = || async move {
+            let at = accounts.clock().await?;
+            Ok((Arc::new(accounts.usage(&principal, query).await?), at))
+        };
+        self.usage.read(&visitor.principal, &asked, count).await
+    }
+
+    /// A page of a wallet's statement, or that it is being counted.
+    pub(crate) async fn statement(
+        &self,
+        visitor: &Visitor,
+        query: StatementQuery,
+    ) -> Result<ReportView<Arc<StatementPage>>, Failure> {
+        let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
+        let asked = query.clone();
+        let count = || async move {
+            let at = accounts.clock().await?;
+            let StatementQuery { wallet, period, page } = query;
+            let statement = accounts.statement(&principal, &wallet, period, page).await?;
+            Ok((Arc::new(statement), at))
+        };
+        self.statements.read(&visitor.principal, &asked, count).await
+    }
+
+    /// A place for a file of a report, until it is dropped: the database has few readers for them.
+    pub(crate) fn begin_report(&self, visitor: &Visitor) -> Result<Place, Failure> {
+        let message =
+            "You have a report on the way, and have one at once. Load this page again in a moment.";
+        let busy = || Failure::new(StatusCode::TOO_MANY_REQUESTS, message);
+        self.reports.of_readers.enter(visitor.principal.actor).ok_or_else(busy)
+    }
+}
+
+/// A page of a wallet's statement that is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StatementQuery {
+    pub(crate) wallet: Reference,
+    pub(crate) period: Period,
+    pub(crate) page: PageRequest,
+}
+
+/// Options of the console.
+#[derive(Debug, Clone)]
+pub struct ConsoleOptions {
+    /// Address of its listener, and the name that it has there.
+    pub address: AdminOptions,
+    /// Roles that may sign in there.
+    pub audience: Audience,
+    /// Base URL of the public API, with its `/v1`.
+    pub base_url: String,
+    /// Way to the public API for the playground; unset: there is none.
+    pub playground: Option<Arc<dyn ApiRelay>>,
+}

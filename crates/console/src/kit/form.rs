@@ -1,0 +1,356 @@
+//! Forms: what they ask for, and what they do, once.
+//!
+//! ```text
+//! GET /x            ─▶ 303 to /x?key=K, a fresh request key
+//! GET /x?key=K      ─▶ the form; where K is bound, what it did and a link to a new form
+//! POST /x?key=K     ─▶ the change under K, then 303 to GET /x?key=K
+//!      what moves money: 303 to its review, GET /x?key=K&review=…, whose button makes the change
+//! ```
+//!
+//! The address of a form carries its request key. So a double click, *back* and a reload are one change: they
+//! send the same key, and the book answers it again. A change that tells a secret is answered at once, since
+//! nobody can be told it later; whoever sends it again is told that it was told.
+//!
+//! A form that moves money shows what it will do before it does it: the first sending is a rehearsal, and the
+//! second one carries what the first one had, with `confirm`. The review has an address, so that *back* and a
+//! reload never ask whether something is sent again. Only the console's own form leads to one: under a link from
+//! elsewhere nothing is filled in. Where a browser does not say what led it here, the review is the answer to the
+//! form itself.
+//!
+//! Errors stay on the form, beside their field, and nothing that was written is lost, passwords excepted.
+//!
+//! Never: a change without a request key, or under a key that the form's address does not name.
+
+use async_trait::async_trait;
+use axum::extract::Request as HttpRequest;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{MethodRouter, get};
+use holdfast_accounts::{Reason, Request};
+use holdfast_domain::CommandKey;
+use holdfast_domain::admin::{RequestRecord, UseCase};
+use http::StatusCode;
+use uuid::Uuid;
+
+use crate::failure::Failure;
+use crate::kit::address::{of_thing, with_query};
+use crate::kit::ask::{SentFields, form};
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::desk::Desk;
+use crate::kit::field::{FieldKind, FormField, put_beside};
+use crate::kit::page::Page;
+use crate::kit::section::{Facts, Form, Notice, Section};
+use crate::kit::visit::Visit;
+
+/// Name of the parameter that carries the request key.
+pub(crate) const KEY: &str = "key";
+/// Name of the field that the second sending of a reviewed form has.
+const CONFIRM: &str = "confirm";
+/// Name of the parameter that carries the fields of a review.
+pub(crate) const REVIEW: &str = "review";
+/// Longest address of a review, in bytes: proxies refuse longer ones.
+const REVIEW_MAX: usize = 4 << 10;
+
+/// Frame of a form: its page without the form, and its fields.
+#[derive(Debug, Clone)]
+pub(crate) struct FormFrame {
+    pub(crate) page: Page,
+    pub(crate) fields: Vec<FormField>,
+    pub(crate) submit: String,
+    pub(crate) is_grave: bool,
+}
+
+impl FormFrame {
+    pub(crate) fn new(page: Page, fields: Vec<FormField>, submit: impl Into<String>) -> Self {
+        Self { page, fields, submit: submit.into(), is_grave: false }
+    }
+
+    /// The same for what ends something.
+    pub(crate) fn grave(self) -> Self {
+        Self { is_grave: true, ..self }
+    }
+}
+
+/// Outcome of a form: done, or rehearsed.
+#[derive(Debug, Clone)]
+pub(crate) struct FormOutcome {
+    /// Facts of the change: shown in a review, and beside a secret.
+    pub(crate) sections: Vec<Section>,
+    /// Page to go to; unset: the form's own, which says what it did.
+    pub(crate) next: Option<String>,
+    /// True where the sections tell what nobody can be told again.
+    pub(crate) is_told_once: bool,
+}
+
+impl FormOutcome {
+    /// A change without anything to show beside its things.
+    pub(crate) const fn done() -> Self {
+        Self { sections: Vec::new(), next: None, is_told_once: false }
+    }
+
+    /// The same with a section for its review.
+    pub(crate) fn section(mut self, section: impl Into<Section>) -> Self {
+        self.sections.push(section.into());
+        self
+    }
+
+    /// The same, telling a secret.
+    pub(crate) const fn telling_once(mut self) -> Self {
+        self.is_told_once = true;
+        self
+    }
+
+    /// The same, going to another page.
+    pub(crate) fn next(self, address: impl Into<String>) -> Self {
+        Self { next: Some(address.into()), ..self }
+    }
+}
+
+/// Fields of a form, and the request that its change is made under.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) fields: SentFields,
+    pub(crate) request: Request,
+}
+
+/// A form's page.
+#[async_trait]
+pub(crate) trait FormPage: Send + Sync + Sized + 'static {
+    /// Use case that whoever opens it must have; the use case itself judges again.
+    const USE_CASE: UseCase;
+    /// True for what moves money: it is shown before it is done.
+    const IS_REVIEWED: bool = false;
+    /// Fields that identify somebody. No digest has anything of them, because it outlives their erasure.
+    const PRIVATE: &'static [&'static str] = &[];
+
+    /// Reads what the form is about.
+    async fn open(visit: &Visit) -> Result<Self, Failure>;
+
+    /// The page around the form, and its fields with what they hold before anybody writes.
+    fn frame(&self) -> FormFrame;
+
+    /// Reads the fields and makes the change under this request, or rehearses it.
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure>;
+}
+
+/// Both methods of a form.
+pub(crate) fn methods<F: FormPage>() -> MethodRouter<Desk> {
+    get(show::<F>).post(send::<F>)
+}
+
+/// Shows a form, or what it did.
+async fn show<F: FormPage>(visit: Visit) -> Result<Response, Failure> {
+    visit.principal().authorize(F::USE_CASE)?;
+    let Some(key) = visit.query.get(KEY) else {
+        return Ok(Redirect::to(&fresh(&visit)).into_response());
+    };
+    let key = request_key(key)?;
+    if let Some(record) = visit.accounts().request_record(visit.principal(), key).await? {
+        return Ok(done(&visit, &record).into_response());
+    }
+    let form = F::open(&visit).await?;
+    let frame = form.frame();
+    let review = visit.query.get(REVIEW).filter(|_fields| F::IS_REVIEWED && visit.is_own);
+    let Some(fields) = review.map(|fields| SentFields::parse(fields.as_bytes())) else {
+        let fields = frame.fields.clone();
+        return Ok(page(&visit, frame, fields, None).into_response());
+    };
+    Ok(match apply(&form, &visit, (key, &fields), true).await {
+        Ok(rehearsed) => review_page(&visit, frame, &fields, rehearsed).into_response(),
+        Err(failure) => failed_page(&visit, frame, &fields, failure).into_response(),
+    })
+}
+
+/// Takes a form that was sent.
+async fn send<F: FormPage>(visit: Visit, request: HttpRequest) -> Result<Response, Failure> {
+    visit.principal().authorize(F::USE_CASE)?;
+    let missing =
+        || Failure::new(StatusCode::BAD_REQUEST, "This form has no request key. Open it again.");
+    let key = request_key(visit.query.get(KEY).ok_or_else(missing)?)?;
+    let (parts, body) = request.into_parts();
+    let fields = form(&parts.headers, body).await?;
+    let page_of = match F::open(&visit).await {
+        Ok(page_of) => page_of,
+        Err(failure) if failure.status == StatusCode::NOT_FOUND => {
+            return done_before(&visit, key).await?.ok_or(failure);
+        }
+        Err(failure) => return Err(failure),
+    };
+    let frame = page_of.frame();
+    let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
+    match apply(&page_of, &visit, (key, &fields), is_rehearsal).await {
+        Err(failure) => {
+            let is_gone =
+                failure.status == StatusCode::NOT_FOUND || is_choice_gone(&frame, &failure);
+            let way = if is_gone { done_before(&visit, key).await? } else { None };
+            let failed = || failed_page(&visit, frame, &fields, failure).into_response();
+            Ok(way.unwrap_or_else(failed))
+        }
+        Ok(applied) if is_rehearsal => Ok(match review_address(&visit, &fields) {
+            Some(address) => Redirect::to(&address).into_response(),
+            None => review_page(&visit, frame, &fields, applied).into_response(),
+        }),
+        Ok(applied) if applied.is_told_once => {
+            let page = Page { actions: Vec::new(), ..frame.page };
+            Ok(applied.sections.into_iter().fold(page, Page::section).into_response())
+        }
+        Ok(applied) => {
+            let own = || done_address(&visit, key);
+            Ok(Redirect::to(&applied.next.unwrap_or_else(own)).into_response())
+        }
+    }
+}
+
+/// Address that says what a form did.
+fn done_address(visit: &Visit, key: CommandKey) -> String {
+    with_query(&visit.path, &[(KEY, Some(&key_text(key)))])
+}
+
+/// True where what was chosen is no choice any more, such as a role that the form has ended.
+fn is_choice_gone(frame: &FormFrame, failure: &Failure) -> bool {
+    let of_failure = |field: &&FormField| Some(field.name) == failure.field.as_deref();
+    let field = frame.fields.iter().find(of_failure);
+    field.is_some_and(|field| matches!(field.kind, FieldKind::Select(_)))
+}
+
+/// The way to what a form did, where its key is bound: a second click may find nothing any more of what the first one
+/// has ended, and is no failure.
+async fn done_before(visit: &Visit, key: CommandKey) -> Result<Option<Response>, Failure> {
+    let bound = visit.accounts().request_record(visit.principal(), key).await?;
+    Ok(bound.map(|_record| Redirect::to(&done_address(visit, key)).into_response()))
+}
+
+/// Makes the change under this request key, or rehearses it.
+async fn apply<F: FormPage>(
+    form: &F,
+    visit: &Visit,
+    (key, fields): (CommandKey, &SentFields),
+    dry_run: bool,
+) -> Result<FormOutcome, Failure> {
+    let request = Request { dry_run, ..change::<F>(visit, key, fields)? };
+    let sent = Submission { fields: fields.clone(), request };
+    form.apply(visit, &sent).await.map_err(|failure| failure.of(F::USE_CASE))
+}
+
+/// Address of the form under a fresh key, with all else that its query has.
+fn fresh(visit: &Visit) -> String {
+    let key = Uuid::new_v4().to_string();
+    let mut params = params(visit, &[KEY, REVIEW]);
+    params.push((KEY, Some(&key)));
+    with_query(&visit.path, &params)
+}
+
+fn request_key(text: &str) -> Result<CommandKey, Failure> {
+    // One spelling: two of one key would be two requests.
+    let id = Uuid::try_parse(text).ok().filter(|id| id.as_hyphenated().to_string() == text);
+    let bad = || {
+        Failure::new(StatusCode::BAD_REQUEST, "This form's request key is none. Open a new form.")
+    };
+    id.map(CommandKey::from).ok_or_else(bad)
+}
+
+fn key_text(key: CommandKey) -> String {
+    Uuid::from_bytes(key.to_bytes()).to_string()
+}
+
+/// The request of a change: bound to the form's path and to all fields but the confirmation and those
+/// that identify somebody.
+fn change<F: FormPage>(
+    visit: &Visit,
+    key: CommandKey,
+    fields: &SentFields,
+) -> Result<Request, Failure> {
+    let reason: Option<Reason> = fields.read("reason")?;
+    let is_told = |name: &str| name != CONFIRM && !F::PRIVATE.contains(&name);
+    let mut told: Vec<_> = fields.iter().filter(|(name, _)| is_told(name)).collect();
+    told.sort_unstable();
+    let form = [b"form".as_slice(), visit.path.as_bytes()];
+    let (mut parts, mut present) = (form.to_vec(), form.to_vec());
+    for (name, value) in told {
+        let field = [name.as_bytes(), value.trim().as_bytes()];
+        parts.extend(field);
+        // A version that adds a field sends it empty, and one before does not send it.
+        if !value.trim().is_empty() {
+            present.extend(field);
+        }
+    }
+    Ok(Request::new(key, &parts, reason).with_canonical(&present))
+}
+
+/// The fields with what was written into them.
+fn kept(fields: &[FormField], sent: &SentFields) -> Vec<FormField> {
+    fields.iter().map(|field| field.clone().holding(sent)).collect()
+}
+
+/// The page of a form, perhaps with what is wrong with what was written.
+fn page(
+    visit: &Visit,
+    frame: FormFrame,
+    mut fields: Vec<FormField>,
+    failed: Option<Failure>,
+) -> Page {
+    let FormFrame { mut page, submit, is_grave, .. } = frame;
+    if let Some(failure) = failed {
+        page.refused = failure.refused;
+        page = page.status(failure.status);
+        page = page.section(Notice::new(Tone::Bad, put_beside(&mut fields, failure)));
+    }
+    page.section(Form { action: address(visit), fields, submit, is_grave })
+}
+
+/// The query of a form but for these parameters.
+fn params<'s>(visit: &'s Visit, without: &[&str]) -> Vec<(&'s str, Option<&'s str>)> {
+    let kept = visit.query.iter().filter(|(name, _)| !without.contains(name));
+    kept.map(|(name, value)| (name, Some(value))).collect()
+}
+
+/// Address of the form as it was opened.
+fn address(visit: &Visit) -> String {
+    with_query(&visit.path, &params(visit, &[REVIEW]))
+}
+
+/// Address of the review of these fields, for a browser that says there what led to it.
+fn review_address(visit: &Visit, fields: &SentFields) -> Option<String> {
+    let mut packed = form_urlencoded::Serializer::new(String::new());
+    let packed = packed.extend_pairs(fields.iter()).finish();
+    let mut params = params(visit, &[REVIEW]);
+    params.push((REVIEW, Some(&packed)));
+    let address = with_query(&visit.path, &params);
+    Some(address).filter(|address| visit.is_own && address.len() <= REVIEW_MAX)
+}
+
+/// The page of a form with what was written, and what is wrong with it.
+fn failed_page(visit: &Visit, frame: FormFrame, sent: &SentFields, failure: Failure) -> Page {
+    let kept = kept(&frame.fields, sent);
+    page(visit, frame, kept, Some(failure))
+}
+
+/// A review: the outcome of a rehearsal, and the button that makes it real.
+fn review_page(visit: &Visit, frame: FormFrame, sent: &SentFields, applied: FormOutcome) -> Page {
+    let FormFrame { page, fields, submit, is_grave } = frame;
+    let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(FormField::hidden).collect();
+    hidden.push(FormField::hidden_value(CONFIRM, "yes"));
+    let page =
+        page.section(Notice::new(Tone::Plain, "Look at it once more: nothing has been done yet."));
+    let page = applied.sections.into_iter().fold(page, Page::section);
+    page.section(Form { action: address(visit), fields: hidden, submit, is_grave })
+}
+
+/// The page of a form whose request key is bound.
+fn done(visit: &Visit, record: &RequestRecord) -> Page {
+    let mut rows = vec![("Done", Cell::moment(record.at))];
+    for thing in &record.things {
+        let name = thing.to_string().replace(['_', ':'], " ");
+        rows.push((
+            "What",
+            match of_thing(*thing) {
+                Some(href) => Cell::link(name, href),
+                None => Cell::text(name),
+            },
+        ));
+    }
+    let text =
+        "This form was sent, and did what is named here, once. Sending it again changes nothing.";
+    let again = with_query(&visit.path, &params(visit, &[KEY, REVIEW]));
+    let notice = Notice::new(Tone::Good, text).link("A new form", again);
+    Page::new("Done").section(notice).section(Facts::new("", rows))
+}

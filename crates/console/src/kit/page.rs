@@ -1,0 +1,113 @@
+//! A page: its title, what can be done from it, and its sections. It has no markup; [`crate::kit::shell`] gives it one.
+
+use axum::response::{IntoResponse, Response};
+use holdfast_domain::admin::UseCase;
+use http::StatusCode;
+
+use crate::failure::Failure;
+use crate::kit::cell::{Link, Tone};
+use crate::kit::field::put_beside;
+use crate::kit::section::{Filter, Notice, Section};
+
+/// A page on its way to the shell.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    pub(crate) status: StatusCode,
+    pub(crate) title: String,
+    /// Sentence below the title.
+    pub(crate) intro: String,
+    /// Pages that this one is within.
+    pub(crate) crumbs: Vec<Link>,
+    /// Links to forms of this thing.
+    pub(crate) actions: Vec<Link>,
+    pub(crate) sections: Vec<Section>,
+    /// Use case that was refused to the visitor.
+    pub(crate) refused: Option<UseCase>,
+}
+
+/// Use case that an answer refuses, for the guard, which counts it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RefusedUseCase(pub(crate) UseCase);
+
+impl Page {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            title: title.into(),
+            intro: String::new(),
+            crumbs: Vec::new(),
+            actions: Vec::new(),
+            sections: Vec::new(),
+            refused: None,
+        }
+    }
+
+    pub(crate) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    pub(crate) fn intro(self, intro: impl Into<String>) -> Self {
+        Self { intro: intro.into(), ..self }
+    }
+
+    /// The same below another page.
+    pub(crate) fn below(mut self, text: impl Into<String>, href: impl Into<String>) -> Self {
+        self.crumbs.push(Link::new(text, href));
+        self
+    }
+
+    /// The same with a link to what can be done, where `may` is true.
+    pub(crate) fn action(mut self, may: bool, text: &str, href: impl Into<String>) -> Self {
+        if may {
+            self.actions.push(Link::new(text, href));
+        }
+        self
+    }
+
+    pub(crate) fn section(mut self, section: impl Into<Section>) -> Self {
+        self.sections.push(section.into());
+        self
+    }
+
+    /// The same with a filter and what it found; where a field of it cannot be read, with that said beside the field
+    /// in the place of rows. Any other failure is a page of its own.
+    pub(crate) fn narrowed(
+        self,
+        mut filter: Filter,
+        found: Result<Vec<Section>, Failure>,
+    ) -> Result<Self, Failure> {
+        let is_of = |failure: &Failure, filter: &Filter| {
+            filter.fields.iter().any(|field| Some(field.name) == failure.field.as_deref())
+        };
+        match found {
+            Ok(sections) => Ok(sections.into_iter().fold(self.section(filter), Self::section)),
+            Err(failure) if is_of(&failure, &filter) => {
+                let page = self.status(failure.status);
+                let text = put_beside(&mut filter.fields, failure);
+                Ok(page.section(Notice::new(Tone::Bad, text)).section(filter))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+impl IntoResponse for Page {
+    /// An empty answer with the page beside it, for the shell.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        if let Some(use_case) = self.refused {
+            response.extensions_mut().insert(RefusedUseCase(use_case));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Failed");
+        let notice = Notice::new(Tone::Bad, self.message).link("To the first page", "/");
+        let page = Page::new(title).status(self.status).section(notice);
+        Page { refused: self.refused, ..page }.into_response()
+    }
+}

@@ -1,0 +1,124 @@
+//! The frame around every page: head, navigation by what the visitor may see, the page, foot.
+//!
+//! A handler's answer has its [`Page`] beside it; the shell renders it and puts the headers on that every answer of
+//! the console has. So a page knows nothing of navigation, and no handler forgets a header.
+//!
+//! Never: a style or a script within the page, or one from elsewhere. The policy would not run them.
+
+use askama::Template;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use holdfast_admin::off_workers;
+use holdfast_domain::admin::UseCase;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderName, HeaderValue, StatusCode};
+
+use crate::kit::cell::Link;
+use crate::kit::desk::Desk;
+use crate::kit::page::Page;
+use crate::kit::visitor::Visitor;
+
+/// Policy of pages: they load their own things, and nobody frames them.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
+/// Features of browsers that no page uses.
+const FEATURES: &str = "accelerometer=(), autoplay=(), camera=(), display-capture=(), fullscreen=(), \
+    geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), \
+    publickey-credentials-get=(), usb=()";
+
+/// Address of the playground.
+pub(crate) const PLAYGROUND: &str = "/playground";
+
+/// Entries of the navigation: the text, the address, and the use case that it takes.
+pub(crate) type Navigation = &'static [(&'static str, &'static str, UseCase)];
+
+/// Part of the navigation that does not depend on the visitor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShellState {
+    entries: Navigation,
+    has_playground: bool,
+}
+
+impl ShellState {
+    pub(crate) fn new(desk: &Desk, entries: Navigation) -> Self {
+        Self { entries, has_playground: desk.options.playground.is_some() }
+    }
+}
+
+#[derive(Debug, Template)]
+#[template(path = "page.html")]
+struct Shell {
+    page: Page,
+    navigation: Vec<(Link, bool)>,
+    visitor: Option<Visitor>,
+}
+
+/// Renders the page of an answer, and puts on the headers that every answer has.
+pub(crate) async fn render(
+    State(frame): State<ShellState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let visitor = request.extensions().get::<Visitor>().cloned();
+    let path = request.uri().path().to_owned();
+    let mut answer = next.run(request).await;
+    if let Some(page) = answer.extensions_mut().remove::<Page>() {
+        let navigation = visitor.as_ref().map(|visitor| navigation(frame, visitor, &path));
+        let shell = Shell { page, navigation: navigation.unwrap_or_default(), visitor };
+        answer = rendered(shell, answer).await;
+    }
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(PERMISSIONS_POLICY, HeaderValue::from_static(FEATURES));
+    // The path stays here, as it may be a link's. Under `no-referrer` browsers say `Origin: null` of our own
+    // forms, and those that do not send `Sec-Fetch-Site` could change nothing.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
+    // Balances grow old, and some pages are told once.
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+async fn rendered(shell: Shell, answer: Response) -> Response {
+    let (mut head, _empty) = answer.into_parts();
+    let rendered = match off_workers(move || shell.render()).await {
+        Ok(rendered) => rendered,
+        Err(error) => {
+            tracing::error!(%error, "a page was not rendered");
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        }
+    };
+    match rendered {
+        Ok(html) => {
+            let html_type = HeaderValue::from_static("text/html; charset=utf-8");
+            head.headers.insert(CONTENT_TYPE, html_type);
+            head.headers.remove(http::header::CONTENT_LENGTH);
+            Response::from_parts(head, html.into())
+        }
+        Err(error) => {
+            tracing::error!(%error, "a page was not rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// Links to what the visitor may see, and which of them the page is within.
+fn navigation(frame: ShellState, visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
+    let is_there = |href: &str| href != PLAYGROUND || frame.has_playground;
+    let seen = frame.entries.iter();
+    let seen = seen.filter(|(_, href, use_case)| is_there(href) && visitor.may(*use_case));
+    let entry = |(text, href, _): &(&str, &str, UseCase)| {
+        let is_within = path == *href || (*href != "/" && path.starts_with(&format!("{href}/")));
+        (Link::new(*text, *href), is_within)
+    };
+    seen.map(entry).collect()
+}

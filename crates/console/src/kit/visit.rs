@@ -1,0 +1,63 @@
+//! A request of a signed-in visitor: what every page and every form is handed.
+
+use axum::extract::FromRequestParts;
+use holdfast_accounts::{Accounts, Principal};
+use holdfast_domain::admin::UseCase;
+use http::request::Parts;
+use uuid::Uuid;
+
+use crate::door::{Doorway, FETCH_SITE, once};
+use crate::failure::Failure;
+use crate::kit::ask::{Id, SentFields};
+use crate::kit::desk::Desk;
+use crate::kit::visitor::Visitor;
+
+/// Request of a signed-in visitor.
+#[derive(Debug, Clone)]
+pub(crate) struct Visit {
+    pub(crate) desk: Desk,
+    pub(crate) visitor: Visitor,
+    /// Path of the page.
+    pub(crate) path: String,
+    /// The first id in the path, if there is one.
+    id: Option<Uuid>,
+    pub(crate) query: SentFields,
+    /// Beginning of the links that are given to others.
+    pub(crate) origin: String,
+    /// True if the browser says that a page of the console led here.
+    pub(crate) is_own: bool,
+}
+
+impl Visit {
+    /// The first id in the path.
+    pub(crate) fn id(&self) -> Result<Uuid, Failure> {
+        self.id.ok_or_else(Failure::not_found)
+    }
+
+    pub(crate) const fn accounts(&self) -> &Accounts {
+        &self.desk.accounts
+    }
+
+    pub(crate) const fn principal(&self) -> &Principal {
+        &self.visitor.principal
+    }
+
+    pub(crate) fn may(&self, use_case: UseCase) -> bool {
+        self.visitor.may(use_case)
+    }
+}
+
+impl FromRequestParts<Desk> for Visit {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Failure> {
+        let visitor = Visitor::from_request_parts(parts, desk).await?;
+        let id = Id::from_request_parts(parts, desk).await.ok().map(|Id(id)| id);
+        let query = SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let origin = parts.extensions.get().map(|door: &Doorway| door.origin.clone());
+        let origin = origin.unwrap_or_default();
+        let is_own = once(&parts.headers, &FETCH_SITE) == Some("same-origin");
+        let (desk, path) = (desk.clone(), parts.uri.path().to_owned());
+        Ok(Self { desk, visitor, path, id, query, origin, is_own })
+    }
+}

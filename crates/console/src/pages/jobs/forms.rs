@@ -1,0 +1,68 @@
+//! The forms that start a verification, and that take a queued one back.
+
+use async_trait::async_trait;
+use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::{Job, JobKind};
+
+use super::opened;
+use crate::failure::Failure;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
+
+/// The form that starts one.
+pub(crate) struct StartJob;
+
+#[async_trait]
+impl FormPage for StartJob {
+    const USE_CASE: UseCase = UseCase::JobCreate;
+
+    async fn open(_visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    fn frame(&self) -> FormFrame {
+        let intro = "A verification reads all of the book, beside what runs, and adds it up. Its \
+                     page shows how far it is.";
+        let since =
+            FormField::optional("since", "Head of the trail that you kept", FieldKind::Text)
+                .hint("A number, a colon, 64 digits: the trail must still go through it.");
+        let page = Page::new("Verify the book").below("Jobs", "/jobs").intro(intro);
+        FormFrame::new(page, vec![since], "Start the verification")
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let since: Option<TrailHead> = sent.fields.read("since")?;
+        let (accounts, kind) = (visit.accounts(), JobKind::Verification);
+        let started = accounts.start_job(visit.principal(), &sent.request, kind, since).await?;
+        Ok(FormOutcome::done().next(format!("/jobs/{}", started.thing.id)))
+    }
+}
+
+/// The form that takes a queued one back.
+pub(crate) struct CancelJob(Job);
+
+#[async_trait]
+impl FormPage for CancelJob {
+    const USE_CASE: UseCase = UseCase::JobCreate;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let page = Page::new("Cancel the verification")
+            .below("Jobs", "/jobs")
+            .below("Verification", format!("/jobs/{}", self.0.id))
+            .intro("A job is cancelled while it is queued. One that a node has begun goes on.");
+        FormFrame::new(page, vec![FormField::reason()], "Cancel the verification").grave()
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let id = self.0.id;
+        visit.accounts().cancel_job(visit.principal(), &sent.request, id).await?;
+        Ok(FormOutcome::done().next(format!("/jobs/{id}")))
+    }
+}

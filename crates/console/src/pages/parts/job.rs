@@ -1,0 +1,61 @@
+//! Jobs as several pages show them.
+
+use crate::kit::cell::{Cell, Tone};
+use holdfast_domain::admin::job::{Job, JobState};
+use serde_json::Value;
+
+/// Head of a table of jobs.
+pub(crate) const HEAD: [&str; 5] = ["Job", "State", "Done", "Result", "Ended"];
+
+/// Row of a list.
+pub(crate) fn row(job: &Job) -> Vec<Cell> {
+    let name = Cell::link("verification", format!("/jobs/{}", job.id));
+    vec![name, state(job), done(job), result(job), Cell::some_moment(job.finished_at)]
+}
+
+pub(crate) fn state(job: &Job) -> Cell {
+    let tone = match job.state {
+        JobState::Queued | JobState::Running | JobState::Cancelled => Tone::Plain,
+        JobState::Done => Tone::Good,
+        JobState::Failed => Tone::Bad,
+    };
+    Cell::badge(job.state.label(), tone)
+}
+
+pub(crate) fn done(job: &Job) -> Cell {
+    let (done, of) = (job.step.done, job.step.of);
+    let share = done.saturating_mul(100).checked_div(of).map(|share| share.min(100));
+    let share = share.and_then(|share| u8::try_from(share).ok());
+    share.map_or(Cell::Nothing, |share| Cell::Meter(share, format!("{done} of {of}")))
+}
+
+/// Verdict on the book: said once all of it was read.
+pub(crate) fn result(job: &Job) -> Cell {
+    let report = report(job);
+    let mismatches = report.get("mismatches").and_then(Value::as_array).map(Vec::len);
+    let unlisted = report.get("unlisted").and_then(Value::as_u64).unwrap_or(0);
+    match (job.state, mismatches) {
+        (JobState::Done, Some(0)) if unlisted == 0 => Cell::badge("the book is well", Tone::Good),
+        (JobState::Done, Some(_)) => Cell::badge("it has mismatches", Tone::Bad),
+        (
+            JobState::Done
+            | JobState::Queued
+            | JobState::Running
+            | JobState::Failed
+            | JobState::Cancelled,
+            _,
+        ) => Cell::Nothing,
+    }
+}
+
+/// The report of a job, as its node wrote it.
+pub(crate) fn report(job: &Job) -> Value {
+    let report = job.step.report.as_deref().map(serde_json::from_str::<Value>);
+    report
+        .transpose()
+        .unwrap_or_else(|error| {
+            tracing::error!(%error, job.id = %job.id, "the report of a job cannot be read");
+            None
+        })
+        .unwrap_or_default()
+}

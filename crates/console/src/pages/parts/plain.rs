@@ -1,0 +1,72 @@
+//! Forms without a request key: sign-in, links and the visitor's own account. What they do is done once by
+//! its nature, or is the same when it is done again.
+
+use crate::failure::Failure;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Tone;
+use crate::kit::field::{FieldKind, FormField, put_beside};
+use crate::kit::page::Page;
+use crate::kit::section::Form;
+use crate::kit::section::Notice;
+use holdfast_accounts::Password;
+
+/// Names of the fields of a new password.
+const NEW: &str = "password";
+const AGAIN: &str = "again";
+
+/// A form without a request key.
+#[derive(Debug)]
+pub(crate) struct PlainForm {
+    pub(crate) page: Page,
+    pub(crate) action: String,
+    pub(crate) fields: Vec<FormField>,
+    pub(crate) submit: &'static str,
+    pub(crate) is_grave: bool,
+}
+
+impl PlainForm {
+    pub(crate) fn new(page: Page, action: impl Into<String>, submit: &'static str) -> Self {
+        Self { page, action: action.into(), fields: Vec::new(), submit, is_grave: false }
+    }
+
+    pub(crate) fn field(mut self, field: FormField) -> Self {
+        self.fields.push(field);
+        self
+    }
+
+    /// The same with the fields of a new password.
+    pub(crate) fn new_password(self) -> Self {
+        let new = FieldKind::Password { is_new: true };
+        let hint = "At least 12 characters: a few words are easier to keep than signs.";
+        self.field(FormField::new(NEW, "New password", new.clone()).hint(hint))
+            .field(FormField::new(AGAIN, "The new password again", new))
+    }
+
+    /// The page with the form below whatever it has.
+    pub(crate) fn page(self) -> Page {
+        let Self { page, action, fields, submit, is_grave } = self;
+        page.section(Form { action, fields, submit: submit.to_owned(), is_grave })
+    }
+
+    /// The page with what was sent, and what is wrong with it.
+    pub(crate) fn failed(mut self, sent: &SentFields, failure: Failure) -> Page {
+        self.fields = self.fields.into_iter().map(|field| field.holding(sent)).collect();
+        self.page = self.page.status(failure.status);
+        let text = put_beside(&mut self.fields, failure);
+        self.page = self.page.section(Notice::new(Tone::Bad, text));
+        self.page()
+    }
+}
+
+/// The new password of a form, which was typed twice alike.
+pub(crate) fn new_password(fields: &SentFields) -> Result<Password, Failure> {
+    // Blanks and all: people type what they like.
+    let password = fields.raw(NEW).parse();
+    let password =
+        password.map_err(|_bad| Failure::field(NEW, "A password has 12 to 256 characters."))?;
+    if fields.raw(NEW) == fields.raw(AGAIN) {
+        Ok(password)
+    } else {
+        Err(Failure::field(AGAIN, "The two are not the same."))
+    }
+}

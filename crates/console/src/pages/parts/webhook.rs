@@ -1,0 +1,53 @@
+//! Webhooks as several pages show them.
+
+use crate::failure::Failure;
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::page::Page;
+use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
+use crate::pages::parts::reference::short;
+use holdfast_domain::WebhookId;
+use holdfast_domain::admin::WebhookRecord;
+use holdfast_domain::admin::webhook::Origin;
+
+pub(crate) fn origin(record: &WebhookRecord) -> String {
+    Origin::of_url(&record.url).map(|origin| origin.to_string()).unwrap_or_default()
+}
+
+pub(crate) fn state(record: &WebhookRecord) -> Cell {
+    match &record.disabled {
+        Some((_at, reason)) => {
+            let reason = reason.label().replace('_', " ");
+            Cell::badge(format!("disabled: {reason}"), Tone::Bad)
+        }
+        None => Cell::badge("active", Tone::Good),
+    }
+}
+
+pub(crate) fn wallet(record: &WebhookRecord, visitor: &Visitor) -> Cell {
+    match record.wallet {
+        Some(id) => Cell::link(short(id), format!("/wallets/{id}")),
+        None if visitor.principal.only_wallet().is_none() => Cell::text("all"),
+        None => Cell::Nothing,
+    }
+}
+
+/// The kinds of events that it is told.
+pub(crate) fn kinds(record: &WebhookRecord) -> String {
+    match &record.kinds {
+        None => "all".to_owned(),
+        Some(kinds) => kinds.iter().map(|kind| kind.label()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The webhook whose page or form it is.
+pub(crate) async fn opened(visit: &Visit) -> Result<WebhookRecord, Failure> {
+    Ok(visit.accounts().webhook(visit.principal(), WebhookId::from(visit.id()?)).await?)
+}
+
+/// The page of a form about a webhook.
+pub(crate) fn form_page(title: &str, record: &WebhookRecord) -> Page {
+    Page::new(title)
+        .below("Webhooks", "/webhooks")
+        .below(origin(record), format!("/webhooks/{}", record.id))
+}

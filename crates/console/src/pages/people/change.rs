@@ -1,0 +1,103 @@
+//! The forms that make another link for a person, end one of their roles, and end the person for good.
+
+use async_trait::async_trait;
+use holdfast_domain::admin::{Authority, PersonRecord, UseCase};
+
+use crate::failure::Failure;
+use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::visit::Visit;
+use crate::pages::parts::person::address;
+use crate::pages::people::{below, linked, opened};
+
+/// The form that makes another one-time link.
+pub(crate) struct RenewLink(PersonRecord);
+
+#[async_trait]
+impl FormPage for RenewLink {
+    const USE_CASE: UseCase = UseCase::PersonLink;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let is_grave = self.0.has_password;
+        let intro = if is_grave {
+            "Their password and all their sessions end at once, and they set another password by the link."
+        } else {
+            "The link before is not valid any more."
+        };
+        let page = below("Make a new link", &self.0).intro(intro);
+        FormFrame { is_grave, ..FormFrame::new(page, Vec::new(), "Make the link") }
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let id = self.0.person.id;
+        let made = visit.accounts().renew_link(visit.principal(), &sent.request, id).await?.thing;
+        Ok(linked(visit, &made, &self.0.roles()))
+    }
+}
+
+/// The form that ends one role of a person, or the offer of it.
+pub(crate) struct EndRole(PersonRecord);
+
+impl EndRole {
+    fn roles(&self) -> impl Iterator<Item = Authority> {
+        self.0.grants.iter().map(|grant| grant.authority).chain(self.0.offered())
+    }
+}
+
+#[async_trait]
+impl FormPage for EndRole {
+    const USE_CASE: UseCase = UseCase::PersonEnd;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let choice = |role: Authority| Choice::new(role.to_string(), role.to_string());
+        let roles = FieldKind::Select(self.roles().map(choice).collect());
+        let fields = vec![FormField::new("role", "Role", roles), FormField::reason()];
+        let intro = "The sessions that use the role end at once, and an open invitation to it.";
+        FormFrame::new(below("End a role", &self.0).intro(intro), fields, "End the role").grave()
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let chosen = sent.fields.raw("role");
+        let role = self.roles().find(|role| role.to_string() == chosen);
+        let role = role.ok_or_else(|| Failure::field("role", "Choose a role."))?;
+        let (accounts, id) = (visit.accounts(), self.0.person.id);
+        accounts.end_grant(visit.principal(), &sent.request, id, role).await?;
+        // A holder's administrator may see nobody there any more.
+        Ok(FormOutcome::done().next("/people"))
+    }
+}
+
+/// The form that ends a person for good.
+pub(crate) struct EndPerson(PersonRecord);
+
+#[async_trait]
+impl FormPage for EndPerson {
+    const USE_CASE: UseCase = UseCase::PersonEnd;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let erase = Choice::new("yes", "Erase their e-mail address and name too");
+        let erase = FormField::optional("erase", "Personal data", FieldKind::Checks(vec![erase]));
+        let intro = "All their roles and sessions end at once. This cannot be taken back.";
+        let page = below("End a person", &self.0).intro(intro);
+        FormFrame::new(page, vec![erase, FormField::reason()], "End").grave()
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let (accounts, id) = (visit.accounts(), self.0.person.id);
+        let is_erased = sent.fields.get("erase").is_some();
+        accounts.end_person(visit.principal(), &sent.request, id, is_erased).await?;
+        Ok(FormOutcome::done().next(address(id)))
+    }
+}

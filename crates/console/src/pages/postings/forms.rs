@@ -1,0 +1,199 @@
+//! The forms that move money: deposit, adjustment, refund. Each shows what it comes to before it is made.
+
+use async_trait::async_trait;
+use holdfast_accounts::{ExternalId, Note, OperationRecord, Outcome, PostingOrder, PostingRecord};
+use holdfast_accounts::{Reason, Reference, Source};
+use holdfast_domain::admin::{DepositReference, PostingDetails, UseCase, WalletRecord};
+use holdfast_domain::{Currency, Micros};
+
+use crate::failure::Failure;
+use crate::kit::cell::Cell;
+use crate::kit::field::{FieldKind, FormField};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::page::Page;
+use crate::kit::section::Facts;
+use crate::kit::visit::Visit;
+use crate::pages::parts::reference::short;
+use crate::pages::parts::{operation, wallet};
+
+const SOURCE: &str = "source";
+const REFERENCE: &str = "external_reference";
+
+/// The form that adds funds to a wallet.
+pub(crate) struct Deposit(WalletRecord);
+
+#[async_trait]
+impl FormPage for Deposit {
+    const USE_CASE: UseCase = UseCase::PostingDeposit;
+    const IS_REVIEWED: bool = true;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(wallet::opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let fields = vec![
+            amount_field(self.0.wallet.currency),
+            FormField::optional(SOURCE, "Came through", FieldKind::Text)
+                .hint("The system that took the money, like stripe or bank."),
+            FormField::optional(REFERENCE, "Reference there", FieldKind::Text)
+                .hint("Id of the payment there: one payment is booked once, by whoever and however often."),
+            FormField::optional("note", "Note", FieldKind::Text)
+                .hint("For whoever reads the statement: an invoice, a bank transfer."),
+        ];
+        FormFrame::new(wallet::form_page("Deposit to", &self.0), fields, "Deposit")
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let mut order = order(sent, PostingDetails::default())?;
+        order.details.reference = reference(sent)?;
+        let reference = order.details.reference.as_ref();
+        let told = reference.map(|it| format!("{} {}", it.source, it.external_reference));
+        let (id, amount) = (Reference::Id(visit.id()?), order.amount);
+        let made = visit.accounts().deposit(visit.principal(), &sent.request, &id, order).await?;
+        let more = vec![("Reference", Cell::some_text(told.as_deref())), note_row(sent)];
+        Ok(review(("Deposit", "To"), &made, amount, more))
+    }
+}
+
+/// The payment that a deposit comes from, where one is named: its source and its id there.
+fn reference(sent: &Submission) -> Result<Option<DepositReference>, Failure> {
+    let source: Option<Source> = sent.fields.read(SOURCE)?;
+    let id: Option<ExternalId> = sent.fields.read(REFERENCE)?;
+    match (source, id) {
+        (None, None) => Ok(None),
+        (Some(source), Some(id)) => {
+            Ok(Some(DepositReference::new(source.as_typed(), id.as_typed())))
+        }
+        (Some(_), None) => Err(Failure::field(REFERENCE, "Write the payment's id there too.")),
+        (None, Some(_)) => Err(Failure::field(SOURCE, "Name the system that has this id.")),
+    }
+}
+
+/// The form that corrects what is available, for a reason.
+pub(crate) struct Adjust(WalletRecord);
+
+#[async_trait]
+impl FormPage for Adjust {
+    const USE_CASE: UseCase = UseCase::PostingAdjust;
+    const IS_REVIEWED: bool = true;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(wallet::opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let wallet = &self.0.wallet;
+        let available = Cell::money(wallet.available, wallet.currency);
+        let page = wallet::form_page("Adjust", &self.0);
+        let page = page.section(Facts::new("", vec![("Available", available)]));
+        let fields = vec![
+            amount_field(wallet.currency)
+                .hint("Less than nothing takes from the wallet, like -2.50."),
+            FormField::new("reason", "Reason", FieldKind::Text)
+                .hint("It stands on the wallet's statement, for its holder too."),
+            FormField::optional("note", "Note", FieldKind::Text),
+        ];
+        FormFrame::new(page, fields, "Adjust")
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let order = order(sent, PostingDetails::default())?;
+        let (id, amount) = (Reference::Id(visit.id()?), order.amount);
+        let made = visit.accounts().adjust(visit.principal(), &sent.request, &id, order).await?;
+        Ok(review(("Adjustment", "Wallet"), &made, amount, vec![reason_row(sent)]))
+    }
+}
+
+/// The form that gives back a part of what an operation was charged.
+pub(crate) struct Refund(OperationRecord);
+
+impl Refund {
+    fn charge(&self) -> Micros {
+        self.0.operation.phase.charge().unwrap_or(Micros::ZERO)
+    }
+
+    fn left(&self) -> Micros {
+        self.charge().minus(self.0.refunded).unwrap_or(Micros::ZERO)
+    }
+}
+
+#[async_trait]
+impl FormPage for Refund {
+    const USE_CASE: UseCase = UseCase::PostingRefund;
+    const IS_REVIEWED: bool = true;
+
+    async fn open(visit: &Visit) -> Result<Self, Failure> {
+        Ok(Self(operation::opened(visit).await?))
+    }
+
+    fn frame(&self) -> FormFrame {
+        let operation = &self.0.operation;
+        let currency = operation.price.currency;
+        let money = |amount| Cell::money(amount, currency);
+        let rows = vec![
+            ("Model", Cell::text(operation.model.as_str())),
+            ("Charge", money(self.charge())),
+            ("Refunded so far", money(self.0.refunded)),
+            ("Left of it", money(self.left())),
+        ];
+        let page = Page::new("Refund an operation")
+            .below("Operations", "/operations")
+            .below(short(operation.id), format!("/operations/{}", operation.id))
+            .section(Facts::new("", rows));
+        let amount = match self.left() {
+            Micros::ZERO => amount_field(currency).hint("Nothing is left to give back."),
+            left => amount_field(currency).value(left.to_string()),
+        };
+        let note = FormField::optional("note", "Note", FieldKind::Text);
+        let note = note.hint("For whoever reads the statement: a ticket, a conversation.");
+        FormFrame::new(page, vec![amount, FormField::reason(), note], "Refund")
+    }
+
+    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+        let reason = sent.request.reason.as_ref().map(Reason::as_str).map(str::to_owned);
+        let order = order(sent, PostingDetails { reason, ..PostingDetails::default() })?;
+        let (id, amount) = (self.0.operation.id, order.amount);
+        let made = visit.accounts().refund(visit.principal(), &sent.request, id, order).await?;
+        Ok(review(("Refund", "To"), &made, amount, vec![reason_row(sent), note_row(sent)]))
+    }
+}
+
+fn amount_field(currency: Currency) -> FormField {
+    FormField::new("amount", &format!("Amount in {currency}"), FieldKind::Amount)
+}
+
+/// The order of the amount and the note of a form.
+fn order(sent: &Submission, details: PostingDetails) -> Result<PostingOrder, Failure> {
+    let amount: Micros = sent.fields.want("amount")?;
+    let note: Option<Note> = sent.fields.read("note")?;
+    let note = note.map(|note| note.as_str().to_owned());
+    Ok(PostingOrder { amount, currency: None, details: PostingDetails { note, ..details } })
+}
+
+fn reason_row(sent: &Submission) -> (&'static str, Cell) {
+    ("Reason", Cell::some_text(sent.fields.get("reason")))
+}
+
+fn note_row(sent: &Submission) -> (&'static str, Cell) {
+    ("Note", Cell::some_text(sent.fields.get("note")))
+}
+
+/// Outcome of a form under this title: the wallet under this name, its balance now and afterwards, and more.
+fn review(
+    (title, name): (&str, &str),
+    made: &Outcome<PostingRecord>,
+    amount: Micros,
+    more: Vec<(&str, Cell)>,
+) -> FormOutcome {
+    let wallet = &made.thing.wallet.wallet;
+    let afterwards = wallet.available.plus(amount).unwrap_or(Micros::MAX);
+    let mut rows = vec![
+        (name, Cell::text(&wallet.name)),
+        ("Amount", Cell::money(amount, wallet.currency)),
+        ("Available now", Cell::money(wallet.available, wallet.currency)),
+        ("Available afterwards", Cell::money(afterwards, wallet.currency)),
+    ];
+    rows.extend(more);
+    FormOutcome::done().section(Facts::new(title, rows))
+}
