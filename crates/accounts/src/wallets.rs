@@ -8,7 +8,9 @@
 //! Never in here: balances. Only postings and operations move them.
 
 use holdfast_domain::admin::listing::{Page, PageRequest, WalletFilter};
-use holdfast_domain::admin::{AccountAction, Reach, Thing, UseCase, WalletPatch, WalletRecord};
+use holdfast_domain::admin::{
+    AccountAction, Reach, Thing, UseCase, WalletAction, WalletPatch, WalletRecord,
+};
 use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
@@ -72,7 +74,7 @@ impl Accounts {
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
         principal.authorize(UseCase::WalletCreate)?;
         let record = new.record();
-        let action = AccountAction::CreateWallet(record.clone());
+        let action = AccountAction::Wallet(WalletAction::Create(record.clone()));
         let done = self.change(principal, request, action).await?;
         if request.dry_run {
             return Ok(Outcome { thing: record, replayed: done.replayed });
@@ -123,7 +125,7 @@ impl Accounts {
         principal.authorize(UseCase::WalletUpdate)?;
         let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
         let Edit { patch, expected } = edit;
-        let action = AccountAction::EditWallet { wallet, patch, expected };
+        let action = AccountAction::Wallet(WalletAction::Edit { wallet, patch, expected });
         self.change_wallet(principal, request, action).await
     }
 
@@ -140,7 +142,8 @@ impl Accounts {
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
         principal.authorize(UseCase::WalletClose)?;
         let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
-        self.change_wallet(principal, request, AccountAction::CloseWallet(wallet)).await
+        self.change_wallet(principal, request, AccountAction::Wallet(WalletAction::Close(wallet)))
+            .await
     }
 
     async fn change_wallet(

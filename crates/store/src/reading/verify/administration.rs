@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use holdfast_domain::admin::TrailFields as _;
 use holdfast_domain::admin::audit::TrailRow;
 use holdfast_domain::admin::webhook::DisableReason;
 use holdfast_domain::admin::{AdminKey, WebhookRecord};

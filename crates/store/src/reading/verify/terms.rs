@@ -8,6 +8,7 @@
 use std::ops::RangeInclusive;
 
 use holdfast_domain::ApiKeyId;
+use holdfast_domain::admin::TrailFields as _;
 use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::credential::ApiKey;
 
