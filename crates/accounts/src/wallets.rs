@@ -11,14 +11,11 @@ use holdfast_domain::admin::listing::{Page, PageRequest, WalletFilter};
 use holdfast_domain::admin::{
     AccountAction, Reach, Thing, UseCase, WalletAction, WalletPatch, WalletRecord,
 };
-use holdfast_domain::limits::SpendLimit;
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
+use holdfast_domain::{Currency, WalletId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
-    ThingKind,
+    Accounts, AccountsError, Edit, Name, Outcome, Principal, Reference, Request, ThingKind,
 };
 
 /// A wallet to be made.
@@ -28,36 +25,8 @@ pub struct NewWallet {
     pub name: Name,
     /// Currency, for ever.
     pub currency: Currency,
-    /// Id that an outer system has for it; unique.
-    pub external_id: Option<ExternalId>,
-    /// Threshold of `wallet.low`.
-    pub low_balance: Option<Micros>,
-    /// Most that a key may spend that is issued by whoever is neither owner nor the holder's
-    /// administrator.
-    pub key_spend: Option<SpendLimit>,
-}
-
-impl NewWallet {
-    fn record(&self) -> WalletRecord {
-        let wallet = Wallet {
-            id: WalletId::from(Uuid::now_v7()),
-            name: self.name.as_str().to_owned(),
-            currency: self.currency,
-            available: Micros::ZERO,
-            held: Micros::ZERO,
-            suspended_at: None,
-        };
-        WalletRecord {
-            wallet,
-            external_id: self.external_id.as_ref().map(|id| id.as_str().to_owned()),
-            low_balance: self.low_balance,
-            key_spend: self.key_spend,
-            edited: 0,
-            // The store's moment takes its place.
-            created_at: Timestamp::from_micros(0),
-            closed_at: None,
-        }
-    }
+    /// Its other settings.
+    pub settings: WalletPatch,
 }
 
 impl Accounts {
@@ -73,7 +42,8 @@ impl Accounts {
         new: &NewWallet,
     ) -> Result<Outcome<WalletRecord>, AccountsError> {
         principal.authorize(UseCase::WalletCreate)?;
-        let record = new.record();
+        let (id, name) = (WalletId::from(Uuid::now_v7()), new.name.as_str().to_owned());
+        let record = WalletRecord::new(id, name, new.currency, new.settings.clone());
         let action = AccountAction::Wallet(WalletAction::Create(record.clone()));
         let done = self.change(principal, request, action).await?;
         if request.dry_run {

@@ -1,8 +1,8 @@
 //! The form that makes a wallet, and the fields that it shares with the one that edits it.
 
 use async_trait::async_trait;
-use holdfast_accounts::{ExternalId, NewWallet, Request};
-use holdfast_domain::admin::UseCase;
+use holdfast_accounts::{ExternalId, Name, NewWallet, Request};
+use holdfast_domain::admin::{UseCase, WalletPatch};
 
 use crate::ask::SentFields;
 use crate::failure::Failure;
@@ -44,18 +44,25 @@ impl FormPage for Create {
         fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
-        let external_id: Option<ExternalId> = fields.read("external_id")?;
-        let new = NewWallet {
-            name: fields.want("name")?,
-            currency: fields.want("currency")?,
-            external_id,
-            low_balance: threshold(fields, "low_balance")?,
-            key_spend: spend(fields, KEY_SPEND)?,
-        };
+        let (name, currency) = (fields.want("name")?, fields.want("currency")?);
+        let settings = WalletPatch { name: None, ..settings(fields)? };
+        let new = NewWallet { name, currency, settings };
         let made =
             sheet.desk.accounts.create_wallet(&sheet.visitor.principal, request, &new).await?;
         Ok(FormOutcome::done().next(format!("/wallets/{}", made.thing.wallet.id)))
     }
+}
+
+/// The settings that the fields of [`fields`] have.
+pub(crate) fn settings(fields: &SentFields) -> Result<WalletPatch, Failure> {
+    let name: Name = fields.want("name")?;
+    let external_id: Option<ExternalId> = fields.read("external_id")?;
+    Ok(WalletPatch {
+        name: Some(name.as_str().to_owned()),
+        external_id: Some(external_id.map(|id| id.as_str().to_owned())),
+        low_balance: Some(threshold(fields, "low_balance")?),
+        key_spend: Some(spend(fields, KEY_SPEND)?),
+    })
 }
 
 /// Name, external id, threshold, and bound on what keys spend.

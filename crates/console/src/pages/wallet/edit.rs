@@ -2,16 +2,15 @@
 //! since is not overwritten.
 
 use async_trait::async_trait;
-use holdfast_accounts::{Edit, ExternalId, Name, Reference, Request};
-use holdfast_domain::admin::{UseCase, WalletPatch, WalletRecord};
+use holdfast_accounts::{Edit, Reference, Request};
+use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::ask::SentFields;
 use crate::failure::Failure;
 use crate::field::FormField;
 use crate::form::{FormFrame, FormOutcome, FormPage, Sheet};
-use crate::pages::wallet::create::{KEY_SPEND, fields as wallet_fields};
+use crate::pages::wallet::create::{fields as wallet_fields, settings};
 use crate::pages::wallet::form_page;
-use crate::value::{spend, threshold};
 
 /// The form of one wallet.
 #[derive(Debug)]
@@ -52,14 +51,7 @@ impl FormPage for EditWallet {
         fields: &SentFields,
         request: &Request,
     ) -> Result<FormOutcome, Failure> {
-        let name: Name = fields.want("name")?;
-        let external_id: Option<ExternalId> = fields.read("external_id")?;
-        let patch = WalletPatch {
-            name: Some(name.as_str().to_owned()),
-            external_id: Some(external_id.map(|id| id.as_str().to_owned())),
-            low_balance: Some(threshold(fields, "low_balance")?),
-            key_spend: Some(spend(fields, KEY_SPEND)?),
-        };
+        let patch = settings(fields)?;
         let edit = Edit { patch, expected: Some(fields.want("edited")?) };
         let id = Reference::Id(sheet.id()?);
         let accounts = &sheet.desk.accounts;
