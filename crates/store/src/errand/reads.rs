@@ -1,4 +1,4 @@
-//! Facts of a command, read in its transaction: one kind after the other, as its judgement asks for them.
+//! Facts of a command, read in its transaction: one kind after the other, in the order of its judgement.
 //!
 //! The order is what makes the facts true: what is read after the head no other command changes, and
 //! what a batch changes (balances, refunds of a charge) is read after the lock of its wallet.
