@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use holdfast_domain::admin::listing::{AdminKeyState, Page, PageRequest};
 use holdfast_domain::admin::{
-    AccountAction, AdminBearer, AdminCredential, AdminKey, Reach, Role, Thing, UseCase,
+    AccountAction, AdminBearer, AdminCredential, AdminKey, AdminKeyAction, Reach, Role, Thing,
+    UseCase,
 };
 use holdfast_domain::{AdminKeyId, Timestamp};
 use uuid::Uuid;
@@ -76,7 +77,7 @@ impl Accounts {
             revoked_at: None,
         };
         let (credential, bearer) = self.admin_credential(admin_key.id)?;
-        let action = AccountAction::IssueAdminKey(admin_key.clone(), credential);
+        let action = AccountAction::AdminKey(AdminKeyAction::Issue(admin_key.clone(), credential));
         let done = self.change(principal, request, action).await?;
         let is_told = !request.dry_run && !done.replayed;
         let thing = IssuedAdminKey {
@@ -97,7 +98,7 @@ impl Accounts {
     ) -> Result<Outcome<IssuedAdminKey>> {
         principal.authorize(UseCase::AdminKeyRotate)?;
         let (credential, bearer) = self.admin_credential(id)?;
-        let action = AccountAction::RotateAdminKey { credential, grace };
+        let action = AccountAction::AdminKey(AdminKeyAction::Rotate { credential, grace });
         let done = self.change(principal, request, action).await?;
         let bearer = Some(bearer).filter(|_| !request.dry_run && !done.replayed);
         let thing = IssuedAdminKey { id, admin_key: None, bearer };
@@ -112,7 +113,9 @@ impl Accounts {
         id: AdminKeyId,
     ) -> Result<Outcome<AdminKeyId>> {
         principal.authorize(UseCase::AdminKeyRevoke)?;
-        let done = self.change(principal, request, AccountAction::RevokeAdminKey(id)).await?;
+        let done = self
+            .change(principal, request, AccountAction::AdminKey(AdminKeyAction::Revoke(id)))
+            .await?;
         Ok(Outcome { thing: id, replayed: done.replayed })
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use aws_lc_rs::rand;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
-use holdfast_domain::admin::{AccountAction, ApiKeyPatch, Role, Thing, UseCase};
+use holdfast_domain::admin::{AccountAction, ApiKeyAction, ApiKeyPatch, Role, Thing, UseCase};
 use holdfast_domain::credential::{ApiKey, Bearer, Credential, Grant};
 use holdfast_domain::model::ModelPattern;
 use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
@@ -93,11 +93,11 @@ impl Accounts {
             made.push(self.new_key(wallet.wallet.id, order)?);
         }
         let keys = made.iter().map(|(key, credential, _)| (key.clone(), credential.clone()));
-        let action = AccountAction::IssueApiKeys {
+        let action = AccountAction::ApiKey(ApiKeyAction::Issue {
             wallet: wallet.wallet.id,
             keys: keys.collect(),
             is_bounded: is_bounded(principal),
-        };
+        });
         let done = self.change(principal, request, action).await?;
         let mut issued = Vec::with_capacity(done.things.len());
         for id in done.things.iter().filter_map(api_key_of) {
@@ -167,7 +167,13 @@ impl Accounts {
         let other = other.filter(|models| found.grant.models.as_ref() != Some(*models));
         self.refuse_unoffered(principal, request, other).await?;
         let is_bounded = is_bounded(principal);
-        let action = AccountAction::EditApiKey { api_key, wallet, patch, expected, is_bounded };
+        let action = AccountAction::ApiKey(ApiKeyAction::Edit {
+            api_key,
+            wallet,
+            patch,
+            expected,
+            is_bounded,
+        });
         self.change_api_key(principal, request, found, action).await
     }
 
@@ -184,7 +190,8 @@ impl Accounts {
         let found = self.reachable_api_key(principal, reference, None).await?;
         let (credential, bearer) = self.credential(found.id)?;
         let (wallet, is_bounded) = (found.wallet, is_bounded(principal));
-        let action = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded };
+        let action =
+            AccountAction::ApiKey(ApiKeyAction::Rotate { credential, wallet, grace, is_bounded });
         let done = self.change(principal, request, action).await?;
         let is_told = !request.dry_run && !done.replayed;
         let thing = IssuedApiKey {

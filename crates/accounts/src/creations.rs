@@ -13,7 +13,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdfast_domain::WalletId;
-use holdfast_domain::admin::{AccountAction, PersonAction, Reach, WalletBounds, WebhookAction};
+use holdfast_domain::admin::{
+    AccountAction, AdminKeyAction, ApiKeyAction, PersonAction, Reach, WalletBounds, WebhookAction,
+};
 
 /// Wallets whose buckets are kept; full ones go first.
 const WALLETS_MAX: usize = 4_096;
@@ -29,31 +31,20 @@ pub(crate) fn of(action: &AccountAction) -> Option<(Owner, usize)> {
         Reach::Wallet(wallet) => Some(wallet),
     };
     match action {
-        AccountAction::IssueApiKeys { wallet, keys, .. } => Some((Some(*wallet), keys.len())),
-        AccountAction::IssueAdminKey(key, _) => Some((owner(key.reach), 1)),
+        AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, .. }) => {
+            Some((Some(*wallet), keys.len()))
+        }
+        AccountAction::AdminKey(AdminKeyAction::Issue(key, _)) => Some((owner(key.reach), 1)),
         AccountAction::Person(PersonAction::Invite { offered, .. }) => {
             Some((owner(offered.reach), 1))
         }
         AccountAction::Webhook(WebhookAction::Create(record)) => Some((record.wallet, 1)),
-        AccountAction::CreateWallet(_)
-        | AccountAction::EditWallet { .. }
-        | AccountAction::SuspendWallet(_)
-        | AccountAction::ResumeWallet(_)
-        | AccountAction::CloseWallet(_)
+        AccountAction::Wallet(_)
+        | AccountAction::ApiKey(_)
         | AccountAction::Post(_)
-        | AccountAction::EditApiKey { .. }
-        | AccountAction::SuspendApiKey(_)
-        | AccountAction::ResumeApiKey(_)
-        | AccountAction::RotateApiKey { .. }
-        | AccountAction::RevokeApiKey(_)
-        | AccountAction::AskOperation { .. }
-        | AccountAction::StartJob { .. }
-        | AccountAction::CancelJob(_)
-        | AccountAction::ExcludeCosts { .. }
-        | AccountAction::RotateAdminKey { .. }
-        | AccountAction::RevokeAdminKey(_)
-        | AccountAction::NoteRead(..)
-        | AccountAction::NoteFailedSignIns { .. }
+        | AccountAction::Job(_)
+        | AccountAction::Note(_)
+        | AccountAction::AdminKey(_)
         | AccountAction::Person(_)
         | AccountAction::Webhook(_) => None,
     }

@@ -9,7 +9,7 @@ use holdfast_domain::JobId;
 use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::job::{Job, JobKind};
 use holdfast_domain::admin::listing::{Page, PageRequest};
-use holdfast_domain::admin::{AccountAction, Thing, UseCase};
+use holdfast_domain::admin::{AccountAction, JobAction, Thing, UseCase};
 use uuid::Uuid;
 
 use crate::{Accounts, AccountsError, Outcome, Principal, Request, Result, ThingKind};
@@ -26,7 +26,8 @@ impl Accounts {
         principal.authorize(UseCase::JobCreate)?;
         let job = JobId::from(Uuid::new_v4());
         let since_text = since.map(|head| head.to_string());
-        let action = AccountAction::StartJob { job, kind: kind.label(), since: since_text };
+        let action =
+            AccountAction::Job(JobAction::Start { job, kind: kind.label(), since: since_text });
         let done = self.change(principal, request, action).await?;
         let id = |thing: &Thing| if let Thing::Job(id) = thing { Some(*id) } else { None };
         let id = done.things.iter().find_map(id).unwrap_or(job);
@@ -43,7 +44,8 @@ impl Accounts {
         id: JobId,
     ) -> Result<Outcome<Job>> {
         principal.authorize(UseCase::JobCreate)?;
-        let done = self.change(principal, request, AccountAction::CancelJob(id)).await?;
+        let done =
+            self.change(principal, request, AccountAction::Job(JobAction::Cancel(id))).await?;
         let job = self.book.job(id).await?.ok_or(AccountsError::NotFound(ThingKind::Job))?;
         Ok(Outcome { thing: job, replayed: done.replayed })
     }

@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::admin::{
-    AccountAction, AccountCommand, ActorId, RequestBinding, Thing, UseCase, WalletBounds,
+    AccountAction, AccountCommand, ActorId, Note, RequestBinding, Thing, UseCase, WalletBounds,
 };
 use holdfast_domain::{CommandKey, PersonId, Timestamp, WalletId};
 use tokio::time::Instant;
@@ -259,14 +259,11 @@ impl Accounts {
         self.write_reads(now).await?;
         let taken = self.notes.take_failures(now, is_last);
         for (written, failed) in taken.iter().enumerate() {
-            let action = AccountAction::NoteFailedSignIns {
-                person: failed.person,
-                attempts: failed.attempts,
-            };
+            let note = Note::failed_sign_ins(failed.person, failed.attempts);
             let address = failed.group.map(|group| group.to_string());
             let key = CommandKey::from(Uuid::new_v4());
             let digest = digest(&[b"failed sign-ins", &key.to_bytes()]);
-            let command = note(ActorId::Anonymous, address, (key, digest), action);
+            let command = command(ActorId::Anonymous, address, (key, digest), note);
             if let Err(error) = self.book.administer(&command, self.writing_secret()?).await {
                 taken.iter().skip(written).for_each(|failed| self.notes.give_back(*failed));
                 return Err(error.into());
@@ -283,8 +280,8 @@ impl Accounts {
             let (day, kind) = (day.to_be_bytes(), use_case.label().as_bytes());
             let digest = digest(&[b"read", &day, by.as_bytes(), kind, of.as_bytes()]);
             let [key @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = digest;
-            let action = AccountAction::NoteRead(use_case, thing);
-            let command = note(actor, address, (CommandKey::from_bytes(key), digest), action);
+            let note = Note::read(use_case, thing);
+            let command = command(actor, address, (CommandKey::from_bytes(key), digest), note);
             self.book.administer(&command, self.writing_secret()?).await?;
             self.notes.is_written(read);
         }
@@ -300,14 +297,14 @@ impl Notes {
     }
 }
 
-fn note(
+fn command(
     actor: ActorId,
     address: Option<String>,
     (key, digest): (CommandKey, [u8; 32]),
-    action: AccountAction,
+    note: Note,
 ) -> AccountCommand {
     let request = RequestBinding { key, digest, canonical: None };
-    let bounds = WalletBounds::DEFAULT;
+    let (bounds, action) = (WalletBounds::DEFAULT, AccountAction::Note(note));
     AccountCommand { actor, address, request, reason: None, bounds, action }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::admin::listing::{OperationFilter, OperationListing, Page, PageRequest};
-use holdfast_domain::admin::{AccountAction, Reach, UseCase};
+use holdfast_domain::admin::{AccountAction, Note, Reach, UseCase};
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::{Operation, Situation, situation};
 use holdfast_domain::{Currency, Micros, OperationId, RequestKey, Snapshot, WalletId};
@@ -137,7 +137,7 @@ impl Accounts {
         operations: u64,
     ) -> Result<()> {
         principal.authorize(UseCase::UsageExcludeCosts)?;
-        let action = AccountAction::ExcludeCosts { first, operations };
+        let action = AccountAction::Note(Note::excluded_costs(first, operations));
         self.change(principal, request, action).await.map(drop)
     }
 
@@ -153,7 +153,7 @@ impl Accounts {
             AskedEnd::Cancel => UseCase::OperationCancel,
             AskedEnd::Reconcile => UseCase::OperationReconcile,
         };
-        let action = AccountAction::AskOperation { operation: id, use_case };
+        let action = AccountAction::Note(Note::requested_end(id, use_case));
         let asked = self.change(principal, request, action).await?;
         if request.dry_run {
             return Ok(Outcome { thing: found, replayed: asked.replayed });

@@ -4,7 +4,9 @@
 //! hook: a verb with a body, a secret, a review or another answer is a function with a handler and a form of
 //! its own.
 
-use holdfast_domain::admin::{AccountAction, UseCase, WalletRecord, WebhookAction, WebhookRecord};
+use holdfast_domain::admin::{
+    AccountAction, ApiKeyAction, UseCase, WalletAction, WalletRecord, WebhookAction, WebhookRecord,
+};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::{ApiKeyId, WalletId, WebhookId};
 use uuid::Uuid;
@@ -76,7 +78,7 @@ pub const SUSPEND_WALLET: Verb = Verb {
     hint: "No new run starts until the wallet is resumed. Running operations finish.",
     needs_reason: true,
     is_grave: true,
-    action: |id| AccountAction::SuspendWallet(WalletId::from(id)),
+    action: |id| AccountAction::Wallet(WalletAction::Suspend(WalletId::from(id))),
 };
 
 /// Ends a suspension of a wallet.
@@ -89,7 +91,7 @@ pub const RESUME_WALLET: Verb = Verb {
     hint: "New runs are accepted again.",
     needs_reason: false,
     is_grave: false,
-    action: |id| AccountAction::ResumeWallet(WalletId::from(id)),
+    action: |id| AccountAction::Wallet(WalletAction::Resume(WalletId::from(id))),
 };
 
 /// Stops new runs of an API key.
@@ -102,7 +104,7 @@ pub const SUSPEND_API_KEY: Verb = Verb {
     hint: "No new run starts until the key is resumed. Revoke a stolen key instead.",
     needs_reason: true,
     is_grave: true,
-    action: |id| AccountAction::SuspendApiKey(ApiKeyId::from(id)),
+    action: |id| AccountAction::ApiKey(ApiKeyAction::Suspend(ApiKeyId::from(id))),
 };
 
 /// Ends a suspension of an API key.
@@ -115,7 +117,7 @@ pub const RESUME_API_KEY: Verb = Verb {
     hint: "New runs are accepted again.",
     needs_reason: false,
     is_grave: false,
-    action: |id| AccountAction::ResumeApiKey(ApiKeyId::from(id)),
+    action: |id| AccountAction::ApiKey(ApiKeyAction::Resume(ApiKeyId::from(id))),
 };
 
 /// Ends an API key for good.
@@ -128,7 +130,7 @@ pub const REVOKE_API_KEY: Verb = Verb {
     hint: "Permanent: every credential of the key is rejected. Running operations finish. This cannot be undone.",
     needs_reason: false,
     is_grave: true,
-    action: |id| AccountAction::RevokeApiKey(ApiKeyId::from(id)),
+    action: |id| AccountAction::ApiKey(ApiKeyAction::Revoke(ApiKeyId::from(id))),
 };
 
 /// Ends the deliveries to a webhook.

@@ -8,15 +8,14 @@
 //! Never in here: balances. Only postings and operations move them.
 
 use holdfast_domain::admin::listing::{Page, PageRequest, WalletFilter};
-use holdfast_domain::admin::{AccountAction, Reach, Thing, UseCase, WalletPatch, WalletRecord};
-use holdfast_domain::limits::SpendLimit;
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
+use holdfast_domain::admin::{
+    AccountAction, Reach, Thing, UseCase, WalletAction, WalletPatch, WalletRecord,
+};
+use holdfast_domain::{Currency, WalletId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
-    Result, ThingKind,
+    Accounts, AccountsError, Edit, Name, Outcome, Principal, Reference, Request, Result, ThingKind,
 };
 
 /// A wallet to be made.
@@ -26,36 +25,8 @@ pub struct NewWallet {
     pub name: Name,
     /// Currency, for ever.
     pub currency: Currency,
-    /// Id that an outer system has for it; unique.
-    pub external_id: Option<ExternalId>,
-    /// Threshold of `wallet.low`.
-    pub low_balance: Option<Micros>,
-    /// Most that a key may spend that is issued by whoever is neither owner nor the holder's
-    /// administrator.
-    pub key_spend: Option<SpendLimit>,
-}
-
-impl NewWallet {
-    fn record(&self) -> WalletRecord {
-        let wallet = Wallet {
-            id: WalletId::from(Uuid::now_v7()),
-            name: self.name.as_str().to_owned(),
-            currency: self.currency,
-            available: Micros::ZERO,
-            held: Micros::ZERO,
-            suspended_at: None,
-        };
-        WalletRecord {
-            wallet,
-            external_id: self.external_id.as_ref().map(|id| id.as_str().to_owned()),
-            low_balance: self.low_balance,
-            key_spend: self.key_spend,
-            edited: 0,
-            // The store's moment takes its place.
-            created_at: Timestamp::from_micros(0),
-            closed_at: None,
-        }
-    }
+    /// Its other settings.
+    pub settings: WalletPatch,
 }
 
 impl Accounts {
@@ -71,8 +42,9 @@ impl Accounts {
         new: &NewWallet,
     ) -> Result<Outcome<WalletRecord>> {
         principal.authorize(UseCase::WalletCreate)?;
-        let record = new.record();
-        let action = AccountAction::CreateWallet(record.clone());
+        let (id, name) = (WalletId::from(Uuid::now_v7()), new.name.as_str().to_owned());
+        let record = WalletRecord::new(id, name, new.currency, new.settings.clone());
+        let action = AccountAction::Wallet(WalletAction::Create(record.clone()));
         let done = self.change(principal, request, action).await?;
         if request.dry_run {
             return Ok(Outcome { thing: record, replayed: done.replayed });
@@ -123,7 +95,7 @@ impl Accounts {
         principal.authorize(UseCase::WalletUpdate)?;
         let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
         let Edit { patch, expected } = edit;
-        let action = AccountAction::EditWallet { wallet, patch, expected };
+        let action = AccountAction::Wallet(WalletAction::Edit { wallet, patch, expected });
         self.change_wallet(principal, request, action).await
     }
 
@@ -140,7 +112,8 @@ impl Accounts {
     ) -> Result<Outcome<WalletRecord>> {
         principal.authorize(UseCase::WalletClose)?;
         let wallet = self.reachable_wallet(principal, reference).await?.wallet.id;
-        self.change_wallet(principal, request, AccountAction::CloseWallet(wallet)).await
+        self.change_wallet(principal, request, AccountAction::Wallet(WalletAction::Close(wallet)))
+            .await
     }
 
     async fn change_wallet(

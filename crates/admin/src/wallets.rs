@@ -172,9 +172,12 @@ pub(crate) async fn create(
     let new = NewWallet {
         name: parse("name", &body.name)?,
         currency: parse("currency", &body.currency)?,
-        external_id: parse_some("external_id", body.external_id.as_deref())?,
-        low_balance: threshold(body.low_balance_micros)?,
-        key_spend: spend(KEY_SPEND, body.key_spend_micros, body.key_spend_window)?,
+        settings: WalletPatch {
+            name: None,
+            external_id: Some(external_id(body.external_id.as_deref())?),
+            low_balance: Some(threshold(body.low_balance_micros)?),
+            key_spend: Some(spend(KEY_SPEND, body.key_spend_micros, body.key_spend_window)?),
+        },
     };
     let made = caller.accounts().create_wallet(&caller.principal, &request, &new).await?;
     let edited = made.thing.edited;

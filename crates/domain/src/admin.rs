@@ -1,13 +1,13 @@
 //! Administration: wallets, API keys, postings and admin keys, as people change them.
 //!
 //! ```text
-//! AccountCommand ─▶ AccountFacts (read by the store, under its locks) ─▶ decide ─▶ AccountEffect
-//!                                                                          └────▶ AccountRefusal
+//! AccountCommand ─▶ decide, which reads Facts (of the store, under its locks) ─┬▶ AccountEffect
+//!                                                                            └▶ AccountRefusal
 //! AccountEffect = writes + the row of the trail + the binding of the request key + events: one transaction
 //! ```
 //!
-//! A command names one change, whoever asks for it and by which door. [`decide`] judges it, and is
-//! pure; a store reads what it is judged by, and writes what follows from it with its row of the
+//! A command names one change, whoever asks for it and by which door. [`decide`] judges it by nothing but
+//! [`Facts`]; a store reads those, and writes what follows with its row of the
 //! trail ([`crate::admin::audit`]), all of it or nothing. Commands come one after the other: each takes
 //! the head of the trail first, so what one has read no other one changes.
 //!
@@ -17,17 +17,17 @@
 //! Never in here: authorization of a person, which is judged before a command is made ([`role`]);
 //! the phases of an operation, which are [`mod@crate::operation`]'s.
 
+mod actions;
 mod actor;
 mod admin_key;
 mod api_key;
 pub mod audit;
 mod bounds;
 mod browser_mark;
-mod command;
-mod command_event;
-mod decide;
+mod effect;
 mod email_address;
 pub mod event;
+mod facts;
 mod field_change;
 mod invitation;
 pub mod job;
@@ -35,7 +35,7 @@ mod job_state;
 pub mod listing;
 pub mod offer;
 mod person;
-mod person_action;
+mod person_write;
 pub mod ports;
 mod posting;
 mod refusal;
@@ -45,28 +45,33 @@ pub mod role;
 mod thing;
 mod wallet;
 pub mod webhook;
-mod webhook_action;
+mod webhook_record;
 
+pub use self::actions::admin_key::AdminKeyAction;
+pub use self::actions::api_key::ApiKeyAction;
+pub use self::actions::command::{AccountCommand, RequestRecord};
+pub use self::actions::job::JobAction;
+pub use self::actions::note::Note;
+pub use self::actions::person::PersonAction;
+pub use self::actions::wallet::WalletAction;
+pub use self::actions::webhook::WebhookAction;
+pub use self::actions::{AccountAction, Creation, decide, replay};
 pub use self::actor::{ActorId, BadActorId};
 pub use self::admin_key::{AdminBearer, AdminCredential, AdminKey, KnownAdminCredential};
 pub use self::api_key::ApiKeyPatch;
 pub use self::bounds::{BoundedKind, WalletBounds};
 pub use self::browser_mark::{BROWSER_MARKS_MAX, BrowserMark, NewBrowserMark};
-pub use self::command::{
-    AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountReceipt, AccountWrite,
-    RequestRecord,
-};
-pub use self::command_event::{events, refusal_event};
-pub use self::decide::{decide, replay};
+pub use self::effect::{AccountEffect, AccountReceipt, AccountWrite};
 pub use self::email_address::{BadEmailAddress, EmailAddress};
-pub use self::field_change::FieldChange;
+pub use self::facts::{Count, Facts, FoundPerson, NameScope, Names, Owners, PersonBy, TakenNames};
+pub use self::field_change::{FieldChange, Fields, TrailFields};
 pub use self::invitation::PersonInvitation;
 pub use self::person::{
     Authority, FIRST_OWNER_LIFETIME, FRESH_FOR, KnownLink, KnownPassword, KnownSession,
     LINK_LIFETIME, LinkPurpose, NewSession, PasswordHash, Person, PersonGrant, PersonLink,
     PersonRecord, PersonState, SESSION_IDLE, SESSION_LIFETIME, SESSIONS_MAX, Session,
 };
-pub use self::person_action::{EndedSessions, NewLink, PersonAction, PersonFacts, PersonWrite};
+pub use self::person_write::{EndedSessions, NewLink, PersonWrite};
 pub use self::ports::{
     Administration, CommandError, Deliveries, Directory, DueDelivery, Endpoints, EventOutbox,
     Events, Jobs, Outbox, Sessions, Webhooks,
@@ -74,13 +79,12 @@ pub use self::ports::{
 pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,
 };
-pub use self::refusal::AccountRefusal;
+pub use self::refusal::{AccountRefusal, Rejection};
 pub use self::report::Reports;
 pub use self::request::{CanonicalDigest, RequestBinding};
 pub use self::role::{Reach, Role, UseCase};
 pub use self::thing::Thing;
 pub use self::wallet::{WalletPatch, WalletRecord, WalletState};
-pub use self::webhook_action::{
-    TESTS_MAX, WEBHOOKS_MAX, WebhookAction, WebhookFacts, WebhookPatch, WebhookRecord,
-    WebhookSecret, WebhookWrite,
+pub use self::webhook_record::{
+    TESTS_MAX, WEBHOOKS_MAX, WebhookPatch, WebhookRecord, WebhookSecret, WebhookWrite,
 };

@@ -108,17 +108,34 @@ impl Counter {
         Self::SpendMonth,
     ];
 
+    /// Name in rows and answers, unit, and span of the window. Endings, seeds and audits follow from the unit.
+    const fn row(self) -> (&'static str, Unit, Span) {
+        match self {
+            Self::Requests => ("requests", Unit::Requests, Span::Minute),
+            Self::Tokens => ("tokens", Unit::Tokens, Span::Minute),
+            Self::Concurrency => ("concurrency", Unit::Running, Span::Ever),
+            Self::SpendTotal => ("spend_total", Unit::Micros, Span::Ever),
+            Self::SpendDay => ("spend_day", Unit::Micros, Span::Day),
+            Self::SpendMonth => ("spend_month", Unit::Micros, Span::Month),
+        }
+    }
+
     /// The name in rows and answers.
     #[must_use]
     pub const fn label(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Tokens => "tokens",
-            Self::Concurrency => "concurrency",
-            Self::SpendTotal => "spend_total",
-            Self::SpendDay => "spend_day",
-            Self::SpendMonth => "spend_month",
-        }
+        self.row().0
+    }
+
+    /// Unit that it counts.
+    #[must_use]
+    pub const fn unit(self) -> Unit {
+        self.row().1
+    }
+
+    /// Span of its window.
+    #[must_use]
+    pub const fn span(self) -> Span {
+        self.row().2
     }
 
     /// The start of the window that a moment falls into; the epoch for counters without one.
@@ -129,12 +146,12 @@ impl Counter {
         const DAY: i64 = 86_400_000_000;
         let micros = at.as_micros();
         let floor = |span: i64| micros.saturating_sub(micros.rem_euclid(span));
-        Timestamp::from_micros(match self {
-            Self::Requests | Self::Tokens => floor(MINUTE),
-            // One row for ever: they have no window that could begin anew.
-            Self::Concurrency | Self::SpendTotal => 0,
-            Self::SpendDay => floor(DAY),
-            Self::SpendMonth => {
+        Timestamp::from_micros(match self.span() {
+            // One row for ever: it has no window that could begin anew.
+            Span::Ever => 0,
+            Span::Minute => floor(MINUTE),
+            Span::Day => floor(DAY),
+            Span::Month => {
                 // The first of the month, as a whole day since the epoch, back in microseconds.
                 let day = micros.div_euclid(DAY);
                 day.saturating_sub(day_of_month(day)).saturating_mul(DAY)
@@ -145,19 +162,20 @@ impl Counter {
     /// The end of the window that a moment falls into; `None` for counters without one.
     #[must_use]
     pub fn window_end(self, at: Timestamp) -> Option<Timestamp> {
-        const MINUTE: Duration = Duration::from_secs(60);
         const DAY: Duration = Duration::from_secs(86_400);
         let start = self.window(at);
-        match self {
-            Self::Requests | Self::Tokens => Some(start.after(MINUTE)),
-            Self::SpendDay => Some(start.after(DAY)),
+        match self.span() {
+            Span::Ever => None,
+            Span::Minute => Some(start.after(Duration::from_secs(60))),
+            Span::Day => Some(start.after(DAY)),
             // From the first of a month, 31 days are the next month or its first days.
-            Self::SpendMonth => Some(self.window(start.after(DAY.saturating_mul(31)))),
-            Self::Concurrency | Self::SpendTotal => None,
+            Span::Month => Some(self.window(start.after(DAY.saturating_mul(31)))),
         }
     }
 
-    const fn index(self) -> usize {
+    /// Place in [`Self::ALL`], which is its number in rows.
+    #[must_use]
+    pub const fn index(self) -> u8 {
         match self {
             Self::Requests => 0,
             Self::Tokens => 1,
@@ -167,6 +185,32 @@ impl Counter {
             Self::SpendMonth => 5,
         }
     }
+}
+
+/// Unit that a counter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Runs.
+    Requests,
+    /// Prompt and completion tokens.
+    Tokens,
+    /// Operations that run now.
+    Running,
+    /// Micros of the wallet's currency.
+    Micros,
+}
+
+/// Span of a counter's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// For ever.
+    Ever,
+    /// A UTC minute.
+    Minute,
+    /// A UTC day.
+    Day,
+    /// A UTC month.
+    Month,
 }
 
 /// Days since the first of the month, from days since 1970-01-01, in the proleptic Gregorian
@@ -218,13 +262,13 @@ impl CounterReadings {
     #[must_use]
     pub fn used(&self, counter: Counter) -> Option<i64> {
         let is_known = self.known & Reservation::bit(counter) != 0;
-        self.used.get(counter.index()).copied().filter(|_used| is_known)
+        self.used.get(usize::from(counter.index())).copied().filter(|_used| is_known)
     }
 
     /// Readings with this counter at so much.
     #[must_use]
     pub fn with(mut self, counter: Counter, used: i64) -> Self {
-        if let Some(place) = self.used.get_mut(counter.index()) {
+        if let Some(place) = self.used.get_mut(usize::from(counter.index())) {
             *place = used;
             self.known |= Reservation::bit(counter);
         }
@@ -365,20 +409,18 @@ impl Reservation {
     }
 
     fn bit(counter: Counter) -> u8 {
-        Counter::ALL.iter().zip(0_u32..).fold(0, |bits, (c, at)| {
-            if *c == counter { bits | 1_u8.wrapping_shl(at) } else { bits }
-        })
+        1_u8.wrapping_shl(counter.index().into())
     }
 
     /// T3: nothing ran, and all goes back but the request of a generation after the first.
     #[must_use]
     pub fn not_run_moves(&self, hold: Micros, generation: u32) -> Vec<CounterMove> {
-        self.moves(|counter| match counter {
+        self.moves(|unit| match unit {
             // Given back once for an operation: each reopening writes rows that stay for ever.
-            Counter::Requests if generation > 1 => 0,
-            Counter::Requests | Counter::Concurrency => -1,
-            Counter::Tokens => amount(self.tokens).saturating_neg(),
-            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => hold.negated().get(),
+            Unit::Requests if generation > 1 => 0,
+            Unit::Requests | Unit::Running => -1,
+            Unit::Tokens => amount(self.tokens).saturating_neg(),
+            Unit::Micros => hold.negated().get(),
         })
     }
 
@@ -386,32 +428,30 @@ impl Reservation {
     /// tokens stay counted.
     #[must_use]
     pub fn release_moves(&self, hold: Micros) -> Vec<CounterMove> {
-        self.moves(|counter| match counter {
-            Counter::Requests | Counter::Tokens => 0,
-            Counter::Concurrency => -1,
-            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => hold.negated().get(),
+        self.moves(|unit| match unit {
+            Unit::Requests | Unit::Tokens => 0,
+            Unit::Running => -1,
+            Unit::Micros => hold.negated().get(),
         })
     }
 
     /// Corrects the reservation to what was used: the request counts, the rest shrinks to the truth.
     #[must_use]
     pub fn settlement_moves(&self, hold: Micros, charge: Micros, tokens: u64) -> Vec<CounterMove> {
-        self.moves(|counter| match counter {
-            Counter::Requests => 0,
-            Counter::Concurrency => -1,
+        self.moves(|unit| match unit {
+            Unit::Requests => 0,
+            Unit::Running => -1,
             // Of either sign: a model that thought beyond its bound counts for what it used.
-            Counter::Tokens => amount(tokens).saturating_sub(amount(self.tokens)),
-            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
-                charge.get().saturating_sub(hold.get())
-            }
+            Unit::Tokens => amount(tokens).saturating_sub(amount(self.tokens)),
+            Unit::Micros => charge.get().saturating_sub(hold.get()),
         })
     }
 
-    fn moves(&self, by: impl Fn(Counter) -> i64) -> Vec<CounterMove> {
+    fn moves(&self, by: impl Fn(Unit) -> i64) -> Vec<CounterMove> {
         Counter::ALL
             .into_iter()
             .filter(|counter| self.counters & Self::bit(*counter) != 0)
-            .map(|counter| CounterMove { counter, amount: by(counter), bound: None })
+            .map(|counter| CounterMove { counter, amount: by(counter.unit()), bound: None })
             // Nothing to correct is nothing to write.
             .filter(|moved| moved.amount != 0)
             .collect()

@@ -2,13 +2,12 @@
 //!
 //! ```text
 //! head of the trail, request key ─ bound? ─▶ answered from it, nothing is written
-//!        └ free ─▶ clock, facts (wallet, API key, names …) ─▶ account::decide ─▶ refusal, at most its event
-//!                                                                  └─▶ writes, events, trail, head, request key, COMMIT
+//!        └ free ─▶ clock ─▶ admin::decide, which reads its facts ─▶ refusal, at most its event
+//!                                       └─▶ writes, events, trail, head, request key, COMMIT
 //! ```
 //!
-//! Each step is a list of statements with their readers ([`reads`], [`writes`]), pure and the same
-//! for both dialects; a database's own part only sends them. SQLite does so
-//! between two batches of its writer, PostgreSQL on the connections of errands.
+//! Statements ([`reads`], [`writes`]) are the same for both dialects; a database's own part ([`Tx`]) only sends them.
+//! SQLite does so between two batches of its writer, PostgreSQL on the connections of errands.
 //!
 //! The head is locked first, so commands come one after the other, on all nodes: what a command has
 //! read of names, keys and references no other command changes. A wallet is locked after it, where
@@ -18,7 +17,6 @@
 //! Nothing is offered again before that was looked at.
 
 pub(crate) mod admin_key;
-mod event;
 mod person;
 pub(crate) mod reads;
 pub(crate) mod seed;
@@ -28,20 +26,24 @@ pub(crate) mod writes;
 
 use std::sync::Arc;
 
-use holdfast_domain::admin::audit::TrailRow;
-use holdfast_domain::admin::event::EventInterest;
+use holdfast_domain::Timestamp;
+use holdfast_domain::admin::audit::{TrailHead, TrailRow};
+use holdfast_domain::admin::event::{EventInterest, NewEvent};
 use holdfast_domain::admin::{
-    AccountCommand, AccountReceipt, AccountRefusal, Thing, decide, replay,
+    AccountCommand, AccountEffect, AccountReceipt, AccountRefusal, Creation, Rejection, Thing,
+    decide, replay,
 };
 use holdfast_domain::ports::Cause;
 use holdfast_domain::secret::ServerSecret;
+use holdfast_failpoint::{Step, reach};
 use sea_orm::Statement;
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::reads::Findings;
+use self::reads::{DecisionError, Reads};
 use self::seed::EndedSums;
 use crate::dialect::Dialect;
-use crate::rows::Row;
+use crate::event;
+use crate::rows::{BadRow, Cells, Row};
 
 /// Commands that wait in a process, the one that is done among them. Heartbeats and purges queue for
 /// the same writer, and must not stand behind a crowd.
@@ -84,17 +86,21 @@ pub(crate) enum Mode {
 /// Verdict of a transaction that was committed, or in which nothing was written.
 pub(crate) type Verdict = Result<AccountReceipt, AccountRefusal>;
 
-/// A judgement without anything to write.
-pub(crate) enum Unwritten {
-    Refused(AccountRefusal),
-    /// The sums are for other counters or windows than the command seeds: they are to be taken again.
-    SumsOutdated,
-}
+/// Transaction of one database.
+pub(crate) trait Tx {
+    type Error: From<BadRow>;
 
-impl From<AccountRefusal> for Unwritten {
-    fn from(refusal: AccountRefusal) -> Self {
-        Self::Refused(refusal)
-    }
+    /// The database's clock.
+    async fn now(&mut self) -> Result<Timestamp, Self::Error>;
+
+    /// Reads all rows of a statement.
+    async fn query<R>(
+        &mut self,
+        statement: Statement,
+        row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    ) -> Result<Vec<R>, Self::Error>;
+
+    async fn execute(&mut self, statement: Statement) -> Result<(), Self::Error>;
 }
 
 impl Errand {
@@ -127,31 +133,60 @@ impl Errand {
         Self { ended, ..self }
     }
 
-    /// Answer where the request key is bound already.
-    pub(crate) fn replay(&self, findings: &Findings) -> Option<Verdict> {
-        let person = findings.facts.person.record.as_ref();
-        findings.request.as_ref().map(|record| replay(record, &self.command, person))
+    /// Does the command. None: its sums are outdated, and nothing was written.
+    pub(crate) async fn run<T: Tx>(&self, tx: &mut T) -> Result<Option<Verdict>, T::Error> {
+        let (dialect, command) = (self.dialect, &self.command);
+        let mut facts = Reads { tx, dialect, command, now: Timestamp::from_micros(0) };
+        // Its lock keeps other commands out.
+        let head = facts.last(reads::head(dialect), trail::head).await?;
+        let head = head.unwrap_or(TrailHead::EMPTY);
+        let bound = facts.last(reads::bound(dialect, command), reads::request).await?;
+        if let Some(record) = bound {
+            let invited = facts.invited(&record.things).await?;
+            return Ok(Some(replay(&record, command, invited.as_ref())));
+        }
+        // After the head's lock: the moments of the trail follow its numbers.
+        facts.now = facts.tx.now().await?;
+        let now = facts.now;
+        let (statements, verdict) = match decide(command, &mut facts).await {
+            Ok(effect) => match self.written(head, effect, now) {
+                Some((statements, receipt)) => (statements, Ok(receipt)),
+                None => return Ok(None),
+            },
+            // It binds nothing and changes nothing, but somebody should know: committed all the same.
+            Err(DecisionError::Rejection(Rejection { refusal, event })) => {
+                let events = event.filter(|_event| self.mode == Mode::Commit).map(|event| *event);
+                (self.events(events, now), Err(refusal))
+            }
+            Err(DecisionError::Failed(error)) => return Err(error),
+        };
+        reach(Step::CommandJudged);
+        for statement in statements {
+            facts.tx.execute(statement).await?;
+        }
+        reach(Step::CommandWritten);
+        Ok(Some(verdict))
     }
 
-    /// Judges, and says what is to be written.
-    pub(crate) fn judge(
+    /// Statements of an effect, and the receipt. None: the sums are for other counters or windows than it seeds.
+    fn written(
         &self,
-        findings: &Findings,
-    ) -> Result<(Vec<Statement>, AccountReceipt), Unwritten> {
-        let effect = decide(&self.command, &findings.facts)?;
+        before: TrailHead,
+        effect: AccountEffect,
+        now: Timestamp,
+    ) -> Option<(Vec<Statement>, AccountReceipt)> {
         let things: Vec<Thing> = effect.entries.iter().map(|(thing, _changes)| *thing).collect();
-        let now = findings.facts.now;
+        let receipt = AccountReceipt { things, at: now, replayed: effect.was_done };
         if self.mode == Mode::Rehearse {
-            return Ok((Vec::new(), AccountReceipt { things, at: now, replayed: effect.was_done }));
+            return Some((Vec::new(), receipt));
         }
         let mut statements = Vec::new();
         for write in &effect.writes {
-            let written = writes::statements(self.dialect, write, self.ended.as_deref());
-            statements.extend(written.ok_or(Unwritten::SumsOutdated)?);
+            statements.extend(writes::statements(self.dialect, write, self.ended.as_deref())?);
         }
         // After the rows that they name.
-        statements.extend(self.events(findings, &effect));
-        let mut head = findings.head;
+        statements.extend(self.events(effect.events, now));
+        let mut head = before;
         let mut rows = Vec::new();
         for (thing, changes) in effect.entries.into_iter().chain(effect.also) {
             // What changed nothing leaves no row: the trail says what was done.
@@ -166,20 +201,28 @@ impl Errand {
             statements.push(TrailRow::insert_all(self.dialect, rows));
             statements.extend(trail::insert_addresses(self.dialect, rows, &self.command));
         }
-        if head != findings.head {
+        if head != before {
             statements.push(trail::advance(self.dialect, head));
         }
-        statements.push(trail::bind(self.dialect, &self.command, &things, (now, &self.secret)));
-        Ok((statements, AccountReceipt { things, at: now, replayed: effect.was_done }))
+        let bound = (now, &self.secret);
+        statements.push(trail::bind(self.dialect, &self.command, &receipt.things, bound));
+        Some((statements, receipt))
+    }
+
+    /// Statements of those events that have a receiver.
+    fn events(&self, events: impl IntoIterator<Item = NewEvent>, now: Timestamp) -> Vec<Statement> {
+        let wanted = events.into_iter().filter(|event| self.interest.wants(event.kind));
+        event::insert_all(self.dialect, &wanted.collect::<Vec<_>>(), now)
     }
 
     /// The receipt as its caller is told it: after a lost answer, a request key that is bound to
     /// what this command would have made was bound by this command.
     pub(crate) fn told(&self, receipt: AccountReceipt, was_lost: bool) -> AccountReceipt {
-        let is_own = match self.command.action.made() {
-            Some(made) => receipt.things.contains(&made),
-            // A rotation may be another offer's, whose secret is another one: nobody is told that one.
-            None => !self.command.action.is_rotation(),
+        let is_own = match self.command.action.row().1 {
+            Creation::Thing(made) => receipt.things.contains(&made),
+            // It may be another offer's, whose secret is another one: nobody is told that one.
+            Creation::Secret => false,
+            Creation::Nothing => true,
         };
         AccountReceipt { replayed: receipt.replayed && !(was_lost && is_own), ..receipt }
     }

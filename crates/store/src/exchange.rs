@@ -5,14 +5,15 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
 use sea_orm::Statement;
 
+use crate::errand::Tx;
 use crate::rows::{BadRow, Cells};
 use crate::{Store, WriteBackend};
 
 /// A transaction: at most one statement that reads, and those that follow from its rows.
 pub(crate) struct Exchange<R, T> {
     pub(crate) read: Option<ReadAt>,
-    pub(crate) row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
-    pub(crate) judge: Judge<R, T>,
+    row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    judge: Judge<R, T>,
 }
 
 /// Statement of a moment.
@@ -40,6 +41,18 @@ impl<R, T> Exchange<R, T> {
         judge: impl FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send + 'static,
     ) -> Self {
         Self { read: Some(Box::new(read)), row, judge: Box::new(judge) }
+    }
+
+    pub(crate) async fn run<X: Tx>(self, tx: &mut X, now: Timestamp) -> Result<T, X::Error> {
+        let found = match self.read {
+            Some(read) => tx.query(read(now), self.row).await?,
+            None => Vec::new(),
+        };
+        let (statements, value) = (self.judge)(found, now);
+        for statement in statements {
+            tx.execute(statement).await?;
+        }
+        Ok(value)
     }
 }
 

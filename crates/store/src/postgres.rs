@@ -18,7 +18,6 @@ mod batch;
 mod begin;
 pub(crate) mod connect;
 pub(crate) mod error;
-mod exchange;
 mod journal;
 mod lock_queue;
 mod lock_worker;

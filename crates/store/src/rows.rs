@@ -304,15 +304,8 @@ pub(crate) fn signed(count: u64) -> i64 {
 }
 
 /// The number of a counter in rows.
-pub(crate) const fn counter_code(counter: Counter) -> i64 {
-    match counter {
-        Counter::Requests => 0,
-        Counter::Tokens => 1,
-        Counter::Concurrency => 2,
-        Counter::SpendTotal => 3,
-        Counter::SpendDay => 4,
-        Counter::SpendMonth => 5,
-    }
+pub(crate) fn counter_code(counter: Counter) -> i64 {
+    counter.index().into()
 }
 
 /// Reads what [`counter_code`] wrote.

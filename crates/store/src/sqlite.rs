@@ -7,7 +7,6 @@ mod checkpoint;
 mod clock;
 pub(crate) mod connect;
 mod endings;
-mod exchange;
 pub(crate) mod identity;
 mod journal;
 pub(crate) mod lock;

@@ -4,7 +4,7 @@ use holdfast_accounts::Request as AccountRequest;
 use holdfast_domain::admin::Administration as _;
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, ActorId, DepositReference, NewPosting, PostingDetails,
-    RequestBinding, WalletBounds, WalletRecord,
+    RequestBinding, WalletAction, WalletBounds, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::secret::ServerSecret;
@@ -233,7 +233,7 @@ async fn a_request_that_was_done_before_the_rule_is_repeated() {
         let record = wallet(name);
         let id = record.wallet.id.to_string();
         let digest = digest(&key, "/admin/v1/wallets", &body);
-        act(&world, &key, digest, AccountAction::CreateWallet(record)).await;
+        act(&world, &key, digest, AccountAction::Wallet(WalletAction::Create(record))).await;
         let again = Call::post("/wallets", &serde_json::from_str(&body).unwrap()).key(&key);
         let again = world.send(again.bearer(&world.owner)).await;
         assert_eq!(again.json()["id"], *id, "{again:?}");

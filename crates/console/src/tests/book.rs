@@ -10,7 +10,7 @@ use axum::body::Body;
 use holdfast_accounts::Request as AccountRequest;
 use holdfast_accounts::{Accounts, KeyOrder, NewWallet, PostingOrder, Principal, Reference};
 use holdfast_domain::admin::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
-use holdfast_domain::admin::{Authority, PostingDetails, Reach, Role};
+use holdfast_domain::admin::{Authority, PostingDetails, Reach, Role, WalletPatch};
 use holdfast_domain::conduct::{Conduct, Ending};
 use holdfast_domain::credential::Grant;
 use holdfast_domain::model::Contract;
@@ -206,9 +206,10 @@ impl OpsWorld {
         let new = NewWallet {
             name: name.parse().unwrap(),
             currency: Currency::USD,
-            external_id: None,
-            low_balance: Some(Micros::new(1_000)),
-            key_spend: None,
+            settings: WalletPatch {
+                low_balance: Some(Some(Micros::new(1_000))),
+                ..WalletPatch::default()
+            },
         };
         let local = Principal::local();
         let made = self.accounts.create_wallet(&local, &request(), &new).await.unwrap();

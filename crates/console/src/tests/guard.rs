@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_accounts::{NewWallet, Principal, Request};
 use holdfast_domain::admin::listing::{Order, PageRequest, PersonFilter};
-use holdfast_domain::admin::{Reach, Role, UseCase};
+use holdfast_domain::admin::{Reach, Role, UseCase, WalletPatch};
 use holdfast_domain::secret::{LinkToken, SessionToken};
 use holdfast_domain::{CommandKey, Currency};
 use uuid::Uuid;
@@ -113,9 +113,7 @@ async fn operators_pages_are_not_there_for_holders_alone() {
     let new = NewWallet {
         name: "acme".parse().unwrap(),
         currency: Currency::USD,
-        external_id: None,
-        low_balance: None,
-        key_spend: None,
+        settings: WalletPatch::default(),
     };
     let local = Principal::local();
     let made = world.accounts.create_wallet(&local, &request, &new).await.unwrap();
@@ -328,9 +326,7 @@ async fn a_holder_does_not_sign_in_where_operators_do() {
     let new = NewWallet {
         name: "acme".parse().unwrap(),
         currency: Currency::USD,
-        external_id: None,
-        low_balance: None,
-        key_spend: None,
+        settings: WalletPatch::default(),
     };
     let local = Principal::local();
     let made = world.accounts.create_wallet(&local, &request, &new).await.unwrap();

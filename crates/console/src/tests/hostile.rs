@@ -3,12 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use holdfast_accounts::{
-    NewAdminKey, NewInvitation, NewWallet, NewWebhook, PostingOrder, Principal,
+    ExternalId, NewAdminKey, NewInvitation, NewWallet, NewWebhook, PostingOrder, Principal,
 };
 use holdfast_domain::admin::event::EventFilter;
 use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::admin::listing::{Order, PageRequest, PostingFilter, PostingList};
-use holdfast_domain::admin::{PostingDetails, Reach, Role};
+use holdfast_domain::admin::{PostingDetails, Reach, Role, WalletPatch};
 use holdfast_domain::private::Private;
 use holdfast_domain::{Currency, Micros, WalletId};
 use holdfast_testkit::sample;
@@ -83,9 +83,11 @@ impl Things {
         let new = NewWallet {
             name: name.parse().unwrap(),
             currency: Currency::USD,
-            external_id: name.parse().ok(),
-            low_balance: Some(Micros::new(9_000)),
-            key_spend: None,
+            settings: WalletPatch {
+                external_id: Some(name.parse().ok().map(|id: ExternalId| id.as_str().to_owned())),
+                low_balance: Some(Some(Micros::new(9_000))),
+                ..WalletPatch::default()
+            },
         };
         let made = accounts.create_wallet(&local, &request(), &new).await.unwrap();
         let wallet = made.thing.wallet.id;

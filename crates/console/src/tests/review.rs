@@ -3,6 +3,7 @@
 
 use holdfast_accounts::{NewWallet, Principal};
 use holdfast_domain::Currency;
+use holdfast_domain::admin::WalletPatch;
 
 use super::site::{Call, EMAIL, PASSWORD, Reply, World};
 use super::world::request;
@@ -23,9 +24,7 @@ impl Depositor {
         let new = NewWallet {
             name: "acme".parse().unwrap(),
             currency: Currency::USD,
-            external_id: None,
-            low_balance: None,
-            key_spend: None,
+            settings: WalletPatch::default(),
         };
         let made = world.accounts.create_wallet(&Principal::local(), &request(), &new).await;
         let form = format!("/wallets/{}/deposit?key={KEY}", made.unwrap().thing.wallet.id);

@@ -10,7 +10,7 @@ use holdfast_accounts::{
 };
 use holdfast_domain::admin::Administration;
 use holdfast_domain::admin::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
-use holdfast_domain::admin::{Authority, PostingDetails, Reach, Role, WalletRecord};
+use holdfast_domain::admin::{Authority, PostingDetails, Reach, Role, WalletPatch, WalletRecord};
 use holdfast_domain::conduct::{Conduct, Ending};
 use holdfast_domain::credential::{ApiKey, Grant};
 use holdfast_domain::model::Contract;
@@ -92,9 +92,7 @@ impl World {
         let new = NewWallet {
             name: name.parse().unwrap(),
             currency: Currency::USD,
-            external_id: None,
-            low_balance: None,
-            key_spend: None,
+            settings: WalletPatch::default(),
         };
         let local = Principal::local();
         let made = self.accounts.create_wallet(&local, &request(), &new).await.unwrap().thing;

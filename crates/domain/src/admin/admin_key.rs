@@ -4,8 +4,8 @@
 //! own: no verifier of one is a verifier of the other, so that neither listener takes the other's
 //! keys. An admin key outlives whoever made it, and says who that was.
 
-use super::field_change::{FieldChange, differences};
-use super::{ActorId, Reach, Role};
+use super::field_change::{Fields, TrailFields, moment};
+use super::{ActorId, Reach, Role, Thing};
 use crate::credential::{read_bearer, write_bearer, write_prefix};
 use crate::debug_as;
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
@@ -72,19 +72,18 @@ impl AdminKey {
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.revoked_at.is_some() || self.ends_at.is_some_and(|end| end <= now)
     }
+}
 
-    pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
-        differences(before.map(Self::trail_fields), after.trail_fields())
+impl TrailFields for AdminKey {
+    fn thing(&self) -> Thing {
+        Thing::AdminKey(self.id)
     }
 
-    /// The fields that the trail tells of.
-    #[must_use]
-    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
+    fn trail_fields(&self) -> Fields {
         let wallet = match self.reach {
             Reach::All => None,
             Reach::Wallet(wallet) => Some(wallet.to_string()),
         };
-        let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
         vec![
             ("name", Some(self.name.clone())),
             ("role", Some(self.role.label().to_owned())),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::AccountRefusal;
-use super::field_change::{FieldChange, differences};
+use super::field_change::{Fields, TrailFields, moment};
+use super::{AccountRefusal, Thing};
 use crate::Timestamp;
 use crate::credential::{ApiKey, BalanceVisibility, UsageScope};
 use crate::limits::SpendLimit;
@@ -109,17 +109,15 @@ impl ApiKey {
         }
         self
     }
+}
 
-    /// Changes that the trail tells.
-    pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
-        differences(before.map(Self::trail_fields), after.trail_fields())
+impl TrailFields for ApiKey {
+    fn thing(&self) -> Thing {
+        Thing::ApiKey(self.id)
     }
 
-    /// Fields as the trail tells them.
-    #[must_use]
-    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
+    fn trail_fields(&self) -> Fields {
         let number = |limit: Option<u64>| limit.map(|limit| limit.to_string());
-        let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
         let models = |models: &BTreeSet<ModelPattern>| {
             models.iter().map(ModelPattern::as_str).collect::<Vec<_>>().join(",")
         };

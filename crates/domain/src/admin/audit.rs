@@ -99,7 +99,7 @@ impl TrailRow {
             seq: head.seq.saturating_add(1),
             at,
             actor: command.actor,
-            use_case: command.action.use_case(),
+            use_case: command.action.row().0,
             thing,
             request_key: command.request.key,
             digest: command.request.digest,
@@ -197,7 +197,7 @@ pub struct RefusedAttempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{AccountAction, RequestBinding};
+    use crate::admin::{AccountAction, RequestBinding, WalletAction};
     use crate::{WalletId, secret::ServerSecret};
 
     fn secret() -> ServerSecret {
@@ -216,7 +216,7 @@ mod tests {
                 canonical: None,
             },
             reason: Some("has not paid".to_owned()),
-            action: AccountAction::SuspendWallet(wallet),
+            action: AccountAction::Wallet(WalletAction::Suspend(wallet)),
         };
         let changes = vec![FieldChange::set("suspended_at", 7)];
         let entry = (Thing::Wallet(wallet), changes);

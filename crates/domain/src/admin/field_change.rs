@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::Thing;
+use crate::{CredentialId, Timestamp};
+
 /// Change of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
@@ -18,12 +21,38 @@ impl FieldChange {
     pub(crate) fn set(field: &str, after: impl fmt::Display) -> Self {
         Self { field: field.to_owned(), before: None, after: Some(after.to_string()) }
     }
+
+    /// Changes of a key that gets a further credential.
+    pub(super) fn rotation(credential: CredentialId, others_end_at: Timestamp) -> Vec<Self> {
+        let end = Self::set("others_end_at", others_end_at.as_micros());
+        vec![Self::set("credential_id", credential), end]
+    }
 }
 
-type Fields = Vec<(&'static str, Option<String>)>;
+/// Fields with their values, as the audit log has them.
+pub type Fields = Vec<(&'static str, Option<String>)>;
+
+/// Record of a resource that the audit log tracks.
+pub trait TrailFields: PartialEq + Sized {
+    /// The resource.
+    fn thing(&self) -> Thing;
+
+    /// Fields that the audit log compares.
+    fn trail_fields(&self) -> Fields;
+
+    /// Changes up to another state.
+    fn changes(&self, after: &Self) -> Vec<FieldChange> {
+        differences(Some(self.trail_fields()), after.trail_fields())
+    }
+}
+
+/// A moment as the audit log has it.
+pub(super) fn moment(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.as_micros().to_string())
+}
 
 /// The fields that differ. Of something new all that have a value.
-pub(crate) fn differences(before: Option<Fields>, after: Fields) -> Vec<FieldChange> {
+pub(super) fn differences(before: Option<Fields>, after: Fields) -> Vec<FieldChange> {
     let before = before.unwrap_or_else(|| after.iter().map(|(field, _)| (*field, None)).collect());
     let pairs = before.into_iter().zip(after);
     let changes = pairs.filter(|((_, before), (_, after))| before != after);

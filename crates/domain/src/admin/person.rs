@@ -24,7 +24,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::email_address::EmailAddress;
-use super::{ActorId, PersonInvitation, Reach, Role};
+use super::field_change::{Fields, TrailFields, moment};
+use super::{ActorId, PersonInvitation, Reach, Role, Thing};
 use crate::private::{Private, unprinted};
 use crate::secret::TokenHash;
 use crate::{LinkId, PersonId, SessionId, Timestamp};
@@ -116,6 +117,17 @@ pub struct Person {
     pub created_by: ActorId,
     /// Moment since which they have ended, for good.
     pub ended_at: Option<Timestamp>,
+}
+
+impl TrailFields for Person {
+    fn thing(&self) -> Thing {
+        Thing::Person(self.id)
+    }
+
+    /// Address and name are never in the audit log.
+    fn trail_fields(&self) -> Fields {
+        vec![("ended_at", moment(self.ended_at))]
+    }
 }
 
 /// Authority that a person has.

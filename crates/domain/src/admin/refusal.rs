@@ -1,10 +1,26 @@
 //! Reasons why a command of administration is not done.
 
 use super::BoundedKind;
+use super::event::NewEvent;
 use crate::credential::{CREDENTIALS_MAX, MODELS_MAX};
 use crate::ledger::Posting;
 use crate::limits::SpendLimit;
 use crate::{Currency, JobId, Micros, PostingId};
+
+/// A refusal with its event. Only the event is written.
+#[derive(Debug)]
+pub struct Rejection {
+    /// The refusal.
+    pub refusal: AccountRefusal,
+    /// Its event, if it has one.
+    pub event: Option<Box<NewEvent>>,
+}
+
+impl From<AccountRefusal> for Rejection {
+    fn from(refusal: AccountRefusal) -> Self {
+        Self { refusal, event: None }
+    }
+}
 
 /// Reason why a command was not done. It binds nothing and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,11 @@
 //! A wallet with what people set on it.
 
-use super::AccountRefusal;
-use super::field_change::{FieldChange, differences};
+use super::field_change::{Fields, TrailFields, moment};
+use super::{AccountRefusal, Thing};
 use crate::admin::event::LowBalance;
 use crate::limits::SpendLimit;
 use crate::wallet::Wallet;
-use crate::{Micros, Timestamp};
+use crate::{Currency, Micros, Timestamp, WalletId};
 
 /// A wallet as administration sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +74,31 @@ pub struct WalletPatch {
 }
 
 impl WalletRecord {
+    /// An empty wallet with these settings. Its moment is set as it is made.
+    #[must_use]
+    pub fn new(id: WalletId, name: String, currency: Currency, settings: WalletPatch) -> Self {
+        let (available, held) = (Micros::ZERO, Micros::ZERO);
+        let empty = Self {
+            wallet: Wallet { id, name, currency, available, held, suspended_at: None },
+            external_id: None,
+            low_balance: None,
+            key_spend: None,
+            edited: 0,
+            created_at: Timestamp::from_micros(0),
+            closed_at: None,
+        };
+        empty.with(settings)
+    }
+
+    fn with(mut self, patch: WalletPatch) -> Self {
+        let WalletPatch { name, external_id, low_balance, key_spend } = patch;
+        self.wallet.name = name.unwrap_or(self.wallet.name);
+        self.external_id = external_id.unwrap_or(self.external_id);
+        self.low_balance = low_balance.unwrap_or(self.low_balance);
+        self.key_spend = key_spend.unwrap_or(self.key_spend);
+        self
+    }
+
     /// The wallet after an edit.
     ///
     /// # Errors
@@ -81,13 +106,7 @@ impl WalletRecord {
     /// [`AccountRefusal::WalletClosed`] for a closed one.
     pub fn edit(&self, patch: &WalletPatch) -> Result<Self, AccountRefusal> {
         self.refuse_closed()?;
-        let mut after = self.clone();
-        let WalletPatch { name, external_id, low_balance, key_spend } = patch.clone();
-        after.wallet.name = name.unwrap_or(after.wallet.name);
-        after.external_id = external_id.unwrap_or(after.external_id);
-        after.low_balance = low_balance.unwrap_or(after.low_balance);
-        after.key_spend = key_spend.unwrap_or(after.key_spend);
-        Ok(after.counted(self))
+        Ok(self.clone().with(patch.clone()).counted(self))
     }
 
     /// The wallet with new runs stopped, since the earliest moment that it was asked.
@@ -138,15 +157,22 @@ impl WalletRecord {
         if self.closed_at.is_some() { Err(AccountRefusal::WalletClosed) } else { Ok(()) }
     }
 
-    /// Fields that the trail compares. Balances are not among them: postings say those.
-    pub(super) fn changes(before: Option<&Self>, after: &Self) -> Vec<FieldChange> {
-        differences(before.map(Self::trail_fields), after.trail_fields())
+    /// Counts an edit where anything has changed.
+    fn counted(mut self, before: &Self) -> Self {
+        if self != *before {
+            self.edited = before.edited.saturating_add(1);
+        }
+        self
+    }
+}
+
+impl TrailFields for WalletRecord {
+    fn thing(&self) -> Thing {
+        Thing::Wallet(self.wallet.id)
     }
 
-    /// Fields that the trail has of it, as it says them.
-    #[must_use]
-    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
-        let moment = |at: Option<Timestamp>| at.map(|at| at.as_micros().to_string());
+    /// Balances are not among them: postings have those.
+    fn trail_fields(&self) -> Fields {
         vec![
             ("name", Some(self.wallet.name.clone())),
             ("external_id", self.external_id.clone()),
@@ -157,13 +183,5 @@ impl WalletRecord {
             ("suspended_at", moment(self.wallet.suspended_at)),
             ("closed_at", moment(self.closed_at)),
         ]
-    }
-
-    /// Counts an edit where anything has changed.
-    fn counted(mut self, before: &Self) -> Self {
-        if self != *before {
-            self.edited = before.edited.saturating_add(1);
-        }
-        self
     }
 }

@@ -18,9 +18,9 @@ use holdfast_accounts::{
     Principal, Reference, Request,
 };
 use holdfast_domain::admin::Directory as _;
-use holdfast_domain::admin::PostingDetails;
 use holdfast_domain::admin::listing::{ApiKeyFilter, Order, PageRequest, WalletFilter};
 use holdfast_domain::admin::offer::{ModelOffer, Offers};
+use holdfast_domain::admin::{PostingDetails, WalletPatch};
 use holdfast_domain::credential::{Bearer, Grant};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, PinError};
@@ -113,9 +113,8 @@ pub(super) async fn first_key(store: &Store, secrets: &Secrets) -> anyhow::Resul
         return Ok(None);
     }
     if !is_begun {
-        let (currency, name) = (usd, name.clone());
-        let new =
-            NewWallet { name, currency, external_id: None, low_balance: None, key_spend: None };
+        let settings = WalletPatch::default();
+        let new = NewWallet { name: name.clone(), currency: usd, settings };
         accounts.create_wallet(&principal, &request(DEFAULT_WALLET), &new).await?;
     }
     let wallet = Reference::Name(name.clone());

@@ -96,6 +96,7 @@ mod tests {
     use std::io;
 
     use holdfast_accounts::{NewWallet, Principal, Request};
+    use holdfast_domain::admin::WalletPatch;
     use holdfast_domain::admin::audit::TrailHead;
     use holdfast_domain::secret::ServerSecret;
     use holdfast_domain::{CommandKey, Currency};
@@ -168,9 +169,7 @@ mod tests {
         let new = NewWallet {
             name: "acme".parse().unwrap(),
             currency: Currency::USD,
-            external_id: None,
-            low_balance: None,
-            key_spend: None,
+            settings: WalletPatch::default(),
         };
         let request = Request::new(CommandKey::from_bytes([1; 16]), &[b"wallet"], None);
         accounts.create_wallet(&Principal::local(), &request, &new).await.unwrap();

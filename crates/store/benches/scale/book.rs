@@ -7,7 +7,7 @@ use std::time::Instant;
 use holdfast_domain::admin::Administration as _;
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, ActorId, NewPosting, PostingDetails, RequestBinding,
-    WalletBounds, WalletRecord,
+    WalletAction, WalletBounds, WalletRecord,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::model::PublicModelId;
@@ -361,7 +361,7 @@ impl Book {
             created_at: Timestamp::from_micros(0),
             edited: 0,
         };
-        self.administer(AccountAction::CreateWallet(record)).await;
+        self.administer(AccountAction::Wallet(WalletAction::Create(record))).await;
         for _ in 0..DEPOSITS {
             let posting = Posting::new(sample::fresh(), id, PostingKind::Deposit, Micros::new(7));
             let (posting, details) = (posting.unwrap(), PostingDetails::default());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdfast_domain::admin::{AccountAction, ApiKeyPatch};
+use holdfast_domain::admin::{AccountAction, ApiKeyAction, ApiKeyPatch};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::operation::Change;
@@ -43,13 +43,13 @@ pub(crate) async fn edit(book: &mut Book) -> Vec<String> {
             concurrency: Some(Some(9)),
             ..ApiKeyPatch::default()
         };
-        let edit = AccountAction::EditApiKey {
+        let edit = AccountAction::ApiKey(ApiKeyAction::Edit {
             api_key: ApiKeyId::from_bytes(id('k', KEY)),
             wallet,
             patch,
             expected: None,
             is_bounded: false,
-        };
+        });
         let begun = Instant::now();
         let (took, waits) = waits(&book.store, wallet, async {
             book.administer(edit).await;

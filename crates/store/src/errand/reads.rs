@@ -1,39 +1,35 @@
-//! Reads of a command: statements, each with the reader of its rows.
-//!
-//! ```text
-//! opening   the head FOR NO KEY UPDATE, then the request key     every command, first
-//! bound     whom an invitation invited                          where its request key is bound
-//! facts     names, wallet, API key, posting, reference, refunds   what its action is judged by
-//! ```
+//! Facts of a command, read in its transaction: one kind after the other, in the order of its judgement.
 //!
 //! The order is what makes the facts true: what is read after the head no other command changes, and
 //! what a batch changes (balances, refunds of a charge) is read after the lock of its wallet.
 //!
-//! All of them run in the command's transaction, in order. A statement is the same text for both
-//! databases, but for the lock of a row, which a transaction of SQLite has of the whole file.
+//! A statement is the same text for both databases, but for the lock of a row, which a transaction of SQLite has of
+//! the whole file.
 
-mod bounds;
-mod job;
+mod counts;
 mod person;
-mod webhook;
 
 use std::ops::RangeInclusive;
 
-use holdfast_domain::admin::audit::TrailHead;
+use holdfast_domain::admin::job::JobState;
 use holdfast_domain::admin::{
-    AccountAction, AccountCommand, AccountFacts, AdminKey, KnownPosting, RefundableOperation,
-    RequestRecord, WalletRecord,
+    AccountCommand, AccountRefusal, ActorId, AdminKey, Authority, Count, DepositReference,
+    EmailAddress, Facts, FoundPerson, KnownPosting, NameScope, Names, NewPosting, Owners, PersonBy,
+    RefundableOperation, Rejection, RequestRecord, TakenNames, WalletRecord, WebhookRecord,
 };
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::ledger::Posting;
 use holdfast_domain::text::{normal_form, spellings};
-use holdfast_domain::{AdminKeyId, ApiKeyId, PersonId, Timestamp, WalletId};
+use holdfast_domain::{
+    AdminKeyId, ApiKeyId, JobId, Micros, OperationId, PersonId, Timestamp, WalletId, WebhookId,
+};
 use sea_orm::{Statement, Value};
 
-use super::trail;
+use super::{Tx, trail};
 use crate::dialect::{Dialect, blob};
 use crate::entity::posting_details::{self, DetailsRow};
-use crate::rows::{self, BadRow, Cells, FromCells, Row};
+use crate::rows::person::authority;
+use crate::rows::{self, BadRow, Cells, FromCells as _, Row};
 
 /// The head of the trail.
 pub(crate) const HEAD: &str = "SELECT h.seq, h.mac FROM audit_head AS h WHERE h.id = 1";
@@ -56,49 +52,23 @@ pub(crate) const REFUNDED_SINCE: &str = "SELECT CAST(coalesce(sum((SELECT CASE
         FROM postings AS t WHERE t.id = a.thing_id)), 0) AS bigint)
     FROM audit AS a
     WHERE a.actor = $1 AND a.use_case = 'posting.refund' AND a.created_at >= $2";
+/// The few jobs that have not ended, by the index of what is to do; each with the rows of the trail about it.
+const PENDING_JOB: &str = "SELECT j.id FROM jobs AS j WHERE j.finished_at IS NULL
+    AND EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = j.id AND a.thing_kind = 'job'
+        AND a.actor = $1)
+    ORDER BY j.seq LIMIT 1";
+const JOB_STATE: &str = "SELECT j.state, j.step_place FROM jobs AS j WHERE j.id = $1";
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Findings of a command's reads.
-#[derive(Debug)]
-pub(crate) struct Findings {
-    pub(crate) head: TrailHead,
-    pub(crate) request: Option<RequestRecord>,
-    pub(crate) facts: AccountFacts,
+/// The statement of the head.
+pub(crate) fn head(dialect: Dialect) -> Statement {
+    dialect.statement(&format!("{HEAD}{}", dialect.row_lock()), [])
 }
 
-impl Findings {
-    pub(crate) const fn at(now: Timestamp) -> Self {
-        Self { head: TrailHead::EMPTY, request: None, facts: AccountFacts::at(now) }
-    }
-}
-
-/// Read of a command: a statement, and the reader of each of its rows.
-pub(crate) struct Read {
-    pub(crate) statement: Statement,
-    pub(crate) take: fn(&mut Findings, &mut Cells<'_>) -> Result<(), BadRow>,
-}
-
-/// The first reads: the head, whose lock keeps other commands out, and then the request key.
-pub(crate) fn opening(dialect: Dialect, command: &AccountCommand) -> Vec<Read> {
-    let head = format!("{HEAD}{}", dialect.row_lock());
+/// The statement of what the request key of a command is bound to.
+pub(crate) fn bound(dialect: Dialect, command: &AccountCommand) -> Statement {
     let actor = Value::from(command.actor.to_string());
-    let binding = [actor, blob(command.request.key.to_bytes())];
-    vec![
-        Read {
-            statement: dialect.statement(&head, []),
-            take: |findings, cells| {
-                findings.head = trail::head(cells)?;
-                Ok(())
-            },
-        },
-        Read {
-            statement: dialect.statement(REQUEST, binding),
-            take: |findings, cells| {
-                findings.request = Some(request(cells)?);
-                Ok(())
-            },
-        },
-    ]
+    dialect.statement(REQUEST, [actor, blob(command.request.key.to_bytes())])
 }
 
 /// Reads a row of [`REQUEST`].
@@ -109,195 +79,231 @@ pub(crate) fn request(cells: &mut Cells<'_>) -> Result<RequestRecord, BadRow> {
     Ok(RequestRecord { digest, canonical, things, at })
 }
 
-/// What a repetition is judged by beside its request key, which is bound to this.
-pub(crate) fn bound(
-    dialect: Dialect,
-    command: &AccountCommand,
-    record: Option<&RequestRecord>,
-) -> Vec<Read> {
-    if let (AccountAction::Person(action), Some(record)) = (&command.action, record) {
-        return person::invited(dialect, action, &record.things);
-    }
-    Vec::new()
+/// Reader of the facts of a command, in its transaction.
+pub(crate) struct Reads<'r, T: Tx> {
+    pub(crate) tx: &'r mut T,
+    pub(crate) dialect: Dialect,
+    pub(crate) command: &'r AccountCommand,
+    pub(crate) now: Timestamp,
 }
 
-/// The facts that an action is judged by.
-pub(crate) fn facts(dialect: Dialect, command: &AccountCommand, now: Timestamp) -> Vec<Read> {
-    use AccountAction as Action;
-    match &command.action {
-        Action::CreateWallet(record) => {
-            let names = [Some(&record.wallet.name), record.external_id.as_ref()];
-            taken_of_wallets(dialect, record.wallet.id, names)
-        }
-        Action::EditWallet { wallet: id, patch, .. } => {
-            let external = patch.external_id.as_ref().and_then(Option::as_ref);
-            let mut reads = taken_of_wallets(dialect, *id, [patch.name.as_ref(), external]);
-            reads.push(wallet(dialect, *id));
-            reads
-        }
-        Action::SuspendWallet(id) | Action::ResumeWallet(id) => vec![wallet(dialect, *id)],
-        Action::CloseWallet(id) => vec![wallet(dialect, *id), api_keys_of(dialect, *id)],
-        Action::Post(new) => of_posting(dialect, command, new, now),
-        Action::IssueApiKeys { wallet: id, keys, .. } => {
-            let names = keys.iter().map(|(key, _)| &key.name).collect();
-            let external = keys.iter().filter_map(|(key, _)| key.external_id.as_ref()).collect();
-            let mut reads = taken_of_keys(dialect, (*id, None), names, external);
-            reads.push(wallet(dialect, *id));
-            reads.push(bounds::api_keys(dialect, *id, command.bounds.api_keys, now));
-            reads
-        }
-        Action::EditApiKey { api_key: id, wallet: payer, patch, is_bounded, .. } => {
-            let external = patch.external_id.iter().flatten().collect();
-            let names = patch.name.iter().collect();
-            let mut reads = taken_of_keys(dialect, (*payer, Some(*id)), names, external);
-            // Its lock is one that batches wait for: only where its bound counts, or where counters are
-            // seeded, which no run of the key may move meanwhile.
-            let needs_wallet = *is_bounded || patch.concerns_limits();
-            reads.extend(needs_wallet.then(|| wallet(dialect, *payer)));
-            reads.push(api_key(dialect, *id));
-            reads
-        }
-        Action::SuspendApiKey(id) | Action::ResumeApiKey(id) | Action::RevokeApiKey(id) => {
-            vec![api_key(dialect, *id)]
-        }
-        Action::RotateApiKey { credential, wallet: payer, is_bounded, .. } => {
-            let mut reads = Vec::new();
-            reads.extend(is_bounded.then(|| wallet(dialect, *payer)));
-            reads.push(api_key(dialect, credential.api_key));
-            reads.push(bounds::credentials(dialect, credential.api_key, now));
-            reads
-        }
-        Action::AskOperation { .. }
-        | Action::ExcludeCosts { .. }
-        | Action::NoteRead(..)
-        | Action::NoteFailedSignIns { .. } => Vec::new(),
-        Action::StartJob { .. } => vec![job::pending(dialect, command)],
-        Action::CancelJob(id) => vec![job::state(dialect, *id)],
-        Action::IssueAdminKey(key, _) => {
-            let mut reads = vec![namesake(dialect, &key.name)];
-            reads.extend(bounds::admin_keys(dialect, key, command.bounds.admin_keys, now));
-            reads
-        }
-        Action::RotateAdminKey { credential, .. } => {
-            let id = credential.admin_key;
-            vec![admin_key(dialect, id), bounds::admin_credentials(dialect, id, now)]
-        }
-        Action::RevokeAdminKey(id) => {
-            let nobody = PersonId::from_u128(0);
-            let mut reads = vec![admin_key(dialect, *id)];
-            reads.extend(person::owners(dialect, *id, nobody, now));
-            reads
-        }
-        Action::Person(action) => person::facts(dialect, action, command.bounds.people, now),
-        Action::Webhook(action) => webhook::facts(dialect, action, now),
+/// Failure of a judgement.
+pub(crate) enum DecisionError<E> {
+    Rejection(Rejection),
+    Failed(E),
+}
+
+impl<E> From<AccountRefusal> for DecisionError<E> {
+    fn from(refusal: AccountRefusal) -> Self {
+        Self::Rejection(refusal.into())
     }
 }
 
-fn of_posting(
-    dialect: Dialect,
-    command: &AccountCommand,
-    new: &holdfast_domain::admin::NewPosting,
-    now: Timestamp,
-) -> Vec<Read> {
-    let mut reads = vec![posting(dialect, new), wallet(dialect, new.posting.wallet)];
-    reads.extend(referenced(dialect, new));
-    // After the lock of the wallet that paid: no other refund comes between.
-    reads.extend(refundable(dialect, &new.posting.kind));
-    if new.allowance.is_some() {
-        reads.push(refunded_today(dialect, command, new.posting.wallet, now));
-    }
-    reads
-}
-
-fn wallet(dialect: Dialect, id: WalletId) -> Read {
-    let sql = format!(
-        "SELECT {} FROM wallets AS w WHERE w.id = $1{}",
-        WalletRecord::COLUMNS,
-        dialect.row_lock()
-    );
-    Read {
-        statement: dialect.statement(&sql, [blob(id.to_bytes())]),
-        take: |findings, cells| {
-            findings.facts.wallet = Some(FromCells::from_cells(cells)?);
-            Ok(())
-        },
+impl<E> From<Rejection> for DecisionError<E> {
+    fn from(refused: Rejection) -> Self {
+        Self::Rejection(refused)
     }
 }
 
-fn api_key(dialect: Dialect, id: ApiKeyId) -> Read {
-    let lock = dialect.row_lock();
-    let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = $1{lock}", ApiKey::COLUMNS);
-    Read {
-        statement: dialect.statement(&sql, [blob(id.to_bytes())]),
-        take: |findings, cells| {
-            findings.facts.api_key = Some(FromCells::from_cells(cells)?);
-            Ok(())
-        },
+impl<T: Tx> Reads<'_, T> {
+    /// The last row of a statement.
+    pub(crate) async fn last<R>(
+        &mut self,
+        statement: Statement,
+        row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    ) -> Result<Option<R>, T::Error> {
+        Ok(self.tx.query(statement, row).await?.pop())
+    }
+
+    async fn all<R>(
+        &mut self,
+        statement: Statement,
+        row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    ) -> Result<Vec<R>, DecisionError<T::Error>> {
+        self.tx.query(statement, row).await.map_err(DecisionError::Failed)
+    }
+
+    async fn one<R>(
+        &mut self,
+        statement: Statement,
+        row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    ) -> Result<Option<R>, DecisionError<T::Error>> {
+        Ok(self.all(statement, row).await?.pop())
+    }
+
+    /// The row of an id, under a condition that ends with its place.
+    async fn row<R: Row>(
+        &mut self,
+        condition: &str,
+        id: Value,
+    ) -> Result<Option<R>, DecisionError<T::Error>> {
+        let sql = format!("SELECT {} FROM {}", R::COLUMNS, condition);
+        self.one(self.dialect.statement(&sql, [id]), R::from_cells).await
+    }
+
+    async fn number(&mut self, statement: Statement) -> Result<u32, DecisionError<T::Error>> {
+        Ok(self.one(statement, |cells| cells.small()).await?.unwrap_or(0))
     }
 }
 
-fn api_keys_of(dialect: Dialect, wallet: WalletId) -> Read {
-    let sql = format!(
-        "SELECT {} FROM api_keys AS k WHERE k.wallet_id = $1 AND k.revoked_at IS NULL
+impl<T: Tx> Facts for Reads<'_, T> {
+    type Error = DecisionError<T::Error>;
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    async fn wallet(&mut self, id: WalletId) -> Result<Option<WalletRecord>, Self::Error> {
+        let lock = self.dialect.row_lock();
+        self.row(&format!("wallets AS w WHERE w.id = $1{lock}"), blob(id.to_bytes())).await
+    }
+
+    async fn taken(
+        &mut self,
+        scope: NameScope,
+        among: Names<'_>,
+    ) -> Result<TakenNames, Self::Error> {
+        let mut taken = TakenNames::default();
+        let columns = ["name", "external_id"].into_iter().zip(among);
+        for (set, (column, values)) in
+            [&mut taken.names, &mut taken.external_ids].into_iter().zip(columns)
+        {
+            if !values.is_empty() {
+                let statement = taken_among(self.dialect, scope, column, &values);
+                // A row of before may have another spelling of it.
+                let text = |cells: &mut Cells<'_>| Ok(normal_form(&cells.text()?).into_owned());
+                set.extend(self.all(statement, text).await?);
+            }
+        }
+        Ok(taken)
+    }
+
+    async fn api_key(&mut self, id: ApiKeyId) -> Result<Option<ApiKey>, Self::Error> {
+        let lock = self.dialect.row_lock();
+        self.row(&format!("api_keys AS k WHERE k.id = $1{lock}"), blob(id.to_bytes())).await
+    }
+
+    async fn api_keys_of(&mut self, wallet: WalletId) -> Result<Vec<ApiKey>, Self::Error> {
+        let sql = format!(
+            "SELECT {} FROM api_keys AS k WHERE k.wallet_id = $1 AND k.revoked_at IS NULL
          ORDER BY k.id{}",
-        ApiKey::COLUMNS,
-        dialect.row_lock()
-    );
-    Read {
-        statement: dialect.statement(&sql, [blob(wallet.to_bytes())]),
-        take: |findings, cells| {
-            findings.facts.api_keys.push(FromCells::from_cells(cells)?);
-            Ok(())
-        },
+            ApiKey::COLUMNS,
+            self.dialect.row_lock()
+        );
+        let statement = self.dialect.statement(&sql, [blob(wallet.to_bytes())]);
+        self.all(statement, ApiKey::from_cells).await
     }
-}
 
-fn namesake(dialect: Dialect, name: &str) -> Read {
-    let sql = format!(
-        "SELECT {} FROM admin_keys AS a WHERE a.name = $1 AND a.revoked_at IS NULL",
-        AdminKey::COLUMNS
-    );
-    Read {
-        statement: dialect.statement(&sql, [name.to_owned().into()]),
-        take: |findings, cells| {
-            findings.facts.namesake = Some(FromCells::from_cells(cells)?);
-            Ok(())
-        },
+    async fn admin_key(&mut self, id: AdminKeyId) -> Result<Option<AdminKey>, Self::Error> {
+        self.row("admin_keys AS a WHERE a.id = $1", blob(id.to_bytes())).await
     }
-}
 
-fn admin_key(dialect: Dialect, id: AdminKeyId) -> Read {
-    let sql = format!("SELECT {} FROM admin_keys AS a WHERE a.id = $1", AdminKey::COLUMNS);
-    Read {
-        statement: dialect.statement(&sql, [blob(id.to_bytes())]),
-        take: |findings, cells| {
-            findings.facts.admin_key = Some(FromCells::from_cells(cells)?);
-            Ok(())
-        },
+    async fn namesake(&mut self, name: &str) -> Result<Option<AdminKey>, Self::Error> {
+        let of = "admin_keys AS a WHERE a.name = $1 AND a.revoked_at IS NULL";
+        self.row(of, name.to_owned().into()).await
     }
-}
 
-fn posting(dialect: Dialect, new: &holdfast_domain::admin::NewPosting) -> Read {
-    let sql = format!(
-        "SELECT {}, {} FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
+    async fn owners(
+        &mut self,
+        (key, person): (AdminKeyId, PersonId),
+    ) -> Result<Owners, Self::Error> {
+        let binds = [blob(key.to_bytes()), self.now.as_micros().into()];
+        let keys = self.dialect.statement(person::OWNERS_KEYS, binds);
+        let both = |cells: &mut Cells<'_>| Ok([cells.small()?, cells.small()?]);
+        let [all, lasting]: [u32; 2] = self.one(keys, both).await?.unwrap_or([0; 2]);
+        let people = self.dialect.statement(person::OWNERS, [blob(person.to_bytes())]);
+        let people = self.number(people).await?;
+        let [all, lasting] = [all, lasting].map(|keys| keys.saturating_add(people));
+        Ok(Owners { all, lasting })
+    }
+
+    async fn posting(&mut self, new: &NewPosting) -> Result<Option<KnownPosting>, Self::Error> {
+        let sql = format!(
+            "SELECT {}, {} FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
          WHERE t.id = $1",
-        rows::POSTING,
-        DetailsRow::COLUMNS
-    );
-    Read {
-        statement: dialect.statement(&sql, [blob(new.posting.id.to_bytes())]),
-        take: |findings, cells| {
+            rows::POSTING,
+            DetailsRow::COLUMNS
+        );
+        let statement = self.dialect.statement(&sql, [blob(new.posting.id.to_bytes())]);
+        let known = |cells: &mut Cells<'_>| {
             let (posting, details) = (rows::posting(cells)?, posting_details::joined(cells)?);
-            findings.facts.posting = Some(KnownPosting { posting, details });
-            Ok(())
-        },
+            Ok(KnownPosting { posting, details })
+        };
+        self.one(statement, known).await
+    }
+
+    async fn referenced(&mut self, new: &NewPosting) -> Result<Option<Posting>, Self::Error> {
+        let Some(reference) = &new.details.reference else { return Ok(None) };
+        self.one(referenced(self.dialect, reference), rows::posting).await
+    }
+
+    async fn refundable(
+        &mut self,
+        id: OperationId,
+    ) -> Result<Option<RefundableOperation>, Self::Error> {
+        let statement = self.dialect.statement(REFUNDABLE, [blob(id.to_bytes())]);
+        let operation = |cells: &mut Cells<'_>| {
+            let (wallet, charge) = (cells.get()?, cells.opt_int()?.map(Micros::new));
+            Ok(RefundableOperation { wallet, charge, refunded: cells.micros()? })
+        };
+        self.one(statement, operation).await
+    }
+
+    /// By the clock that dates the trail.
+    async fn refunded_today(&mut self, wallet: WalletId) -> Result<Micros, Self::Error> {
+        let now = self.now.as_micros();
+        let midnight = now.saturating_sub(now.rem_euclid(DAY_MICROS));
+        let actor = self.command.actor.to_string();
+        let binds = [actor.into(), midnight.into(), blob(wallet.to_bytes())];
+        let statement = self.dialect.statement(REFUNDED_SINCE, binds);
+        Ok(self.one(statement, |cells| cells.micros()).await?.unwrap_or(Micros::ZERO))
+    }
+
+    async fn person(&mut self, of: PersonBy<'_>) -> Result<Option<FoundPerson>, Self::Error> {
+        self.found_person(of).await.map_err(DecisionError::Failed)
+    }
+
+    async fn has_email(
+        &mut self,
+        email: &EmailAddress,
+        but: PersonId,
+    ) -> Result<bool, Self::Error> {
+        Ok(self.number(person::taken_email(self.dialect, email, but)).await? > 0)
+    }
+
+    async fn authorities(&mut self, actor: ActorId) -> Result<Vec<Authority>, Self::Error> {
+        match person::authorities(self.dialect, actor, self.now) {
+            Some(statement) => self.all(statement, authority).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn webhook(&mut self, id: WebhookId) -> Result<Option<WebhookRecord>, Self::Error> {
+        let lock = self.dialect.row_lock();
+        self.row(&format!("webhooks AS h WHERE h.id = $1{lock}"), blob(id.to_bytes())).await
+    }
+
+    async fn pending_job(&mut self) -> Result<Option<JobId>, Self::Error> {
+        let actor = self.command.actor.to_string();
+        let statement = self.dialect.statement(PENDING_JOB, [actor.into()]);
+        self.one(statement, |cells| Ok(JobId::from_bytes(cells.bytes()?))).await
+    }
+
+    /// No process claims it meanwhile.
+    async fn job(&mut self, id: JobId) -> Result<Option<JobState>, Self::Error> {
+        let sql = format!("{JOB_STATE}{}", self.dialect.row_lock());
+        let statement = self.dialect.statement(&sql, [blob(id.to_bytes())]);
+        self.one(statement, rows::job::state).await
+    }
+
+    async fn count(&mut self, of: Count<'_>) -> Result<u32, Self::Error> {
+        self.number(counts::statement(self.dialect, of, self.now)).await
     }
 }
 
 /// The deposit that has a reference. Versions before have booked spellings of one source as several payments: the
 /// row that is spelled alike comes last, which is the one that is taken, and else the first that was booked.
-fn referenced(dialect: Dialect, new: &holdfast_domain::admin::NewPosting) -> Option<Read> {
-    let reference = new.details.reference.clone()?;
+fn referenced(dialect: Dialect, reference: &DepositReference) -> Statement {
     let [sources, references] = reference.spellings();
     let lowered: Vec<_> = sources.iter().map(|source| source.to_ascii_lowercase()).collect();
     let from = sources.len();
@@ -313,120 +319,34 @@ fn referenced(dialect: Dialect, new: &holdfast_domain::admin::NewPosting) -> Opt
         places(1..=from),
     );
     let binds = sources.into_iter().chain(lowered).chain(references).map(Value::from);
-    Some(Read {
-        statement: Statement::from_sql_and_values(dialect.backend(), sql, binds),
-        take: |findings, cells| {
-            findings.facts.referenced = Some(rows::posting(cells)?);
-            Ok(())
-        },
-    })
+    Statement::from_sql_and_values(dialect.backend(), sql, binds)
 }
 
-fn refundable(dialect: Dialect, kind: &PostingKind) -> Option<Read> {
-    let PostingKind::Refund(operation) = kind else { return None };
-    Some(Read {
-        statement: dialect.statement(REFUNDABLE, [blob(operation.to_bytes())]),
-        take: |findings, cells| {
-            let wallet = WalletId::from_bytes(cells.bytes()?);
-            let charge = cells.opt_int()?.map(holdfast_domain::Micros::new);
-            let refunded = cells.micros()?;
-            findings.facts.operation = Some(RefundableOperation { wallet, charge, refunded });
-            Ok(())
-        },
-    })
-}
-
-/// The actor's refunds since midnight, UTC, by the clock that dates the trail.
-fn refunded_today(
-    dialect: Dialect,
-    command: &AccountCommand,
-    wallet: WalletId,
-    now: Timestamp,
-) -> Read {
-    let now = now.as_micros();
-    let midnight = now.saturating_sub(now.rem_euclid(DAY_MICROS));
-    let binds = [command.actor.to_string().into(), midnight.into(), blob(wallet.to_bytes())];
-    Read {
-        statement: dialect.statement(REFUNDED_SINCE, binds),
-        take: |findings, cells| {
-            findings.facts.refunded_today = cells.micros()?;
-            Ok(())
-        },
-    }
+/// The names, or external ids, among these that other resources of a scope have.
+fn taken_among(dialect: Dialect, scope: NameScope, column: &str, values: &[&String]) -> Statement {
+    let values: Vec<_> = values.iter().flat_map(|value| spellings(value)).collect();
+    let (from, ids) = match scope {
+        NameScope::Wallets(own) => (
+            format!("SELECT w.{column} FROM wallets AS w WHERE w.id <> $1 AND w.{column}"),
+            vec![blob(own.to_bytes())],
+        ),
+        NameScope::ApiKeys(wallet, own) => {
+            // No key has the id of zeros: it excludes nothing.
+            let own = own.unwrap_or(ApiKeyId::from_u128(0));
+            let from = format!(
+                "SELECT k.{column} FROM api_keys AS k
+             WHERE k.wallet_id = $1 AND k.id <> $2 AND k.{column}"
+            );
+            (from, vec![blob(wallet.to_bytes()), blob(own.to_bytes())])
+        }
+    };
+    let end = ids.len().saturating_add(values.len());
+    let sql = format!("{from} IN ({})", places(ids.len().saturating_add(1)..=end));
+    let binds = ids.into_iter().chain(values.into_iter().map(Value::from));
+    Statement::from_sql_and_values(dialect.backend(), sql, binds)
 }
 
 /// Places of the binds of these numbers.
 fn places(numbers: RangeInclusive<usize>) -> String {
     numbers.map(|number| format!("${number}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Reads of the name and the external id that other wallets have.
-fn taken_of_wallets(
-    dialect: Dialect,
-    own: WalletId,
-    [name, external]: [Option<&String>; 2],
-) -> Vec<Read> {
-    let statement = |column: &str, value: &String| {
-        let values = spellings(value);
-        let sql = format!(
-            "SELECT w.{column} FROM wallets AS w WHERE w.id <> $1 AND w.{column} IN ({})",
-            places(2..=values.len().saturating_add(1))
-        );
-        let binds = [blob(own.to_bytes())].into_iter().chain(values.into_iter().map(Value::from));
-        Statement::from_sql_and_values(dialect.backend(), sql, binds)
-    };
-    let name = name.map(|name| taken_name(statement("name", name)));
-    let external = external.map(|id| taken_external_id(statement("external_id", id)));
-    name.into_iter().chain(external).collect()
-}
-
-/// Reads of the names and external ids, among these, that other keys of a wallet have.
-fn taken_of_keys(
-    dialect: Dialect,
-    (wallet, own): (WalletId, Option<ApiKeyId>),
-    names: Vec<&String>,
-    external: Vec<&String>,
-) -> Vec<Read> {
-    let statement = |column: &str, values: &[&String]| {
-        let values: Vec<_> = values.iter().flat_map(|value| spellings(value)).collect();
-        let sql = format!(
-            "SELECT k.{column} FROM api_keys AS k
-             WHERE k.wallet_id = $1 AND k.id <> $2 AND k.{column} IN ({})",
-            places(3..=values.len().saturating_add(2))
-        );
-        // No key has the id of zeros: it excludes nothing.
-        let own = own.unwrap_or(ApiKeyId::from_u128(0));
-        let ids = [blob(wallet.to_bytes()), blob(own.to_bytes())];
-        let values = values.into_iter().map(Value::from);
-        Statement::from_sql_and_values(dialect.backend(), sql, ids.into_iter().chain(values))
-    };
-    let mut reads = Vec::new();
-    if !names.is_empty() {
-        reads.push(taken_name(statement("name", &names)));
-    }
-    if !external.is_empty() {
-        reads.push(taken_external_id(statement("external_id", &external)));
-    }
-    reads
-}
-
-fn taken_name(statement: Statement) -> Read {
-    Read {
-        statement,
-        take: |findings, cells| {
-            // A row of before may have another spelling of it.
-            findings.facts.taken_names.insert(normal_form(&cells.text()?).into_owned());
-            Ok(())
-        },
-    }
-}
-
-fn taken_external_id(statement: Statement) -> Read {
-    Read {
-        statement,
-        take: |findings, cells| {
-            findings.facts.taken_external_ids.insert(normal_form(&cells.text()?).into_owned());
-            Ok(())
-        },
-    }
 }

@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::{Counter, Unit};
 use holdfast_domain::{ApiKeyId, Timestamp};
 use sea_orm::Statement;
 
@@ -184,20 +184,16 @@ fn in_window(counter: Counter, start: Timestamp) -> String {
 
 /// Amount that the operation `o` leaves in a counter.
 fn amount(counter: Counter) -> String {
-    match counter {
-        Counter::Requests => {
+    match counter.unit() {
+        Unit::Requests => {
             format!("CASE WHEN o.generation = 1 AND ({IS_GIVEN_BACK}) THEN 0 ELSE 1 END")
         }
-        Counter::Tokens => format!(
+        Unit::Tokens => format!(
             "CASE WHEN o.phase = 'completed' THEN {COUNTED_TOKENS} WHEN {IS_GIVEN_BACK} THEN 0 ELSE o.reserved_tokens END"
         ),
-        Counter::Concurrency => {
-            "CASE WHEN o.phase IN ('leased', 'recorded') THEN 1 ELSE 0 END".into()
-        }
-        Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
-            "CASE o.phase WHEN 'completed' THEN o.charge WHEN 'leased' THEN o.hold
+        Unit::Running => "CASE WHEN o.phase IN ('leased', 'recorded') THEN 1 ELSE 0 END".into(),
+        Unit::Micros => "CASE o.phase WHEN 'completed' THEN o.charge WHEN 'leased' THEN o.hold
              WHEN 'recorded' THEN o.hold ELSE 0 END"
-                .into()
-        }
+            .into(),
     }
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use holdfast_domain::admin::audit::{RefusedAttempts, TrailHead};
 use holdfast_domain::admin::ports::{Administration, CommandError};
 use holdfast_domain::admin::{
-    AccountAction, AccountCommand, AccountReceipt, ActorId, KnownAdminCredential, RequestRecord,
-    WalletRecord,
+    AccountAction, AccountCommand, AccountReceipt, ActorId, ApiKeyAction, KnownAdminCredential,
+    RequestRecord, WalletRecord,
 };
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::{Cause, Unavailable};
@@ -148,7 +148,8 @@ async fn ended_sums(
     command: &AccountCommand,
     mode: Mode,
 ) -> Result<Option<Arc<EndedSums>>, Unavailable> {
-    let AccountAction::EditApiKey { api_key: id, patch, .. } = &command.action else {
+    let AccountAction::ApiKey(ApiKeyAction::Edit { api_key: id, patch, .. }) = &command.action
+    else {
         return Ok(None);
     };
     if mode == Mode::Rehearse || !patch.concerns_limits() {

@@ -1,24 +1,28 @@
-//! A command on PostgreSQL: an errand on a connection of its own.
+//! Transactions that are written for both databases, on PostgreSQL: an errand on a connection of its own.
 
 use holdfast_domain::Timestamp;
-use holdfast_failpoint::{Step, reach};
-use sea_orm::{QueryResult, Statement, Values};
+use sea_orm::{Statement, Values};
 use sea_query_sqlx::SqlxValues;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
+use super::error::is_taken;
+use super::pool::read;
 use super::session::CLOCK;
-use crate::errand::reads::{Findings, Read, bound, facts, opening};
-use crate::errand::{Errand, OfferError, Verdict};
+use crate::errand::{Errand, OfferError, Tx, Verdict};
+use crate::exchange::{Exchange, ExchangeError};
 use crate::rows::{BadRow, Cells};
+
+/// A transaction on a connection of the errands.
+struct ServerTx<'c>(&'c mut PgConnection);
 
 impl Postgres {
     /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
     /// nothing was written.
     pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
         let done = self.errands.commit(move |connection, _begun| {
-            Box::pin(async move { administer(connection, &errand).await })
+            Box::pin(async move { errand.run(&mut ServerTx(connection)).await })
         });
         done.await.map_err(|failure| {
             let is_undone = failure.is_undone();
@@ -26,36 +30,47 @@ impl Postgres {
             if is_undone { OfferError::Unavailable(cause) } else { OfferError::Uncertain(cause) }
         })
     }
+
+    pub(crate) async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, ExchangeError>
+    where
+        R: Send + 'static,
+        T: Send + 'static,
+    {
+        let written = self.errands.write(move |connection, now| {
+            Box::pin(async move { exchange.run(&mut ServerTx(connection), now).await })
+        });
+        written
+            .await
+            .map_err(|error| ExchangeError { is_taken: is_taken(&error), cause: Box::new(error) })
+    }
 }
 
-async fn administer(
-    connection: &mut PgConnection,
-    errand: &Errand,
-) -> Result<Option<Verdict>, sqlx::Error> {
-    let mut findings = Findings::at(Timestamp::from_micros(0));
-    for read in opening(errand.dialect, &errand.command) {
-        take(connection, read, &mut findings).await?;
+impl From<BadRow> for sqlx::Error {
+    fn from(error: BadRow) -> Self {
+        Self::Decode(Box::new(error))
     }
-    for read in bound(errand.dialect, &errand.command, findings.request.as_ref()) {
-        take(connection, read, &mut findings).await?;
+}
+
+impl Tx for ServerTx<'_> {
+    type Error = sqlx::Error;
+
+    async fn now(&mut self) -> Result<Timestamp, sqlx::Error> {
+        let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
+        Ok(Timestamp::from_micros(clock.fetch_one(&mut *self.0).await?))
     }
-    if let Some(replayed) = errand.replay(&findings) {
-        return Ok(Some(replayed));
+
+    async fn query<R>(
+        &mut self,
+        statement: Statement,
+        row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    ) -> Result<Vec<R>, sqlx::Error> {
+        let rows = read(self.0, statement).await?;
+        Ok(rows.iter().map(|cells| row(&mut Cells::new(cells))).collect::<Result<_, _>>()?)
     }
-    // After the head's lock: the moments of the trail follow its numbers.
-    let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
-    let now = Timestamp::from_micros(clock.fetch_one(&mut *connection).await?);
-    findings.facts.now = now;
-    for read in facts(errand.dialect, &errand.command, now) {
-        take(connection, read, &mut findings).await?;
+
+    async fn execute(&mut self, statement: Statement) -> Result<(), sqlx::Error> {
+        execute(self.0, statement).await
     }
-    let Some((statements, verdict)) = errand.conclude(&findings) else { return Ok(None) };
-    reach(Step::CommandJudged);
-    for statement in statements {
-        execute(connection, statement).await?;
-    }
-    reach(Step::CommandWritten);
-    Ok(Some(verdict))
 }
 
 /// Runs a statement that is written for both databases.
@@ -65,26 +80,4 @@ pub(super) async fn execute(
 ) -> Result<(), sqlx::Error> {
     let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
     sqlx::query_with(AssertSqlSafe(sql), values).execute(connection).await.map(drop)
-}
-
-/// Rows of a statement that is written for both databases.
-pub(super) async fn rows_of(
-    connection: &mut PgConnection,
-    Statement { sql, values, .. }: Statement,
-) -> Result<Vec<QueryResult>, sqlx::Error> {
-    let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
-    let rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(connection).await?;
-    Ok(rows.into_iter().map(QueryResult::from).collect())
-}
-
-async fn take(
-    connection: &mut PgConnection,
-    Read { statement, take }: Read,
-    findings: &mut Findings,
-) -> Result<(), sqlx::Error> {
-    for row in rows_of(connection, statement).await? {
-        let read: Result<(), BadRow> = take(findings, &mut Cells::new(&row));
-        read.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-    }
-    Ok(())
 }

@@ -272,7 +272,8 @@ impl PgReadTransaction {
     }
 }
 
-async fn read(
+/// Rows of a statement that is written for both databases.
+pub(super) async fn read(
     connection: &mut PgConnection,
     Statement { sql, values, .. }: Statement,
 ) -> Result<Vec<QueryResult>, sqlx::Error> {

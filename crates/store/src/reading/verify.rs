@@ -18,12 +18,11 @@
 //!
 //! A wallet, posting or operation that cannot be read is a mismatch, not an error.
 
-mod administration;
 mod counters;
 mod operations;
 mod people;
 mod postings;
-mod terms;
+mod tracked;
 mod trail;
 mod trail_record;
 mod wallets;
@@ -66,7 +65,7 @@ const PARTS: [Part; 9] = [
     Part {
         name: "admin keys",
         table: "admin_keys",
-        check: |db, page, found| Box::pin(administration::check_admin_keys(db, page, found)),
+        check: |db, page, found| Box::pin(tracked::check_admin_keys(db, page, found)),
     },
     Part {
         name: "people",
@@ -76,7 +75,7 @@ const PARTS: [Part; 9] = [
     Part {
         name: "webhooks",
         table: "webhooks",
-        check: |db, page, found| Box::pin(administration::check_webhooks(db, page, found)),
+        check: |db, page, found| Box::pin(tracked::check_webhooks(db, page, found)),
     },
     Part {
         name: "trail",

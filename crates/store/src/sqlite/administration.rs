@@ -1,23 +1,32 @@
-//! A command on SQLite: a write task of the writer, between two batches.
+//! Transactions that are written for both databases, on SQLite: a write task of the writer, between two batches.
 
+use std::future::Future;
+
+use futures_util::FutureExt as _;
 use holdfast_domain::Timestamp;
-use holdfast_failpoint::{Step, reach};
 use rusqlite::Transaction;
 use rusqlite::types::Value as Cell;
 use sea_orm::{Statement, Value};
 
 use super::Sqlite;
 use super::write_task::WriteError;
-use crate::errand::reads::{Findings, Read, bound, facts, opening};
-use crate::errand::{Errand, OfferError, Verdict};
-use crate::rows::Cells;
+use crate::errand::{Errand, OfferError, Tx, Verdict};
+use crate::exchange::{Exchange, ExchangeError};
+use crate::rows::{BadRow, Cells};
+
+/// A transaction of the writer, on its thread: no future of it waits.
+struct FileTx<'t> {
+    transaction: &'t Transaction<'t>,
+    now: Timestamp,
+}
 
 impl Sqlite {
     /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
     /// nothing was written.
     pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
-        let done = self.write(move |transaction, now| administer(transaction, now, &errand)).await;
-        done.map_err(|error| match error {
+        let done = self
+            .write(move |transaction, now| at_once(errand.run(&mut FileTx { transaction, now })));
+        done.await.map_err(|error| match error {
             // The task was not begun, or a statement of it was refused.
             WriteError::NotTried | WriteError::File(_) | WriteError::Row(_) => {
                 OfferError::Unavailable(Box::new(error))
@@ -25,62 +34,57 @@ impl Sqlite {
             WriteError::Sql(_) => OfferError::Uncertain(Box::new(error)),
         })
     }
+
+    pub(crate) async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, ExchangeError>
+    where
+        R: 'static,
+        T: Send + 'static,
+    {
+        let written = self.write(move |transaction, now| {
+            at_once(exchange.run(&mut FileTx { transaction, now }, now))
+        });
+        written
+            .await
+            .map_err(|error| ExchangeError { is_taken: error.is_taken(), cause: Box::new(error) })
+    }
 }
 
-fn administer(
-    transaction: &Transaction<'_>,
-    now: Timestamp,
-    errand: &Errand,
-) -> Result<Option<Verdict>, WriteError> {
-    let mut findings = Findings::at(now);
-    for read in opening(errand.dialect, &errand.command) {
-        take(transaction, &read, &mut findings)?;
-    }
-    for read in bound(errand.dialect, &errand.command, findings.request.as_ref()) {
-        take(transaction, &read, &mut findings)?;
-    }
-    if let Some(replayed) = errand.replay(&findings) {
-        return Ok(Some(replayed));
-    }
-    for read in facts(errand.dialect, &errand.command, now) {
-        take(transaction, &read, &mut findings)?;
-    }
-    let Some((statements, verdict)) = errand.conclude(&findings) else { return Ok(None) };
-    reach(Step::CommandJudged);
-    for statement in statements {
-        execute(transaction, &statement)?;
-    }
-    reach(Step::CommandWritten);
-    Ok(Some(verdict))
+fn at_once<T>(done: impl Future<Output = Result<T, WriteError>>) -> Result<T, WriteError> {
+    done.now_or_never().unwrap_or(Err(WriteError::NotTried))
 }
 
-/// Runs a statement that is written for both databases.
-pub(super) fn execute(
-    transaction: &Transaction<'_>,
-    statement: &Statement,
-) -> Result<(), WriteError> {
-    let mut prepared = transaction.prepare_cached(&statement.sql)?;
-    bind(&mut prepared, statement)?;
-    prepared.raw_execute()?;
-    Ok(())
-}
+impl Tx for FileTx<'_> {
+    type Error = WriteError;
 
-fn take(
-    transaction: &Transaction<'_>,
-    read: &Read,
-    findings: &mut Findings,
-) -> Result<(), WriteError> {
-    let mut prepared = transaction.prepare_cached(&read.statement.sql)?;
-    bind(&mut prepared, &read.statement)?;
-    let mut rows = prepared.raw_query();
-    while let Some(row) = rows.next()? {
-        (read.take)(findings, &mut Cells::written(row))?;
+    async fn now(&mut self) -> Result<Timestamp, WriteError> {
+        Ok(self.now)
     }
-    Ok(())
+
+    async fn query<R>(
+        &mut self,
+        statement: Statement,
+        row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    ) -> Result<Vec<R>, WriteError> {
+        let mut prepared = self.transaction.prepare_cached(&statement.sql)?;
+        bind(&mut prepared, &statement)?;
+        let (mut rows, mut found) = (prepared.raw_query(), Vec::new());
+        // To its end: a statement that writes and answers has not written everything before.
+        while let Some(cells) = rows.next()? {
+            found.push(row(&mut Cells::written(cells))?);
+        }
+        Ok(found)
+    }
+
+    async fn execute(&mut self, statement: Statement) -> Result<(), WriteError> {
+        let mut prepared = self.transaction.prepare_cached(&statement.sql)?;
+        bind(&mut prepared, &statement)?;
+        prepared.raw_execute()?;
+        Ok(())
+    }
 }
 
 /// Binds `$1`, `$2` and so on by their names: their places are those of their first use.
-pub(super) fn bind(
+fn bind(
     prepared: &mut rusqlite::CachedStatement<'_>,
     statement: &Statement,
 ) -> Result<(), WriteError> {

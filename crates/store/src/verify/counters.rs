@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::limits::{Counter, Reservation};
+use holdfast_domain::limits::{Counter, Reservation, Span, Unit};
 use holdfast_domain::{ApiKeyId, Timestamp};
 
 use crate::judge::Window;
@@ -156,23 +156,20 @@ impl ExpectedCounters {
 
 impl OperationSums {
     fn has_reserved(&self, counter: Counter) -> bool {
-        let is_reserved = |bit| self.counters.checked_shr(bit).unwrap_or(0) & 1 == 1;
-        Counter::ALL.into_iter().zip(0_u32..).any(|(it, bit)| it == counter && is_reserved(bit))
+        self.counters.checked_shr(counter.index().into()).unwrap_or(0) & 1 == 1
     }
 
     /// Range in which these operations leave a counter.
     fn range(&self, counter: Counter) -> CountRange {
         let reserved = self.reserved(counter);
-        let used = match (self.end, counter) {
+        let used = match (self.end, counter.unit()) {
             (Ending::Running, _) => reserved,
-            (_, Counter::Concurrency) | (Ending::Open { .. }, Counter::Tokens) => 0,
-            (Ending::Open { is_first: true }, Counter::Requests) => 0,
-            (Ending::Completed, Counter::Tokens) => self.used_tokens,
-            (Ending::Completed, Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth) => {
-                self.charge
-            }
-            (_, Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth) => 0,
-            (_, Counter::Requests | Counter::Tokens) => reserved,
+            (_, Unit::Running) | (Ending::Open { .. }, Unit::Tokens) => 0,
+            (Ending::Open { is_first: true }, Unit::Requests) => 0,
+            (Ending::Completed, Unit::Tokens) => self.used_tokens,
+            (Ending::Completed, Unit::Micros) => self.charge,
+            (_, Unit::Micros) => 0,
+            (_, Unit::Requests | Unit::Tokens) => reserved,
         };
         // What was given up may have been proven not to have run: a row does not tell.
         let may_be_sent = self.end == Ending::Abandoned && is_of_minutes(counter);
@@ -181,22 +178,17 @@ impl OperationSums {
 
     /// Sum of what they reserved of a counter.
     const fn reserved(&self, counter: Counter) -> i128 {
-        match counter {
-            Counter::Requests | Counter::Concurrency => self.count,
-            Counter::Tokens => self.reserved_tokens,
-            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => self.hold,
+        match counter.unit() {
+            Unit::Requests | Unit::Running => self.count,
+            Unit::Tokens => self.reserved_tokens,
+            Unit::Micros => self.hold,
         }
     }
 }
 
 /// True for counters whose windows are minutes.
-const fn is_of_minutes(counter: Counter) -> bool {
-    match counter {
-        Counter::Requests | Counter::Tokens => true,
-        Counter::Concurrency | Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
-            false
-        }
-    }
+fn is_of_minutes(counter: Counter) -> bool {
+    counter.span() == Span::Minute
 }
 
 #[cfg(test)]

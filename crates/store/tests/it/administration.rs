@@ -6,9 +6,9 @@ use std::time::Duration;
 use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
-    AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, ApiKeyPatch,
-    CanonicalDigest, DepositReference, NewPosting, PostingDetails, RequestBinding, Thing,
-    WalletBounds, WalletPatch, WalletRecord,
+    AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, ApiKeyAction,
+    ApiKeyPatch, CanonicalDigest, DepositReference, NewPosting, PostingDetails, RequestBinding,
+    Thing, WalletAction, WalletBounds, WalletPatch, WalletRecord,
 };
 use holdfast_domain::admin::{Administration as _, Directory as _};
 use holdfast_domain::credential::Grant;
@@ -82,8 +82,13 @@ pub(crate) async fn edit_limits(store: &Store, api_key: ApiKeyId, limits: Limits
         spend: Some(limits.spend),
         ..ApiKeyPatch::default()
     };
-    let edit =
-        AccountAction::EditApiKey { api_key, wallet, patch, expected: None, is_bounded: false };
+    let edit = AccountAction::ApiKey(ApiKeyAction::Edit {
+        api_key,
+        wallet,
+        patch,
+        expected: None,
+        is_bounded: false,
+    });
     act(store, edit).await.unwrap();
 }
 
@@ -109,7 +114,8 @@ pub(crate) fn new_wallet(name: &str) -> WalletRecord {
 }
 
 pub(crate) async fn make_wallet(store: &Store, name: &str) -> WalletId {
-    let made = act(store, AccountAction::CreateWallet(new_wallet(name))).await.unwrap();
+    let made =
+        act(store, AccountAction::Wallet(WalletAction::Create(new_wallet(name)))).await.unwrap();
     store.wallet_named(name).await.unwrap().filter(|_| made.things.len() == 1).unwrap().wallet.id
 }
 
@@ -278,21 +284,21 @@ async fn a_wallet_is_edited_suspended_and_closed_with_its_keys(home: &impl Home)
     make_wallet(store, "taken").await;
     let edit = |name: &str, expected| {
         let patch = WalletPatch { name: Some(name.to_owned()), ..WalletPatch::default() };
-        AccountAction::EditWallet { wallet, patch, expected }
+        AccountAction::Wallet(WalletAction::Edit { wallet, patch, expected })
     };
     let refused = act(store, edit("taken", None)).await;
     assert_eq!(refused, Err(AccountRefusal::NameTaken("taken".to_owned())));
     act(store, edit("renamed", Some(0))).await.unwrap();
     let refused = act(store, edit("late", Some(0))).await;
     assert_eq!(refused, Err(AccountRefusal::EditConflict { edited: 1 }));
-    act(store, AccountAction::SuspendWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Suspend(wallet))).await.unwrap();
     let suspended = store.wallet_record(wallet).await.unwrap().unwrap();
     assert_eq!((suspended.wallet.name.as_str(), suspended.edited), ("renamed", 2));
     assert!(suspended.wallet.suspended_at.is_some());
-    act(store, AccountAction::ResumeWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Resume(wallet))).await.unwrap();
     let api_key = issue(store, wallet, &["one", "two"]).await.unwrap();
     act(store, deposit(sample::fresh(), wallet, 5)).await.unwrap();
-    let refused = act(store, AccountAction::CloseWallet(wallet)).await;
+    let refused = act(store, AccountAction::Wallet(WalletAction::Close(wallet))).await;
     let (available, held) = (Micros::new(5), Micros::ZERO);
     assert_eq!(refused, Err(AccountRefusal::WalletNotEmpty { available, held }));
     let kind = PostingKind::Adjustment("paid out".to_owned());
@@ -301,7 +307,7 @@ async fn a_wallet_is_edited_suspended_and_closed_with_its_keys(home: &impl Home)
     let new =
         NewPosting { posting, details: PostingDetails::default(), allowance: None, currency: None };
     act(store, AccountAction::Post(new)).await.unwrap();
-    act(store, AccountAction::CloseWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Close(wallet))).await.unwrap();
     for id in api_key {
         assert!(store.api_key(id).await.unwrap().unwrap().revoked_at.is_some());
     }
@@ -321,7 +327,11 @@ pub(crate) async fn issue(
         let (name, grant) = ((*name).to_owned(), Grant::default());
         (NewApiKey { id, wallet, name, external_id: None, grant }, credential(id))
     });
-    let action = AccountAction::IssueApiKeys { wallet, keys: keys.collect(), is_bounded: false };
+    let action = AccountAction::ApiKey(ApiKeyAction::Issue {
+        wallet,
+        keys: keys.collect(),
+        is_bounded: false,
+    });
     let done = act(store, action).await?;
     Ok(done.things.iter().map(|thing| ApiKeyId::from_bytes(thing.id())).collect())
 }
@@ -338,23 +348,28 @@ async fn keys_are_issued_all_or_none_and_changed_until_they_are_revoked(home: &i
         assert!(store.api_keys_named(names[0], Some(ours)).await.unwrap().is_empty());
     }
     assert_eq!(store.api_keys_named("one", None).await.unwrap().len(), 2);
-    act(store, AccountAction::SuspendApiKey(one)).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Suspend(one))).await.unwrap();
     assert!(store.api_key(one).await.unwrap().unwrap().suspended_at.is_some());
-    act(store, AccountAction::ResumeApiKey(one)).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Resume(one))).await.unwrap();
     let added = credential(one);
     let grace = Duration::from_secs(60);
-    let rotation = |credential| AccountAction::RotateApiKey {
-        credential,
-        wallet: ours,
-        grace,
-        is_bounded: false,
+    let rotation = |credential| {
+        AccountAction::ApiKey(ApiKeyAction::Rotate {
+            credential,
+            wallet: ours,
+            grace,
+            is_bounded: false,
+        })
     };
     act(store, rotation(added.clone())).await.unwrap();
     let known = store.credential(added.id).await.unwrap().unwrap();
     assert_eq!((known.api_key.id, known.credential.ends_at), (one, None));
-    act(store, AccountAction::RevokeApiKey(one)).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Revoke(one))).await.unwrap();
     assert!(store.credential(added.id).await.unwrap().unwrap().has_ended());
-    let revoked = [AccountAction::SuspendApiKey(one), AccountAction::ResumeApiKey(one)];
+    let revoked = [
+        AccountAction::ApiKey(ApiKeyAction::Suspend(one)),
+        AccountAction::ApiKey(ApiKeyAction::Resume(one)),
+    ];
     for late in revoked {
         assert_eq!(act(store, late).await, Err(AccountRefusal::ApiKeyRevoked));
     }
@@ -366,10 +381,10 @@ async fn the_trail_has_no_gaps_and_no_row_of_it_changes(home: &impl Home) {
     let store = home.store();
     assert_eq!(store.trail_head().await.unwrap(), TrailHead::EMPTY);
     let wallet = make_wallet(store, "acme").await;
-    act(store, AccountAction::SuspendWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Suspend(wallet))).await.unwrap();
     let head = store.trail_head().await.unwrap();
     assert_eq!(head.seq, 2);
-    act(store, AccountAction::SuspendWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Suspend(wallet))).await.unwrap();
     assert_eq!(store.trail_head().await.unwrap(), head, "what changed nothing leaves no row");
     let mut raw = Raw::open(home).await;
     for sql in [
@@ -387,9 +402,9 @@ async fn the_trail_has_no_gaps_and_no_row_of_it_changes(home: &impl Home) {
 async fn the_audit_walks_the_trail(home: &impl Home) {
     let store = home.store();
     let wallet = make_wallet(store, "acme").await;
-    act(store, AccountAction::SuspendWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Suspend(wallet))).await.unwrap();
     let printed = store.trail_head().await.unwrap();
-    act(store, AccountAction::ResumeWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Resume(wallet))).await.unwrap();
     let options = |secret: ServerSecret, since| AuditOptions {
         secrets: [secret].into(),
         since,

@@ -7,7 +7,8 @@ use holdfast_domain::admin::Jobs as _;
 use holdfast_domain::admin::job::{JobEnding, JobState, JobStep};
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, AdminCredential,
-    AdminKey, Authority, BoundedKind, Reach, Role, WalletBounds,
+    AdminKey, AdminKeyAction, ApiKeyAction, Authority, BoundedKind, JobAction, Reach, Role,
+    WalletBounds,
 };
 use holdfast_domain::credential::{CREDENTIALS_MAX, Credential, Grant};
 use holdfast_domain::operation::Node;
@@ -39,11 +40,13 @@ fn keys(wallet: WalletId, count: usize, ends_at: Option<Timestamp>) -> AccountAc
         (NewApiKey { id, wallet, name, external_id: None, grant }, credential(id))
     };
     let keys: Vec<(NewApiKey, Credential)> = (0..count).map(|_| new()).collect();
-    AccountAction::IssueApiKeys { wallet, keys, is_bounded: false }
+    AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, is_bounded: false })
 }
 
 fn first_key(action: &AccountAction) -> ApiKeyId {
-    let AccountAction::IssueApiKeys { keys, .. } = action else { return sample::fresh() };
+    let AccountAction::ApiKey(ApiKeyAction::Issue { keys, .. }) = action else {
+        return sample::fresh();
+    };
     keys[0].0.id
 }
 
@@ -59,7 +62,7 @@ async fn a_wallet_has_so_many_api_keys_in_force(home: &impl Home) {
     assert_eq!(bounded(store, keys(wallet, 1, None)).await, full);
     bounded(store, keys(other, 3, None)).await.unwrap();
     // Neither a revoked key counts, nor one whose end has come.
-    act(store, AccountAction::RevokeApiKey(first_key(&first))).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Revoke(first_key(&first)))).await.unwrap();
     bounded(store, keys(wallet, 1, None)).await.unwrap();
     assert_eq!(bounded(store, keys(wallet, 1, None)).await, full);
     Raw::open(home).await.run("UPDATE api_keys SET ends_at = 1 WHERE ends_at IS NOT NULL").await;
@@ -87,7 +90,7 @@ fn admin_key(name: &str, reach: Reach) -> (AdminKeyId, AccountAction) {
         created_by: ActorId::Local,
         revoked_at: None,
     };
-    (id, AccountAction::IssueAdminKey(admin_key, admin_credential(id)))
+    (id, AccountAction::AdminKey(AdminKeyAction::Issue(admin_key, admin_credential(id))))
 }
 
 fn admin_credential(admin_key: AdminKeyId) -> AdminCredential {
@@ -114,7 +117,7 @@ async fn a_wallet_has_so_many_admin_keys_in_force(home: &impl Home) {
     for name in ["d", "e", "f"] {
         bounded(store, admin_key(name, Reach::All).1).await.unwrap();
     }
-    act(store, AccountAction::RevokeAdminKey(made[0])).await.unwrap();
+    act(store, AccountAction::AdminKey(AdminKeyAction::Revoke(made[0]))).await.unwrap();
     bounded(store, admin_key("c", wallet).1).await.unwrap();
 }
 
@@ -162,8 +165,16 @@ async fn a_key_has_so_many_credentials_in_force(home: &impl Home) {
     let rotate = async |grace: u64| {
         let grace = Duration::from_secs(grace);
         let credential = credential(api_key);
-        let own = AccountAction::RotateApiKey { credential, wallet, is_bounded: false, grace };
-        let admins = AccountAction::RotateAdminKey { credential: admin_credential(owner), grace };
+        let own = AccountAction::ApiKey(ApiKeyAction::Rotate {
+            credential,
+            wallet,
+            is_bounded: false,
+            grace,
+        });
+        let admins = AccountAction::AdminKey(AdminKeyAction::Rotate {
+            credential: admin_credential(owner),
+            grace,
+        });
         let (own, admins) = (act(store, own).await, act(store, admins).await);
         assert_eq!(own.is_ok(), admins.is_ok(), "{own:?} {admins:?}");
         own.map(drop)
@@ -187,7 +198,7 @@ async fn a_key_has_so_many_credentials_in_force(home: &impl Home) {
 }
 
 fn start(job: JobId) -> AccountAction {
-    AccountAction::StartJob { job, kind: "verification", since: None }
+    AccountAction::Job(JobAction::Start { job, kind: "verification", since: None })
 }
 
 fn by(actor: u128, action: AccountAction) -> AccountCommand {
@@ -210,7 +221,7 @@ async fn an_actor_has_one_job_that_has_not_ended(home: &impl Home) {
     let claimed = store.claim(&node, Duration::from_secs(60)).await.unwrap().unwrap();
     assert_eq!(claimed.id, ids[0]);
     assert_eq!(administer(store, &by(1, start(ids[1]))).await, pending, "it runs");
-    let cancel = administer(store, &by(1, AccountAction::CancelJob(ids[0]))).await;
+    let cancel = administer(store, &by(1, AccountAction::Job(JobAction::Cancel(ids[0])))).await;
     assert_eq!(cancel, Err(AccountRefusal::JobStarted));
     store.finish(ids[0], &node, &JobStep::default(), JobEnding::Done).await.unwrap();
     administer(store, &by(1, start(ids[1]))).await.unwrap();
@@ -220,7 +231,7 @@ async fn a_queued_job_is_cancelled_and_never_done(home: &impl Home) {
     let store = home.store();
     let id: JobId = sample::fresh();
     administer(store, &by(1, start(id))).await.unwrap();
-    let cancel = AccountAction::CancelJob(id);
+    let cancel = AccountAction::Job(JobAction::Cancel(id));
     administer(store, &by(1, cancel.clone())).await.unwrap();
     let job = store.job(id).await.unwrap().unwrap();
     assert_eq!((job.state, job.started_at), (JobState::Cancelled, None));
@@ -230,7 +241,7 @@ async fn a_queued_job_is_cancelled_and_never_done(home: &impl Home) {
     let node = Node { name, incarnation: sample::fresh() };
     assert_eq!(store.claim(&node, Duration::from_secs(60)).await.unwrap(), None);
     administer(store, &by(1, start(sample::fresh()))).await.unwrap();
-    let unknown = AccountAction::CancelJob(sample::fresh());
+    let unknown = AccountAction::Job(JobAction::Cancel(sample::fresh()));
     assert_eq!(act(store, unknown).await, Err(AccountRefusal::NoJob));
     let mut raw = Raw::open(home).await;
     let told = "SELECT count(*) FROM audit WHERE thing_kind = 'job' AND changes LIKE '%cancelled%'";

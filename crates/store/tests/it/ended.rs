@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use holdfast_domain::admin::{
-    AccountAction, AccountReceipt, AccountRefusal, ActorId, AdminCredential, AdminKey, Reach, Role,
-    Thing,
+    AccountAction, AccountReceipt, AccountRefusal, ActorId, AdminCredential, AdminKey,
+    AdminKeyAction, ApiKeyAction, Reach, Role, Thing, WalletAction,
 };
 use holdfast_domain::admin::{Administration as _, Directory as _};
 use holdfast_domain::{AdminKeyId, Journal as _, Timestamp};
@@ -27,9 +27,9 @@ async fn a_closed_wallet_has_a_row_of_the_trail_for_each_key_that_it_revokes(hom
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let keys = issue(store, wallet, &names).await.unwrap();
     let long_ago = keys[0];
-    act(store, AccountAction::RevokeApiKey(long_ago)).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Revoke(long_ago))).await.unwrap();
     let before = store.trail_head().await.unwrap();
-    let close = command(key(), AccountAction::CloseWallet(wallet));
+    let close = command(key(), AccountAction::Wallet(WalletAction::Close(wallet)));
     let closed = store.administer(&close, &secret()).await.unwrap();
     assert_eq!(closed.things, [Thing::Wallet(wallet)], "and not ten thousand keys");
     let after = store.trail_head().await.unwrap();
@@ -49,7 +49,7 @@ async fn a_closed_wallet_has_a_row_of_the_trail_for_each_key_that_it_revokes(hom
     let revoked = store.api_key(keys[1]).await.unwrap().unwrap();
     assert_eq!((revoked.revoked_at, revoked.edited), (Some(closed.at), 1));
     // Once more it is closed already.
-    act(store, AccountAction::CloseWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Close(wallet))).await.unwrap();
     assert_eq!(store.trail_head().await.unwrap(), after);
     assert_eq!(raw.number(told).await, i64::try_from(KEYS).unwrap());
     assert_eq!(store.verify().await.unwrap().mismatches, []);
@@ -78,7 +78,7 @@ async fn admin_key(
         server_secret: secret().id(),
         ends_at: None,
     };
-    Ok((id, act(store, AccountAction::IssueAdminKey(key, credential)).await?))
+    Ok((id, act(store, AccountAction::AdminKey(AdminKeyAction::Issue(key, credential))).await?))
 }
 
 /// The key of an owner, without an end.
@@ -88,7 +88,7 @@ pub(crate) async fn owner_key(store: &Store, name: &str) -> AdminKeyId {
 
 async fn an_owner_whose_end_comes_is_no_reason_to_let_the_last_one_go(home: &impl Home) {
     let store = home.store();
-    let revoke = AccountAction::RevokeAdminKey;
+    let revoke = |it| AccountAction::AdminKey(AdminKeyAction::Revoke(it));
     let (lasting, _) = admin_key(store, "lasting", None).await.unwrap();
     let soon = store.clock().await.unwrap().after(Duration::from_secs(3_600));
     let (ending, _) = admin_key(store, "ending", Some(soon)).await.unwrap();

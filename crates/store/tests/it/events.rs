@@ -8,7 +8,9 @@ use holdfast_domain::admin::event::{
 };
 use holdfast_domain::admin::listing::{Order, PageRequest};
 use holdfast_domain::admin::ports::EventOutbox as _;
-use holdfast_domain::admin::{AccountAction, NewPosting, PostingDetails, WalletPatch};
+use holdfast_domain::admin::{
+    AccountAction, ApiKeyAction, NewPosting, PostingDetails, WalletAction, WalletPatch,
+};
 use holdfast_domain::admin::{Administration as _, Events as _};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
@@ -75,7 +77,7 @@ fn refund(wallet: WalletId, operation: OperationId, amount: i64) -> AccountActio
 fn threshold(wallet: WalletId, micros: i64) -> AccountAction {
     let low_balance = Some(Some(Micros::new(micros)));
     let patch = WalletPatch { low_balance, ..WalletPatch::default() };
-    AccountAction::EditWallet { wallet, patch, expected: None }
+    AccountAction::Wallet(WalletAction::Edit { wallet, patch, expected: None })
 }
 
 async fn each_change_is_told_once_with_the_members_of_its_kind(home: &impl Home) {
@@ -96,22 +98,22 @@ async fn each_change_is_told_once_with_the_members_of_its_kind(home: &impl Home)
         adjustment(wallet, 5),
         adjustment(wallet, -1_000),
         adjustment(wallet, -1),
-        AccountAction::SuspendApiKey(keys[0]),
-        AccountAction::SuspendApiKey(keys[0]),
-        AccountAction::ResumeApiKey(keys[0]),
-        AccountAction::RotateApiKey {
+        AccountAction::ApiKey(ApiKeyAction::Suspend(keys[0])),
+        AccountAction::ApiKey(ApiKeyAction::Suspend(keys[0])),
+        AccountAction::ApiKey(ApiKeyAction::Resume(keys[0])),
+        AccountAction::ApiKey(ApiKeyAction::Rotate {
             credential: credential(keys[0]),
             wallet,
             grace,
             is_bounded: false,
-        },
-        AccountAction::RevokeApiKey(keys[0]),
-        AccountAction::RevokeApiKey(keys[0]),
-        AccountAction::SuspendWallet(wallet),
-        AccountAction::ResumeWallet(wallet),
+        }),
+        AccountAction::ApiKey(ApiKeyAction::Revoke(keys[0])),
+        AccountAction::ApiKey(ApiKeyAction::Revoke(keys[0])),
+        AccountAction::Wallet(WalletAction::Suspend(wallet)),
+        AccountAction::Wallet(WalletAction::Resume(wallet)),
         adjustment(wallet, -4),
-        AccountAction::CloseWallet(wallet),
-        AccountAction::CloseWallet(wallet),
+        AccountAction::Wallet(WalletAction::Close(wallet)),
+        AccountAction::Wallet(WalletAction::Close(wallet)),
     ] {
         act(store, action).await.unwrap();
     }
@@ -329,8 +331,8 @@ async fn nothing_is_written_that_nobody_could_want(home: &impl Home) {
     for (webhooks, expected) in [(EventKinds::NONE, &[][..]), (low, &["wallet.low"])] {
         store.list_events(None);
         store.send_events(webhooks);
-        act(store, AccountAction::SuspendWallet(tenant.wallet)).await.unwrap();
-        act(store, AccountAction::ResumeWallet(tenant.wallet)).await.unwrap();
+        act(store, AccountAction::Wallet(WalletAction::Suspend(tenant.wallet))).await.unwrap();
+        act(store, AccountAction::Wallet(WalletAction::Resume(tenant.wallet))).await.unwrap();
         let given_up = tenant.admit(&tenant.claim().hold(10).build()).await;
         tenant.step(given_up.id, give_up(&given_up)).await;
         act(store, threshold(tenant.wallet, tenant.balances().await.0)).await.unwrap();

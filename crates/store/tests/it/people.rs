@@ -9,7 +9,7 @@ use holdfast_accounts::{
 };
 use holdfast_domain::admin::listing::{Order, PageRequest, PersonFilter};
 use holdfast_domain::admin::{
-    AccountAction, AccountRefusal, Authority, LinkPurpose, PersonState, Reach, Role,
+    AccountAction, AccountRefusal, AdminKeyAction, Authority, LinkPurpose, PersonState, Reach, Role,
 };
 use holdfast_domain::secret::{BrowserToken, LinkToken, SessionToken};
 use holdfast_domain::{PersonId, WalletId};
@@ -287,7 +287,7 @@ async fn the_last_owner_stays_be_it_a_key_or_a_person(home: &impl Home) {
     let key = owner_key(store, "first").await;
     // Whoever was invited only is nobody's successor.
     let (person, link) = desk.invite(&desk.local, "ada@example.com", OWNER).await.unwrap();
-    let revoke = AccountAction::RevokeAdminKey(key);
+    let revoke = AccountAction::AdminKey(AdminKeyAction::Revoke(key));
     assert_eq!(act(store, revoke.clone()).await.map(drop), last);
     desk.accounts.accept_link(&link, Some(&password()), None).await.unwrap();
     act(store, revoke).await.unwrap();
@@ -295,7 +295,10 @@ async fn the_last_owner_stays_be_it_a_key_or_a_person(home: &impl Home) {
     assert_eq!(desk.end_grant(&desk.local, person, OWNER).await, last);
     let next = owner_key(store, "second").await;
     desk.end_grant(&desk.local, person, OWNER).await.unwrap();
-    assert_eq!(act(store, AccountAction::RevokeAdminKey(next)).await.map(drop), last);
+    assert_eq!(
+        act(store, AccountAction::AdminKey(AdminKeyAction::Revoke(next))).await.map(drop),
+        last
+    );
     assert_eq!(home.store().verify().await.unwrap().mismatches, []);
 }
 

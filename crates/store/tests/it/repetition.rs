@@ -3,7 +3,7 @@
 use holdfast_domain::admin::Administration as _;
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountRefusal, ActorId, DepositReference, NewPosting,
-    OWN_SOURCE, PostingDetails, Thing,
+    OWN_SOURCE, PostingDetails, Thing, WalletAction,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::operation::Change;
@@ -110,7 +110,7 @@ async fn a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone(home: &
     let (request, refused) = (key(), key());
     let local = ActorId::Local;
     assert!(store.request_record(local, request).await.unwrap().is_none());
-    let suspend = command(request, AccountAction::SuspendWallet(wallet));
+    let suspend = command(request, AccountAction::Wallet(WalletAction::Suspend(wallet)));
     store.rehearse(&suspend, &secret()).await.unwrap();
     assert!(
         store.request_record(local, request).await.unwrap().is_none(),
@@ -121,7 +121,8 @@ async fn a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone(home: &
     assert_eq!(record.things, [Thing::Wallet(wallet)]);
     let other = ActorId::AdminKey(AdminKeyId::from_u128(1));
     assert!(store.request_record(other, request).await.unwrap().is_none());
-    let nobodys = command(refused, AccountAction::SuspendWallet(WalletId::from_u128(404)));
+    let nobodys =
+        command(refused, AccountAction::Wallet(WalletAction::Suspend(WalletId::from_u128(404))));
     administer(store, &nobodys).await.unwrap_err();
     assert!(
         store.request_record(local, refused).await.unwrap().is_none(),

@@ -17,7 +17,8 @@ use holdfast_domain::admin::webhook::{
 };
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, RequestBinding,
-    WEBHOOKS_MAX, WalletBounds, WebhookAction, WebhookPatch, WebhookRecord, WebhookSecret,
+    WEBHOOKS_MAX, WalletAction, WalletBounds, WebhookAction, WebhookPatch, WebhookRecord,
+    WebhookSecret,
 };
 use holdfast_domain::admin::{Administration as _, Deliveries as _, Webhooks as _};
 use holdfast_domain::operation::Node;
@@ -468,7 +469,10 @@ async fn whoever_looks_into_the_outbox_writes_what_some_webhook_wants(home: &imp
     let _webhook = create(home, None, Some(&[EventKind::WalletSuspended])).await;
     let _outbox = store.outbox().await.unwrap();
     let own = make_wallet(store, "own").await;
-    for change in [AccountAction::SuspendWallet(own), AccountAction::ResumeWallet(own)] {
+    for change in [
+        AccountAction::Wallet(WalletAction::Suspend(own)),
+        AccountAction::Wallet(WalletAction::Resume(own)),
+    ] {
         drop(crate::administration::act(store, change).await.unwrap());
     }
     let mut raw = Raw::open(home).await;

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
+use crate::kit::ask::SentFields;
 use crate::kit::value::{spend, threshold, windows};
 use crate::kit::visit::Visit;
 use crate::pages::parts::wallet::{form_page, opened};
@@ -37,13 +38,9 @@ impl FormPage for CreateWallet {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let new = NewWallet {
-            name: sent.fields.want("name")?,
-            currency: sent.fields.want("currency")?,
-            external_id: sent.fields.read("external_id")?,
-            low_balance: threshold(&sent.fields, "low_balance")?,
-            key_spend: spend(&sent.fields, KEY_SPEND)?,
-        };
+        let (name, currency) = (sent.fields.want("name")?, sent.fields.want("currency")?);
+        let settings = WalletPatch { name: None, ..settings(&sent.fields)? };
+        let new = NewWallet { name, currency, settings };
         let made = visit.accounts().create_wallet(visit.principal(), &sent.request, &new).await?;
         Ok(FormOutcome::done().next(format!("/wallets/{}", made.thing.wallet.id)))
     }
@@ -77,19 +74,24 @@ impl FormPage for EditWallet {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let name: Name = sent.fields.want("name")?;
-        let external_id: Option<ExternalId> = sent.fields.read("external_id")?;
-        let patch = WalletPatch {
-            name: Some(name.as_str().to_owned()),
-            external_id: Some(external_id.map(|id| id.as_str().to_owned())),
-            low_balance: Some(threshold(&sent.fields, "low_balance")?),
-            key_spend: Some(spend(&sent.fields, KEY_SPEND)?),
-        };
+        let patch = settings(&sent.fields)?;
         let edit = Edit { patch, expected: Some(sent.fields.want("edited")?) };
         let id = Reference::Id(visit.id()?);
         visit.accounts().edit_wallet(visit.principal(), &sent.request, &id, edit).await?;
         Ok(FormOutcome::done().next(format!("/wallets/{}", self.0.wallet.id)))
     }
+}
+
+/// The settings that the fields of [`fields`] have.
+fn settings(fields: &SentFields) -> Result<WalletPatch, Failure> {
+    let name: Name = fields.want("name")?;
+    let external_id: Option<ExternalId> = fields.read("external_id")?;
+    Ok(WalletPatch {
+        name: Some(name.as_str().to_owned()),
+        external_id: Some(external_id.map(|id| id.as_str().to_owned())),
+        low_balance: Some(threshold(fields, "low_balance")?),
+        key_spend: Some(spend(fields, KEY_SPEND)?),
+    })
 }
 
 /// Name, external id, threshold, and bound on what keys spend.

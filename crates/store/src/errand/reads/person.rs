@@ -1,22 +1,25 @@
 //! Reads of changes of people: what these are judged by.
 
 use holdfast_domain::admin::{
-    ActorId, EmailAddress, PasswordHash, Person, PersonAction, PersonRecord, Reach, Thing,
+    AccountAction, ActorId, EmailAddress, FoundPerson, PasswordHash, Person, PersonAction,
+    PersonBy, PersonRecord, Thing,
 };
-use holdfast_domain::{AdminKeyId, PersonId, Timestamp};
+use holdfast_domain::{PersonId, Timestamp};
 use sea_orm::Statement;
 
-use super::Read;
+use super::{Reads, Tx};
 use crate::dialect::{Dialect, blob};
 use crate::entity::person_grant::GrantRow;
-use crate::rows::person::{LINK, LINK_TABLES, add_link, authority, link, of_email};
-use crate::rows::{FromCells, Row};
+use crate::rows::person::{LINK, LINK_TABLES, add_link, link, of_email};
+use crate::rows::{FromCells as _, Row as _};
 
-const OWNERS_KEYS: &str = "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
+pub(super) const OWNERS_KEYS: &str =
+    "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
     FROM admin_keys AS a WHERE a.role = 'owner'
     AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
 /// Whoever cannot sign in is no owner that another one could be left to.
-const OWNERS: &str = "SELECT count(*) FROM people AS p WHERE p.id <> $1 AND p.ended_at IS NULL
+pub(super) const OWNERS: &str =
+    "SELECT count(*) FROM people AS p WHERE p.id <> $1 AND p.ended_at IS NULL
     AND EXISTS (SELECT 1 FROM person_passwords AS w WHERE w.person_id = p.id)
     AND EXISTS (SELECT 1 FROM person_grants AS g WHERE g.person_id = p.id AND g.role = 'owner')";
 
@@ -26,201 +29,84 @@ const PERSONS_AUTHORITY: &str = "SELECT g.role, g.wallet_id
     FROM person_grants AS g JOIN people AS p ON p.id = g.person_id
     WHERE p.id = $1 AND p.ended_at IS NULL";
 
-/// Condition that finds the person of an action, over `people AS p`.
-enum Whom<'a> {
-    Id(PersonId),
-    Email(&'a EmailAddress),
-    /// The first owner, who has not said yet who they are.
-    Unnamed,
-}
-
-impl Whom<'_> {
-    fn statement(&self, dialect: Dialect, select: &str, end: &str) -> Statement {
-        let (condition, binds) = match self {
-            Self::Id(id) => ("p.id = $1".to_owned(), vec![blob(id.to_bytes())]),
-            Self::Email(email) => of_email(email),
-            Self::Unnamed => ("p.email IS NULL AND p.ended_at IS NULL".to_owned(), Vec::new()),
-        };
-        let sql = format!("{select} WHERE {condition}{end}");
-        Statement::from_sql_and_values(dialect.backend(), sql, binds)
-    }
-}
-
-/// The facts that a change is judged by.
-pub(super) fn facts(
-    dialect: Dialect,
-    action: &PersonAction,
-    bound: u32,
-    now: Timestamp,
-) -> Vec<Read> {
-    use PersonAction as Action;
-    let owners = |id: PersonId| owners(dialect, AdminKeyId::from_u128(0), id, now);
-    match action {
-        Action::Invite { email, offered, .. } => {
-            let mut reads = record(dialect, &Whom::Email(email));
-            reads.extend(others(dialect, email, offered.reach, bound));
-            reads
-        }
-        Action::InviteFirstOwner { .. } => {
-            let mut reads = record(dialect, &Whom::Unnamed);
-            reads.extend(owners(PersonId::from_u128(0)));
-            reads
-        }
-        Action::RenewLink { person, .. } | Action::ChangePassword { person, .. } => {
-            record(dialect, &Whom::Id(*person))
-        }
-        Action::Accept { person, made_by, .. } => {
-            let mut reads = record(dialect, &Whom::Id(*person));
-            reads.extend(maker(dialect, *made_by, now));
-            reads
-        }
-        Action::AcceptFirstOwner { person, email, .. } => {
-            let mut reads = record(dialect, &Whom::Id(*person));
-            reads.extend(owners(PersonId::from_u128(0)));
-            reads.push(taken_email(dialect, email, *person));
-            reads
-        }
-        Action::EndGrant { person, .. } | Action::End { person, .. } => {
-            let mut reads = record(dialect, &Whom::Id(*person));
-            reads.extend(owners(*person));
-            reads
-        }
-    }
-}
-
-/// People of the wallet of an invitation, but for whoever has the address: they are counted already, or are new.
-fn others(dialect: Dialect, email: &EmailAddress, reach: Reach, bound: u32) -> Option<Read> {
-    let Reach::Wallet(wallet) = reach else { return None };
-    Some(super::bounds::people(dialect, wallet, email, bound))
-}
-
-/// Owners in force beside this key and this person.
-pub(super) fn owners(
-    dialect: Dialect,
-    key: AdminKeyId,
-    person: PersonId,
-    now: Timestamp,
-) -> [Read; 2] {
-    let keys = [blob(key.to_bytes()), now.as_micros().into()];
-    [
-        Read {
-            statement: dialect.statement(OWNERS_KEYS, keys),
-            take: |findings, cells| {
-                let facts = &mut findings.facts;
-                facts.other_owners = facts.other_owners.saturating_add(cells.small()?);
-                let lasting = cells.small()?;
-                facts.other_lasting_owners = facts.other_lasting_owners.saturating_add(lasting);
-                Ok(())
-            },
-        },
-        Read {
-            statement: dialect.statement(OWNERS, [blob(person.to_bytes())]),
-            take: |findings, cells| {
-                let (facts, people) = (&mut findings.facts, cells.small()?);
-                facts.other_owners = facts.other_owners.saturating_add(people);
-                facts.other_lasting_owners = facts.other_lasting_owners.saturating_add(people);
-                Ok(())
-            },
-        },
-    ]
-}
-
-/// What whoever made a link has now. No command changes it meanwhile: they come one after the other.
-fn maker(dialect: Dialect, made_by: ActorId, now: Timestamp) -> Option<Read> {
-    let statement = match made_by {
-        ActorId::Local | ActorId::Anonymous => return None,
+/// The current authorities of an actor. No command changes them meanwhile: they come one after the other.
+pub(super) fn authorities(dialect: Dialect, actor: ActorId, now: Timestamp) -> Option<Statement> {
+    match actor {
+        ActorId::Local | ActorId::Anonymous => None,
         ActorId::AdminKey(id) => {
-            dialect.statement(KEYS_AUTHORITY, [blob(id.to_bytes()), now.as_micros().into()])
+            let binds = [blob(id.to_bytes()), now.as_micros().into()];
+            Some(dialect.statement(KEYS_AUTHORITY, binds))
         }
-        ActorId::Person(id) => dialect.statement(PERSONS_AUTHORITY, [blob(id.to_bytes())]),
-    };
-    Some(Read {
-        statement,
-        take: |findings, cells| {
-            findings.facts.person.maker.push(authority(cells)?);
-            Ok(())
-        },
-    })
-}
-
-/// The person that a bound request key of an invitation has invited: its address is in no digest.
-pub(super) fn invited(dialect: Dialect, action: &PersonAction, bound: &[Thing]) -> Vec<Read> {
-    if let (PersonAction::Invite { .. }, [Thing::Person(id), ..]) = (action, bound) {
-        return record(dialect, &Whom::Id(*id));
+        ActorId::Person(id) => Some(dialect.statement(PERSONS_AUTHORITY, [blob(id.to_bytes())])),
     }
-    Vec::new()
 }
 
-/// The person, locked, and then all that they have.
-fn record(dialect: Dialect, whom: &Whom<'_>) -> Vec<Read> {
-    let people = format!("SELECT {} FROM people AS p", Person::COLUMNS);
-    let grants = format!(
-        "SELECT {} FROM person_grants AS g JOIN people AS p ON p.id = g.person_id",
-        GrantRow::COLUMNS
-    );
-    let links = LINK_TABLES.map(|table| {
-        let links =
-            format!("SELECT {LINK} FROM {table} AS l JOIN people AS p ON p.id = l.person_id");
-        Read {
-            statement: whom.statement(dialect, &links, ""),
-            take: |findings, cells| {
-                let link = link(cells)?;
-                let record = findings.facts.person.record.as_mut();
-                record.into_iter().for_each(|record| add_link(&mut record.links, link.clone()));
-                Ok(())
-            },
+impl<T: Tx> Reads<'_, T> {
+    /// The person that a bound request key of an invitation has invited: its address is in no digest.
+    pub(crate) async fn invited(
+        &mut self,
+        bound: &[Thing],
+    ) -> Result<Option<PersonRecord>, T::Error> {
+        if let (AccountAction::Person(PersonAction::Invite { .. }), [Thing::Person(id), ..]) =
+            (&self.command.action, bound)
+        {
+            let found = self.found_person(PersonBy::Id(*id)).await?;
+            return Ok(found.map(|(record, _password)| record));
         }
-    });
-    let passwords =
-        "SELECT w.hash FROM person_passwords AS w JOIN people AS p ON p.id = w.person_id";
-    let mut reads = vec![
-        Read {
-            // A sign-in takes this lock as well: none begins by what is changed meanwhile.
-            statement: whom.statement(dialect, &people, dialect.row_lock()),
-            take: |findings, cells| {
-                let (person, grants) = (Person::from_cells(cells)?, Vec::new());
-                let (links, invitations) = (Vec::new(), Vec::new());
-                let record =
-                    PersonRecord { person, grants, has_password: false, links, invitations };
-                findings.facts.person.record = Some(record);
-                Ok(())
-            },
-        },
-        Read {
-            statement: whom.statement(dialect, &grants, " ORDER BY g.seq"),
-            take: |findings, cells| {
-                let (_person, grant) = GrantRow::from_cells(cells)?;
-                let record = findings.facts.person.record.as_mut();
-                record.into_iter().for_each(|record| record.grants.push(grant));
-                Ok(())
-            },
-        },
-        Read {
-            statement: whom.statement(dialect, passwords, ""),
-            take: |findings, cells| {
-                findings.facts.person.password = Some(PasswordHash::new(cells.text()?));
-                let record = findings.facts.person.record.as_mut();
-                record.into_iter().for_each(|record| record.has_password = true);
-                Ok(())
-            },
-        },
-    ];
-    reads.extend(links);
-    reads
+        Ok(None)
+    }
+
+    /// The person, locked, and then all that they have.
+    pub(super) async fn found_person(
+        &mut self,
+        of: PersonBy<'_>,
+    ) -> Result<Option<FoundPerson>, T::Error> {
+        let dialect = self.dialect;
+        let people = format!("SELECT {} FROM people AS p", Person::COLUMNS);
+        let grants = format!(
+            "SELECT {} FROM person_grants AS g JOIN people AS p ON p.id = g.person_id",
+            GrantRow::COLUMNS
+        );
+        let passwords =
+            "SELECT w.hash FROM person_passwords AS w JOIN people AS p ON p.id = w.person_id";
+        // A sign-in takes this lock as well: none begins by what is changed meanwhile.
+        let person = selected(dialect, of, &people, dialect.row_lock());
+        let person = self.last(person, Person::from_cells).await?;
+        let grants = selected(dialect, of, &grants, " ORDER BY g.seq");
+        let grants = self.tx.query(grants, GrantRow::from_cells).await?;
+        let password = selected(dialect, of, passwords, "");
+        let password = self.last(password, |cells| Ok(PasswordHash::new(cells.text()?))).await?;
+        let mut links = Vec::new();
+        for table in LINK_TABLES {
+            let select =
+                format!("SELECT {LINK} FROM {table} AS l JOIN people AS p ON p.id = l.person_id");
+            let found = self.tx.query(selected(dialect, of, &select, ""), link).await?;
+            found.into_iter().for_each(|link| add_link(&mut links, link));
+        }
+        let grants = grants.into_iter().map(|(_person, grant)| grant).collect();
+        let (has_password, invitations) = (password.is_some(), Vec::new());
+        let record = |person| PersonRecord { person, grants, has_password, links, invitations };
+        Ok(person.map(record).map(|record| (record, password)))
+    }
 }
 
-fn taken_email(dialect: Dialect, email: &EmailAddress, own: PersonId) -> Read {
+/// A statement over `people AS p` that finds the person.
+fn selected(dialect: Dialect, of: PersonBy<'_>, select: &str, end: &str) -> Statement {
+    let (condition, binds) = match of {
+        PersonBy::Id(id) => ("p.id = $1".to_owned(), vec![blob(id.to_bytes())]),
+        PersonBy::Email(email) => of_email(email),
+        PersonBy::Unnamed => ("p.email IS NULL AND p.ended_at IS NULL".to_owned(), Vec::new()),
+    };
+    let sql = format!("{select} WHERE {condition}{end}");
+    Statement::from_sql_and_values(dialect.backend(), sql, binds)
+}
+
+pub(super) fn taken_email(dialect: Dialect, email: &EmailAddress, own: PersonId) -> Statement {
     let (is_of_email, mut binds) = of_email(email);
     binds.push(blob(own.to_bytes()));
     let sql = format!(
         "SELECT count(*) FROM people AS p WHERE {is_of_email} AND p.id <> ${}",
         binds.len()
     );
-    Read {
-        statement: Statement::from_sql_and_values(dialect.backend(), sql, binds),
-        take: |findings, cells| {
-            findings.facts.person.is_email_taken = cells.int()? > 0;
-            Ok(())
-        },
-    }
+    Statement::from_sql_and_values(dialect.backend(), sql, binds)
 }

@@ -13,7 +13,7 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::{ApiKeyId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
-use super::{PageBounds, id, number, report_gap, terms, wide, wide_sum};
+use super::{PageBounds, id, number, report_gap, tracked, wide, wide_sum};
 use crate::judge::Window;
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
@@ -56,9 +56,11 @@ pub(super) async fn check(
             found.report(Subject::ApiKey(*id), "its wallet does not exist");
         }
     }
-    for some in keys.chunks(terms::KEYS) {
-        let [first, last] = [some.first(), some.last()].map(|key| key.map_or(after, |key| key.seq));
-        terms::check_api_keys(db, first..=last, found).await?;
+    let mut compared = after;
+    for some in keys.chunks(tracked::PAGE) {
+        let last = some.last().map_or(compared, |key| key.seq);
+        tracked::check_api_keys(db, [compared, last], found).await?;
+        compared = last;
     }
     if !keys.is_empty() {
         sum(db, &mut expected, after..=end).await?;

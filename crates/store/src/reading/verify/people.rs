@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use holdfast_domain::admin::audit::TrailRow;
-use holdfast_domain::admin::{ActorId, Person, PersonGrant, PersonLink, UseCase};
+use holdfast_domain::admin::{ActorId, Person, PersonGrant, PersonLink, TrailFields as _, UseCase};
 use holdfast_domain::{PersonId, Timestamp};
 
-use super::administration::{ThingTable, report_orphans};
+use super::tracked::{PAGE, TrackedThing, report_orphans};
 use super::trail_record::bounds;
 use super::{PageBounds, id};
 use crate::entity::person_grant::GrantRow;
@@ -30,6 +30,16 @@ const OF_PEOPLE: [&str; 7] = [
     "sessions",
     "browser_marks",
 ];
+
+const PEOPLE: TrackedThing<Person> = TrackedThing {
+    kind: "person",
+    alias: "p",
+    credentials: None,
+    made: |person| (person.created_at, Some(person.created_by)),
+    fields: |person, _told| person.trail_fields(),
+    reports_unreadable: true,
+    certain: None,
+};
 
 /// All that rows say of a person, or all that the trail does.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -58,26 +68,11 @@ pub(super) async fn check(
     bounds: PageBounds,
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
-    let table = ThingTable { name: "people", alias: "p", columns: Person::COLUMNS, kind: "person" };
-    let page = table.page(db, bounds).await?;
+    let page = PEOPLE.compare(db, [bounds.after, bounds.until], PAGE, found).await?;
     let mut standings = standings(db, &page.numbers, found).await?;
-    for row in &page.rows {
-        let mut cells = Cells::new(row);
-        cells.skip(1);
-        match Person::from_cells(&mut cells) {
-            Ok(Person { id, created_at, created_by, ended_at, .. }) => {
-                let subject = Subject::Person(id);
-                let told = page.record(id.to_bytes());
-                told.check_making(subject, (created_at, created_by), found);
-                let ended_at = ended_at.map(|at| at.as_micros().to_string());
-                told.compare(subject, vec![("ended_at", ended_at)], found);
-                let told = Standing::told(page.trail_of(id.to_bytes()));
-                standings.remove(&id).unwrap_or_default().compare(&told, subject, found);
-            }
-            Err(error) => {
-                found.unreadable(Subject::Person(id(row, 1, PersonId::from_bytes)?), &error);
-            }
-        }
+    for (person, rows) in &page.records {
+        let standing = standings.remove(&person.id).unwrap_or_default();
+        standing.compare(&Standing::told(rows), Subject::Person(person.id), found);
     }
     if page.last.is_none() {
         for table in OF_PEOPLE {

@@ -172,7 +172,7 @@ async fn report_missing(
     Ok(())
 }
 
-const fn subject_of(thing: Thing) -> Option<Subject> {
+pub(super) const fn subject_of(thing: Thing) -> Option<Subject> {
     match thing {
         Thing::Wallet(id) => Some(Subject::Wallet(id)),
         Thing::ApiKey(id) => Some(Subject::ApiKey(id)),

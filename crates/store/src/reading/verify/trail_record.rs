@@ -84,14 +84,19 @@ pub(super) async fn trail_of(
     Ok(told)
 }
 
-/// Credentials of the keys with these numbers, by their keys: of a statement that selects key, id and both moments.
+/// Credentials of the keys of a table with these numbers, by their keys. Theirs is a table with the column of the key.
 pub(super) async fn credentials(
     db: &ReadTransaction,
-    sql: &str,
-    keys: &RangeInclusive<i64>,
+    keys: &str,
+    [table, column]: [&str; 2],
+    numbers: &RangeInclusive<i64>,
 ) -> Result<BTreeMap<[u8; 16], Vec<CredentialRow>>, ReadError> {
+    let sql = format!(
+        "SELECT c.{column}, c.id, c.created_at, c.ends_at FROM {keys} AS k CROSS JOIN {table} AS c
+         WHERE k.seq >= $1 AND k.seq <= $2 AND c.{column} = k.id"
+    );
     let mut all: BTreeMap<[u8; 16], Vec<CredentialRow>> = BTreeMap::new();
-    for row in db.query(sql, bounds(keys)).await? {
+    for row in db.query(&sql, bounds(numbers)).await? {
         let mut cells = Cells::new(&row);
         let mut read = || {
             let key: [u8; 16] = cells.bytes()?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, TransferKind};
 
-use super::{PageBounds, id, number, report_gap, terms, wide, wide_sum};
+use super::{PageBounds, id, number, report_gap, tracked, wide, wide_sum};
 use crate::dialect::Dialect;
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
@@ -90,7 +90,7 @@ pub(super) async fn check(
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let page = db.query(&sql, [after.into(), until.into(), limit.into()]).await?;
     let last = page.last().map(number).transpose()?.unwrap_or(after);
-    terms::check_wallets(db, after.saturating_add(1)..=last, found).await?;
+    tracked::check_wallets(db, [after, last], found).await?;
     let mut sums = sums(db, after, last).await?;
     let mut before = after;
     for row in &page {

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use holdfast_domain::admin::{
-    AccountAction, AdminCredential, Authority, Reach, Role, WebhookAction, WebhookPatch,
+    AccountAction, AdminCredential, AdminKeyAction, Authority, Reach, Role, WebhookAction,
+    WebhookPatch,
 };
 use holdfast_testkit::laws::tenant::credential;
 use holdfast_testkit::sample;
@@ -48,9 +49,11 @@ async fn fill(home: &impl Home) {
         ends_at: None,
     };
     let grace = Duration::from_secs(60);
-    act(store, AccountAction::RotateAdminKey { credential, grace }).await.unwrap();
+    act(store, AccountAction::AdminKey(AdminKeyAction::Rotate { credential, grace }))
+        .await
+        .unwrap();
     let two = owner_key(store, "two").await;
-    act(store, AccountAction::RevokeAdminKey(two)).await.unwrap();
+    act(store, AccountAction::AdminKey(AdminKeyAction::Revoke(two))).await.unwrap();
     let desk = Desk::of(home).await;
     let viewer = Authority { role: Role::HolderViewer, reach: Reach::Wallet(wallet) };
     let support = Authority { role: Role::Support, reach: Reach::All };

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use holdfast_domain::admin::{
-    AccountAction, ApiKeyPatch, DepositReference, NewPosting, PostingDetails,
+    AccountAction, ApiKeyAction, ApiKeyPatch, DepositReference, NewPosting, PostingDetails,
+    WalletAction,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
@@ -54,18 +55,28 @@ async fn fill(home: &impl Home) {
         ends_at: Some(Some(Timestamp::from_micros(4_000_000_000_000_000))),
         ..ApiKeyPatch::default()
     };
-    let edit =
-        AccountAction::EditApiKey { api_key, wallet, patch, expected: None, is_bounded: false };
+    let edit = AccountAction::ApiKey(ApiKeyAction::Edit {
+        api_key,
+        wallet,
+        patch,
+        expected: None,
+        is_bounded: false,
+    });
     act(store, edit).await.unwrap();
     let credential = credential(api_key);
-    let rotate = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded: false };
+    let rotate = AccountAction::ApiKey(ApiKeyAction::Rotate {
+        credential,
+        wallet,
+        grace,
+        is_bounded: false,
+    });
     act(store, rotate).await.unwrap();
-    act(store, AccountAction::SuspendApiKey(api_key)).await.unwrap();
-    act(store, AccountAction::ResumeApiKey(api_key)).await.unwrap();
-    act(store, AccountAction::RevokeApiKey(keys[1])).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Suspend(api_key))).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Resume(api_key))).await.unwrap();
+    act(store, AccountAction::ApiKey(ApiKeyAction::Revoke(keys[1]))).await.unwrap();
     let closed = make_wallet(store, "closed").await;
     issue(store, closed, &["of a closed wallet"]).await.unwrap();
-    act(store, AccountAction::CloseWallet(closed)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Close(closed))).await.unwrap();
 }
 
 const POSTINGS: &[BrokenRow] = &[

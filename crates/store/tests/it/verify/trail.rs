@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use holdfast_domain::admin::Directory as _;
-use holdfast_domain::admin::{AccountAction, NewPosting, PostingDetails, WalletPatch};
+use holdfast_domain::admin::{
+    AccountAction, ApiKeyAction, NewPosting, PostingDetails, WalletAction, WalletPatch,
+};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::{Micros, PostingId, WalletId};
@@ -75,10 +77,12 @@ async fn terms_of_wallets_that_were_changed_by_hand_are_found(home: &impl Home) 
     let wallet = make_wallet(store, "acme").await;
     let key_spend = SpendLimit { micros: Micros::new(700), window: SpendWindow::Month };
     let patch = WalletPatch { key_spend: Some(Some(key_spend)), ..WalletPatch::default() };
-    act(store, AccountAction::EditWallet { wallet, patch, expected: None }).await.unwrap();
-    act(store, AccountAction::SuspendWallet(wallet)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Edit { wallet, patch, expected: None }))
+        .await
+        .unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Suspend(wallet))).await.unwrap();
     let closed = make_wallet(store, "closed").await;
-    act(store, AccountAction::CloseWallet(closed)).await.unwrap();
+    act(store, AccountAction::Wallet(WalletAction::Close(closed))).await.unwrap();
     let broken = [
         (
             "key_spend = 7000 WHERE name = 'acme'",
@@ -110,7 +114,12 @@ async fn finds_any<H: Home>(_: &H, sql: &str, sentence: &str) -> Vec<String> {
     let wallet = wallet_of(&home).await;
     let keys = issue(home.store(), wallet, &["one", "two"]).await.unwrap();
     let (credential, grace) = (credential(keys[0]), Duration::from_secs(60));
-    let rotate = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded: false };
+    let rotate = AccountAction::ApiKey(ApiKeyAction::Rotate {
+        credential,
+        wallet,
+        grace,
+        is_bounded: false,
+    });
     act(home.store(), rotate).await.unwrap();
     assert_eq!(home.store().verify().await.unwrap().mismatches, [], "as it was written");
     Raw::reckless(&home).await.run(sql).await;

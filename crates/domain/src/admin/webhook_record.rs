@@ -1,4 +1,4 @@
-//! Webhooks as people make and change them: records and actions. They are judged where all commands are.
+//! Webhooks as people make and change them: records, edits and writes.
 //!
 //! A webhook belongs to a wallet, and is told that wallet's events alone, or to the operator, and is
 //! told all. Its secret is derived and never stored: the record has the number of its generation, and
@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use super::field_change::{FieldChange, differences};
-use super::{ActorId, UseCase};
+use super::field_change::{Fields, TrailFields};
+use super::{ActorId, Thing};
 use crate::admin::event::EventKind;
 use crate::admin::webhook::{DisableReason, Origin, SecretGenerations};
 use crate::private::Private;
@@ -96,66 +96,6 @@ pub struct WebhookPatch {
     pub description: Option<Option<String>>,
 }
 
-/// Change of a webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WebhookAction {
-    /// Make one.
-    Create(WebhookRecord),
-    /// Edit one.
-    Edit {
-        /// The webhook.
-        webhook: WebhookId,
-        /// The edit.
-        patch: WebhookPatch,
-        /// Number of edits that the actor has seen, where that matters.
-        expected: Option<u32>,
-    },
-    /// Begin another generation of its secret.
-    Rotate {
-        /// The webhook.
-        webhook: WebhookId,
-        /// Server secret that the generation is derived from.
-        server_secret: ServerSecretId,
-    },
-    /// Tell it nothing more.
-    Disable(WebhookId),
-    /// Tell it what happens from now on.
-    Enable(WebhookId),
-    /// Send it an event that tells nothing.
-    Test {
-        /// The webhook.
-        webhook: WebhookId,
-        /// Id of the event.
-        event: EventId,
-    },
-    /// Send it an event again, or now.
-    Resend {
-        /// The webhook.
-        webhook: WebhookId,
-        /// Id of the event.
-        event: EventId,
-    },
-}
-
-/// Facts that a change of a webhook is judged by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebhookFacts {
-    /// The webhook: locked.
-    pub webhook: Option<WebhookRecord>,
-    /// Other webhooks in force of the same owner.
-    pub others_in_force: u32,
-    /// Tests of the webhook within the last minute.
-    pub recent_tests: u32,
-    /// True where the event of the action was ever on its way to the webhook.
-    pub has_delivery: bool,
-}
-
-impl WebhookFacts {
-    /// Facts where there is no webhook.
-    pub const NONE: Self =
-        Self { webhook: None, others_in_force: 0, recent_tests: 0, has_delivery: false };
-}
-
 /// Write of a webhook's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookWrite {
@@ -185,57 +125,13 @@ pub enum WebhookWrite {
     },
 }
 
-impl WebhookAction {
-    /// Use case that the action belongs to.
-    #[must_use]
-    pub const fn use_case(&self) -> UseCase {
-        match self {
-            Self::Create(_) => UseCase::WebhookCreate,
-            Self::Edit { .. } => UseCase::WebhookUpdate,
-            Self::Rotate { .. } => UseCase::WebhookRotate,
-            Self::Disable(_) => UseCase::WebhookDisable,
-            Self::Enable(_) => UseCase::WebhookEnable,
-            Self::Test { .. } => UseCase::WebhookTest,
-            Self::Resend { .. } => UseCase::WebhookResend,
-        }
+impl TrailFields for WebhookRecord {
+    fn thing(&self) -> Thing {
+        Thing::Webhook(self.id)
     }
 
-    /// The webhook.
-    #[must_use]
-    pub const fn webhook(&self) -> WebhookId {
-        match self {
-            Self::Create(record) => record.id,
-            Self::Disable(webhook)
-            | Self::Enable(webhook)
-            | Self::Edit { webhook, .. }
-            | Self::Rotate { webhook, .. }
-            | Self::Test { webhook, .. }
-            | Self::Resend { webhook, .. } => *webhook,
-        }
-    }
-
-    /// Webhook that the action makes.
-    pub(super) const fn made(&self) -> Option<WebhookId> {
-        match self {
-            Self::Create(record) => Some(record.id),
-            Self::Edit { .. }
-            | Self::Rotate { .. }
-            | Self::Disable(_)
-            | Self::Enable(_)
-            | Self::Test { .. }
-            | Self::Resend { .. } => None,
-        }
-    }
-}
-
-impl WebhookRecord {
-    pub(super) fn changes_from(&self, before: Option<&Self>) -> Vec<FieldChange> {
-        differences(before.map(Self::trail_fields), self.trail_fields())
-    }
-
-    /// The fields that the trail tells of: of the URL its origin and a digest.
-    #[must_use]
-    pub fn trail_fields(&self) -> Vec<(&'static str, Option<String>)> {
+    /// Of the URL its origin and a digest.
+    fn trail_fields(&self) -> Fields {
         let digest = blake3::hash(self.url.as_bytes()).to_hex();
         let kinds = self
             .kinds

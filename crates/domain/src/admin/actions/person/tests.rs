@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::decide;
+use crate::admin::actions::tests::{Book, judged};
 use crate::admin::{
-    AccountAction, AccountCommand, AccountFacts, AccountRefusal as Refusal, AccountWrite, ActorId,
-    Authority, EndedSessions, LinkPurpose, NewLink, PasswordHash, Person, PersonAction,
-    PersonGrant, PersonLink, PersonRecord, PersonWrite, Reach, RequestBinding, Role, WalletBounds,
+    AccountAction, AccountCommand, AccountRefusal as Refusal, AccountWrite, ActorId, Authority,
+    EndedSessions, LinkPurpose, NewLink, PasswordHash, Person, PersonAction, PersonGrant,
+    PersonLink, PersonRecord, PersonWrite, Reach, RequestBinding, Role, WalletBounds,
 };
 use crate::secret::TokenHash;
 use crate::{AdminKeyId, CommandKey, LinkId, PersonId, SessionId, Timestamp, WalletId};
@@ -131,15 +131,13 @@ const fn label(write: &PersonWrite) -> &'static str {
     }
 }
 
-fn facts(record: Option<PersonRecord>) -> AccountFacts {
-    let mut facts = AccountFacts::at(NOW);
-    facts.person.record = record;
-    facts
+fn facts(record: Option<PersonRecord>) -> Book {
+    Book { person: record, ..Book::at(NOW) }
 }
 
 /// Judges by one of the actors, and compares.
 #[track_caller]
-fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected: Verdict) {
+fn check_by(actor: ActorId, facts: &Book, action: PersonAction, expected: Verdict) {
     let request =
         RequestBinding { key: CommandKey::from_u128(5), digest: [6; 32], canonical: None };
     let command = AccountCommand {
@@ -148,9 +146,9 @@ fn check_by(actor: ActorId, facts: &AccountFacts, action: PersonAction, expected
         address: None,
         request,
         reason: None,
-        action: AccountAction::Person(action.clone()),
+        action: AccountAction::Person(action),
     };
-    let judged = decide(&command, &action, facts).map(|effect| {
+    let judged = judged(&command, facts).map(|effect| {
         let person = |write: &AccountWrite| {
             if let AccountWrite::Person(write) = write { Some(label(write)) } else { None }
         };
@@ -249,7 +247,7 @@ fn a_password_or_a_newer_link_ends_the_links_of_all_reaches_that_set_one() {
         kept: (SessionId::from_u128(1), TokenHash::from_bytes([1; 32])),
     };
     let mut facts = facts(Some(PersonRecord { has_password: true, ..record() }));
-    facts.person.password = Some(hash("old"));
+    facts.password = Some(hash("old"));
     let changed: Verdict =
         Ok(&["put password", "end other sessions", "renew session", "delete link", "delete link"]);
     check_by(ActorId::Person(ID), &facts, change, changed);
@@ -275,12 +273,12 @@ fn a_link_is_worth_what_its_maker_may_give_as_it_is_used() {
     ] {
         let whom = if purpose == LinkPurpose::SetPassword { lost.clone() } else { somebody() };
         let mut facts = facts(Some(linked_by(whom, purpose, by)));
-        facts.person.maker = maker.to_vec();
+        facts.maker = maker.to_vec();
         check_by(ActorId::Person(ID), &facts, accept(by, Some("secret"), false), expected);
     }
     // Facts of somebody else are no facts of its maker.
     let mut facts = facts(Some(linked(somebody(), offered)));
-    facts.person.maker = vec![OWNER];
+    facts.maker = vec![OWNER];
     check_by(key, &facts, accept(key, Some("secret"), false), Err(Refusal::NoLink));
 }
 
@@ -326,9 +324,9 @@ fn there_is_one_first_owner() {
     let taken: Verdict = Ok(&["update", "use link", "insert grant", "put password"]);
     check(Some(record.clone()), action(), taken);
     let mut facts = facts(Some(record));
-    facts.person.is_email_taken = true;
+    facts.is_email_taken = true;
     check_by(ActorId::Person(ID), &facts, action(), Err(Refusal::EmailTaken));
-    facts.other_owners = 1;
+    facts.owners.all = 1;
     check_by(ActorId::Person(ID), &facts, action(), Err(Refusal::NoLink));
     let first = PersonAction::InviteFirstOwner { new: somebody().person, link: new_link() };
     check_by(ActorId::Local, &facts, first, Err(Refusal::OwnerExists));
@@ -369,7 +367,7 @@ fn whoever_has_nothing_left_has_no_password() {
         check(Some(record), end_grant(authority, grantor), expected);
     }
     let mut facts = facts(Some(member(&[OWNER, SUPPORT])));
-    facts.other_lasting_owners = 1;
+    facts.owners.lasting = 1;
     let kept: Verdict = Ok(&["delete grant", "end its sessions"]);
     check_by(MAKER, &facts, end_grant(OWNER, OWNER), kept);
 }
@@ -414,9 +412,9 @@ fn a_password_is_changed_by_whoever_knows_it() {
     };
     let mut facts = facts(Some(member(&[SUPPORT])));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
-    facts.person.password = Some(hash("another"));
+    facts.password = Some(hash("another"));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
-    facts.person.password = Some(hash("old"));
+    facts.password = Some(hash("old"));
     let changed: Verdict = Ok(&["put password", "end other sessions", "renew session"]);
     check_by(ActorId::Person(ID), &facts, change(), changed);
 }

@@ -1,27 +1,72 @@
 //! The judgement of postings.
 
-use crate::Micros;
-use crate::admin::command::{AccountEffect, AccountFacts, AccountWrite};
+use super::event::{deposit_conflict, posted};
 use crate::admin::field_change::{FieldChange, differences};
-use crate::admin::posting::{DepositReference, NewPosting};
-use crate::admin::refusal::AccountRefusal;
-use crate::admin::thing::Thing;
-use crate::admin::wallet::WalletRecord;
+use crate::admin::{
+    AccountEffect, AccountRefusal, AccountWrite, DepositReference, Facts, KnownPosting, NewPosting,
+    RefundableOperation, Rejection, Thing, UseCase, WalletRecord,
+};
 use crate::ledger::{Posting, PostingKind};
+use crate::{Micros, Timestamp};
+
+/// Facts of a posting.
+#[derive(Debug, Default)]
+struct PostingFacts {
+    /// Posting of the same id.
+    known: Option<KnownPosting>,
+    wallet: Option<WalletRecord>,
+    /// Deposit of the same reference.
+    referenced: Option<Posting>,
+    /// Operation of a refund.
+    operation: Option<RefundableOperation>,
+    /// The actor's refunds of this day, if an allowance bounds them.
+    refunded_today: Option<Micros>,
+}
+
+pub(super) const fn use_case(new: &NewPosting) -> UseCase {
+    match new.posting.kind {
+        PostingKind::Deposit => UseCase::PostingDeposit,
+        PostingKind::Refund(_) => UseCase::PostingRefund,
+        PostingKind::Adjustment(_) => UseCase::PostingAdjust,
+    }
+}
+
+pub(super) async fn decide<F: Facts>(
+    new: &NewPosting,
+    facts: &mut F,
+) -> Result<AccountEffect, F::Error> {
+    let (now, wallet) = (facts.now(), new.posting.wallet);
+    let read = PostingFacts {
+        known: facts.posting(new).await?,
+        wallet: facts.wallet(wallet).await?,
+        referenced: facts.referenced(new).await?,
+        // After the lock of the wallet that paid: no other refund comes between.
+        operation: match new.posting.kind {
+            PostingKind::Refund(operation) => facts.refundable(operation).await?,
+            PostingKind::Deposit | PostingKind::Adjustment(_) => None,
+        },
+        refunded_today: match new.allowance {
+            Some(_) => Some(facts.refunded_today(wallet).await?),
+            None => None,
+        },
+    };
+    Ok(post(new, &read, now)?)
+}
 
 /// Judges a posting: its id first, then its currency and its reference, then the money. What it may be spelled
 /// like comes after its reference: a payment that was booked before the rule is answered, under any request key.
-pub(super) fn post(
+fn post(
     new: &NewPosting,
-    facts: &AccountFacts,
-) -> Result<AccountEffect, AccountRefusal> {
+    facts: &PostingFacts,
+    now: Timestamp,
+) -> Result<AccountEffect, Rejection> {
     let posting = &new.posting;
-    if let Some(known) = &facts.posting {
+    if let Some(known) = &facts.known {
         // All that was asked, the reference too: one that is not compared would pass for booked.
         return if known.is_all_of(new) && refuse_currency(new, facts).is_ok() {
             Ok(AccountEffect::already_done(Thing::Posting(known.posting.id)))
         } else {
-            Err(AccountRefusal::PostingConflict(known.posting.clone()))
+            Err(AccountRefusal::PostingConflict(known.posting.clone()).into())
         };
     }
     refuse_currency(new, facts)?;
@@ -30,35 +75,37 @@ pub(super) fn post(
         return if agrees {
             Ok(AccountEffect::already_done(Thing::Posting(known.id)))
         } else {
-            Err(AccountRefusal::ExternalReferenceConflict(known.id))
+            let refusal = AccountRefusal::ExternalReferenceConflict(known.id);
+            Err(Rejection { refusal, event: deposit_conflict(new, known).map(Box::new) })
         };
     }
     let reference = new.details.reference.as_ref();
     if let Some(field) = reference.and_then(DepositReference::unbookable) {
-        return Err(AccountRefusal::ReferenceNotAscii(field));
+        return Err(AccountRefusal::ReferenceNotAscii(field).into());
     }
     let wallet = facts.wallet.as_ref().ok_or(AccountRefusal::NoWallet)?;
     wallet.refuse_closed()?;
     if let PostingKind::Refund(_) = posting.kind {
         refuse_overrefund(posting, facts)?;
     }
-    if let Some(allowance) = new.allowance {
+    if let (Some(allowance), Some(refunded)) = (new.allowance, facts.refunded_today) {
         // Read after the head's lock: no other refund of the actor comes between.
-        let left = allowance.minus(facts.refunded_today).unwrap_or(Micros::ZERO).max(Micros::ZERO);
+        let left = allowance.minus(refunded).unwrap_or(Micros::ZERO).max(Micros::ZERO);
         if posting.amount > left {
-            return Err(AccountRefusal::AllowanceSpent { allowance, left });
+            return Err(AccountRefusal::AllowanceSpent { allowance, left }.into());
         }
     }
     let writes = vec![
         AccountWrite::SetAvailable(posting.wallet, available_after(wallet, posting.amount)?),
-        AccountWrite::InsertPosting(new.clone(), facts.now),
+        AccountWrite::InsertPosting(new.clone(), now),
     ];
-    Ok(AccountEffect::done(writes, Thing::Posting(posting.id), changes(new)))
+    let effect = AccountEffect::done(writes, Thing::Posting(posting.id), changes(new));
+    Ok(AccountEffect { events: posted(new, wallet, facts.operation), ..effect })
 }
 
 /// Refuses an amount in another currency than the wallet's. Its reference does not matter: it is not the payment that
 /// was booked under it.
-fn refuse_currency(new: &NewPosting, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+fn refuse_currency(new: &NewPosting, facts: &PostingFacts) -> Result<(), AccountRefusal> {
     let wallet = facts.wallet.as_ref().map(|wallet| wallet.wallet.currency);
     match (new.currency, wallet) {
         (Some(named), Some(wallet)) if named != wallet => {
@@ -69,7 +116,7 @@ fn refuse_currency(new: &NewPosting, facts: &AccountFacts) -> Result<(), Account
 }
 
 /// Judged before the wallet's room, so that the two refusals are told apart.
-fn refuse_overrefund(posting: &Posting, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+fn refuse_overrefund(posting: &Posting, facts: &PostingFacts) -> Result<(), AccountRefusal> {
     let operation = facts.operation.as_ref().ok_or(AccountRefusal::NoOperation)?;
     let charge = operation.charge.ok_or(AccountRefusal::NothingCharged)?;
     // The store has read both under the lock of the wallet that paid, which every refund takes.

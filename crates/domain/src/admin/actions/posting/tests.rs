@@ -1,9 +1,8 @@
 //! Judgement of deposits by their request key, currency and reference: a row for each.
 
 use super::*;
-use crate::admin::posting::{KnownPosting, PostingDetails};
-use crate::wallet::Wallet;
-use crate::{Currency, PostingId, Timestamp, WalletId};
+use crate::admin::{PostingDetails, WalletPatch};
+use crate::{Currency, PostingId, WalletId};
 
 const WALLET: WalletId = WalletId::from_u128(1);
 
@@ -17,30 +16,19 @@ fn deposit(id: u128, [source, reference]: [&str; 2], currency: Option<&str>) -> 
 }
 
 /// Facts of an empty wallet in US dollars.
-fn facts() -> AccountFacts {
-    let wallet = Wallet {
-        id: WALLET,
-        name: "acme".to_owned(),
-        currency: Currency::USD,
-        available: Micros::ZERO,
-        held: Micros::ZERO,
-        suspended_at: None,
-    };
-    let wallet = WalletRecord {
-        wallet,
-        external_id: None,
-        low_balance: None,
-        key_spend: None,
-        edited: 0,
-        created_at: Timestamp::from_micros(0),
-        closed_at: None,
-    };
-    AccountFacts { wallet: Some(wallet), ..AccountFacts::at(Timestamp::from_micros(1)) }
+fn facts() -> PostingFacts {
+    let settings = WalletPatch::default();
+    let wallet = WalletRecord::new(WALLET, "acme".to_owned(), Currency::USD, settings);
+    PostingFacts { wallet: Some(wallet), ..PostingFacts::default() }
 }
 
-fn with_known(new: &NewPosting) -> AccountFacts {
+fn judged(new: &NewPosting, facts: &PostingFacts) -> Result<AccountEffect, AccountRefusal> {
+    post(new, facts, Timestamp::from_micros(1)).map_err(|refused| refused.refusal)
+}
+
+fn with_known(new: &NewPosting) -> PostingFacts {
     let known = KnownPosting { posting: new.posting.clone(), details: Some(new.details.clone()) };
-    AccountFacts { posting: Some(known), ..facts() }
+    PostingFacts { known: Some(known), ..facts() }
 }
 
 #[test]
@@ -54,9 +42,9 @@ fn what_is_known_is_answered_before_what_is_new_is_judged() {
         AccountRefusal::CurrencyMismatch { wallet: Currency::USD, named: "EUR".parse().unwrap() };
     let referenced = |new: &NewPosting| {
         let earlier = Posting { id: PostingId::from_u128(9), ..new.posting.clone() };
-        AccountFacts { referenced: Some(earlier), ..facts() }
+        PostingFacts { referenced: Some(earlier), ..facts() }
     };
-    let rows: [(&NewPosting, AccountFacts, Result<bool, AccountRefusal>); 12] = [
+    let rows: [(&NewPosting, PostingFacts, Result<bool, AccountRefusal>); 12] = [
         (&plain, facts(), Ok(false)),
         (&in_usd, facts(), Ok(false)),
         (&in_eur, facts(), Err(mismatch.clone())),
@@ -73,7 +61,7 @@ fn what_is_known_is_answered_before_what_is_new_is_judged() {
         (&in_eur, referenced(&in_eur), Err(mismatch)),
     ];
     for (row, (new, facts, expected)) in rows.into_iter().enumerate() {
-        assert_eq!(post(new, &facts).map(|effect| effect.was_done), expected, "{row}");
+        assert_eq!(judged(new, &facts).map(|effect| effect.was_done), expected, "{row}");
     }
 }
 
@@ -124,7 +112,7 @@ fn a_posting_and_a_balance_have_a_bound_and_what_is_booked_is_answered() {
     let adjustment = |amount| of(amount, PostingKind::Adjustment("because".to_owned()));
     let too_large = Err(AccountRefusal::PostingTooLarge);
     let wallet_full = Err(AccountRefusal::WalletFull);
-    let rows: [(NewPosting, AccountFacts, Result<(), AccountRefusal>); 8] = [
+    let rows: [(NewPosting, PostingFacts, Result<(), AccountRefusal>); 8] = [
         (deposit(most), with(0, 0), Ok(())),
         (deposit(most + 1), with(0, 0), too_large.clone()),
         (adjustment(-most - 1), with(full, 0), too_large),
@@ -136,6 +124,6 @@ fn a_posting_and_a_balance_have_a_bound_and_what_is_booked_is_answered() {
         (deposit(most + 1), with_known(&deposit(most + 1)), Ok(())),
     ];
     for (row, (new, facts, expected)) in rows.into_iter().enumerate() {
-        assert_eq!(post(&new, &facts).map(drop), expected, "{row}");
+        assert_eq!(judged(&new, &facts).map(drop), expected, "{row}");
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::admin::{ActorId, RequestBinding, WalletBounds};
+use crate::admin::actions::tests::{Book, judged};
+use crate::admin::{AccountAction, ActorId, RequestBinding, WalletBounds};
 use crate::model::ModelPattern;
-use crate::{CommandKey, WalletId};
+use crate::{CommandKey, Timestamp};
 
 const KEY: ApiKeyId = ApiKeyId::from_u128(1);
 const WALLET: WalletId = WalletId::from_u128(2);
@@ -15,15 +16,15 @@ fn list(length: usize) -> BTreeSet<ModelPattern> {
     (0..length).map(id).collect()
 }
 
-fn facts(models: usize) -> AccountFacts {
+fn facts(models: usize) -> Book {
     let now = Timestamp::from_micros(1_000);
     let grant = Grant { models: Some(list(models)), ..Grant::default() };
     let name = "ci".to_owned();
     let new = NewApiKey { id: KEY, wallet: WALLET, name, external_id: None, grant };
-    AccountFacts { api_key: Some(new.issued_at(now)), ..AccountFacts::at(now) }
+    Book { api_key: Some(new.issued_at(now)), ..Book::at(now) }
 }
 
-fn edit(patch: ApiKeyPatch, facts: &AccountFacts) -> Result<(), AccountRefusal> {
+fn edit(patch: ApiKeyPatch, facts: &Book) -> Result<(), AccountRefusal> {
     let request =
         RequestBinding { key: CommandKey::from_u128(1), digest: [0; 32], canonical: None };
     let (expected, is_bounded) = (None, false);
@@ -33,15 +34,15 @@ fn edit(patch: ApiKeyPatch, facts: &AccountFacts) -> Result<(), AccountRefusal> 
         address: None,
         request,
         reason: None,
-        action: AccountAction::EditApiKey {
+        action: AccountAction::ApiKey(ApiKeyAction::Edit {
             api_key: KEY,
             wallet: WALLET,
             patch,
             expected,
             is_bounded,
-        },
+        }),
     };
-    decide(&command, facts).map(drop)
+    judged(&command, facts).map(drop)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Events of commands: a pure function of the command, what it was judged by, and what came of it.
+//! Events of commands, as the judgement of an action adds them to its effect.
 //!
 //! | action | event |
 //! |---|---|
@@ -14,99 +14,17 @@
 //!
 //! Never in here: what only the trail may tell (the actor, a digest), or a secret.
 
-use super::command::{AccountAction, AccountCommand, AccountEffect, AccountFacts, AccountWrite};
-use super::posting::NewPosting;
-use super::refusal::AccountRefusal;
-use super::wallet::WalletRecord;
+use super::AccountCommand;
 use crate::admin::event::{EventData, EventKind, LowBalance, NewEvent};
+use crate::admin::{NewPosting, RefundableOperation, WalletRecord};
 use crate::credential::ApiKey;
-use crate::ledger::PostingKind;
+use crate::ledger::{Posting, PostingKind};
 use crate::{EventId, Micros, WalletId};
 
-/// Events of a command that has this effect.
-#[must_use]
-pub fn events(
-    command: &AccountCommand,
-    facts: &AccountFacts,
-    effect: &AccountEffect,
-) -> Vec<NewEvent> {
-    use AccountAction as Action;
-    // Nothing is written: an earlier command has told it, or there is nothing to tell.
-    if effect.writes.is_empty() {
-        return Vec::new();
-    }
-    let of_wallet = |kind| facts.wallet.iter().map(|it| wallet_event(command, kind, it)).collect();
-    let of_key = |kind| facts.api_key.iter().map(|it| api_key_event(command, kind, it)).collect();
-    match &command.action {
-        Action::SuspendWallet(_) => of_wallet(EventKind::WalletSuspended),
-        Action::ResumeWallet(_) => of_wallet(EventKind::WalletResumed),
-        Action::CloseWallet(_) => {
-            let closed =
-                facts.wallet.iter().map(|it| wallet_event(command, EventKind::WalletClosed, it));
-            let revoked = EventKind::ApiKeyRevoked;
-            let revoked = facts.api_keys.iter().map(|it| api_key_event(command, revoked, it));
-            closed.chain(revoked).collect()
-        }
-        Action::Post(new) => facts.wallet.iter().flat_map(|it| posted(new, it, facts)).collect(),
-        Action::IssueApiKeys { .. } => {
-            let issued = effect.writes.iter().filter_map(|write| match write {
-                AccountWrite::InsertApiKey(key) => Some(key),
-                AccountWrite::InsertWallet(_)
-                | AccountWrite::UpdateWallet(_)
-                | AccountWrite::SetAvailable(..)
-                | AccountWrite::InsertPosting(..)
-                | AccountWrite::UpdateApiKey(_)
-                | AccountWrite::SeedCounters(..)
-                | AccountWrite::RevokeApiKeysOf(..)
-                | AccountWrite::InsertCredential(..)
-                | AccountWrite::EndCredentials(..)
-                | AccountWrite::InsertAdminKey(_)
-                | AccountWrite::UpdateAdminKey(_)
-                | AccountWrite::InsertAdminCredential(..)
-                | AccountWrite::EndAdminCredentials(..)
-                | AccountWrite::Person(_)
-                | AccountWrite::Webhook(_)
-                | AccountWrite::QueueJob(..)
-                | AccountWrite::CancelJob(..) => None,
-            });
-            issued.map(|key| api_key_event(command, EventKind::ApiKeyIssued, key)).collect()
-        }
-        Action::RotateApiKey { .. } => of_key(EventKind::ApiKeyRotated),
-        Action::SuspendApiKey(_) => of_key(EventKind::ApiKeySuspended),
-        Action::ResumeApiKey(_) => of_key(EventKind::ApiKeyResumed),
-        Action::RevokeApiKey(_) => of_key(EventKind::ApiKeyRevoked),
-        // Of an operation its own transition tells, whoever asked for it.
-        Action::CreateWallet(_)
-        | Action::EditWallet { .. }
-        | Action::EditApiKey { .. }
-        | Action::AskOperation { .. }
-        | Action::IssueAdminKey(..)
-        | Action::RotateAdminKey { .. }
-        | Action::RevokeAdminKey(_)
-        | Action::StartJob { .. }
-        | Action::CancelJob(_)
-        | Action::ExcludeCosts { .. }
-        | Action::NoteRead(..)
-        | Action::NoteFailedSignIns { .. }
-        | Action::Person(_)
-        | Action::Webhook(_) => Vec::new(),
-    }
-}
-
-/// Event of a refusal: the one thing that is told although it did not happen. A payment that is sent
+/// Event of a refusal: the only one of what did not happen. A payment that is sent
 /// again with another amount or for another wallet is a mistake outside, which nobody else sees.
-#[must_use]
-pub fn refusal_event(
-    command: &AccountCommand,
-    facts: &AccountFacts,
-    refusal: &AccountRefusal,
-) -> Option<NewEvent> {
-    let (AccountRefusal::ExternalReferenceConflict(_), AccountAction::Post(new)) =
-        (refusal, &command.action)
-    else {
-        return None;
-    };
-    let (known, reference) = (facts.referenced.as_ref()?, new.details.reference.as_ref()?);
+pub(super) fn deposit_conflict(new: &NewPosting, known: &Posting) -> Option<NewEvent> {
+    let reference = new.details.reference.as_ref()?;
     let data = EventData::default()
         .text("source", &reference.source)
         .text("external_reference", &reference.external_reference)
@@ -121,7 +39,11 @@ pub fn refusal_event(
     Some(NewEvent { id: EventId::of(kind.label(), &parts), kind, wallet: None, data: data.0 })
 }
 
-fn wallet_event(command: &AccountCommand, kind: EventKind, wallet: &WalletRecord) -> NewEvent {
+pub(super) fn wallet_event(
+    command: &AccountCommand,
+    kind: EventKind,
+    wallet: &WalletRecord,
+) -> NewEvent {
     let id = wallet.wallet.id;
     let data = EventData::default()
         .text("wallet_id", id)
@@ -131,7 +53,7 @@ fn wallet_event(command: &AccountCommand, kind: EventKind, wallet: &WalletRecord
     event(command, kind, (id, id.to_bytes()), data)
 }
 
-fn api_key_event(command: &AccountCommand, kind: EventKind, key: &ApiKey) -> NewEvent {
+pub(super) fn api_key_event(command: &AccountCommand, kind: EventKind, key: &ApiKey) -> NewEvent {
     let data = EventData::default()
         .text("api_key_id", key.id)
         .text("wallet_id", key.wallet)
@@ -154,12 +76,16 @@ fn event(
 }
 
 /// Events of a posting that was made, with the wallet as it was before.
-fn posted(new: &NewPosting, before: &WalletRecord, facts: &AccountFacts) -> Vec<NewEvent> {
+pub(super) fn posted(
+    new: &NewPosting,
+    before: &WalletRecord,
+    refunded: Option<RefundableOperation>,
+) -> Vec<NewEvent> {
     let (posting, wallet) = (&new.posting, &before.wallet);
     let after = wallet.available.plus(posting.amount).unwrap_or(Micros::MAX);
     let (kind, data) = match &posting.kind {
         PostingKind::Refund(operation) => {
-            let refunded = facts.operation.map_or(Micros::ZERO, |operation| operation.refunded);
+            let refunded = refunded.map_or(Micros::ZERO, |operation| operation.refunded);
             let data = EventData::default()
                 .text("operation_id", operation)
                 .text("wallet_id", wallet.id)

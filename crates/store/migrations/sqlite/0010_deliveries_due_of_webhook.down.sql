@@ -1,1 +1,0 @@
-DROP INDEX deliveries_due_of_webhook;

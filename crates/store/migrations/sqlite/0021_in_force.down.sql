@@ -1,3 +1,0 @@
-DROP INDEX webhooks_in_force;
-DROP INDEX admin_keys_in_force;
-DROP INDEX api_keys_in_force;
