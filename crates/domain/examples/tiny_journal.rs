@@ -31,8 +31,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let journal = TinyJournal::default();
     journal.create(sample::WALLET, "acme", sample::usd()).await?;
     let funds = Micros::new(1_000);
-    let deposit = Posting::new(sample::fresh(), sample::WALLET, PostingKind::Deposit, funds);
-    let deposit = deposit.ok_or("a deposit is of more than nothing")?;
+    let deposit = Posting::new(sample::fresh(), sample::WALLET, PostingKind::Deposit, funds)?;
     journal.commit(Arc::new(Change::Posting(deposit))).await?;
     // The process leases its operations through a row, so that another one may end what it left.
     let beat = journal.heartbeat(&sample::node("shop"), sample::LEASE, LeaseMode::Take).await?;

@@ -213,12 +213,25 @@ pub struct Posting {
 }
 
 impl Posting {
-    /// A posting whose amount is of its kind; `None` for any other.
-    #[must_use]
-    pub fn new(id: PostingId, wallet: WalletId, kind: PostingKind, amount: Micros) -> Option<Self> {
-        kind.allows(amount).then_some(Self { id, wallet, kind, amount })
+    /// A posting whose amount is of its kind.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPosting`] for any other amount.
+    pub fn new(
+        id: PostingId,
+        wallet: WalletId,
+        kind: PostingKind,
+        amount: Micros,
+    ) -> Result<Self, BadPosting> {
+        if kind.allows(amount) { Ok(Self { id, wallet, kind, amount }) } else { Err(BadPosting) }
     }
 }
+
+/// A posting of nothing, or a deposit or refund that takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a posting moves something, and a deposit or refund gives it")]
+pub struct BadPosting;
 
 /// Reason why a posting moves money.
 #[derive(Debug, Clone, PartialEq, Eq)]
