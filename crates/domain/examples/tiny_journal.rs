@@ -16,8 +16,8 @@ use holdfast_domain::operation::{
     Change, Lease, Node, Receipt, SealedResult, Transition, Version, situation,
 };
 use holdfast_domain::ports::{
-    CommitError, CreateError, HeartbeatOutcome, LeaseMode, LeasedOperation, LedgerEntry,
-    LedgerSource, Unavailable,
+    CommitError, HeartbeatOutcome, LeaseMode, LeasedOperation, LedgerEntry, LedgerSource,
+    Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
@@ -29,10 +29,10 @@ use holdfast_testkit::{NoPause, sample};
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let journal = TinyJournal::default();
-    journal.create(sample::WALLET, "acme", sample::usd()).await?;
+    journal.open(sample::WALLET, "acme", sample::usd());
     let funds = Micros::new(1_000);
     let deposit = Posting::new(sample::fresh(), sample::WALLET, PostingKind::Deposit, funds)?;
-    journal.commit(Arc::new(Change::Posting(deposit))).await?;
+    journal.post(&deposit)?;
     // The process leases its operations through a row, so that another one may end what it left.
     let beat = journal.heartbeat(&sample::node("shop"), sample::LEASE, LeaseMode::Take).await?;
     let HeartbeatOutcome::Held { lease, .. } = beat else { return Err("the name is taken".into()) };
@@ -73,6 +73,22 @@ impl TinyJournal {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         rows.micros += 1;
         rows
+    }
+
+    /// Opens an empty wallet. A service opens wallets in its own way.
+    pub(crate) fn open(&self, id: WalletId, name: &str, currency: Currency) {
+        let (name, available, held) = (name.to_owned(), Micros::ZERO, Micros::ZERO);
+        let wallet = Wallet { id, name, currency, available, held, suspended_at: None };
+        self.rows().wallets.push(wallet);
+    }
+
+    /// Posts money that moves by itself.
+    pub(crate) fn post(&self, posting: &Posting) -> Result<(), CommitError> {
+        let mut rows = self.rows();
+        let mut copy = rows.clone();
+        copy.post(posting)?;
+        *rows = copy;
+        Ok(())
     }
 }
 
@@ -235,7 +251,7 @@ impl Rows {
     fn has_room(&self, id: WalletId, amount: Micros) -> bool {
         let wallet = self.wallets.iter().find(|wallet| wallet.id == id);
         let whole = wallet.and_then(|wallet| wallet.available.plus(wallet.held)?.plus(amount));
-        whole.is_some()
+        whole.is_some_and(|whole| whole <= Micros::BALANCE_MAX)
     }
 
     /// The refunds of an operation stay within what it paid.
@@ -287,22 +303,6 @@ impl Nodes for TinyJournal {
 
 #[async_trait]
 impl Wallets for TinyJournal {
-    async fn create(
-        &self,
-        id: WalletId,
-        name: &str,
-        currency: Currency,
-    ) -> Result<Wallet, CreateError> {
-        let mut rows = self.rows();
-        if rows.wallets.iter().any(|wallet| wallet.id == id || wallet.name == name) {
-            return Err(CreateError::NameTaken);
-        }
-        let (name, available, held) = (name.to_owned(), Micros::ZERO, Micros::ZERO);
-        let wallet = Wallet { id, name, currency, available, held, suspended_at: None };
-        rows.wallets.push(wallet.clone());
-        Ok(wallet)
-    }
-
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         Ok(self.rows().wallets.iter().find(|wallet| wallet.id == id).cloned())
     }

@@ -264,6 +264,12 @@ pub fn binding(text: &str, terms: FingerprintTerms) -> Binding {
     }
 }
 
+/// The server secret of everything here.
+#[must_use]
+pub fn secret() -> ServerSecret {
+    ServerSecret::new(b"the secret of these tests").unwrap()
+}
+
 /// A request of one turn.
 #[must_use]
 pub fn request(text: &str) -> Request {

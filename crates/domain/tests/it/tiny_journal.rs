@@ -3,8 +3,15 @@
 #[path = "../../examples/tiny_journal.rs"]
 mod example;
 
+use async_trait::async_trait;
+use holdfast_domain::admin::ports::CommandError::Unavailable;
+use holdfast_domain::admin::{
+    AccountAction, AccountReceipt, AccountRefusal, NewPosting, Thing, WalletRecord,
+};
+use holdfast_domain::ports::CommitError;
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
-use holdfast_testkit::laws::{Lists, Stores};
+use holdfast_testkit::commands::Done;
+use holdfast_testkit::laws::{Commands, Lists, Stores};
 
 use self::example::TinyJournal;
 
@@ -37,6 +44,45 @@ impl Stores for TinyJournal {
 
     fn lists(&self) -> Option<&dyn Lists> {
         None
+    }
+
+    fn commands(&self) -> &dyn Commands {
+        self
+    }
+}
+
+/// The commands that the laws of a journal need. Its own postings name no cause of a refusal: whatever lacks is funds.
+#[async_trait]
+impl Commands for TinyJournal {
+    async fn administer(&self, action: AccountAction) -> Done {
+        let mut replayed = false;
+        let thing = match action {
+            AccountAction::CreateWallet(WalletRecord { wallet, .. }) => {
+                self.open(wallet.id, &wallet.name, wallet.currency);
+                Thing::Wallet(wallet.id)
+            }
+            AccountAction::Post(NewPosting { posting, .. }) => {
+                let wallet = self.find(posting.wallet).await.unwrap();
+                let available = wallet.ok_or(AccountRefusal::NoWallet)?.available;
+                match self.post(&posting) {
+                    Ok(()) => {}
+                    Err(CommitError::Conflict) => {
+                        let known = self.posting(posting.id).await.unwrap().unwrap();
+                        replayed = known == posting;
+                        if !replayed {
+                            return Err(AccountRefusal::PostingConflict(known).into());
+                        }
+                    }
+                    Err(_lacking) => {
+                        return Err(AccountRefusal::InsufficientFunds { available }.into());
+                    }
+                }
+                Thing::Posting(posting.id)
+            }
+            other => return Err(Unavailable(format!("{other:?}").into())),
+        };
+        let at = self.clock().await.unwrap();
+        Ok(AccountReceipt { things: vec![thing], at, replayed })
     }
 }
 

@@ -141,7 +141,7 @@ fn captured(state: &JournalState, operation: OperationId, wallet: WalletId) -> M
     })
 }
 
-fn refunds(state: &JournalState, operation: OperationId) -> Micros {
+pub(super) fn refunds(state: &JournalState, operation: OperationId) -> Micros {
     let of_operation = PostingKind::Refund(operation);
     let refunds = state.postings.values().filter(|posting| posting.kind == of_operation);
     refunds.fold(Micros::ZERO, |sum, refund| sum.plus(refund.amount).unwrap_or(Micros::MAX))

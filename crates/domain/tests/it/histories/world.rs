@@ -14,10 +14,10 @@ use holdfast_domain::operation::{
 use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, LeasedOperation};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Incarnation, Journal, Micros, Nodes, OperationId, PostingId,
-    Timestamp, WalletId, Wallets, decide,
+    Timestamp, WalletId, decide,
 };
 use holdfast_testkit::laws::Lists as _;
-use holdfast_testkit::{Dice, Fault, MemoryJournal, sample};
+use holdfast_testkit::{Commands as _, Dice, Fault, MemoryJournal, sample};
 
 use super::invariants::Ghost;
 use super::tasks::{Stage, Task};
@@ -95,7 +95,7 @@ impl World {
     pub(super) async fn new(seed: u64) -> Self {
         let journal = MemoryJournal::new();
         for (wallet, name) in wallets().into_iter().zip(["first", "second"]) {
-            drop(Wallets::create(&journal, wallet, name, sample::usd()).await.unwrap());
+            journal.create_wallet(wallet, name, sample::usd()).await.unwrap();
         }
         let mut world = Self {
             journal,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::limits::{Counter, CounterMove, ReachedLimit};
@@ -14,6 +15,7 @@ use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, NewApiKey
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Micros, OperationId, Phase, Snapshot, Timestamp, WalletId, decide,
 };
+use holdfast_testkit::commands::Done;
 use holdfast_testkit::laws::tenant::answer;
 use holdfast_testkit::{Stores, sample};
 
@@ -71,7 +73,8 @@ impl<'a> Player<'a> {
             HistoryStep::Post { id, wallet, kind, amount } => {
                 let (kind, amount) = (kind.clone(), Micros::new(*amount));
                 let posting = Posting { id: *id, wallet: *wallet, kind, amount };
-                self.offer(Arc::new(Change::Posting(posting))).await
+                let posted = self.stores.commands().post(&posting).await;
+                self.told(posted)
             }
             HistoryStep::Beat { node, span, entry } => self.beat(*node, *span, *entry).await,
             HistoryStep::Leave(node) => {
@@ -91,16 +94,14 @@ impl<'a> Player<'a> {
                 format!("{} purged", self.stores.journal().purge(*age, *limit).await.unwrap())
             }
             HistoryStep::Create { wallet, name } => {
-                let created = self.stores.wallets().create(*wallet, name, sample::usd()).await;
-                format!("{created:?}")
+                let commands = self.stores.commands();
+                let created = commands.create_wallet(*wallet, name, sample::usd()).await;
+                self.told(created)
             }
             HistoryStep::Issue { key, wallet, name } => self.issue(*key, *wallet, name).await,
             HistoryStep::Revoke(key) => {
-                let since = self.stores.keys().unwrap().revoke(*key).await.unwrap();
-                if let Some(since) = since.filter(|since| !self.moments.contains(since)) {
-                    self.stamped(since);
-                }
-                format!("revoked since {:?}", since.map(|since| self.place(since)))
+                let revoked = self.stores.commands().revoke(*key).await;
+                self.told(revoked)
             }
             HistoryStep::Pin(versions) => {
                 format!("{:?}", self.stores.prices().unwrap().pin(versions).await)
@@ -116,12 +117,19 @@ impl<'a> Player<'a> {
             external_id: None,
             grant: Grant::default(),
         };
-        match self.stores.keys().unwrap().issue(&new, &super::rows::credential_of(id)).await {
-            Ok(key) => {
-                self.stamped(key.created_at);
-                "issued".to_owned()
+        let issued = self.stores.commands().issue(&new, &super::rows::credential_of(id)).await;
+        self.told(issued)
+    }
+
+    /// Verdict on a command. A row that a table refuses is a failure, in each store's own words.
+    fn told(&mut self, done: Done) -> String {
+        match done {
+            Ok(receipt) => {
+                self.stamped(receipt.at);
+                format!("{:?}, replayed: {}", receipt.things, receipt.replayed)
             }
-            Err(error) => format!("{error:?}"),
+            Err(CommandError::Refused(refusal)) => format!("{refusal:?}"),
+            Err(CommandError::Unavailable(_) | CommandError::Uncertain(_)) => "failed".to_owned(),
         }
     }
 

@@ -16,11 +16,9 @@ use holdfast_domain::ports::{
     CommitError, LeasedOperation, LedgerEntry, LedgerSource, Unavailable,
 };
 use holdfast_domain::price::PriceVersionId;
-use holdfast_domain::{
-    ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId, Wallets as _,
-};
+use holdfast_domain::{ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId};
 use holdfast_testkit::laws::Lists as _;
-use holdfast_testkit::sample;
+use holdfast_testkit::{Commands as _, sample};
 
 use super::BrokenJournal;
 use super::defect::Defect;
@@ -76,15 +74,7 @@ impl Journal for BrokenJournal {
                     Err(error) => self.unlike(transition, error).await,
                 }
             }
-            Change::Posting(posting) => {
-                if self.has(Defect::DepositsMakeWallets) {
-                    self.make(posting.wallet).await;
-                }
-                match self.inner.commit(Arc::clone(&change)).await {
-                    Ok(receipt) => Ok(receipt),
-                    Err(error) => self.posted_anyway(posting, error).await,
-                }
-            }
+            Change::Posting(_) => self.inner.commit(change).await,
         }
     }
 
@@ -131,10 +121,6 @@ impl BrokenJournal {
         self.inner.commit(Arc::new(Change::Operation(transition))).await
     }
 
-    async fn post(&self, posting: Posting) -> Result<Receipt, CommitError> {
-        self.inner.commit(Arc::new(Change::Posting(posting))).await
-    }
-
     fn now(&self) -> Receipt {
         Receipt {
             version: Version::FIRST,
@@ -145,7 +131,7 @@ impl BrokenJournal {
 
     pub(super) async fn make(&self, wallet: WalletId) {
         if self.inner.wallet(wallet).is_none() {
-            self.inner.create(wallet, &wallet.to_string(), sample::usd()).await.unwrap();
+            self.inner.create_wallet(wallet, &wallet.to_string(), sample::usd()).await.unwrap();
         }
     }
 
@@ -380,7 +366,7 @@ impl BrokenJournal {
                 let kind = PostingKind::Adjustment("the charge".to_owned());
                 let amount = usage.charge.negated();
                 let (id, wallet) = (sample::fresh(), again.wallet);
-                self.post(Posting { id, wallet, kind, amount }).await?;
+                self.inner.post(&Posting { id, wallet, kind, amount }).await.unwrap();
             }
             Effect::Admit(_)
             | Effect::Reopen(_)
@@ -399,53 +385,6 @@ impl BrokenJournal {
             }
         }
         Err(CommitError::Conflict)
-    }
-
-    /// What is said and done where a posting should be refused.
-    async fn posted_anyway(
-        &self,
-        posting: &Posting,
-        error: CommitError,
-    ) -> Result<Receipt, CommitError> {
-        let mut again = posting.clone();
-        if matches!(error, CommitError::Conflict) {
-            again.id = sample::fresh();
-            return if self.has(Defect::PostingsRepeat) {
-                self.post(again).await
-            } else {
-                Err(error)
-            };
-        }
-        if !posting.kind.allows(posting.amount) {
-            return if self.has(Defect::AnythingIsPosted) { Ok(self.now()) } else { Err(error) };
-        }
-        match &posting.kind {
-            PostingKind::Adjustment(_) if self.has(Defect::AdjustmentsTakeLess) => {
-                let wallet = self.inner.wallet(posting.wallet);
-                again.amount = wallet.map_or(Micros::ZERO, |wallet| wallet.available.negated());
-                self.post(again).await
-            }
-            PostingKind::Deposit if self.has(Defect::HeldHasNoRoom) => {
-                let wallet = self.inner.wallet(posting.wallet);
-                let fits = wallet.and_then(|wallet| wallet.available.plus(posting.amount));
-                fits.map(|_available| self.now()).ok_or(error)
-            }
-            PostingKind::Refund(operation) if self.refunds(*operation, posting.amount) => {
-                again.kind = PostingKind::Deposit;
-                self.post(again).await
-            }
-            PostingKind::Deposit | PostingKind::Refund(_) | PostingKind::Adjustment(_) => {
-                Err(error)
-            }
-        }
-    }
-
-    fn refunds(&self, operation: OperationId, amount: Micros) -> bool {
-        let Some(Operation { phase, .. }) = self.inner.operation(operation) else { return false };
-        let fits = phase.usage().is_some_and(|usage| amount <= usage.charge);
-        let is_early = matches!(phase, Phase::Recorded(_));
-        let defect = if is_early { Defect::RefundsComeEarly } else { Defect::RefundsAreNotSummed };
-        fits && self.has(defect)
     }
 }
 
