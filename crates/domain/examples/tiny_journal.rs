@@ -12,9 +12,7 @@ use async_trait::async_trait;
 use holdfast_domain::conduct::{ClaimOutcome, Conduct, Ending};
 use holdfast_domain::ledger::{Account, BalanceChange, Funds, Posting, PostingKind, Transfer};
 use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimit};
-use holdfast_domain::operation::{
-    Change, Lease, Node, Receipt, SealedResult, Transition, Version, situation,
-};
+use holdfast_domain::operation::{Lease, Node, Receipt, SealedResult, Transition, situation};
 use holdfast_domain::ports::{
     CommitError, HeartbeatOutcome, LeaseMode, LeasedOperation, LedgerEntry, LedgerSource,
     Unavailable,
@@ -107,13 +105,10 @@ impl Journal for TinyJournal {
         Ok(self.rows().now())
     }
 
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         let mut rows = self.rows();
         let mut copy = rows.clone();
-        let receipt = match &*change {
-            Change::Operation(transition) => copy.write(transition)?,
-            Change::Posting(posting) => copy.post(posting)?,
-        };
+        let receipt = copy.write(&change)?;
         *rows = copy;
         Ok(receipt)
     }
@@ -204,7 +199,7 @@ impl Rows {
         Ok(tally)
     }
 
-    fn post(&mut self, posting: &Posting) -> Result<Receipt, CommitError> {
+    fn post(&mut self, posting: &Posting) -> Result<(), CommitError> {
         let Posting { id, wallet, kind, amount } = posting.clone();
         if self.postings.contains_key(&id) {
             return Err(CommitError::Conflict);
@@ -219,7 +214,7 @@ impl Rows {
         let amount = amount.max(amount.negated());
         self.book.push((wallet, LedgerEntry { at, source, kind, debit, credit, amount }));
         self.postings.insert(id, posting.clone());
-        Ok(Receipt { version: Version::FIRST, at, counters: CounterReadings::default() })
+        Ok(())
     }
 
     /// Neither amount of a wallet leaves its bounds.

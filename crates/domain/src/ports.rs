@@ -36,7 +36,7 @@ pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};
 use crate::ledger::{Account, Posting};
 use crate::limits::CounterReadings;
-use crate::operation::{Change, Lease, Node, Operation, Receipt, SealedResult, Snapshot};
+use crate::operation::{Lease, Node, Operation, Receipt, SealedResult, Snapshot, Transition};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
 use crate::usage::UsageReport;
@@ -76,7 +76,7 @@ pub trait Journal: Send + Sync {
     /// # Errors
     ///
     /// A [`CommitError`], judged in the order conflict, revision of the limits, limits, funds, permanent ids.
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError>;
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError>;
 
     /// Operations that may want reaping or settling, oldest first: recorded ones, and leased ones
     /// past their deadline or whose node row is missing, expired or of another incarnation.

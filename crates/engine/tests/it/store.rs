@@ -11,7 +11,7 @@ use holdfast_domain::admin::EventOutbox;
 use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::credential::Credential;
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
+use holdfast_domain::operation::{Lease, Node, Operation, Receipt, SealedResult, Transition};
 use holdfast_domain::ports::{
     Cause, CommitError, CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode,
     LeasedOperation, LedgerEntry, Unavailable,
@@ -229,7 +229,7 @@ impl Journal for Store {
         self.journal.clock().await
     }
 
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         self.enter(&self.commits).await.map_err(CommitError::Unavailable)?;
         assert!(!self.buggy.load(Ordering::SeqCst), "a bug in the store");
         if self.silent.load(Ordering::SeqCst) {

@@ -15,7 +15,7 @@ use holdfast_domain::credential::{
     ApiKey, BalanceVisibility, Credential, Grant, NewApiKey, UsageScope,
 };
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
-use holdfast_domain::operation::{Change, Transition};
+use holdfast_domain::operation::Transition;
 use holdfast_domain::ports::{CommitError, KnownCredential, PinError};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, Timestamp, WalletId};
 use uuid::Uuid;
@@ -211,7 +211,7 @@ pub async fn a_standing_shows_every_counter_in_the_window_of_now(stores: &dyn St
             admitted_at: Some(Timestamp::from_micros(1)),
             ..operation_change(&settled).clone()
         };
-        stores.journal().commit(Arc::new(Change::Operation(late))).await.unwrap();
+        stores.journal().commit(Arc::new(late)).await.unwrap();
         (read(other).await, read(tenant.api_key).await)
     })
     .await;

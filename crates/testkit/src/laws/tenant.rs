@@ -14,7 +14,7 @@ use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::credential::{Credential, Grant};
 use holdfast_domain::ledger::{Account, Posting, PostingKind};
 use holdfast_domain::operation::{
-    Change, Claim, Finish, Lease, Operation, Receipt, SealedResult, Snapshot, Transition,
+    Claim, Finish, Lease, Operation, Receipt, SealedResult, Snapshot, Transition,
 };
 use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, LedgerEntry, NewApiKey};
 use holdfast_domain::secret::{ServerSecretId, Verifier};
@@ -168,7 +168,11 @@ impl<'a> Tenant<'a> {
     }
 
     /// Commits a change and checks that the rows are as it says.
-    pub async fn commit_as_predicted(&self, before: &Snapshot, change: &Arc<Change>) -> Operation {
+    pub async fn commit_as_predicted(
+        &self,
+        before: &Snapshot,
+        change: &Arc<Transition>,
+    ) -> Operation {
         let transition = operation_change(change);
         // Before the commit: what is compared is what this change moved, and not where it came to.
         let (wallet, entries) = (self.wallet().await, self.entries().await);
@@ -258,19 +262,15 @@ pub fn credential(api_key: ApiKeyId) -> Credential {
 
 /// Change that an event makes of a row that allows it.
 #[must_use]
-pub fn judged(snapshot: &Snapshot, event: Event) -> Arc<Change> {
-    Arc::new(Change::Operation(decide(snapshot, event).unwrap()))
+pub fn judged(snapshot: &Snapshot, event: Event) -> Arc<Transition> {
+    Arc::new(decide(snapshot, event).unwrap())
 }
 
 /// The change of an operation.
 #[must_use]
 #[track_caller]
-pub fn operation_change(change: &Change) -> &Transition {
-    let transition = match change {
-        Change::Operation(transition) => Some(transition),
-        Change::Posting(_) => None,
-    };
-    transition.unwrap()
+pub fn operation_change(change: &Transition) -> &Transition {
+    change
 }
 
 /// T2 by the owner of this operation.

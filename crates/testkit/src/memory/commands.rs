@@ -64,8 +64,9 @@ impl JournalState {
     fn facts(&self, action: &AccountAction, now: Timestamp) -> Option<AccountFacts> {
         let mut facts = AccountFacts::at(now);
         match action {
-            AccountAction::CreateWallet(_) => {
-                facts.taken_names = self.wallets.iter().map(|it| it.name.clone()).collect();
+            AccountAction::CreateWallet(record) => {
+                let others = self.wallets.iter().filter(|it| it.id != record.wallet.id);
+                facts.taken_names = others.map(|it| it.name.clone()).collect();
             }
             AccountAction::Post(new) => {
                 facts.wallet = self.record(new.posting.wallet);

@@ -8,9 +8,7 @@ use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::limits::{Counter, CounterMove, ReachedLimit};
-use holdfast_domain::operation::{
-    Change, Disown, Effect, Finish, Lease, Operation, Receipt, Transition,
-};
+use holdfast_domain::operation::{Disown, Effect, Finish, Lease, Operation, Receipt, Transition};
 use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, NewApiKey};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Micros, OperationId, Phase, Snapshot, Timestamp, WalletId, decide,
@@ -33,8 +31,8 @@ pub(super) struct Player<'a> {
     last: Option<Timestamp>,
     leases: BTreeMap<usize, Lease>,
     seen: BTreeMap<OperationId, Snapshot>,
-    offered: VecDeque<Arc<Change>>,
-    committed: VecDeque<Arc<Change>>,
+    offered: VecDeque<Arc<Transition>>,
+    committed: VecDeque<Arc<Transition>>,
 }
 
 impl<'a> Player<'a> {
@@ -174,10 +172,10 @@ impl<'a> Player<'a> {
                 .hold(0)
                 .build();
             let admission = sample::admission(&claim);
-            let Change::Operation(transition) = &*admission else { return None };
+            let transition = &*admission;
             let counters = vec![CounterMove { counter, amount: 0, bound: Some(bound) }];
             let probe = Transition { counters, ..transition.clone() };
-            Some(self.stores.journal().commit(Arc::new(Change::Operation(probe))).await)
+            Some(self.stores.journal().commit(Arc::new(probe)).await)
         };
         let below = offer(used - 1).await;
         matches!(below, Some(Err(CommitError::LimitReached(_))))
@@ -229,7 +227,7 @@ impl<'a> Player<'a> {
         }
         match decide(&snapshot, event) {
             Ok(transition) => {
-                let change = Arc::new(Change::Operation(transition));
+                let change = Arc::new(transition);
                 self.offered.push_front(Arc::clone(&change));
                 self.offered.truncate(CHANGES_KEPT);
                 self.offer(change).await
@@ -239,32 +237,26 @@ impl<'a> Player<'a> {
     }
 
     /// A permanent id that exists stops its effect even where the version is right.
-    async fn bend(&mut self, change: &Change) -> String {
-        let Change::Operation(transition) = change else { return "a posting".to_owned() };
+    async fn bend(&mut self, change: &Transition) -> String {
+        let transition = change;
         let row = self.stores.journal().load(transition.operation).await.unwrap().operation;
         let is_new = matches!(transition.effect, Effect::Admit(_));
         if is_new || transition.funds.transfers().next().is_none() {
             return "nothing permanent".to_owned();
         }
         let expected = row.map(|row| row.version);
-        self.offer(Arc::new(Change::Operation(Transition { expected, ..transition.clone() }))).await
+        self.offer(Arc::new(Transition { expected, ..transition.clone() })).await
     }
 
-    async fn offer(&mut self, change: Arc<Change>) -> String {
+    async fn offer(&mut self, change: Arc<Transition>) -> String {
         match self.stores.journal().commit(Arc::clone(&change)).await {
             Ok(Receipt { version, at, counters: tally }) => {
                 self.stamped(at);
                 self.committed.push_front(Arc::clone(&change));
                 self.committed.truncate(CHANGES_KEPT);
-                let told = match &*change {
-                    Change::Operation(transition) => {
-                        let admitted_at = transition.admitted_at.map(|at| self.place(at));
-                        let transition = Transition { admitted_at, ..transition.clone() };
-                        format!("{transition:?}")
-                    }
-                    Change::Posting(posting) => format!("{posting:?}"),
-                };
-                format!("{version:?}, {tally:?}: {told}")
+                let admitted_at = change.admitted_at.map(|at| self.place(at));
+                let told = Transition { admitted_at, ..(*change).clone() };
+                format!("{version:?}, {tally:?}: {told:?}")
             }
             Err(CommitError::LimitReached(reached)) => {
                 format!("{:?}", ReachedLimit { at: Timestamp::from_micros(0), ..reached })

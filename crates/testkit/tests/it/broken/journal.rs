@@ -9,8 +9,7 @@ use async_trait::async_trait;
 use holdfast_domain::ledger::{Account, Funds, Posting, PostingKind};
 use holdfast_domain::limits::{Counter, CounterMove, CounterReadings};
 use holdfast_domain::operation::{
-    Change, Effect, GenerationStart, Node, Operation, Receipt, SealedResult, Snapshot, Transition,
-    Version,
+    Effect, GenerationStart, Node, Operation, Receipt, SealedResult, Snapshot, Transition, Version,
 };
 use holdfast_domain::ports::{
     CommitError, LeasedOperation, LedgerEntry, LedgerSource, Unavailable,
@@ -62,19 +61,14 @@ impl Journal for BrokenJournal {
         Ok(if self.has(Defect::TheClockIsAnother) { Timestamp::from_micros(behind) } else { now })
     }
 
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
-        match &*change {
-            Change::Operation(transition) => {
-                if self.has(Defect::FundsBeforeConflict) && self.lacks(transition) {
-                    return Err(CommitError::InsufficientFunds);
-                }
-                let bent = self.bent(transition).await;
-                match self.write(bent.clone()).await {
-                    Ok(receipt) => Ok(self.told(&bent, receipt)),
-                    Err(error) => self.unlike(transition, error).await,
-                }
-            }
-            Change::Posting(_) => self.inner.commit(change).await,
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
+        if self.has(Defect::FundsBeforeConflict) && self.lacks(&change) {
+            return Err(CommitError::InsufficientFunds);
+        }
+        let bent = self.bent(&change).await;
+        match self.write(bent.clone()).await {
+            Ok(receipt) => Ok(self.told(&bent, receipt)),
+            Err(error) => self.unlike(&change, error).await,
         }
     }
 
@@ -118,7 +112,7 @@ impl Journal for BrokenJournal {
 
 impl BrokenJournal {
     async fn write(&self, transition: Transition) -> Result<Receipt, CommitError> {
-        self.inner.commit(Arc::new(Change::Operation(transition))).await
+        self.inner.commit(Arc::new(transition)).await
     }
 
     fn now(&self) -> Receipt {
