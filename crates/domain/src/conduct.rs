@@ -156,7 +156,7 @@ impl Conduct<'_> {
             let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)?));
             // What is large is in boxes here, also what few claims come to: all of them are moved about
             // with room for it.
-            match judged.map(|transition| Arc::new(transition)) {
+            match judged.map(Arc::new) {
                 Ok(change) => {
                     match self.offer_claim(&change, snapshot.operation.as_ref()).await? {
                         OfferOutcome::Mine(row, tally) => {

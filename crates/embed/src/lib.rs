@@ -45,7 +45,7 @@ pub use crate::accounts::{DepositError, IssuedKey};
 use crate::membership::Membership;
 pub use crate::price::{BadPrice, Price};
 pub use crate::sale::{Sale, SaleKey, SellError, Work};
-pub use crate::seal::{Seal, Unsealed};
+pub use crate::seal::{NoCipher, Seal};
 
 /// A database that this process sells through. Clones share it.
 #[derive(Clone)]
@@ -92,7 +92,7 @@ impl Holdfast {
     ///
     /// A [`StartError`].
     pub async fn open(url: &DatabaseUrl, secret: ServerSecret) -> Result<Self, StartError> {
-        Self::open_sealed(url, secret, Arc::new(Unsealed)).await
+        Self::open_sealed(url, secret, Arc::new(NoCipher)).await
     }
 
     /// Opens a database as [`Self::open`] does, and has answers sealed.

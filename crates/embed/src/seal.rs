@@ -46,9 +46,9 @@ pub trait Seal: Send + Sync {
 
 /// No cipher: whoever reads the database reads the answers.
 #[derive(Debug, Clone, Copy)]
-pub struct Unsealed;
+pub struct NoCipher;
 
-impl Seal for Unsealed {
+impl Seal for NoCipher {
     fn seal(&self, _operation: &Operation, _nonce: [u8; 12], answer: Vec<u8>) -> Vec<u8> {
         answer
     }

@@ -25,13 +25,13 @@ use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 use crate::sample;
 
 /// Receipt of a command, or why it was not done.
-pub type Done = Result<AccountReceipt, CommandError>;
+pub type CommandResult = Result<AccountReceipt, CommandError>;
 
 /// Commands of a store, each service's in its own way.
 #[async_trait]
 pub trait Commands: Send + Sync {
     /// Does what an action asks for, under a request key of its own.
-    async fn administer(&self, action: AccountAction) -> Done;
+    async fn administer(&self, action: AccountAction) -> CommandResult;
 
     /// Turns the clock on; false if nobody can turn it.
     fn turn(&self, _span: Duration) -> bool {
@@ -39,31 +39,36 @@ pub trait Commands: Send + Sync {
     }
 
     /// Makes an empty wallet.
-    async fn create_wallet(&self, id: WalletId, name: &str, currency: Currency) -> Done {
+    async fn create_wallet(&self, id: WalletId, name: &str, currency: Currency) -> CommandResult {
         self.administer(AccountAction::CreateWallet(empty_wallet(id, name, currency))).await
     }
 
     /// Issues an API key with its first credential.
-    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Done {
+    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> CommandResult {
         let keys = vec![(key.clone(), credential.clone())];
         let wallet = key.wallet;
         self.administer(AccountAction::IssueApiKeys { wallet, keys, is_bounded: false }).await
     }
 
     /// Adds a credential to an API key of this wallet, and ends its other ones after the grace.
-    async fn rotate(&self, credential: &Credential, wallet: WalletId, grace: Duration) -> Done {
+    async fn rotate(
+        &self,
+        credential: &Credential,
+        wallet: WalletId,
+        grace: Duration,
+    ) -> CommandResult {
         let credential = credential.clone();
         let rotate = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded: false };
         self.administer(rotate).await
     }
 
     /// Ends an API key for good.
-    async fn revoke(&self, api_key: ApiKeyId) -> Done {
+    async fn revoke(&self, api_key: ApiKeyId) -> CommandResult {
         self.administer(AccountAction::RevokeApiKey(api_key)).await
     }
 
     /// Posts money.
-    async fn post(&self, posting: &Posting) -> Done {
+    async fn post(&self, posting: &Posting) -> CommandResult {
         self.administer(AccountAction::Post(NewPosting {
             posting: posting.clone(),
             details: PostingDetails::default(),
@@ -74,7 +79,12 @@ pub trait Commands: Send + Sync {
     }
 
     /// Sets the limits of an API key of this wallet.
-    async fn edit_limits(&self, api_key: ApiKeyId, wallet: WalletId, limits: Limits) -> Done {
+    async fn edit_limits(
+        &self,
+        api_key: ApiKeyId,
+        wallet: WalletId,
+        limits: Limits,
+    ) -> CommandResult {
         let patch = ApiKeyPatch {
             requests_per_minute: Some(limits.requests_per_minute),
             tokens_per_minute: Some(limits.tokens_per_minute),
@@ -90,7 +100,7 @@ pub trait Commands: Send + Sync {
 
 #[async_trait]
 impl<T: Administration> Commands for T {
-    async fn administer(&self, action: AccountAction) -> Done {
+    async fn administer(&self, action: AccountAction) -> CommandResult {
         Administration::administer(self, &command(action), &sample::secret()).await
     }
 }

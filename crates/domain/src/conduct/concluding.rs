@@ -93,7 +93,7 @@ impl Conduct<'_> {
         let (mut form, mut ending) = (FinishForm::Whole, ending);
         for attempt in 1_u32.. {
             let judged = decide(&current, ending.event(claim, &attempts, form));
-            let judged = judged.map(|transition| Arc::new(transition));
+            let judged = judged.map(Arc::new);
             // Refused only where the operation was not leased to this claim: its row is the answer.
             let Ok(change) = judged else { break };
             let Verdict { of_store, was_lost } = self.offer(&change).await;

@@ -8,9 +8,8 @@ use holdfast_domain::admin::ports::CommandError::Unavailable;
 use holdfast_domain::admin::{
     AccountAction, AccountReceipt, AccountRefusal, NewPosting, Thing, WalletRecord,
 };
-use holdfast_domain::ports::CommitError;
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
-use holdfast_testkit::commands::Done;
+use holdfast_testkit::commands::CommandResult;
 use holdfast_testkit::laws::{Commands, Lists, Stores};
 
 use self::example::TinyJournal;
@@ -54,35 +53,25 @@ impl Stores for TinyJournal {
 /// The commands that the laws of a journal need. Its own postings name no cause of a refusal: whatever lacks is funds.
 #[async_trait]
 impl Commands for TinyJournal {
-    async fn administer(&self, action: AccountAction) -> Done {
-        let mut replayed = false;
-        let thing = match action {
-            AccountAction::CreateWallet(WalletRecord { wallet, .. }) => {
-                self.open(wallet.id, &wallet.name, wallet.currency);
-                Thing::Wallet(wallet.id)
-            }
-            AccountAction::Post(NewPosting { posting, .. }) => {
-                let wallet = self.find(posting.wallet).await.unwrap();
-                let available = wallet.ok_or(AccountRefusal::NoWallet)?.available;
-                match self.post(&posting) {
-                    Ok(()) => {}
-                    Err(CommitError::Conflict) => {
-                        let known = self.posting(posting.id).await.unwrap().unwrap();
-                        replayed = known == posting;
-                        if !replayed {
-                            return Err(AccountRefusal::PostingConflict(known).into());
-                        }
-                    }
-                    Err(_lacking) => {
-                        return Err(AccountRefusal::InsufficientFunds { available }.into());
-                    }
-                }
-                Thing::Posting(posting.id)
-            }
-            other => return Err(Unavailable(format!("{other:?}").into())),
-        };
+    async fn administer(&self, action: AccountAction) -> CommandResult {
         let at = self.clock().await.unwrap();
-        Ok(AccountReceipt { things: vec![thing], at, replayed })
+        let done = |thing, replayed| AccountReceipt { things: vec![thing], at, replayed };
+        if let AccountAction::CreateWallet(WalletRecord { wallet, .. }) = action {
+            self.open(wallet.id, &wallet.name, wallet.currency);
+            return Ok(done(Thing::Wallet(wallet.id), false));
+        }
+        let AccountAction::Post(NewPosting { posting, .. }) = action else {
+            return Err(Unavailable("no law of a journal needs it".into()));
+        };
+        let wallet = self.find(posting.wallet).await.unwrap();
+        let available = wallet.ok_or(AccountRefusal::NoWallet)?.available;
+        let known = self.posting(posting.id).await.unwrap();
+        match (self.post(&posting), known) {
+            (Ok(()), _) => Ok(done(Thing::Posting(posting.id), false)),
+            (Err(_), Some(known)) if known == posting => Ok(done(Thing::Posting(posting.id), true)),
+            (Err(_), Some(known)) => Err(AccountRefusal::PostingConflict(known).into()),
+            (Err(_), None) => Err(AccountRefusal::InsufficientFunds { available }.into()),
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use holdfast_domain::{ApiKeyId, OperationId, Timestamp, WalletId};
 
 use super::judge::refunds;
 use super::{JournalState, MemoryJournal};
-use crate::commands::{Commands, Done, command, empty_wallet};
+use crate::commands::{CommandResult, Commands, command, empty_wallet};
 use crate::join::step_back;
 
 /// Reason why a row of the fake is not written.
@@ -30,7 +30,7 @@ struct Unwritten(&'static str);
 
 #[async_trait]
 impl Commands for MemoryJournal {
-    async fn administer(&self, action: AccountAction) -> Done {
+    async fn administer(&self, action: AccountAction) -> CommandResult {
         step_back().await;
         let mut state = self.state();
         let now = state.tick();

@@ -13,7 +13,7 @@ use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, NewApiKey
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Micros, OperationId, Phase, Snapshot, Timestamp, WalletId, decide,
 };
-use holdfast_testkit::commands::Done;
+use holdfast_testkit::commands::CommandResult;
 use holdfast_testkit::laws::tenant::answer;
 use holdfast_testkit::{Stores, sample};
 
@@ -120,7 +120,7 @@ impl<'a> Player<'a> {
     }
 
     /// Verdict on a command. A row that a table refuses is a failure, in each store's own words.
-    fn told(&mut self, done: Done) -> String {
+    fn told(&mut self, done: CommandResult) -> String {
         match done {
             Ok(receipt) => {
                 self.stamped(receipt.at);

@@ -11,7 +11,7 @@ use holdfast_domain::credential::{Credential, NewApiKey};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, WalletId};
-use holdfast_testkit::commands::Done;
+use holdfast_testkit::commands::CommandResult;
 use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::{Commands, sample};
 
@@ -20,7 +20,7 @@ use super::defect::Defect;
 
 #[async_trait]
 impl Commands for BrokenJournal {
-    async fn administer(&self, action: AccountAction) -> Done {
+    async fn administer(&self, action: AccountAction) -> CommandResult {
         if let AccountAction::IssueApiKeys { wallet, keys, .. } = &action {
             return self.issued(*wallet, keys, action.clone()).await;
         }
@@ -55,7 +55,7 @@ impl BrokenJournal {
         wallet: WalletId,
         keys: &[(NewApiKey, Credential)],
         action: AccountAction,
-    ) -> Done {
+    ) -> CommandResult {
         if self.has(Defect::KeysMakeWallets) {
             self.make(wallet).await;
         }
@@ -73,7 +73,12 @@ impl BrokenJournal {
         issued
     }
 
-    async fn rotated(&self, credential: &Credential, wallet: WalletId, grace: Duration) -> Done {
+    async fn rotated(
+        &self,
+        credential: &Credential,
+        wallet: WalletId,
+        grace: Duration,
+    ) -> CommandResult {
         let old_ones = Duration::from_secs(1 << 40);
         let given = if self.has(Defect::OldCredentialsStay) { old_ones } else { grace };
         let rotated = self.inner.rotate(credential, wallet, given).await;
@@ -97,7 +102,12 @@ impl BrokenJournal {
         }
     }
 
-    async fn edited(&self, api_key: ApiKeyId, patch: &ApiKeyPatch, action: AccountAction) -> Done {
+    async fn edited(
+        &self,
+        api_key: ApiKeyId,
+        patch: &ApiKeyPatch,
+        action: AccountAction,
+    ) -> CommandResult {
         let done = self.inner.administer(action).await;
         let spend = patch.spend.flatten().filter(|_limit| self.has(Defect::SeedsGoByEndings));
         let Some(spend) = spend else { return done };
@@ -116,7 +126,7 @@ impl BrokenJournal {
         done
     }
 
-    async fn posted(&self, posting: &Posting, action: AccountAction) -> Done {
+    async fn posted(&self, posting: &Posting, action: AccountAction) -> CommandResult {
         if self.has(Defect::DepositsMakeWallets) {
             self.make(posting.wallet).await;
         }
@@ -129,11 +139,11 @@ impl BrokenJournal {
         }
     }
 
-    fn done(&self, thing: Thing) -> Done {
+    fn done(&self, thing: Thing) -> CommandResult {
         Ok(AccountReceipt { things: vec![thing], at: self.inner.now(), replayed: false })
     }
 
-    async fn posted_anyway(&self, posting: &Posting, error: CommandError) -> Done {
+    async fn posted_anyway(&self, posting: &Posting, error: CommandError) -> CommandResult {
         if !posting.kind.allows(posting.amount) {
             let is_taken = self.has(Defect::AnythingIsPosted);
             return if is_taken { self.done(Thing::Posting(posting.id)) } else { Err(error) };
