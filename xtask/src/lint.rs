@@ -34,6 +34,8 @@ const CHECKS: &[(&str, Check)] = &[
 const DOORS: &[&str] =
     &["test", "--quiet", "--workspace", "--lib", "--bins", "--", "use_case", "door", "endpoint"];
 const FUZZ: &[&str] = &["--manifest-path", workspace::FUZZ];
+/// Crates that the domain does without, so that it runs anywhere.
+const UNPORTABLE: &[&str] = &["getrandom", "rand", "tokio"];
 /// The list of crates that may enter the build.
 const DENY: &str = ".cargo/deny.toml";
 
@@ -114,7 +116,19 @@ fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     // Its few crates meet none of the layers that `.cargo/deny.toml` names.
     let quiet = ["--allow", "unused-wrapper", "--allow", "license-not-encountered"];
     let of_fuzz = deny(workspace, FUZZ, &[&quiet, ARGS].concat())?;
-    Ok(judge(of_ours && of_fuzz))
+    Ok(judge(of_ours && of_fuzz && is_portable(workspace)?))
+}
+
+/// True if the domain depends on no source of randomness and on no runtime, by any crate between.
+fn is_portable(workspace: &Workspace) -> Result<bool> {
+    let args = ["tree", "--package", "holdfast-domain", "--edges", "normal", "--prefix", "none"];
+    let tree = shell::printed(cargo(&workspace.root).args(args))?;
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    let found: Vec<_> = names.filter(|name| UNPORTABLE.contains(name)).collect();
+    if !found.is_empty() {
+        say(&format!("holdfast-domain depends on {}", found.join(", ")))?;
+    }
+    Ok(found.is_empty())
 }
 
 fn check_advisories(workspace: &Workspace) -> Result<CheckVerdict> {

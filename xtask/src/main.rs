@@ -42,7 +42,7 @@ usage: cargo xtask <command>
   test [suite]...     build and run the suites, all of them unless some are named:
                       domain, accounts, admin, console, failpoint, telemetry, testkit, wire, store,
                       engine, providers, webhooks, net, sidecar, http, config, bootstrap,
-                      cli, gateway, xtask,
+                      embed, thumbnails, cli, gateway, xtask,
                       tests, browser, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, doors, telemetry, clippy, doc, deny, advisories,

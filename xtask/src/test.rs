@@ -65,6 +65,8 @@ const CRATES: &[(&str, &str)] = &[
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
     ("bootstrap", "holdfast-bootstrap"),
+    ("embed", "holdfast-embed"),
+    ("thumbnails", THUMBNAILS),
     ("cli", "holdfast-cli"),
     ("gateway", "holdfast"),
     ("xtask", "xtask"),
@@ -187,8 +189,6 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 fn without_a_suite(workspace: &Workspace) -> Vec<&str> {
     let names = workspace.packages.iter().map(|package| package.name.as_str());
-    // The suite of examples runs it.
-    let names = names.filter(|name| *name != THUMBNAILS);
     names.filter(|name| !CRATES.iter().any(|(_, package)| package == name)).collect()
 }
 

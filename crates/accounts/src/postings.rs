@@ -5,7 +5,7 @@ use holdfast_domain::admin::listing::{Page, PageRequest, PostingFilter, PostingL
 use holdfast_domain::admin::{
     AccountAction, AccountRefusal, NewPosting, PostingDetails, Role, Thing, UseCase, WalletRecord,
 };
-use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
 use holdfast_domain::operation::Operation;
 use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
 use metrics::counter;
@@ -214,7 +214,7 @@ fn posting(
     amount: Micros,
 ) -> Result<Posting> {
     let id = PostingId::from_bytes(request.key.to_bytes());
-    Posting::new(id, wallet, kind, amount).ok_or_else(|| AccountsError::Invalid {
+    Posting::new(id, wallet, kind, amount).map_err(|BadPosting| AccountsError::Invalid {
         field: "amount_micros",
         message: "a deposit or refund is of more than nothing, an adjustment not of nothing"
             .to_owned(),

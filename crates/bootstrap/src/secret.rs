@@ -71,8 +71,8 @@ pub fn read_file(file: &Path) -> Result<ServerSecret, SecretError> {
     // server.secrets.
     let digits = text.trim_end();
     let is_whole = digits.len() == 2 * BYTES && digits.bytes().all(|b| b.is_ascii_hexdigit());
-    let secret = is_whole.then(|| ServerSecret::new(digits.as_bytes())).flatten();
-    secret.ok_or(SecretError::Damaged(file.to_owned()))
+    let secret = is_whole.then(|| ServerSecret::new(digits.as_bytes()));
+    secret.and_then(Result::ok).ok_or(SecretError::Damaged(file.to_owned()))
 }
 
 /// Copies a file with a secret, for its owner alone, and over nothing.
@@ -143,7 +143,7 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         assert_ne!(read(other.path(), IfMissing::Make).unwrap(), made);
         let content = fs::read_to_string(file).unwrap();
-        assert_eq!(ServerSecret::new(content.trim_end().as_bytes()), Some(made), "as an entry");
+        assert_eq!(ServerSecret::new(content.trim_end().as_bytes()), Ok(made), "as an entry");
     }
 
     #[test]

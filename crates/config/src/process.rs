@@ -193,13 +193,13 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
         .iter()
         .filter_map(|(item, secret)| {
             let server_secret = ServerSecret::new(secret.expose().as_bytes());
-            if server_secret.is_none() {
+            if server_secret.is_err() {
                 let least = ServerSecret::LEN_MIN;
                 item.mistake(format_args!(
                     "has a secret of fewer than {least} bytes: make one with `openssl rand -hex 32`"
                 ));
             }
-            server_secret
+            server_secret.ok()
         })
         .collect();
     // An empty array reads as "no secrets", but would mean "make one": ask which is meant.

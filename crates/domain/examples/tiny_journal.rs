@@ -12,12 +12,10 @@ use async_trait::async_trait;
 use holdfast_domain::conduct::{ClaimOutcome, Conduct, Ending};
 use holdfast_domain::ledger::{Account, BalanceChange, Funds, Posting, PostingKind, Transfer};
 use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimit};
-use holdfast_domain::operation::{
-    Change, Lease, Node, Receipt, SealedResult, Transition, Version, situation,
-};
+use holdfast_domain::operation::{Lease, Node, Receipt, SealedResult, Transition, situation};
 use holdfast_domain::ports::{
-    CommitError, CreateError, HeartbeatOutcome, LeaseMode, LeasedOperation, LedgerEntry,
-    LedgerSource, Unavailable,
+    CommitError, HeartbeatOutcome, LeaseMode, LeasedOperation, LedgerEntry, LedgerSource,
+    Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
@@ -29,11 +27,10 @@ use holdfast_testkit::{NoPause, sample};
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let journal = TinyJournal::default();
-    journal.create(sample::WALLET, "acme", sample::usd()).await?;
+    journal.open(sample::WALLET, "acme", sample::usd());
     let funds = Micros::new(1_000);
-    let deposit = Posting::new(sample::fresh(), sample::WALLET, PostingKind::Deposit, funds);
-    let deposit = deposit.ok_or("a deposit is of more than nothing")?;
-    journal.commit(Arc::new(Change::Posting(deposit))).await?;
+    let deposit = Posting::new(sample::fresh(), sample::WALLET, PostingKind::Deposit, funds)?;
+    journal.post(&deposit)?;
     // The process leases its operations through a row, so that another one may end what it left.
     let beat = journal.heartbeat(&sample::node("shop"), sample::LEASE, LeaseMode::Take).await?;
     let HeartbeatOutcome::Held { lease, .. } = beat else { return Err("the name is taken".into()) };
@@ -75,6 +72,22 @@ impl TinyJournal {
         rows.micros += 1;
         rows
     }
+
+    /// Opens an empty wallet. A service opens wallets in its own way.
+    pub(crate) fn open(&self, id: WalletId, name: &str, currency: Currency) {
+        let (name, available, held) = (name.to_owned(), Micros::ZERO, Micros::ZERO);
+        let wallet = Wallet { id, name, currency, available, held, suspended_at: None };
+        self.rows().wallets.push(wallet);
+    }
+
+    /// Posts money that moves by itself.
+    pub(crate) fn post(&self, posting: &Posting) -> Result<(), CommitError> {
+        let mut rows = self.rows();
+        let mut copy = rows.clone();
+        copy.post(posting)?;
+        *rows = copy;
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -92,13 +105,10 @@ impl Journal for TinyJournal {
         Ok(self.rows().now())
     }
 
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         let mut rows = self.rows();
         let mut copy = rows.clone();
-        let receipt = match &*change {
-            Change::Operation(transition) => copy.write(transition)?,
-            Change::Posting(posting) => copy.post(posting)?,
-        };
+        let receipt = copy.write(&change)?;
         *rows = copy;
         Ok(receipt)
     }
@@ -189,7 +199,7 @@ impl Rows {
         Ok(tally)
     }
 
-    fn post(&mut self, posting: &Posting) -> Result<Receipt, CommitError> {
+    fn post(&mut self, posting: &Posting) -> Result<(), CommitError> {
         let Posting { id, wallet, kind, amount } = posting.clone();
         if self.postings.contains_key(&id) {
             return Err(CommitError::Conflict);
@@ -204,7 +214,7 @@ impl Rows {
         let amount = amount.max(amount.negated());
         self.book.push((wallet, LedgerEntry { at, source, kind, debit, credit, amount }));
         self.postings.insert(id, posting.clone());
-        Ok(Receipt { version: Version::FIRST, at, counters: CounterReadings::default() })
+        Ok(())
     }
 
     /// Neither amount of a wallet leaves its bounds.
@@ -236,7 +246,7 @@ impl Rows {
     fn has_room(&self, id: WalletId, amount: Micros) -> bool {
         let wallet = self.wallets.iter().find(|wallet| wallet.id == id);
         let whole = wallet.and_then(|wallet| wallet.available.plus(wallet.held)?.plus(amount));
-        whole.is_some()
+        whole.is_some_and(|whole| whole <= Micros::BALANCE_MAX)
     }
 
     /// The refunds of an operation stay within what it paid.
@@ -288,22 +298,6 @@ impl Nodes for TinyJournal {
 
 #[async_trait]
 impl Wallets for TinyJournal {
-    async fn create(
-        &self,
-        id: WalletId,
-        name: &str,
-        currency: Currency,
-    ) -> Result<Wallet, CreateError> {
-        let mut rows = self.rows();
-        if rows.wallets.iter().any(|wallet| wallet.id == id || wallet.name == name) {
-            return Err(CreateError::NameTaken);
-        }
-        let (name, available, held) = (name.to_owned(), Micros::ZERO, Micros::ZERO);
-        let wallet = Wallet { id, name, currency, available, held, suspended_at: None };
-        rows.wallets.push(wallet.clone());
-        Ok(wallet)
-    }
-
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         Ok(self.rows().wallets.iter().find(|wallet| wallet.id == id).cloned())
     }

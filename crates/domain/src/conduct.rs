@@ -29,13 +29,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use self::concluding::{Conclusion, Ending};
-use self::offering::{Verdict, apply_change};
+use self::offering::Verdict;
 use self::upkeep::EventOutcome;
 pub use self::upkeep::Reconciliation;
 use crate::debug_as;
 use crate::limits::CounterReadings;
 use crate::operation::{
-    Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, decide,
+    Attempt, Binding, Claim, Event, Operation, Phase, Refusal, Snapshot, Transition, decide,
 };
 use crate::ports::{CommitError, Journal, Pause, Unavailable};
 use crate::secret::BodyDigest;
@@ -156,7 +156,7 @@ impl Conduct<'_> {
             let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)?));
             // What is large is in boxes here, also what few claims come to: all of them are moved about
             // with room for it.
-            match judged.map(|transition| Arc::new(Change::Operation(transition))) {
+            match judged.map(Arc::new) {
                 Ok(change) => {
                     match self.offer_claim(&change, snapshot.operation.as_ref()).await? {
                         OfferOutcome::Mine(row, tally) => {
@@ -271,16 +271,15 @@ impl Conduct<'_> {
     /// Offers a claim until there is a verdict.
     async fn offer_claim(
         &self,
-        change: &Arc<Change>,
+        change: &Arc<Transition>,
         before: Option<&Operation>,
     ) -> Result<OfferOutcome, ClaimError> {
         let Verdict { of_store, was_lost } = self.offer(change).await;
         match of_store {
             // No read: the commit was the compare-and-set, so the row is what the change makes.
-            Ok(receipt) => Ok(apply_change(change, before, receipt)
-                .map_or(OfferOutcome::Moved, |row| {
-                    OfferOutcome::Mine(Box::new(row), receipt.counters)
-                })),
+            Ok(receipt) => Ok(change.apply(before, receipt).map_or(OfferOutcome::Moved, |row| {
+                OfferOutcome::Mine(Box::new(row), receipt.counters)
+            })),
             Err(CommitError::Conflict) if was_lost => Ok(OfferOutcome::MovedAfterLoss),
             Err(CommitError::Conflict) => Ok(OfferOutcome::Moved),
             Err(

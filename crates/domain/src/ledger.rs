@@ -175,27 +175,22 @@ pub struct BalanceChange {
     pub held: Micros,
 }
 
-/// Posting: money that moves without an operation running. Its id is its permanent key: a posting
-/// offered again is a conflict, whatever it says.
+/// Posting: money that moves without an operation running. Its id is its permanent key. It is made by a command of
+/// [`Administration`](crate::admin::Administration).
 ///
 /// ```
-/// use std::sync::Arc;
-///
 /// use holdfast_domain::ledger::{Posting, PostingKind};
-/// use holdfast_domain::operation::Change;
-/// use holdfast_domain::ports::CommitError;
 /// use holdfast_domain::{Journal, Micros, PostingId};
-/// use holdfast_testkit::{MemoryJournal, sample};
+/// use holdfast_testkit::{Commands as _, MemoryJournal, sample};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), CommitError> {
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let journal = MemoryJournal::with_funds(1_000);
 /// let (id, kind) = (PostingId::from_u128(1), PostingKind::Deposit);
-/// let deposit = Posting::new(id, sample::WALLET, kind, Micros::new(500)).unwrap();
-/// let deposit = Arc::new(Change::Posting(deposit));
+/// let deposit = Posting::new(id, sample::WALLET, kind, Micros::new(500))?;
 ///
-/// journal.commit(Arc::clone(&deposit)).await?;
-/// assert!(matches!(journal.commit(deposit).await, Err(CommitError::Conflict)));
+/// assert!(!journal.post(&deposit).await?.replayed);
+/// assert!(journal.post(&deposit).await?.replayed);
 /// assert_eq!(journal.wallet(sample::WALLET).unwrap().available, Micros::new(1_500));
 /// # Ok(())
 /// # }
@@ -213,12 +208,25 @@ pub struct Posting {
 }
 
 impl Posting {
-    /// A posting whose amount is of its kind; `None` for any other.
-    #[must_use]
-    pub fn new(id: PostingId, wallet: WalletId, kind: PostingKind, amount: Micros) -> Option<Self> {
-        kind.allows(amount).then_some(Self { id, wallet, kind, amount })
+    /// A posting whose amount is of its kind.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPosting`] for any other amount.
+    pub fn new(
+        id: PostingId,
+        wallet: WalletId,
+        kind: PostingKind,
+        amount: Micros,
+    ) -> Result<Self, BadPosting> {
+        if kind.allows(amount) { Ok(Self { id, wallet, kind, amount }) } else { Err(BadPosting) }
     }
 }
+
+/// A posting of nothing, or a deposit or refund that takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a posting moves something, and a deposit or refund gives it")]
+pub struct BadPosting;
 
 /// Reason why a posting moves money.
 #[derive(Debug, Clone, PartialEq, Eq)]

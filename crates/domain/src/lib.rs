@@ -22,8 +22,17 @@
 //!
 //! # Embedding
 //!
-//! A service that sells something else than chat brings a [`Journal`], says what a request is worth
-//! and runs its work in a closure; everything that concerns money and retries happens in here.
+//! A service that sells something else than chat brings a [`Journal`] and a closure with its work; everything that
+//! concerns money and retries happens in here. `holdfast-embed` brings the store, the lease and the reconciler along.
+//!
+//! | an embedder needs | from |
+//! |---|---|
+//! | the loop of a sale | [`conduct`]: `Conduct`, `ClaimOffer`, `ClaimOutcome`, `Ending` |
+//! | the claim and its parts | [`operation`]: `Claim`, `Binding`, `Owner`, `Lease`, `SealedResult` |
+//! | prices and meters | [`price`], [`usage`] |
+//! | keys for digests of requests | [`secret`]: `ServerSecret` |
+//! | wallets, API keys, deposits | [`admin`]: commands of [`admin::Administration`] |
+//!
 //! `examples/embed.rs` goes on with a replay and a conflict.
 //!
 //! ```

@@ -27,7 +27,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::change::{Admission, Change, Effect, GenerationStart, Receipt, Transition};
+pub use self::change::{Admission, Effect, GenerationStart, Receipt, Transition};
 pub use self::decide::{Refusal, decide};
 pub use self::event::{Claim, Disown, Event, Finish, SendStatus};
 pub use self::status::OperationStatus;

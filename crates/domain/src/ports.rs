@@ -36,7 +36,7 @@ pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};
 use crate::ledger::{Account, Posting};
 use crate::limits::CounterReadings;
-use crate::operation::{Change, Lease, Node, Operation, Receipt, SealedResult, Snapshot};
+use crate::operation::{Lease, Node, Operation, Receipt, SealedResult, Snapshot, Transition};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
 use crate::usage::UsageReport;
@@ -76,7 +76,7 @@ pub trait Journal: Send + Sync {
     /// # Errors
     ///
     /// A [`CommitError`], judged in the order conflict, revision of the limits, limits, funds, permanent ids.
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError>;
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError>;
 
     /// Operations that may want reaping or settling, oldest first: recorded ones, and leased ones
     /// past their deadline or whose node row is missing, expired or of another incarnation.
@@ -210,46 +210,6 @@ impl KnownCredential {
     }
 }
 
-/// Reason why a wallet or an API key was not created.
-#[derive(Debug, thiserror::Error)]
-pub enum CreateError {
-    /// Another one has the name or the id.
-    #[error("the name is taken")]
-    NameTaken,
-    /// There is no such wallet.
-    #[error("there is no such wallet")]
-    NoWallet,
-    /// The store does not work.
-    #[error("the store is unavailable")]
-    Unavailable(#[source] Cause),
-}
-
-/// Rotation of an API key: a credential was added.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rotation {
-    /// API key that it was added to.
-    pub api_key: ApiKey,
-    /// Moment at which its other credentials end at the latest.
-    pub others_end_at: Timestamp,
-}
-
-/// Reason why no credential was added.
-#[derive(Debug, thiserror::Error)]
-pub enum RotateError {
-    /// There is no such API key.
-    #[error("there is no such API key")]
-    NoKey,
-    /// The API key is revoked or past its end.
-    #[error("the API key has ended")]
-    Ended,
-    /// Another credential has the id.
-    #[error("the credential's id is taken")]
-    Taken,
-    /// The store does not work.
-    #[error("the store is unavailable")]
-    Unavailable(#[source] Cause),
-}
-
 /// Readings of all counters of an API key at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterSnapshot {
@@ -259,31 +219,14 @@ pub struct CounterSnapshot {
     pub now: Timestamp,
 }
 
-/// Keeps API keys and their credentials.
+/// Keeps API keys and their credentials. They change by commands of [`Administration`](crate::admin::Administration).
 #[async_trait]
 pub trait ApiKeys: Send + Sync {
     /// Looks a credential up. A known one may be cached for a few seconds; an unknown one may not.
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable>;
 
-    /// Stores a new API key with its first credential. This, [`ApiKeys::rotate`] and
-    /// [`ApiKeys::revoke`] leave no row in the trail and tell no event, and are for embedders: people
-    /// and programs that administer go through [`Administration`](crate::admin::Administration).
-    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError>;
-
-    /// Adds a credential to an API key that is in force, and ends its other ones `grace` from now: one
-    /// that ends before that ends when it did.
-    async fn rotate(
-        &self,
-        credential: &Credential,
-        grace: Duration,
-    ) -> Result<Rotation, RotateError>;
-
     /// Reads every counter of an API key in the window of now.
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable>;
-
-    /// Ends an API key and all its credentials, for good. Returns the moment of its revocation;
-    /// `None` where there is no such key. A second time changes nothing.
-    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable>;
 }
 
 /// Entry of a wallet's statement: one transfer.
@@ -312,18 +255,10 @@ pub enum LedgerSource {
     Posting(PostingId),
 }
 
-/// Keeps wallets. Their balances move through [`Journal::commit`] alone.
+/// Keeps wallets. They change by commands of [`Administration`](crate::admin::Administration), their balances also
+/// through [`Journal::commit`].
 #[async_trait]
 pub trait Wallets: Send + Sync {
-    /// Creates an empty wallet. It leaves no row in the trail and tells no event, and is for embedders:
-    /// people and programs that administer go through [`Administration`](crate::admin::Administration).
-    async fn create(
-        &self,
-        id: WalletId,
-        name: &str,
-        currency: Currency,
-    ) -> Result<Wallet, CreateError>;
-
     /// Finds a wallet by its id.
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable>;
 

@@ -76,17 +76,19 @@ impl ServerSecret {
     /// The fewest bytes that a server secret may have.
     pub const LEN_MIN: usize = 16;
 
-    /// Takes the secret; `None` when it is too short to be one.
-    #[must_use]
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        // A short one could be guessed offline, by whoever has one verifier and its credential.
-        (bytes.len() >= Self::LEN_MIN).then(|| {
-            // A hash under a context of its own: rows name the secret by it, and it gives nothing
-            // away.
-            let [a, b, c, d, e, f, g, h, ..] =
-                derived("holdfast 2026-11 server secret id v1", &[bytes]);
-            Self { bytes: bytes.into(), id: ServerSecretId([a, b, c, d, e, f, g, h]) }
-        })
+    /// Takes the secret.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretTooShort`]: a short one could be guessed offline, with one verifier and its credential.
+    pub fn new(bytes: &[u8]) -> Result<Self, SecretTooShort> {
+        if bytes.len() < Self::LEN_MIN {
+            return Err(SecretTooShort);
+        }
+        // A hash under a context of its own: rows name the secret by it, and it gives nothing away.
+        let [a, b, c, d, e, f, g, h, ..] =
+            derived("holdfast 2026-11 server secret id v1", &[bytes]);
+        Ok(Self { bytes: bytes.into(), id: ServerSecretId([a, b, c, d, e, f, g, h]) })
     }
 
     /// Names the secret without telling it: rows remember by this which secret they were made with.
@@ -187,6 +189,11 @@ impl ServerSecret {
 }
 
 debug_as!(ServerSecret as it: "ServerSecret({})", it.id());
+
+/// A server secret of fewer than [`ServerSecret::LEN_MIN`] bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a server secret has at least {} bytes", ServerSecret::LEN_MIN)]
+pub struct SecretTooShort;
 
 /// Id of the server secret that something was made with. Tells nothing of the secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -40,6 +40,13 @@ impl MeterKind {
     /// Number of kinds.
     pub const COUNT: usize = 9;
 
+    /// Units of any kind that is no token, such as seconds, bytes or pages: priced by the million, as
+    /// [`Self::Input`] is kept.
+    pub const UNIT: Self = Self::Input;
+
+    /// Things that are priced each, as [`Self::Request`] is kept.
+    pub const THING: Self = Self::Request;
+
     /// Every kind, in the order in which rows and answers list them.
     // Tiers are stored as numbers in this order, without names: another order needs a migration.
     pub const ALL: [Self; Self::COUNT] = [
@@ -134,6 +141,18 @@ impl Meters {
             | MeterKind::AudioOutput
             | MeterKind::Image => 0,
         }))
+    }
+
+    /// Meters of one thing, and no units.
+    #[must_use]
+    pub fn thing() -> Self {
+        Self::estimated(0, 0)
+    }
+
+    /// Meters of one thing of so many units, which end at the largest count that is believed.
+    #[must_use]
+    pub fn units(units: u64) -> Self {
+        Self::estimated(units, 0)
     }
 
     /// Meters with another count of one kind; `None` where that is absurd.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use divan::counter::ItemsCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::Micros;
-use holdfast_domain::operation::Change;
+use holdfast_domain::operation::Transition;
 use holdfast_store::judge::{Book, WalletBalance};
 use holdfast_testkit::sample;
 
@@ -20,7 +20,7 @@ fn main() {
     divan::main();
 }
 
-fn claims(count: usize) -> Vec<Arc<Change>> {
+fn claims(count: usize) -> Vec<Arc<Transition>> {
     let claim = |_at| {
         let claim = sample::claim().hold(HOLD).request_key(sample::fresh_request_key());
         sample::admission(&claim.claim_id(sample::fresh()).build())

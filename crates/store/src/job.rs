@@ -14,7 +14,7 @@
 //! happened, one in flight may have. A job must never be dropped as queued once its COMMIT may have
 //! been sent.
 //!
-//! A batch (`take_batch`) has one change of an operation or posting, keeps the order of arrival for
+//! A batch (`take_batch`) has one change of an operation, keeps the order of arrival for
 //! those that share one, and is bounded: `BATCH_MAX` changes, `BATCH_BYTES_MAX` of sealed results
 //! beside its last change. A change above `ALONE_BYTES`, or one that failed alone before
 //! (`Quarantine`, `MISFITS_MAX` operations), is alone, so that it undoes nobody else's.
@@ -23,10 +23,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::operation::{Change, Effect, Receipt};
+use holdfast_domain::OperationId;
+use holdfast_domain::operation::{Effect, Receipt, Transition};
 use holdfast_domain::ports::{Cause, CommitError};
-use holdfast_domain::{OperationId, PostingId};
 use tokio::sync::oneshot;
 
 use crate::metrics;
@@ -53,18 +52,11 @@ impl Quarantine {
             // All of them at once: a misfit that comes again costs one batch, and is noted anew.
             self.0.clear();
         }
-        let operations = alone.iter().filter_map(|job| match &*job.change {
-            Change::Operation(transition) => Some(transition.operation),
-            Change::Posting(_) => None,
-        });
-        self.0.extend(operations);
+        self.0.extend(alone.iter().map(|job| job.change.operation));
     }
 
-    fn has(&self, change: &Change) -> bool {
-        match change {
-            Change::Operation(transition) => self.0.contains(&transition.operation),
-            Change::Posting(_) => false,
-        }
+    fn has(&self, change: &Transition) -> bool {
+        self.0.contains(&change.operation)
     }
 }
 
@@ -72,7 +64,7 @@ impl Quarantine {
 /// nothing happened to one that was still queued, anything may have happened to one in hand.
 #[derive(Debug)]
 pub(crate) struct Job {
-    change: Arc<Change>,
+    change: Arc<Transition>,
     offered: Instant,
     to: Option<oneshot::Sender<CommitResult>>,
     is_in_hand: bool,
@@ -91,13 +83,13 @@ pub(crate) struct WriterEnded;
 struct SharedError<E: std::error::Error + 'static>(#[source] Arc<E>);
 
 impl Job {
-    pub(crate) fn new(change: Arc<Change>) -> (Self, oneshot::Receiver<CommitResult>) {
+    pub(crate) fn new(change: Arc<Transition>) -> (Self, oneshot::Receiver<CommitResult>) {
         // One verdict each: a caller that went away makes its writer send into nothing.
         let (to, verdict) = oneshot::channel();
         (Self { change, offered: Instant::now(), to: Some(to), is_in_hand: false }, verdict)
     }
 
-    pub(crate) fn change(&self) -> &Change {
+    pub(crate) fn change(&self) -> &Transition {
         &self.change
     }
 
@@ -110,19 +102,16 @@ impl Job {
     /// caller may come again. What brings an operation further is never turned away: funds are held
     /// until it is done, and there is no more of it than claims were let in.
     pub(crate) fn is_claim(&self) -> bool {
-        match &*self.change {
-            Change::Operation(transition) => match transition.effect {
-                Effect::Admit(_) | Effect::Reopen(_) => true,
-                Effect::Complete { .. }
-                | Effect::Record { .. }
-                | Effect::Settle
-                | Effect::AskCancel
-                | Effect::Cancel
-                | Effect::Open { .. }
-                | Effect::Refuse { .. }
-                | Effect::Abandon { .. } => false,
-            },
-            Change::Posting(_) => false,
+        match self.change.effect {
+            Effect::Admit(_) | Effect::Reopen(_) => true,
+            Effect::Complete { .. }
+            | Effect::Record { .. }
+            | Effect::Settle
+            | Effect::AskCancel
+            | Effect::Cancel
+            | Effect::Open { .. }
+            | Effect::Refuse { .. }
+            | Effect::Abandon { .. } => false,
         }
     }
 
@@ -157,17 +146,17 @@ impl Drop for Job {
     }
 }
 
-/// Takes the longest batch in the order of arrival; a second change of one subject waits for the
+/// Takes the longest batch in the order of arrival; a second change of one operation waits for the
 /// next. A change that is large, or did not fit before, is alone.
 pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Quarantine) -> Vec<Job> {
-    let mut subjects = BTreeSet::new();
+    let mut operations = BTreeSet::new();
     let mut batch = Vec::with_capacity(arrived.len().min(BATCH_MAX));
     let mut bytes: usize = 0;
     let mut is_closed = false;
     let mut later = VecDeque::new();
     while let Some(job) = arrived.pop_front() {
-        let concerned = subjects_of(&job.change);
-        let free = !concerned.iter().flatten().any(|subject| subjects.contains(subject));
+        let operation = job.change.operation;
+        let free = !operations.contains(&operation);
         let its_bytes = sealed_bytes(&job.change);
         let is_alone = its_bytes > ALONE_BYTES || misfits.has(&job.change);
         // Bytes are compared before this change is added: the last one may go over.
@@ -183,7 +172,7 @@ pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Quarantine) -> V
         }
         // A change that waits makes those wait that come after it: their order is the order of
         // arrival.
-        subjects.extend(concerned.into_iter().flatten());
+        operations.insert(operation);
     }
     *arrived = later;
     batch
@@ -201,54 +190,22 @@ pub(crate) fn answer_all<E: std::error::Error + Send + Sync + 'static>(
     }
 }
 
-/// Key that no two changes of a batch share: each is judged by rows as they were before the batch.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum BatchKey {
-    Operation(OperationId),
-    Posting(PostingId),
-}
-
-fn subjects_of(change: &Change) -> [Option<BatchKey>; 2] {
-    match change {
-        Change::Operation(transition) => [Some(BatchKey::Operation(transition.operation)), None],
-        Change::Posting(posting) => {
-            let refunded = match &posting.kind {
-                PostingKind::Refund(operation) => Some(BatchKey::Operation(*operation)),
-                PostingKind::Deposit | PostingKind::Adjustment(_) => None,
-            };
-            [Some(BatchKey::Posting(posting.id)), refunded]
-        }
-    }
-}
-
 /// The length of the result that a change writes.
-pub(crate) fn sealed_bytes(change: &Change) -> usize {
-    match change {
-        Change::Operation(transition) => transition.result().map_or(0, |it| it.sealed.len()),
-        Change::Posting(_) => 0,
-    }
+pub(crate) fn sealed_bytes(change: &Transition) -> usize {
+    change.result().map_or(0, |it| it.sealed.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::Micros;
-    use holdfast_domain::ledger::Posting;
-    use holdfast_domain::operation::Transition;
     use holdfast_testkit::sample;
 
     use super::*;
 
-    fn admission(n: u64) -> Arc<Change> {
+    fn admission(n: u64) -> Arc<Transition> {
         sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
     }
 
-    fn refund(id: u128, operation: OperationId) -> Arc<Change> {
-        let (wallet, amount) = (sample::WALLET, Micros::new(1));
-        let kind = PostingKind::Refund(operation);
-        Arc::new(Change::Posting(Posting { id: PostingId::from_u128(id), wallet, kind, amount }))
-    }
-
-    fn arrived(changes: impl IntoIterator<Item = Arc<Change>>) -> VecDeque<Job> {
+    fn arrived(changes: impl IntoIterator<Item = Arc<Transition>>) -> VecDeque<Job> {
         changes.into_iter().map(|change| Job::new(change).0).collect()
     }
 
@@ -267,17 +224,8 @@ mod tests {
 
     #[test]
     fn a_batch_has_one_change_of_a_subject_and_keeps_the_order_of_the_rest() {
-        let of = |n| OperationId::of(sample::API_KEY, sample::request_key(n));
-        let changes = [
-            admission(1),
-            admission(2),
-            admission(1),
-            refund(7, of(1)),
-            refund(8, of(3)),
-            refund(8, of(4)),
-            admission(4),
-            admission(5),
-        ];
+        let changes =
+            [admission(1), admission(2), admission(1), admission(3), admission(1), admission(3)];
         let mut arrived = arrived(changes.iter().map(Arc::clone));
         let mut batches = Vec::new();
         while !arrived.is_empty() {
@@ -285,8 +233,7 @@ mod tests {
             let place = |job: &Job| changes.iter().position(|c| Arc::ptr_eq(c, &job.change));
             batches.push(batch.iter().filter_map(place).collect::<Vec<_>>());
         }
-        // The sixth waits for the fifth, whose posting it repeats, and makes the seventh wait.
-        assert_eq!(batches, [vec![0, 1, 4, 7], vec![2, 5], vec![3, 6]]);
+        assert_eq!(batches, [vec![0, 1, 3], vec![2, 5], vec![4]]);
     }
 
     #[test]
@@ -297,14 +244,13 @@ mod tests {
     }
 
     /// A change that writes a result of so many bytes.
-    fn result(n: u64, bytes: usize) -> Arc<Change> {
+    fn result(n: u64, bytes: usize) -> Arc<Transition> {
         let admission = admission(n);
-        let Change::Operation(transition) = &*admission else { return admission };
         let refusal = holdfast_domain::operation::ProviderRefusal::Request;
         let mut result = sample::result("");
         result.sealed = vec![0; bytes].into();
         let effect = Effect::Refuse { refusal, result, attempts: Arc::default() };
-        Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
+        Arc::new(Transition { effect, ..(*admission).clone() })
     }
 
     #[test]

@@ -11,12 +11,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::admin::event::{LowBalance, NewEvent, abandoned};
-use holdfast_domain::ledger::{BalanceChange, Funds, Posting, PostingKind};
+use holdfast_domain::ledger::{BalanceChange, Funds};
 use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimit};
-use holdfast_domain::operation::{Change, Transition, Version};
+use holdfast_domain::operation::{Transition, Version};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, Timestamp, WalletId};
 
 /// A counter of an API key in one of its windows.
 pub type Window = (ApiKeyId, Counter, Timestamp);
@@ -27,10 +27,6 @@ pub struct Book {
     /// Rows that exist, here and below; a missing key is a missing row.
     pub wallets: BTreeMap<WalletId, WalletBalance>,
     pub operations: BTreeMap<OperationId, OperationRow>,
-    /// The operations that refunds name.
-    pub charged: BTreeMap<OperationId, RefundBase>,
-    /// The postings that exist.
-    pub postings: BTreeSet<PostingId>,
     pub counters: BTreeMap<Window, i64>,
     pub prices: BTreeMap<PriceVersionId, PriceVersion>,
     /// Totals of the changes that passed.
@@ -63,14 +59,6 @@ impl OperationRow {
     }
 }
 
-/// Charge and refunds of an operation, which bound a further refund.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RefundBase {
-    pub wallet: WalletId,
-    pub charge: Micros,
-    pub refunded: Micros,
-}
-
 /// Totals of the changes that passed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BookDeltas {
@@ -87,7 +75,7 @@ pub struct BookDeltas {
 /// A change that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acceptance {
-    /// The number of its operation's row; `None` where there is none yet, or for a posting.
+    /// The number of its operation's row; `None` where there is none yet.
     pub seq: Option<i64>,
     /// The version that it writes.
     pub version: Version,
@@ -124,18 +112,18 @@ pub struct UncoveredHold {
 /// Wallets whose recorded holds decide about a refusal of these verdicts. None as a rule: only a refused claim costs
 /// the read of them.
 pub fn uncovered_wallets(
-    changes: &[&Change],
+    changes: &[&Transition],
     verdicts: &[Result<Acceptance, Rejection>],
 ) -> BTreeSet<WalletId> {
     let judged = changes.iter().zip(verdicts);
     let uncovered = judged.filter(|(_, it)| matches!(it, Err(Rejection::HoldUncovered(_))));
-    uncovered.map(|(change, _)| change.wallet()).collect()
+    uncovered.map(|(change, _)| change.wallet).collect()
 }
 
 /// Replaces uncovered holds by what they come to, with the holds of recorded operations by wallet: those do not go back
 /// by themselves.
 pub fn resolve_holds(
-    changes: &[&Change],
+    changes: &[&Transition],
     verdicts: &mut [Result<Acceptance, Rejection>],
     recorded: &BTreeMap<WalletId, Micros>,
 ) {
@@ -144,7 +132,7 @@ pub fn resolve_holds(
         else {
             continue;
         };
-        let recorded = recorded.get(&change.wallet()).copied().unwrap_or(Micros::ZERO);
+        let recorded = recorded.get(&change.wallet).copied().unwrap_or(Micros::ZERO);
         let leased = held.minus(recorded).unwrap_or(Micros::ZERO);
         let is_covered = available.plus(leased).is_some_and(|all| hold <= all);
         *verdict = Err(if is_covered {
@@ -170,19 +158,9 @@ impl From<Rejection> for CommitError {
 
 impl Book {
     /// Judges one change; `now` is the transaction's clock. A change that passes counts for all
-    /// that are judged after it. No two changes of one book concern the same operation or posting.
-    pub fn judge(&mut self, change: &Change, now: Timestamp) -> Result<Acceptance, Rejection> {
-        match change {
-            Change::Operation(transition) => self.judge_transition(transition, now),
-            Change::Posting(posting) => self.judge_posting(posting),
-        }
-    }
-
-    fn judge_transition(
-        &mut self,
-        transition: &Transition,
-        now: Timestamp,
-    ) -> Result<Acceptance, Rejection> {
+    /// that are judged after it. No two changes of one book concern the same operation.
+    pub fn judge(&mut self, change: &Transition, now: Timestamp) -> Result<Acceptance, Rejection> {
+        let transition = change;
         let row = self.operations.get(&transition.operation).copied();
         if !transition.matches_row(row.map(|row| (row.version, row.claim))) {
             return Err(Rejection::Conflict);
@@ -230,30 +208,6 @@ impl Book {
             self.moved.prices.insert(price.id.clone(), price.clone());
         }
         Ok(Acceptance { seq: row.map(|row| row.seq), version: transition.version(), tally })
-    }
-
-    fn judge_posting(&mut self, posting: &Posting) -> Result<Acceptance, Rejection> {
-        if self.postings.contains(&posting.id) {
-            return Err(Rejection::Conflict);
-        }
-        let refunded = match &posting.kind {
-            PostingKind::Refund(operation) => Some((*operation, self.refund(posting, *operation)?)),
-            PostingKind::Deposit | PostingKind::Adjustment(_) => None,
-        };
-        if !posting.kind.allows(posting.amount) {
-            return Err(Rejection::InsufficientFunds);
-        }
-        let moves = BalanceChange { available: posting.amount, held: Micros::ZERO };
-        let balance = self.balance(posting.wallet, moves)?;
-        // What is held may come back: there must be room for it.
-        balance.available.plus(balance.held).ok_or(Rejection::InsufficientFunds)?;
-
-        if let Some((operation, charged)) = refunded {
-            self.charged.insert(operation, charged);
-        }
-        self.postings.insert(posting.id);
-        self.move_wallet(posting.wallet, balance, moves, posting.id.to_bytes());
-        Ok(Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() })
     }
 
     /// Value of a counter after a move; `None` beyond its bound. A correction is never refused, and
@@ -312,18 +266,7 @@ impl Book {
         is_covered.then_some(Rejection::HoldUncovered(UncoveredHold { hold, available, held }))
     }
 
-    fn refund(&self, posting: &Posting, operation: OperationId) -> Result<RefundBase, Rejection> {
-        let charged = self.charged.get(&operation).ok_or(Rejection::InsufficientFunds)?;
-        let refunded = charged.refunded.plus(posting.amount);
-        match refunded {
-            Some(refunded) if charged.wallet == posting.wallet && refunded <= charged.charge => {
-                Ok(RefundBase { refunded, ..*charged })
-            }
-            Some(_) | None => Err(Rejection::InsufficientFunds),
-        }
-    }
-
-    /// `cause` is the id of the operation or the posting that moves it.
+    /// `cause` is the id of the operation that moves it.
     fn move_wallet(
         &mut self,
         wallet: WalletId,
@@ -337,7 +280,7 @@ impl Book {
             return;
         }
         let before = self.wallets.insert(wallet, balance);
-        // Judged change by change and not by the batch's sum: a deposit of the same batch must not hide it.
+        // Judged change by change and not by the batch's sum: a release of the same batch must not hide it.
         if let (Some(threshold), Some(before)) = (balance.low_balance, before) {
             let WalletBalance { available, held, .. } = balance;
             let low = LowBalance { wallet, available, held, threshold };

@@ -6,6 +6,13 @@
 //! the version is the one that was judged, balances and counters stay within bounds, permanent ids
 //! do not repeat. The tables repeat that as constraints.
 //!
+//! | an embedder needs | from |
+//! |---|---|
+//! | tables, and the right to serve a file | [`migrate::up`], [`ServeLock::take`] |
+//! | the store, and its end | [`Store::open`] with [`Options`], [`Store::close`] |
+//! | wallets, API keys, deposits | commands of `Administration`, as `holdfast-embed` sends them |
+//! | the audit | [`Store::verify`] |
+//!
 //! What writes is a database's own, and so are its connections (`sqlite`, `postgres`); judging, the
 //! mapping of rows and what reads them are the same for all.
 //!

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::admin::report::REPORTS_AT_ONCE;
-use holdfast_domain::operation::{Change, Receipt};
+use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::ports::CommitError;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc;
@@ -137,7 +137,7 @@ impl Postgres {
     }
 
     /// Queues a change for the writer and waits for its verdict.
-    pub(crate) async fn offer(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    pub(crate) async fn offer(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         let (job, verdict) = Job::new(change);
         match self.jobs.try_send(job) {
             Ok(()) => {}

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::report::REPORTS_AT_ONCE;
-use holdfast_domain::operation::{Change, Receipt};
+use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use rusqlite::Transaction;
 use sea_orm::DatabaseConnection;
@@ -120,7 +120,7 @@ impl Sqlite {
     }
 
     /// Queues a change for the writer and waits for its verdict.
-    pub(crate) async fn offer(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    pub(crate) async fn offer(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         let (job, verdict) = Job::new(change);
         self.queue.offer(job);
         // Lost without a word, which the drop of a job should not allow: nothing is certain.

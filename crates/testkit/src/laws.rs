@@ -24,13 +24,12 @@ pub mod nodes;
 pub mod tenant;
 pub mod upkeep;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::limits::Limits;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+
+pub use crate::commands::Commands;
 
 /// Ports of a store. Whatever implements them all is one already; a test that needs more than the
 /// store (a folder that is deleted afterwards), or whose service keeps API keys and prices
@@ -48,22 +47,8 @@ pub trait Stores: Send + Sync {
     fn prices(&self) -> Option<&dyn Prices>;
     /// Lists of wallets and API keys, where it has them.
     fn lists(&self) -> Option<&dyn Lists>;
-    /// Edits of limits, where it has them.
-    fn limit_edits(&self) -> Option<&dyn LimitEdits> {
-        None
-    }
-}
-
-/// Edits of limits, each service's in its own way.
-#[async_trait]
-pub trait LimitEdits: Send + Sync {
-    /// Sets the limits of an API key.
-    async fn edit_limits(&self, api_key: ApiKeyId, limits: Limits);
-
-    /// Turns the clock on; false where it is nobody's to turn.
-    fn turn(&self, _span: Duration) -> bool {
-        false
-    }
+    /// Commands of administration.
+    fn commands(&self) -> &dyn Commands;
 }
 
 /// Lists by which laws see what there is. No port has them: no request needs one, and those who do
@@ -76,7 +61,7 @@ pub trait Lists: Send + Sync {
     async fn all_wallets(&self) -> Vec<Wallet>;
 }
 
-impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists + LimitEdits> Stores for T {
+impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists + Commands> Stores for T {
     fn journal(&self) -> &dyn Journal {
         self
     }
@@ -101,14 +86,14 @@ impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists + LimitEdits> Store
         Some(self)
     }
 
-    fn limit_edits(&self) -> Option<&dyn LimitEdits> {
-        Some(self)
+    fn commands(&self) -> &dyn Commands {
+        self
     }
 }
 
 /// Runs the laws of a journal on the stores that an async function without arguments makes: each law
 /// is a `#[tokio::test]` on a fresh one. What follows the function goes to that attribute. The stores
-/// need wallets and nodes beside the journal: the laws make the former and are run through the latter.
+/// need wallets, commands and nodes beside the journal: the laws make wallets by commands and are run through nodes.
 ///
 /// ```text
 /// journal_laws!(fresh);

@@ -20,6 +20,7 @@
 //! The using crate has `tokio` (`macros`, `rt`) among its dev-dependencies.
 #![warn(missing_docs)]
 
+pub mod commands;
 pub mod dice;
 pub mod join;
 pub mod laws;
@@ -28,6 +29,7 @@ pub mod pause;
 pub mod provider;
 pub mod sample;
 
+pub use crate::commands::Commands;
 pub use crate::dice::Dice;
 pub use crate::join::join_all;
 pub use crate::laws::Stores;

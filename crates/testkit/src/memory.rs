@@ -11,6 +11,7 @@
 //! One lock, never held across an await: a call is a transaction. Not here: durability, and speed.
 
 mod book;
+mod commands;
 mod edits;
 mod faults;
 mod journal;

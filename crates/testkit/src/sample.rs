@@ -17,7 +17,7 @@ use holdfast_domain::conduct::{ClaimOffer, Ending, Rebinding};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::{FingerprintTerms, ModelAlias, PublicModelId};
 use holdfast_domain::operation::{
-    Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
+    Attempt, Binding, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult, Transition,
 };
 use holdfast_domain::ports::{Call, ResponseMode, UnreadableReason};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Tariff, Tier, UnitPrices};
@@ -196,10 +196,10 @@ pub fn order(claim: &Claim) -> ClaimOffer<'_> {
 
 /// T1 of this claim, judged over no row.
 #[must_use]
-pub fn admission(claim: &Claim) -> Arc<Change> {
+pub fn admission(claim: &Claim) -> Arc<Transition> {
     let snapshot = Snapshot::vacant(order(claim).now);
     let admitted = decide(&snapshot, Event::Claim(Box::new(claim.clone())));
-    Arc::new(Change::Operation(admitted.unwrap()))
+    Arc::new(admitted.unwrap())
 }
 
 /// The `n`th of many request keys.
@@ -262,6 +262,12 @@ pub fn binding(text: &str, terms: FingerprintTerms) -> Binding {
         fingerprint: Fingerprint::from_bytes(digest(format!("{terms:?} {text}").as_bytes())),
         body_digest: BodyDigest::from_bytes(digest(format!("{secret} {text}").as_bytes())),
     }
+}
+
+/// The server secret of everything here.
+#[must_use]
+pub fn secret() -> ServerSecret {
+    ServerSecret::new(b"the secret of these tests").unwrap()
 }
 
 /// A request of one turn.

@@ -60,5 +60,6 @@ fn run_thumbnails(workspace: &Workspace, program: &Path) -> Result<bool> {
         fs::remove_dir_all(&folder).context("cannot remove the database of the last run")?;
     }
     let mut program = shell::without_settings(Command::new(program));
-    shell::run(program.arg(format!("sqlite://{}", folder.join("shop.db").display())))
+    let picture = workspace.root.join("LICENSE");
+    shell::run(program.arg(format!("sqlite://{}", folder.join("shop.db").display())).arg(picture))
 }

@@ -83,6 +83,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-webhooks",
         ],
     ),
+    // Sale of work in a process of another service: neither a configuration nor a listener.
+    ("holdfast-embed", &["holdfast-domain", "holdfast-store"]),
     // A client of the administration, over the network or within its own process.
     (
         "holdfast-cli",
@@ -126,7 +128,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("holdfast-tests", &[]),
     // What a service that embeds Holdfast needs.
-    (THUMBNAILS, &["holdfast-domain", "holdfast-store"]),
+    (THUMBNAILS, &["holdfast-domain", "holdfast-embed"]),
     ("xtask", &[]),
 ];
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use super::Conduct;
 use super::offering::{Verdict, has_landed};
 use crate::operation::{
-    Attempt, Change, Event, Finish, Operation, Phase, ProviderRefusal, Receipt, SealedResult,
-    Snapshot, decide,
+    Attempt, Event, Finish, Operation, Phase, ProviderRefusal, Receipt, SealedResult, Snapshot,
+    Transition, decide,
 };
 use crate::ports::CommitError;
 use crate::usage::MeterReading;
@@ -93,7 +93,7 @@ impl Conduct<'_> {
         let (mut form, mut ending) = (FinishForm::Whole, ending);
         for attempt in 1_u32.. {
             let judged = decide(&current, ending.event(claim, &attempts, form));
-            let judged = judged.map(|transition| Arc::new(Change::Operation(transition)));
+            let judged = judged.map(Arc::new);
             // Refused only where the operation was not leased to this claim: its row is the answer.
             let Ok(change) = judged else { break };
             let Verdict { of_store, was_lost } = self.offer(&change).await;
@@ -185,11 +185,10 @@ impl Ending {
 /// Conclusion from this owner's own commit, without reading the row again: the commit was the row's
 /// compare-and-set.
 fn conclusion_from_commit(
-    change: &Change,
+    transition: &Transition,
     mut shared: Arc<Snapshot>,
     receipt: Receipt,
 ) -> Option<Conclusion> {
-    let Change::Operation(transition) = change else { return None };
     let snapshot = Arc::make_mut(&mut shared);
     transition.apply_to(snapshot.operation.as_mut()?, receipt)?;
     snapshot.result = transition.result().cloned();

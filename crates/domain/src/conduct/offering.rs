@@ -11,14 +11,14 @@ use std::sync::Arc;
 use super::Conduct;
 use crate::OperationId;
 use crate::limits::CounterReadings;
-use crate::operation::{Change, Operation, Receipt, Snapshot};
+use crate::operation::{Operation, Receipt, Snapshot, Transition};
 use crate::ports::{CommitError, Unavailable};
 
 impl Conduct<'_> {
     /// Offers a change; an uncertain verdict is no verdict, so the same change is offered again. A
     /// change that may have landed must be followed to its end, whatever the store says meanwhile
     /// about being reached.
-    pub(super) async fn offer(&self, change: &Arc<Change>) -> Verdict {
+    pub(super) async fn offer(&self, change: &Arc<Transition>) -> Verdict {
         let mut was_lost = false;
         let mut attempt: u32 = 0;
         loop {
@@ -66,24 +66,13 @@ pub(super) struct Verdict {
     pub(super) was_lost: bool,
 }
 
-/// The row that this change makes of the one before it; `None` for a posting, which has no row, and
-/// where the change was not judged over that row.
-pub(super) fn apply_change(
-    change: &Change,
-    before: Option<&Operation>,
-    receipt: Receipt,
-) -> Option<Operation> {
-    match change {
-        Change::Operation(transition) => transition.apply(before, receipt),
-        Change::Posting(_) => None,
-    }
-}
-
 /// True where a row shows what this change would have written: it landed, its answers were lost.
-pub(super) fn has_landed(change: &Change, before: Option<&Operation>, after: &Snapshot) -> bool {
-    let (Change::Operation(transition), Some(row)) = (change, &after.operation) else {
-        return false;
-    };
+pub(super) fn has_landed(
+    transition: &Transition,
+    before: Option<&Operation>,
+    after: &Snapshot,
+) -> bool {
+    let Some(row) = &after.operation else { return false };
     // The receipt is lost as well. The moment is the row's own, so that only what the change chose
     // is compared: version and phase.
     let at = row.phase.finished_at().unwrap_or(row.admitted_at);

@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use super::Conduct;
-use super::offering::{Verdict, apply_change, has_landed};
-use crate::operation::{Change, Disown, Effect, Event, Phase, Snapshot, decide};
+use super::offering::{Verdict, has_landed};
+use crate::operation::{Disown, Effect, Event, Phase, Snapshot, decide};
 use crate::ports::{CommitError, Unavailable};
 use crate::{ClaimId, OperationId};
 
@@ -103,11 +103,11 @@ impl Conduct<'_> {
             };
             let snapshot = found.snapshot;
             let ends = matches!(transition.effect, Effect::Cancel);
-            let change = Arc::new(Change::Operation(transition));
+            let change = Arc::new(transition);
             let Verdict { of_store, was_lost } = self.offer(&change).await;
             match of_store {
                 Ok(receipt) => {
-                    let operation = apply_change(&change, snapshot.operation.as_ref(), receipt);
+                    let operation = change.apply(snapshot.operation.as_ref(), receipt);
                     let snapshot = Snapshot { operation, now: receipt.at, ..snapshot };
                     return Ok(Reconciliation { snapshot, moved: ends });
                 }
@@ -159,12 +159,12 @@ impl Conduct<'_> {
             return Ok(EventOutcome::Stands(snapshot));
         };
         let id = transition.operation;
-        let change = Arc::new(Change::Operation(transition));
+        let change = Arc::new(transition);
         let Verdict { of_store, was_lost } = self.offer(&change).await;
         let before = snapshot.operation.as_ref();
         match of_store {
             Ok(receipt) => {
-                let operation = apply_change(&change, before, receipt);
+                let operation = change.apply(before, receipt);
                 let snapshot = Snapshot { operation, now: receipt.at, ..snapshot };
                 Ok(EventOutcome::Moved(Reconciliation { snapshot, moved: true }))
             }

@@ -15,36 +15,13 @@ use std::time::Duration;
 
 use super::{Attempt, Binding, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version};
 use crate::billing::UsageRecord;
-use crate::ledger::{Funds, Posting};
+use crate::ledger::Funds;
 use crate::limits::{CounterMove, CounterReadings, Reservation};
 use crate::model::{ModelAlias, PublicModelId};
 use crate::price::PriceVersion;
 use crate::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, WalletId};
 
-/// Change that a journal commits, all of it or nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "always behind an Arc, and postings are rare")]
-pub enum Change {
-    /// Transition of an operation.
-    Operation(Transition),
-    /// Money that moves by itself. It leaves no row in the trail and tells no event, and is for
-    /// embedders: people and programs that administer post through
-    /// [`Administration`](crate::admin::Administration).
-    Posting(Posting),
-}
-
-impl Change {
-    /// Wallet whose money it may move; changes of one wallet are committed in one order.
-    #[must_use]
-    pub const fn wallet(&self) -> WalletId {
-        match self {
-            Self::Operation(transition) => transition.wallet,
-            Self::Posting(posting) => posting.wallet,
-        }
-    }
-}
-
-/// Judged change of an operation. It carries spans, never moments: the store stamps those with the
+/// Judged change of an operation, which a journal commits, all of it or nothing. It carries spans, never moments: the store stamps those with the
 /// database's clock as it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {

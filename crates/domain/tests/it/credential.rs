@@ -2,7 +2,7 @@
 
 use holdfast_domain::CredentialId;
 use holdfast_domain::credential::Bearer;
-use holdfast_domain::secret::{CredentialSecret, ServerSecret};
+use holdfast_domain::secret::{CredentialSecret, SecretTooShort, ServerSecret};
 use holdfast_domain::{ApiKeyId, OperationId};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
@@ -106,7 +106,7 @@ fn keys_depend_on_all_that_they_are_for() {
     assert_ne!(one.result_key(x).expose(), one.result_key(y).expose());
     assert_ne!(one.result_key(x).expose(), two.result_key(x).expose());
     assert_ne!(first.id(), second.id());
-    assert_eq!(ServerSecret::new(&[1; 15]), None);
+    assert_eq!(ServerSecret::new(&[1; 15]), Err(SecretTooShort));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A posting moves something, in the direction of its kind.
 
-use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
 use holdfast_domain::{Micros, OperationId, PostingId};
 use holdfast_testkit::sample;
 
@@ -9,7 +9,7 @@ fn check(kind: &PostingKind, amount: i64, is_made: bool) {
     let (id, amount) = (PostingId::from_u128(1), Micros::new(amount));
     let made = Posting::new(id, sample::WALLET, kind.clone(), amount);
     let expected = Posting { id, wallet: sample::WALLET, kind: kind.clone(), amount };
-    assert_eq!(made, is_made.then_some(expected));
+    assert_eq!(made, is_made.then_some(expected).ok_or(BadPosting));
 }
 
 #[test]

@@ -3,8 +3,14 @@
 #[path = "../../examples/tiny_journal.rs"]
 mod example;
 
+use async_trait::async_trait;
+use holdfast_domain::admin::ports::CommandError::Unavailable;
+use holdfast_domain::admin::{
+    AccountAction, AccountReceipt, AccountRefusal, NewPosting, Thing, WalletRecord,
+};
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
-use holdfast_testkit::laws::{Lists, Stores};
+use holdfast_testkit::commands::CommandResult;
+use holdfast_testkit::laws::{Commands, Lists, Stores};
 
 use self::example::TinyJournal;
 
@@ -37,6 +43,35 @@ impl Stores for TinyJournal {
 
     fn lists(&self) -> Option<&dyn Lists> {
         None
+    }
+
+    fn commands(&self) -> &dyn Commands {
+        self
+    }
+}
+
+/// The commands that the laws of a journal need. Its own postings name no cause of a refusal: whatever lacks is funds.
+#[async_trait]
+impl Commands for TinyJournal {
+    async fn administer(&self, action: AccountAction) -> CommandResult {
+        let at = self.clock().await.unwrap();
+        let done = |thing, replayed| AccountReceipt { things: vec![thing], at, replayed };
+        if let AccountAction::CreateWallet(WalletRecord { wallet, .. }) = action {
+            self.open(wallet.id, &wallet.name, wallet.currency);
+            return Ok(done(Thing::Wallet(wallet.id), false));
+        }
+        let AccountAction::Post(NewPosting { posting, .. }) = action else {
+            return Err(Unavailable("no law of a journal needs it".into()));
+        };
+        let wallet = self.find(posting.wallet).await.unwrap();
+        let available = wallet.ok_or(AccountRefusal::NoWallet)?.available;
+        let known = self.posting(posting.id).await.unwrap();
+        match (self.post(&posting), known) {
+            (Ok(()), _) => Ok(done(Thing::Posting(posting.id), false)),
+            (Err(_), Some(known)) if known == posting => Ok(done(Thing::Posting(posting.id), true)),
+            (Err(_), Some(known)) => Err(AccountRefusal::PostingConflict(known).into()),
+            (Err(_), None) => Err(AccountRefusal::InsufficientFunds { available }.into()),
+        }
     }
 }
 

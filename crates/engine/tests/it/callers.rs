@@ -6,9 +6,9 @@ use std::time::Duration;
 use holdfast_domain::credential::{Bearer, Grant};
 use holdfast_domain::ports::NewApiKey;
 use holdfast_domain::secret::CredentialSecret;
-use holdfast_domain::{ApiKeyId, ApiKeys, Timestamp};
+use holdfast_domain::{ApiKeyId, Timestamp};
 use holdfast_engine::{AuthError, Secrets};
-use holdfast_testkit::sample;
+use holdfast_testkit::{Commands as _, sample};
 
 use crate::world::{PEER, World, bearer, credential, pass, secret, secs, setup, turns};
 
@@ -79,7 +79,7 @@ async fn a_forgery_does_not_keep_a_credential_from_being_looked_up_anew() {
 async fn what_is_looked_up_early_and_is_revoked_is_forgotten() {
     let world = setup().start().await;
     assert!(is_let_in(&world, &bearer(1)).await);
-    world.store.revoke(sample::API_KEY).await.unwrap();
+    world.store.journal.revoke(sample::API_KEY).await.unwrap();
     pass(secs(4)).await;
     assert!(!is_let_in(&world, &bearer(1)).await, "it was looked up");
     assert!(!is_let_in(&world, &bearer(1)).await, "and is not believed since");
@@ -108,7 +108,7 @@ async fn a_credential_is_believed_to_the_end_where_the_store_cannot_be_read() {
 async fn a_revoked_key_is_turned_away_within_five_seconds() {
     let world = setup().start().await;
     assert!(is_let_in(&world, &bearer(1)).await);
-    world.store.revoke(sample::API_KEY).await.unwrap();
+    world.store.journal.revoke(sample::API_KEY).await.unwrap();
     pass(secs(5)).await;
     assert!(!is_let_in(&world, &bearer(1)).await);
     assert!(is_let_in(&world, &bearer(2)).await, "the other API key is in force");
@@ -120,9 +120,9 @@ async fn a_revoked_key_stays_turned_away_when_the_clock_is_set_back() {
     let journal = &world.store.journal;
     let before = journal.now();
     journal.advance(secs(3_600));
-    let since = world.store.revoke(sample::API_KEY).await.unwrap();
+    let since = journal.revoke(sample::API_KEY).await.unwrap().at;
     journal.set_now(before);
-    assert!(since.is_some_and(|since| journal.now() < since));
+    assert!(journal.now() < since);
     assert!(!is_let_in(&world, &bearer(1)).await);
     assert!(is_let_in(&world, &bearer(2)).await, "the other API key is in force");
 }
@@ -135,7 +135,7 @@ async fn a_credential_is_remembered_from_before_it_was_read() {
     let mut asked = tokio::task::JoinSet::new();
     asked.spawn(async move { engine.authenticate(&bearer(1).expose(), PEER).await.is_ok() });
     wallets.reached().await;
-    world.store.revoke(sample::API_KEY).await.unwrap();
+    world.store.journal.revoke(sample::API_KEY).await.unwrap();
     pass(secs(4)).await;
     wallets.open();
     assert!(asked.join_next().await.unwrap().unwrap());
@@ -208,7 +208,7 @@ async fn an_end_that_is_known_is_met_to_the_moment() {
         external_id: None,
         grant,
     };
-    world.store.issue(&key, &credential(4, id, &secret(7))).await.unwrap();
+    world.store.journal.issue(&key, &credential(4, id, &secret(7))).await.unwrap();
     assert!(is_let_in(&world, &bearer(3)).await, "remembered for five seconds from now");
     assert!(is_let_in(&world, &bearer(4)).await);
     pass(millis(2_990)).await;

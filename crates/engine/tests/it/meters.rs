@@ -7,9 +7,9 @@ use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
 use holdfast_domain::price::UnitPrices;
 use holdfast_domain::usage::{MeterKind, Meters, MetersSource, UsageReason, UsageReport};
-use holdfast_domain::{Currency, Journal, Micros, OperationId, Timestamp, Wallets};
+use holdfast_domain::{Currency, Journal, Micros, OperationId, Timestamp};
 use holdfast_engine::{Price, RequestFailure};
-use holdfast_testkit::{Fault, Gate, Script, sample};
+use holdfast_testkit::{Commands as _, Fault, Gate, Script, sample};
 
 use crate::store::Store;
 use crate::world::{
@@ -394,7 +394,7 @@ async fn recorded_operations_do_not_keep_others_from_being_reconciled() {
         assert_failed!(caller.told().await, RequestFailure::Recorded(..));
     }
     let wallet = sample::fresh();
-    Wallets::create(&*world.store, wallet, "free", sample::usd()).await.unwrap();
+    world.store.journal.create_wallet(wallet, "free", sample::usd()).await.unwrap();
     // Left by an earlier incarnation: to be reaped at once.
     let claim = sample::claim()
         .wallet(wallet)

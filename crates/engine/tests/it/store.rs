@@ -9,17 +9,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::admin::EventOutbox;
 use holdfast_domain::admin::event::NewEvent;
-use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::credential::Credential;
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
+use holdfast_domain::operation::{Lease, Node, Operation, Receipt, SealedResult, Transition};
 use holdfast_domain::ports::{
-    Cause, CommitError, CounterSnapshot, CreateError, HeartbeatOutcome, KnownCredential, LeaseMode,
-    LeasedOperation, LedgerEntry, NewApiKey, RotateError, Rotation, Unavailable,
+    Cause, CommitError, CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode,
+    LeasedOperation, LedgerEntry, Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, Currency, Journal, Nodes, OperationId, PostingId, Snapshot,
-    Timestamp, WalletId, Wallets,
+    ApiKeyId, ApiKeys, CredentialId, Journal, Nodes, OperationId, PostingId, Snapshot, Timestamp,
+    WalletId, Wallets,
 };
 use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::{Gate, MemoryJournal, sample};
@@ -229,7 +229,7 @@ impl Journal for Store {
         self.journal.clock().await
     }
 
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         self.enter(&self.commits).await.map_err(CommitError::Unavailable)?;
         assert!(!self.buggy.load(Ordering::SeqCst), "a bug in the store");
         if self.silent.load(Ordering::SeqCst) {
@@ -290,38 +290,13 @@ impl ApiKeys for Store {
         Ok(Some(KnownCredential { credential, api_key, limits_revision, now: self.journal.now() }))
     }
 
-    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
-        self.journal.issue(key, credential).await
-    }
-
-    async fn rotate(
-        &self,
-        credential: &Credential,
-        grace: Duration,
-    ) -> Result<Rotation, RotateError> {
-        self.journal.rotate(credential, grace).await
-    }
-
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
         self.journal.counters(api_key).await
-    }
-
-    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
-        self.journal.revoke(api_key).await
     }
 }
 
 #[async_trait]
 impl Wallets for Store {
-    async fn create(
-        &self,
-        id: WalletId,
-        name: &str,
-        currency: Currency,
-    ) -> Result<Wallet, CreateError> {
-        self.journal.create(id, name, currency).await
-    }
-
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         self.enter(&self.wallets).await.map_err(Unavailable)?;
         self.journal.find(id).await

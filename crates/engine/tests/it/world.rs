@@ -17,15 +17,13 @@ use holdfast_domain::ports::{LeaseMode, NewApiKey, Provider};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{CredentialSecret, ServerSecret};
 use holdfast_domain::usage::Meters;
-use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, Incarnation, NodeName, OperationId, Timestamp,
-};
+use holdfast_domain::{ApiKeyId, CredentialId, Incarnation, NodeName, OperationId, Timestamp};
 use holdfast_engine::{
     Caller, Catalogue, CoolDown, Engine, Guarantee, InFlight, Model, Options, Ports, Price, Reply,
     ReplyBody, Route, RunMode, Secrets, ServingConfig, ServingRules, StartError, Submission,
     Timeouts,
 };
-use holdfast_testkit::{Script, ScriptedProvider, sample};
+use holdfast_testkit::{Commands as _, Script, ScriptedProvider, sample};
 use tokio::task::JoinSet;
 
 use crate::store::Store;
@@ -265,7 +263,7 @@ impl Setup {
                     let key =
                         NewApiKey { id, wallet: sample::WALLET, name, external_id: None, grant };
                     let credential = credential(n, id, self.secrets.first());
-                    store.issue(&key, &credential).await.unwrap();
+                    store.journal.issue(&key, &credential).await.unwrap();
                 }
                 store
             }

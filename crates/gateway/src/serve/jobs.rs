@@ -162,10 +162,10 @@ impl JobRunner {
 mod tests {
     use holdfast_domain::admin::audit::TrailHead;
     use holdfast_domain::admin::job::JobState;
-    use holdfast_domain::{Currency, JobId, NodeName, Wallets as _};
+    use holdfast_domain::{Currency, JobId, NodeName};
     use holdfast_store::verify::{Mismatch, Subject};
     use holdfast_store::{DatabaseUrl, Options, migrate};
-    use holdfast_testkit::sample;
+    use holdfast_testkit::{Commands as _, sample};
     use tempfile::TempDir;
 
     use super::*;
@@ -183,7 +183,7 @@ mod tests {
             let url = DatabaseUrl::parse(&url).unwrap();
             migrate::up(&url).await.unwrap();
             let store = Store::open(Options::new(url)).await.unwrap();
-            store.create(sample::fresh(), "acme", Currency::USD).await.unwrap();
+            store.create_wallet(sample::fresh(), "acme", Currency::USD).await.unwrap();
             let name = NodeName::try_from("one").unwrap();
             let owner = Node { name, incarnation: sample::fresh() };
             let options = AuditOptions::keeping(Duration::ZERO);

@@ -284,10 +284,10 @@ pub(super) fn listening(config: &Config) -> HttpConfig {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::Wallets;
     use holdfast_domain::secret::ServerSecret;
     use holdfast_domain::wallet::Wallet;
     use holdfast_store::{DatabaseUrl, Options as StoreOptions};
+    use holdfast_testkit::Commands as _;
     use tempfile::TempDir;
 
     use super::*;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     async fn create_wallet(store: &Store, name: &str) {
-        Wallets::create(store, Uuid::new_v4().into(), name, Currency::USD).await.unwrap();
+        store.create_wallet(Uuid::new_v4().into(), name, Currency::USD).await.unwrap();
     }
 
     async fn only_wallet(store: &Store) -> Wallet {

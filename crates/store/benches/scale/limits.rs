@@ -1,16 +1,14 @@
 //! Edits of the limits of one API key with 10^6 operations, of which one of a thousand is open: how long the other
 //! writes of its wallet wait meanwhile.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::admin::{AccountAction, ApiKeyAction, ApiKeyPatch};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
-use holdfast_domain::operation::Change;
-use holdfast_domain::{ApiKeyId, Journal as _, Micros, WalletId};
+use holdfast_domain::{ApiKeyId, Micros, WalletId};
 use holdfast_store::Store;
-use holdfast_testkit::sample;
+use holdfast_testkit::{Commands as _, sample};
 use tokio::sync::watch;
 
 use crate::book::{Book, OPERATIONS, id};
@@ -86,7 +84,7 @@ async fn waits<T>(
             let posting =
                 Posting::new(sample::fresh(), wallet, PostingKind::Deposit, Micros::new(1));
             let begun = Instant::now();
-            store.commit(Arc::new(Change::Posting(posting.unwrap()))).await.unwrap();
+            store.post(&posting.unwrap()).await.unwrap();
             waits.push(begun.elapsed());
         }
         waits

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::operation::{Change, Node, Receipt, SealedResult};
+use holdfast_domain::operation::{Node, Receipt, SealedResult, Transition};
 use holdfast_domain::ports::{CommitError, CostNote, LeasedOperation, Unavailable};
 use holdfast_domain::{ClaimId, Journal, Micros, OperationId, Snapshot, Timestamp};
 use sea_orm::QueryResult;
@@ -89,7 +89,7 @@ impl Journal for Store {
         Ok(self.seen(Cells::new(row).timestamp().map_err(unavailable)?))
     }
 
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         // Before the queue: nobody else's batch waits for what cannot be written.
         if sealed_bytes(&change) > self.result_bytes_max() {
             crate::metrics::committed(&Err(CommitError::TooLarge));

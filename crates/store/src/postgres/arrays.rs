@@ -227,7 +227,8 @@ impl Rows {
         self
     }
 
-    pub(super) fn no_text(&mut self) -> &mut Self {
+    #[cfg(test)]
+    fn no_text(&mut self) -> &mut Self {
         self.texts.put(None, self.expected);
         self
     }

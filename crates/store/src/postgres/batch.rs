@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Between 2 and 3 a price version that no batch has met before costs one more, once in a
-//! connection. So do postings, the charges that refunds name, and the numbers of entries beside postings.
+//! connection.
 //!
 //! Locks are held from 1 to 4, so nothing in between may wait for anything but this connection. A
 //! failure says what is certain and no more: before 4 nothing was committed, and after it only an
@@ -26,7 +26,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use holdfast_domain::operation::{Change, Receipt};
+use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{Micros, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
@@ -38,7 +38,7 @@ use super::arrays::Rows;
 use super::begin::{self, BatchStart};
 use super::error::{BatchError, RowCountMismatch};
 use super::pack;
-use super::reads::{ENTRY_NUMBERS, PRICES, RECORDED_HOLDS};
+use super::reads::{PRICES, RECORDED_HOLDS};
 use super::row_cache::RowCache;
 use super::session::{answered, rollback};
 use super::statements::{ExpectedCounts, PARTS, StatementTexts, expected_counts};
@@ -94,7 +94,7 @@ impl BatchCache {
 pub(super) async fn begin(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
-    changes: &[&Change],
+    changes: &[&Transition],
     lock_timeout: Duration,
 ) -> Result<BatchStart, sqlx::Error> {
     // Taken before the round trip, and gone even where it fails: the next try reads the table.
@@ -103,13 +103,13 @@ pub(super) async fn begin(
 }
 
 /// Commits these changes as the transaction that was begun for them. No two concern the same
-/// operation or posting. On a failure other than `Uncertain` nothing was committed; what the
+/// operation. On a failure other than `Uncertain` nothing was committed; what the
 /// connection is in then is unknown.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
     begun: BatchStart,
-    changes: &[&Change],
+    changes: &[&Transition],
 ) -> Result<Verdicts, BatchError> {
     let is_misled = !begun.known.is_empty();
     match commit_with_cache(connection, memory, begun, changes).await {
@@ -126,7 +126,7 @@ async fn commit_with_cache(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
     begun: BatchStart,
-    changes: &[&Change],
+    changes: &[&Transition],
 ) -> Result<Verdicts, BatchError> {
     let BatchStart { mut book, known, now, numbers } = begun;
     let read = read_prices(connection, memory, changes).await;
@@ -139,11 +139,8 @@ async fn commit_with_cache(
     reach(Step::BatchBegun);
     let mut verdicts: Vec<Result<Acceptance, Rejection>> =
         changes.iter().map(|change| book.judge(change, now)).collect();
-    let is_misled = |(change, verdict): (&&Change, &Result<Acceptance, Rejection>)| match change {
-        Change::Operation(transition) => {
-            verdict.is_err() && known.contains_key(&transition.operation)
-        }
-        Change::Posting(_) => false,
+    let is_misled = |(change, verdict): (&&Transition, &Result<Acceptance, Rejection>)| {
+        verdict.is_err() && known.contains_key(&change.operation)
     };
     if changes.iter().zip(&verdicts).any(is_misled) {
         // A caller must not be turned away by a row that somebody else may have changed since: the
@@ -152,15 +149,13 @@ async fn commit_with_cache(
     }
     let recorded = recorded_holds(connection, &uncovered_wallets(changes, &verdicts)).await;
     resolve_holds(changes, &mut verdicts, &recorded.map_err(BatchError::before_commit)?);
-    number(changes, &mut verdicts, numbers);
+    number(&mut verdicts, numbers);
     let passed = || {
         let verdicts = changes.iter().zip(&verdicts);
         verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
     };
     book.moved.events.retain(|event| memory.interest.get().wants(event.kind));
-    let entries = draw_entry_numbers(connection, passed()).await;
-    let entries = entries.map_err(BatchError::before_commit)?;
-    let writes = pack::writes(changes.len(), passed(), &book.moved, entries, now).in_order();
+    let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
         // Nothing passed: the locks go at once, without the flush of a commit.
         rollback(connection).await.map_err(BatchError::Unavailable)?;
@@ -181,36 +176,11 @@ async fn commit_with_cache(
 }
 
 /// Gives new operations that passed these numbers, of which there are enough.
-fn number(changes: &[&Change], verdicts: &mut [Result<Acceptance, Rejection>], numbers: Vec<i64>) {
+fn number(verdicts: &mut [Result<Acceptance, Rejection>], numbers: Vec<i64>) {
     let mut numbers = numbers.into_iter();
-    for (change, verdict) in changes.iter().zip(verdicts) {
-        if let (Change::Operation(_), Ok(passed)) = (change, verdict) {
-            passed.seq = passed.seq.or_else(|| numbers.next());
-        }
+    for passed in verdicts.iter_mut().flatten() {
+        passed.seq = passed.seq.or_else(|| numbers.next());
     }
-}
-
-/// Draws a number for each entry of these changes if there is a posting among them. Transfers without one are numbered
-/// by their table, in their order; two tables have none.
-async fn draw_entry_numbers(
-    connection: &mut PgConnection,
-    passed: impl Iterator<Item = (&Change, Acceptance)>,
-) -> Result<Vec<i64>, sqlx::Error> {
-    let (mut entries, mut has_posting) = (0_i64, false);
-    for (change, _) in passed {
-        match change {
-            Change::Operation(transition) => {
-                entries += transition.funds.transfers().map(|_transfer| 1).sum::<i64>();
-            }
-            Change::Posting(_) => (entries, has_posting) = (entries + 1, true),
-        }
-    }
-    if !has_posting {
-        return Ok(Vec::new());
-    }
-    // A round trip of its own, while the wallets are locked: postings come one at a time, from an operator.
-    let row = answered(connection.fetch_one(query(ENTRY_NUMBERS).bind(entries))).await?;
-    row.try_get(0)
 }
 
 /// Sums of the holds of recorded operations by wallet. A round trip of its own, while the wallets are locked, which only
@@ -233,7 +203,7 @@ async fn recorded_holds(
 async fn read_prices(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
-    changes: &[&Change],
+    changes: &[&Transition],
 ) -> Result<(), sqlx::Error> {
     let named = prices(changes).map(|price| &price.id);
     let unknown = named.filter(|id| !memory.prices.contains_key(id));
@@ -252,11 +222,8 @@ async fn read_prices(
     Ok(())
 }
 
-fn prices<'c>(changes: &[&'c Change]) -> impl Iterator<Item = &'c PriceVersion> {
-    changes.iter().filter_map(|change| match change {
-        Change::Operation(transition) => transition.start().map(|start| &start.price),
-        Change::Posting(_) => None,
-    })
+fn prices<'c>(changes: &[&'c Transition]) -> impl Iterator<Item = &'c PriceVersion> {
+    changes.iter().filter_map(|change| change.start().map(|start| &start.price))
 }
 
 /// Reads a price version.

@@ -6,7 +6,6 @@
 //! SELECT ... FOR NO KEY UPDATE;     wallets in order of ids: two batches never deadlock
 //! SELECT clock                      -> wallets, now
 //! OPERATIONS, new numbers, COUNTERS  -> rows that are not remembered, windows at now
-//! POSTINGS, CHARGED                    only where there are postings, of refunds
 //! ```
 //!
 //! The order is what makes the verdicts true. Each statement sees what was committed before it
@@ -28,18 +27,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::operation::{Change, Version};
-use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::operation::{Transition, Version};
+use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, Timestamp, WalletId};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 
 use super::error::{has_code, is_refusal};
-use super::reads::{
-    CHARGED, COUNTER_ROW, COUNTERS, HELD, NUMBERS_ROW, OPERATION_ROW, OPERATIONS, POSTINGS, lock,
-};
+use super::reads::{COUNTER_ROW, COUNTERS, HELD, NUMBERS_ROW, OPERATION_ROW, OPERATIONS, lock};
 use super::session::{ANSWER, CLOCK, answered, rollback, within};
-use crate::judge::{Book, OperationRow, RefundBase, WalletBalance, windows};
+use crate::judge::{Book, OperationRow, WalletBalance, windows};
 use crate::rows;
 
 /// Begin of the transaction, with its isolation said whatever the server's default is: a statement
@@ -68,11 +64,11 @@ pub(super) struct BatchStart {
 /// nothing has happened.
 pub(super) async fn begin(
     connection: &mut PgConnection,
-    changes: &[&Change],
+    changes: &[&Transition],
     known: BTreeMap<OperationId, OperationRow>,
     lock_timeout: Duration,
 ) -> Result<BatchStart, sqlx::Error> {
-    let wallets: BTreeSet<WalletId> = changes.iter().map(|change| change.wallet()).collect();
+    let wallets: BTreeSet<WalletId> = changes.iter().map(|change| change.wallet).collect();
     let text = format!("{BEGIN}; {}; SELECT {CLOCK}", lock(&wallets));
     let patience = reply_timeout(wallets.len(), lock_timeout);
     let rows = within(patience, connection.fetch_all(AssertSqlSafe(text))).await?;
@@ -132,37 +128,24 @@ struct BatchReads {
     operations: Vec<[u8; 16]>,
     /// API key, code and window of each counter. Changes of one API key look for the same.
     counters: BTreeSet<([u8; 16], i64, i64)>,
-    postings: Vec<[u8; 16]>,
-    charged: Vec<[u8; 16]>,
 }
 
 impl BatchReads {
     fn plan(
         now: Timestamp,
-        changes: &[&Change],
+        changes: &[&Transition],
         known: &BTreeMap<OperationId, OperationRow>,
     ) -> Self {
         let mut wanted = Self::default();
         for change in changes {
-            match change {
-                Change::Operation(transition) => {
-                    // As many as there may be new operations: sequences are not undone, so a gap
-                    // costs nothing.
-                    wanted.numbers += i64::from(transition.expected.is_none());
-                    if !known.contains_key(&transition.operation) {
-                        wanted.operations.push(transition.operation.to_bytes());
-                    }
-                    for ((api_key, counter, window), _) in windows(transition, now) {
-                        let code = rows::counter_code(counter);
-                        wanted.counters.insert((api_key.to_bytes(), code, window.as_micros()));
-                    }
-                }
-                Change::Posting(posting) => {
-                    wanted.postings.push(posting.id.to_bytes());
-                    if let PostingKind::Refund(operation) = &posting.kind {
-                        wanted.charged.push(operation.to_bytes());
-                    }
-                }
+            // As many as there may be new operations: sequences are not undone, so a gap costs nothing.
+            wanted.numbers += i64::from(change.expected.is_none());
+            if !known.contains_key(&change.operation) {
+                wanted.operations.push(change.operation.to_bytes());
+            }
+            for ((api_key, counter, window), _) in windows(change, now) {
+                let code = rows::counter_code(counter);
+                wanted.counters.insert((api_key.to_bytes(), code, window.as_micros()));
             }
         }
         wanted
@@ -176,7 +159,7 @@ impl BatchStart {
         connection: &mut PgConnection,
         wanted: BatchReads,
     ) -> Result<(), sqlx::Error> {
-        let BatchReads { numbers, operations, counters, postings, charged } = wanted;
+        let BatchReads { numbers, operations, counters } = wanted;
         if numbers > 0 || !operations.is_empty() || !counters.is_empty() {
             let (mut api_keys, mut codes, mut starts) = (Vec::new(), Vec::new(), Vec::new());
             for (api_key, code, start) in counters {
@@ -196,22 +179,6 @@ impl BatchStart {
         // Too few would leave an operation without its number.
         if i64::try_from(self.numbers.len()) != Ok(numbers) {
             return Err(decode(6, BadCell));
-        }
-        // Postings come one at a time, from an operator: nobody counts their round trips.
-        if !postings.is_empty() {
-            let query = query(POSTINGS).bind(postings);
-            for row in answered(connection.fetch_all(query)).await? {
-                self.book.postings.insert(PostingId::from_bytes(row.try_get(0)?));
-            }
-        }
-        if !charged.is_empty() {
-            let query = query(CHARGED).bind(charged);
-            for row in answered(connection.fetch_all(query)).await? {
-                let id = OperationId::from_bytes(row.try_get(0)?);
-                let wallet = WalletId::from_bytes(row.try_get(1)?);
-                let (charge, refunded) = (micros(&row, 2)?, micros(&row, 3)?);
-                self.book.charged.insert(id, RefundBase { wallet, charge, refunded });
-            }
         }
         Ok(())
     }
@@ -286,7 +253,7 @@ mod tests {
         let limits = Limits { requests_per_minute: Some(9), ..Limits::default() };
         let claim = |n| sample::claim().request_key(sample::request_key(n)).limits(limits);
         let changes = [1, 2, 3].map(|n| sample::admission(&claim(n).build()));
-        let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
+        let changes: Vec<&Transition> = changes.iter().map(AsRef::as_ref).collect();
         let found = BatchReads::plan(sample::NOW, &changes, &BTreeMap::new());
         assert_eq!((found.operations.len(), found.counters.len()), (3, 1));
         let known = changes.iter().take(2).map(|change| operation_change(change));

@@ -56,14 +56,14 @@ impl LockQueue {
         }
         let (aside, on) = arrived
             .drain(..)
-            .partition::<VecDeque<Job>, _>(|job| self.counts.has(job.change().wallet()));
+            .partition::<VecDeque<Job>, _>(|job| self.counts.has(job.change().wallet));
         *arrived = on;
         self.push(aside);
     }
 
     pub(super) fn push(&self, jobs: impl IntoIterator<Item = Job>) {
         for job in jobs {
-            let wallet = job.change().wallet();
+            let wallet = job.change().wallet;
             // Before it is sent: the worker may be done with it before `try_send` returns.
             self.counts.add(wallet);
             if let Err(TrySendError::Full(job) | TrySendError::Closed(job)) = self.to.try_send(job)

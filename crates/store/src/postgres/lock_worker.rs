@@ -62,7 +62,7 @@ impl LockQueueWorker {
             while let Ok(job) = self.queue.jobs.try_recv() {
                 waiting.push_back(job);
             }
-            let is_next = |job: &Job| locked.contains(&job.change().wallet()) == is_turn_of_locked;
+            let is_next = |job: &Job| locked.contains(&job.change().wallet) == is_turn_of_locked;
             let next = waiting.iter().position(is_next).unwrap_or_default();
             // A wallet that may be free must not wait behind all that are locked, one `TURN` each.
             is_turn_of_locked = !is_turn_of_locked;
@@ -73,10 +73,10 @@ impl LockQueueWorker {
                 }
                 continue;
             };
-            let wallet = Job::change(&first).wallet();
+            let wallet = Job::change(&first).wallet;
             let (mut its, others) = std::iter::once(first)
                 .chain(waiting)
-                .partition::<VecDeque<Job>, _>(|job| job.change().wallet() == wallet);
+                .partition::<VecDeque<Job>, _>(|job| job.change().wallet == wallet);
             waiting = others;
             let batch = take_batch(&mut its, &self.writer.misfits);
             let count = batch.len();
@@ -96,7 +96,7 @@ impl LockQueueWorker {
             waiting.extend(left);
             waiting.extend(its);
             if self.writer.is_cut_off {
-                waiting.iter().for_each(|job| counts.take(job.change().wallet()));
+                waiting.iter().for_each(|job| counts.take(job.change().wallet));
                 answer_all(waiting.drain(..), UnreachableServer, CommitError::Unavailable);
                 locked.clear();
             }

@@ -17,10 +17,10 @@
 
 use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::ledger::{Funds, Posting, PostingKind};
+use holdfast_domain::ledger::Funds;
 use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::{
-    Admission, Attempt, Change, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition,
+    Admission, Attempt, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::usage::{MeterKind, MetersSource};
@@ -32,22 +32,16 @@ use crate::event::unfinished;
 use crate::judge::{Acceptance, BookDeltas};
 use crate::rows;
 
-/// Makes the rows of every part, with room for so many changes. With a posting among them there is a number for
-/// each of their entries.
+/// Makes the rows of every part, with room for so many changes.
 pub(super) fn writes<'c>(
     expected: usize,
-    passed: impl Iterator<Item = (&'c Change, Acceptance)>,
+    passed: impl Iterator<Item = (&'c Transition, Acceptance)>,
     moved: &BookDeltas,
-    numbers: Vec<i64>,
     now: Timestamp,
 ) -> Writes {
-    let numbers = numbers.into_iter();
-    let mut pack = WritePacker { writes: Writes::with_room(expected), numbers, now };
+    let mut pack = WritePacker { writes: Writes::with_room(expected), now };
     for (change, passed) in passed {
-        match change {
-            Change::Operation(transition) => pack.transition(transition, passed),
-            Change::Posting(posting) => pack.posting(posting),
-        }
+        pack.transition(change, passed);
     }
     // New versions only: the book leaves out those that the table has.
     for price in moved.prices.values() {
@@ -69,7 +63,6 @@ pub(super) fn writes<'c>(
 
 struct WritePacker {
     writes: Writes,
-    numbers: std::vec::IntoIter<i64>,
     now: Timestamp,
 }
 
@@ -132,11 +125,7 @@ impl WritePacker {
         for transfer in transition.funds.transfers() {
             let leg = rows::leg(transition.generation, transfer.kind);
             let amount = transfer.amount.get();
-            if let Some(number) = self.numbers.next() {
-                self.writes.numbered_transfers.row().int(seq).int(leg).int(amount).int(number);
-            } else {
-                self.writes.transfers.row().int(seq).int(leg).int(amount);
-            }
+            self.writes.transfers.row().int(seq).int(leg).int(amount);
         }
     }
 
@@ -215,21 +204,6 @@ impl WritePacker {
         rows.fixed(&result.credential.to_bytes())
             .fixed(&result.nonce)
             .opt_blob(Some(&result.sealed));
-    }
-
-    fn posting(&mut self, posting: &Posting) {
-        let number = self.numbers.next();
-        let rows = self.writes.postings.row().int(posting.amount.get()).opt_int(number);
-        rows.fixed(&posting.id.to_bytes()).fixed(&posting.wallet.to_bytes());
-        match &posting.kind {
-            PostingKind::Deposit => rows.opt_blob(None).text("deposit").no_text(),
-            PostingKind::Refund(operation) => {
-                rows.opt_blob(Some(&operation.to_bytes())).text("refund").no_text()
-            }
-            PostingKind::Adjustment(reason) => {
-                rows.opt_blob(None).text("adjustment").text(&**reason)
-            }
-        };
     }
 
     /// An event of a change has a wallet, and gets its currency there.

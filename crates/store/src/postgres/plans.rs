@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};
 
 use super::arrays::Rows;
 use super::connect::tests::server;
-use super::reads::{CHARGED, COUNTERS, OPERATIONS, POSTINGS, PRICES, RECORDED_HOLDS, lock};
+use super::reads::{COUNTERS, OPERATIONS, PRICES, RECORDED_HOLDS, lock};
 use super::session::BY_INDEX;
 use super::statements::StatementTexts;
 use crate::dialect::Dialect;
@@ -88,7 +88,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         for sql in [&schema, BYTES, state, BY_INDEX] {
             connection.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
         }
-        for sql in [&lock, OPERATIONS, &read, POSTINGS, CHARGED, PRICES, &write, REFUNDED_SINCE] {
+        for sql in [&lock, OPERATIONS, &read, PRICES, &write, REFUNDED_SINCE] {
             let plan = plan(&mut connection, sql).await;
             assert_eq!(detours(&plan), [""; 0], "{state}\n{sql}\n{plan:#?}");
         }

@@ -54,25 +54,12 @@ pub(super) const COUNTERS: &str = "UNION ALL
     JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
     AND c.window_start = v.window_start";
 
-/// Postings that exist.
-pub(super) const POSTINGS: &str = "SELECT id FROM postings WHERE id = ANY($1)";
-
-/// Charges of completed operations, and their refunds until now.
-pub(super) const CHARGED: &str = "SELECT o.id, o.wallet_id, o.charge::bigint,
-    (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
-     WHERE t.operation_id = o.id)
-    FROM operations AS o WHERE o.id = ANY($1) AND o.phase = 'completed'";
-
 /// Sums of what recorded operations of these wallets hold. `OFFSET 0` keeps the planner to what runs: the operations
 /// that a wallet ever had are many, and the writer waits for this.
 pub(super) const RECORDED_HOLDS: &str = "SELECT o.wallet_id, CAST(sum(o.hold) AS bigint)
     FROM running AS r CROSS JOIN LATERAL
     (SELECT wallet_id, hold, phase FROM operations WHERE seq = r.op_seq OFFSET 0) AS o
     WHERE o.phase = 'recorded' AND o.wallet_id = ANY($1) GROUP BY o.wallet_id";
-
-/// Numbers for `$1` entries, rising.
-pub(super) const ENTRY_NUMBERS: &str =
-    "SELECT ARRAY(SELECT nextval('entries_seq') FROM generate_series(1, $1))";
 
 /// Price versions by their names.
 pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,

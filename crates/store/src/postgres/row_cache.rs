@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::mem;
 
 use holdfast_domain::OperationId;
-use holdfast_domain::operation::Change;
+use holdfast_domain::operation::Transition;
 
 use crate::judge::{Acceptance, OperationRow};
 
@@ -35,32 +35,30 @@ pub(super) struct RowCache {
 
 impl RowCache {
     /// Remembers the row of a committed change, if its operation runs from then on.
-    pub(super) fn remember(&mut self, change: &Change, passed: Acceptance) {
-        if let Change::Operation(transition) = change
-            // Only a start: what does not run has no ending to come.
-            && transition.start().is_some()
+    pub(super) fn remember(&mut self, change: &Transition, passed: Acceptance) {
+        // Only a start: what does not run has no ending to come.
+        if change.start().is_some()
             && let Some(seq) = passed.seq
-            && let Some(row) = OperationRow::after(transition, seq, passed.version)
+            && let Some(row) = OperationRow::after(change, seq, passed.version)
         {
             if self.last.len() >= ROOM {
                 // Whole generations go: no order of use is kept, and no scan is needed.
                 self.before = mem::take(&mut self.last);
             }
-            self.last.insert(transition.operation, row);
+            self.last.insert(change.operation, row);
         }
     }
 
     /// Rows that are as these changes expect them, taken out of the cache: whoever was misled by
     /// one reads the table.
-    pub(super) fn take(&mut self, changes: &[&Change]) -> BTreeMap<OperationId, OperationRow> {
+    pub(super) fn take(&mut self, changes: &[&Transition]) -> BTreeMap<OperationId, OperationRow> {
         let mut taken = BTreeMap::new();
         for change in changes {
-            if let Change::Operation(transition) = change
-                && transition.expected.is_some()
-                && let Some(row) = self.forget(transition.operation)
-                && transition.matches_row(Some((row.version, row.claim)))
+            if change.expected.is_some()
+                && let Some(row) = self.forget(change.operation)
+                && change.matches_row(Some((row.version, row.claim)))
             {
-                taken.insert(transition.operation, row);
+                taken.insert(change.operation, row);
             }
         }
         taken
@@ -83,18 +81,18 @@ mod tests {
 
     use super::*;
 
-    fn admission(n: u64) -> Arc<Change> {
+    fn admission(n: u64) -> Arc<Transition> {
         sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
     }
 
     /// Change that asks to cancel what was admitted so, at some version.
-    fn asked(admission: &Change, version: Version) -> Arc<Change> {
+    fn asked(admission: &Transition, version: Version) -> Arc<Transition> {
         let receipt =
             Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
         let mut operation = operation_change(admission).apply(None, receipt).unwrap();
         operation.version = version;
         let snapshot = Snapshot { operation: Some(operation), ..Snapshot::vacant(NOW) };
-        Arc::new(Change::Operation(decide(&snapshot, Event::AskCancel).unwrap()))
+        Arc::new(decide(&snapshot, Event::AskCancel).unwrap())
     }
 
     fn passed(seq: i64) -> Acceptance {
@@ -112,7 +110,7 @@ mod tests {
         let cancelled = asked(first, Version::FIRST);
         let other = asked(second, Version::new(2));
         let row = OperationRow::after(operation_change(first), 7, Version::FIRST).unwrap();
-        let changes: [&Change; 3] = [&cancelled, &other, third];
+        let changes: [&Transition; 3] = [&cancelled, &other, third];
         let id = operation_change(first).operation;
         assert_eq!(runs.take(&changes), BTreeMap::from([(id, row)]), "one is of another version");
         assert_eq!(runs.take(&changes), BTreeMap::new());
@@ -128,10 +126,10 @@ mod tests {
         let mut runs = RowCache::default();
         let count = 2 * ROOM + 2;
         let change = admission(1);
-        let Change::Operation(mut transition) = (*change).clone() else { panic!("{change:?}") };
+        let mut transition = (*change).clone();
         for n in 0..count {
             transition.operation = OperationId::from_u128(u128::try_from(n).unwrap());
-            runs.remember(&Change::Operation(transition.clone()), passed(1));
+            runs.remember(&transition.clone(), passed(1));
         }
         assert_eq!((runs.last.len(), runs.before.len()), (2, ROOM));
         let is_there = |n: usize| {

@@ -30,8 +30,6 @@ pub(super) struct Writes {
     pub(super) results: Rows,
     pub(super) settled_results: Rows,
     pub(super) transfers: Rows,
-    pub(super) numbered_transfers: Rows,
-    pub(super) postings: Rows,
     pub(super) counters: Rows,
     pub(super) wallets: Rows,
     pub(super) events: Rows,
@@ -61,7 +59,7 @@ const EXPECTED: Columns =
     Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
 /// Largest number of parts of the writing statement, one for each field of `Writes`.
-pub(super) const PARTS: usize = 18;
+pub(super) const PARTS: usize = 16;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
 const WRITES: [WritePart; PARTS] = [
@@ -252,26 +250,6 @@ const WRITES: [WritePart; PARTS] = [
         hits: RowCheck::All,
     },
     WritePart {
-        columns: Columns { ints: &["op_seq", "leg", "amount", "number"], ..Columns::NONE },
-        // Parts have no order among them: beside postings each entry has its number already.
-        sql: "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
-              SELECT op_seq, leg, amount, $1, number FROM {v}",
-        hits: RowCheck::All,
-    },
-    WritePart {
-        columns: Columns {
-            ints: &["amount", "number"],
-            fixed: &[("id", 16), ("wallet_id", 16)],
-            blobs: &["operation_id"],
-            texts: &["kind", "reason"],
-            ..Columns::NONE
-        },
-        sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at,
-              number)
-              SELECT id, wallet_id, kind, operation_id, amount, reason, $1, number FROM {v}",
-        hits: RowCheck::All,
-    },
-    WritePart {
         columns: Columns {
             ints: &["counter", "window_start", "used"],
             fixed: &[("api_key_id", 16)],
@@ -383,8 +361,6 @@ impl Writes {
             results: rows(),
             settled_results: rows(),
             transfers: rows(),
-            numbered_transfers: rows(),
-            postings: rows(),
             counters: rows(),
             wallets: rows(),
             events: rows(),
@@ -406,8 +382,6 @@ impl Writes {
             self.results,
             self.settled_results,
             self.transfers,
-            self.numbered_transfers,
-            self.postings,
             self.counters,
             self.wallets,
             self.events,

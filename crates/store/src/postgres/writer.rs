@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use holdfast_domain::WalletId;
-use holdfast_domain::operation::Change;
+use holdfast_domain::operation::Transition;
 use holdfast_domain::ports::{Cause, CommitError};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::sync::mpsc;
@@ -173,7 +173,7 @@ impl Writer {
                     // The server names no lock that it waited for: a second look, which waits for
                     // none, finds whose wallets they are.
                     let held = self.held(&batch).await;
-                    let is_held = |job: &mut Job| held.contains(&job.change().wallet());
+                    let is_held = |job: &mut Job| held.contains(&job.change().wallet);
                     let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
                     tracing::info!(%error, changes = kept.len(), "somebody else keeps wallets locked");
                     if kept.is_empty() {
@@ -192,7 +192,7 @@ impl Writer {
     /// The wallets of these that somebody else has locked; none where that is not to be learned.
     async fn held(&mut self, batch: &[Job]) -> BTreeSet<WalletId> {
         let Some(connection) = &mut self.connection else { return BTreeSet::new() };
-        let wallets = batch.iter().map(|job| job.change().wallet()).collect();
+        let wallets = batch.iter().map(|job| job.change().wallet).collect();
         match begin::held(connection, &wallets).await {
             Ok(held) => held,
             Err(error) => {
@@ -215,7 +215,7 @@ impl Writer {
             for job in &mut batch {
                 job.set_in_flight(true);
             }
-            let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
+            let changes: Vec<&Transition> = batch.iter().map(Job::change).collect();
             let failure = match self.commit_changes(&changes).await {
                 Ok(verdicts) => {
                     metrics::batch(batch.len(), started.elapsed());
@@ -277,7 +277,10 @@ impl Writer {
         }
     }
 
-    async fn commit_changes(&mut self, changes: &[&Change]) -> Result<batch::Verdicts, BatchError> {
+    async fn commit_changes(
+        &mut self,
+        changes: &[&Transition],
+    ) -> Result<batch::Verdicts, BatchError> {
         let begun = self.begin(changes).await?;
         match &mut self.connection {
             Some(connection) => batch::commit(connection, &mut self.memory, begun, changes).await,
@@ -287,7 +290,7 @@ impl Writer {
 
     /// Begins a transaction for these changes. A connection that was kept may have ended while
     /// nothing was to do: then on another one.
-    async fn begin(&mut self, changes: &[&Change]) -> Result<BatchStart, BatchError> {
+    async fn begin(&mut self, changes: &[&Transition]) -> Result<BatchStart, BatchError> {
         let Self { memory, lock_timeout, .. } = self;
         if let Some(mut kept) = self.connection.take() {
             match batch::begin(&mut kept, memory, changes, *lock_timeout).await {

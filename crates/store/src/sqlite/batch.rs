@@ -15,8 +15,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::operation::{Change, Effect, Receipt, Transition};
+use holdfast_domain::operation::{Effect, Receipt, Transition};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{OperationId, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
@@ -74,11 +73,8 @@ impl BatchCache {
     }
 
     /// True where a change was judged by a cached row.
-    fn has_cached_row(&self, change: &Change) -> bool {
-        match change {
-            Change::Operation(transition) => self.row(transition).is_some(),
-            Change::Posting(_) => false,
-        }
+    fn has_cached_row(&self, change: &Transition) -> bool {
+        self.row(change).is_some()
     }
 
     /// Has everything read anew.
@@ -111,12 +107,12 @@ impl BatchCache {
     }
 }
 
-/// Commits these changes as one transaction. No two concern the same operation or posting. On a
+/// Commits these changes as one transaction. No two concern the same operation. On a
 /// failure other than `Uncertain` the transaction is over.
 pub(super) fn commit(
     statements: &mut Statements<'_>,
     memory: &mut BatchCache,
-    changes: &[&Change],
+    changes: &[&Transition],
 ) -> Result<Verdicts, BatchError> {
     let result = attempt_or_roll_back(statements, memory, changes);
     let Err(failure) = &result else { return result };
@@ -132,7 +128,7 @@ pub(super) fn commit(
 fn attempt_or_roll_back(
     statements: &mut Statements<'_>,
     memory: &mut BatchCache,
-    changes: &[&Change],
+    changes: &[&Transition],
 ) -> Result<Verdicts, BatchError> {
     let result = attempt(statements, memory, changes);
     if let Err(BatchError::Constraint(_) | BatchError::Unavailable(_)) = &result {
@@ -144,7 +140,7 @@ fn attempt_or_roll_back(
 fn attempt(
     statements: &mut Statements<'_>,
     memory: &mut BatchCache,
-    changes: &[&Change],
+    changes: &[&Transition],
 ) -> Result<Verdicts, BatchError> {
     // BEGIN IMMEDIATE takes the right to write before the first read: nobody writes in between.
     statements.begin().map_err(BatchError::of)?;
@@ -152,7 +148,7 @@ fn attempt(
         read(statements, memory, changes).map_err(BatchError::of)?;
     reach(Step::BatchBegun);
     let mut verdicts = judge(&mut book, changes, now);
-    let refuses = |(change, verdict): (&&Change, &Result<Acceptance, Rejection>)| {
+    let refuses = |(change, verdict): (&&Transition, &Result<Acceptance, Rejection>)| {
         verdict.is_err() && memory.has_cached_row(change)
     };
     if changes.iter().zip(&verdicts).any(refuses) {
@@ -193,7 +189,7 @@ fn attempt(
 
 fn judge(
     book: &mut Book,
-    changes: &[&Change],
+    changes: &[&Transition],
     now: Timestamp,
 ) -> Vec<Result<Acceptance, Rejection>> {
     changes.iter().map(|change| book.judge(change, now)).collect()
@@ -202,24 +198,19 @@ fn judge(
 fn read(
     statements: &mut Statements<'_>,
     memory: &mut BatchCache,
-    changes: &[&Change],
+    changes: &[&Transition],
 ) -> Result<(Book, EntryNumbers, Timestamp), WriteError> {
     let now = memory.clock.stamp(statements.now()?);
     let (mut book, mut entries) = (Book::default(), EntryNumbers::new());
     for change in changes {
-        let wallet = change.wallet();
+        let wallet = change.wallet;
         if !book.wallets.contains_key(&wallet)
             && let Some((balance, last)) = statements.wallet(wallet)?
         {
             book.wallets.insert(wallet, balance);
             entries.insert(wallet, last);
         }
-        match change {
-            Change::Operation(transition) => {
-                read_transition(statements, memory, &mut book, transition, now)?;
-            }
-            Change::Posting(posting) => read_posting(statements, &mut book, posting)?,
-        }
+        read_transition(statements, memory, &mut book, change, now)?;
     }
     Ok((book, entries, now))
 }
@@ -259,28 +250,12 @@ fn read_transition(
     Ok(())
 }
 
-fn read_posting(
-    statements: &mut Statements<'_>,
-    book: &mut Book,
-    posting: &Posting,
-) -> Result<(), WriteError> {
-    if statements.has_posting(posting.id)? {
-        book.postings.insert(posting.id);
-    }
-    if let PostingKind::Refund(operation) = posting.kind
-        && let Some(charged) = statements.refund_base(operation)?
-    {
-        book.charged.insert(operation, charged);
-    }
-    Ok(())
-}
-
 /// Writes what passed. The rows of operations that it wrote.
 fn write<'c>(
     statements: &mut Statements<'_>,
     book: &Book,
     entries: &mut EntryNumbers,
-    judged: impl Iterator<Item = (&'c &'c Change, &'c Result<Acceptance, Rejection>)>,
+    judged: impl Iterator<Item = (&'c &'c Transition, &'c Result<Acceptance, Rejection>)>,
     now: Timestamp,
 ) -> Result<Vec<(&'c Transition, OperationRow)>, WriteError> {
     let mut written = Vec::new();
@@ -289,20 +264,11 @@ fn write<'c>(
     }
     for (change, verdict) in judged {
         // In the order in which they were judged. What passes without its wallet moves no money.
-        let last = entries.entry(change.wallet()).or_default();
-        match (change, verdict) {
-            (Change::Operation(transition), Ok(passed)) => {
-                let seq = statements.transition(transition, *passed, now, last)?;
-                written.extend(
-                    OperationRow::after(transition, seq, passed.version)
-                        .map(|row| (transition, row)),
-                );
-            }
-            (Change::Posting(posting), Ok(_)) => {
-                *last += 1;
-                statements.post(posting, now, *last)?;
-            }
-            (Change::Operation(_) | Change::Posting(_), Err(_)) => {}
+        let last = entries.entry(change.wallet).or_default();
+        if let Ok(passed) = verdict {
+            let seq = statements.transition(change, *passed, now, last)?;
+            let row = OperationRow::after(change, seq, passed.version);
+            written.extend(row.map(|row| (*change, row)));
         }
     }
     for (window, used) in &book.moved.counters {

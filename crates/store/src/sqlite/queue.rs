@@ -151,20 +151,19 @@ impl Backlog {
 mod tests {
     use std::sync::Arc;
 
-    use holdfast_domain::operation::{Change, Effect, Transition};
+    use holdfast_domain::operation::{Effect, Transition};
     use holdfast_testkit::sample;
 
     use super::*;
 
-    fn admission(n: u64) -> Arc<Change> {
+    fn admission(n: u64) -> Arc<Transition> {
         sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
     }
 
-    fn ending(n: u64) -> Arc<Change> {
+    fn ending(n: u64) -> Arc<Transition> {
         let admission = admission(n);
-        let Change::Operation(transition) = &*admission else { return admission };
         let effect = Effect::Abandon { attempts: Arc::default() };
-        Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
+        Arc::new(Transition { effect, ..(*admission).clone() })
     }
 
     #[tokio::test]

@@ -6,14 +6,14 @@
 
 use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind};
+use holdfast_domain::ledger::BalanceChange;
 use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::{
     Admission, Attempt, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition, Version,
 };
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::usage::MeterKind;
-use holdfast_domain::{ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::{ClaimId, Micros, OperationId, Timestamp, WalletId};
 use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, params};
 
 use super::connect::CLOCK;
@@ -23,7 +23,7 @@ use super::endings::{
 use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
 use super::write_task::WriteError;
 use crate::event::unfinished;
-use crate::judge::{Acceptance, OperationRow, RefundBase, WalletBalance, Window};
+use crate::judge::{Acceptance, OperationRow, WalletBalance, Window};
 use crate::rows;
 
 const WALLET: &str = "SELECT available, held, low_balance, limits_revision, entries
@@ -31,11 +31,6 @@ const WALLET: &str = "SELECT available, held, low_balance, limits_revision, entr
 const OPERATION: &str = "SELECT seq, version, claim FROM operations WHERE id = ?1";
 const COUNTER: &str = "SELECT used FROM counters
     WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
-const POSTING: &str = "SELECT 1 FROM postings WHERE id = ?1";
-// Only what is completed was paid for: the charge of a recorded operation has moved nothing yet.
-const CHARGED: &str = "SELECT o.wallet_id, o.charge,
-    (SELECT coalesce(sum(t.amount), 0) FROM postings AS t WHERE t.operation_id = o.id)
-    FROM operations AS o WHERE o.id = ?1 AND o.phase = 'completed'";
 const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet_id, model, server_secret,
     fingerprint_version, contract, fingerprint, body_digest, created_at, generation, price_version, hold,
     reserved_counters, reserved_tokens, claim, node, incarnation, admitted_at, deadline, phase, version,
@@ -48,8 +43,6 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
     WHERE seq = ?1 AND claim = ?13 AND version = ?2 AND phase = 'open'";
 const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
     VALUES (?1, ?2, ?3, ?4, ?5)";
-const POST: &str = "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason,
-    created_at, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 // The final value, not a difference: nobody else writes between BEGIN IMMEDIATE and COMMIT.
 const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
     VALUES (?1, ?2, ?3, ?4)
@@ -76,8 +69,6 @@ pub(super) struct Statements<'c> {
     wallet: Statement<'c>,
     operation: Statement<'c>,
     counter: Statement<'c>,
-    posting: Statement<'c>,
-    charged: Statement<'c>,
     price: Statement<'c>,
     keep_price: Statement<'c>,
     admit: Statement<'c>,
@@ -90,7 +81,6 @@ pub(super) struct Statements<'c> {
     result: Statement<'c>,
     settle_result: Statement<'c>,
     transfer: Statement<'c>,
-    post: Statement<'c>,
     count: Statement<'c>,
     wallet_move: Statement<'c>,
     tell: Statement<'c>,
@@ -124,8 +114,6 @@ impl<'c> Statements<'c> {
             wallet: prepare(WALLET)?,
             operation: prepare(OPERATION)?,
             counter: prepare(COUNTER)?,
-            posting: prepare(POSTING)?,
-            charged: prepare(CHARGED)?,
             price: prepare(PRICE)?,
             keep_price: prepare(KEEP_PRICE)?,
             admit: prepare(ADMIT)?,
@@ -138,7 +126,6 @@ impl<'c> Statements<'c> {
             result: prepare(RESULT)?,
             settle_result: prepare(SETTLE_RESULT)?,
             transfer: prepare(TRANSFER)?,
-            post: prepare(POST)?,
             count: prepare(COUNT)?,
             wallet_move: prepare(MOVE)?,
             tell: prepare(TELL)?,
@@ -198,21 +185,6 @@ impl<'c> Statements<'c> {
         self.counter.query_row(key, |row| row.get(0)).optional()
     }
 
-    pub(super) fn has_posting(&mut self, id: PostingId) -> rusqlite::Result<bool> {
-        self.done.statements += 1;
-        self.posting.exists([id.to_bytes()])
-    }
-
-    pub(super) fn refund_base(&mut self, id: OperationId) -> rusqlite::Result<Option<RefundBase>> {
-        self.done.statements += 1;
-        let charged = |row: &rusqlite::Row<'_>| {
-            let wallet = WalletId::from_bytes(row.get(0)?);
-            let (charge, refunded) = (Micros::new(row.get(1)?), Micros::new(row.get(2)?));
-            Ok(RefundBase { wallet, charge, refunded })
-        };
-        self.charged.query_row([id.to_bytes()], charged).optional()
-    }
-
     pub(super) fn price(
         &mut self,
         id: &PriceVersionId,
@@ -251,30 +223,6 @@ impl<'c> Statements<'c> {
         let code = rows::counter_code(counter);
         let params = (api_key.to_bytes(), code, start.as_micros(), used);
         one(&mut self.count, &mut self.done, params)
-    }
-
-    pub(super) fn post(
-        &mut self,
-        posting: &Posting,
-        now: Timestamp,
-        number: i64,
-    ) -> rusqlite::Result<()> {
-        let (operation, reason) = match &posting.kind {
-            PostingKind::Deposit => (None, None),
-            PostingKind::Refund(operation) => (Some(operation.to_bytes()), None),
-            PostingKind::Adjustment(reason) => (None, Some(reason.as_str())),
-        };
-        let params = (
-            posting.id.to_bytes(),
-            posting.wallet.to_bytes(),
-            posting.kind.label(),
-            operation,
-            posting.amount.get(),
-            reason,
-            now.as_micros(),
-            number,
-        );
-        one(&mut self.post, &mut self.done, params)
     }
 
     /// Writes an operation's row, its result and its transfers, which count up the entries of the

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use holdfast_domain::operation::Change;
+use holdfast_domain::operation::Transition;
 use holdfast_domain::ports::{Cause, CommitError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -217,7 +217,7 @@ impl WriterThread {
             job.set_in_flight(true);
         }
         metrics::waited(batch.iter().map(Job::age).max());
-        let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
+        let changes: Vec<&Transition> = batch.iter().map(Job::change).collect();
         let committed = batch::commit(statements, &mut self.memory, &changes);
         // After COMMIT and before the answers: a log without a name is lost with this process.
         let committed = committed.and_then(|verdicts| match self.file.check() {

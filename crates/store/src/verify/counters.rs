@@ -196,7 +196,7 @@ mod tests {
     use std::sync::Arc;
 
     use holdfast_domain::limits::{CounterReadings, Limits, SpendLimit, SpendWindow};
-    use holdfast_domain::operation::{Change, Receipt, Version};
+    use holdfast_domain::operation::{Receipt, Version};
     use holdfast_domain::{Event, Micros, Operation, Snapshot, decide};
     use holdfast_testkit::laws::tenant;
     use holdfast_testkit::sample::{self, NOW};
@@ -214,7 +214,7 @@ mod tests {
         let receipt =
             Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
         let admission = sample::admission(&sample::claim().limits(limits).build());
-        let Change::Operation(transition) = &*admission else { panic!("it is a claim") };
+        let transition = &*admission;
         let claimed = transition.apply(None, receipt).unwrap();
         events.iter().fold(claimed, |operation, event| {
             let event = event(&operation);

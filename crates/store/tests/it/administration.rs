@@ -30,7 +30,7 @@ use crate::raw::Raw;
 use crate::scratch::{Home, on_every_store};
 
 pub(crate) fn secret() -> ServerSecret {
-    ServerSecret::new(b"the secret of these tests").unwrap()
+    sample::secret()
 }
 
 pub(crate) fn key() -> CommandKey {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::Limits;
 use holdfast_domain::ports::{CommitError, LeaseMode};
 use holdfast_domain::{Event, Journal, Micros, OperationId, Phase, Wallets};
@@ -47,12 +46,12 @@ async fn a_commit_whose_caller_went_away_is_committed() {
         assert!(scratch.store.commit(sample::admission(claim)).now_or_never().is_none());
     }
     // What is queued later is committed later.
-    tenant.post(PostingKind::Deposit, 1).await.unwrap();
+    tenant.admit(&tenant.claim().build()).await;
     for claim in claims {
         let id = OperationId::of(claim.api_key, claim.request_key);
         assert_eq!(tenant.load(id).await.operation.map(|row| row.owner), Some(claim.owner));
     }
-    assert_eq!(tenant.balances().await, (501, 500));
+    assert_eq!(tenant.balances().await, (400, 600));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Counter, Limits, ReachedLimit, SpendLimit, SpendWindow};
-use holdfast_domain::operation::{Change, Operation, Phase};
+use holdfast_domain::operation::{Operation, Phase, Transition};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, Journal as _, Micros, OperationId};
 use holdfast_testkit::Dice;
@@ -196,7 +196,7 @@ async fn an_ending_that_was_judged_before_an_edit_is_judged_again(home: &impl Ho
     let tenant = Tenant::new(home, 10_000).await;
     let mut raw = Raw::open(home).await;
     let operation = tenant.admit(&tenant.claim().build()).await;
-    let end = |snapshot: &_| -> Arc<Change> { judged(snapshot, finish(&operation, 20, 10)) };
+    let end = |snapshot: &_| -> Arc<Transition> { judged(snapshot, finish(&operation, 20, 10)) };
     let before = end(&tenant.load(operation.id).await);
     let limits = Limits { spend: spend(500, SpendWindow::Day), ..Limits::default() };
     set(home, &tenant, limits).await;

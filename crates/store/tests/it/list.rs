@@ -266,20 +266,12 @@ async fn a_page_has_a_limit_and_what_is_added_moves_no_other_page(home: &impl Ho
 
 async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home: &impl Home) {
     let tenants = [Tenant::new(home, 0).await, Tenant::new(home, 0).await];
-    let issue = async |n: usize, ends_at| {
-        let id: ApiKeyId = sample::fresh();
-        let grant = Grant { ends_at, ..Grant::default() };
-        let name = format!("of {id}");
-        let key = NewApiKey { id, wallet: tenants[n].wallet, name, external_id: None, grant };
-        let credential = credential(id);
-        home.keys().unwrap().issue(&key, &credential).await.unwrap()
-    };
-    let past = Some(Timestamp::from_micros(1));
-    let (ended, revoked) = (issue(0, past).await, issue(1, None).await);
-    let ended_and_revoked = issue(1, past).await;
-    let in_force = issue(1, None).await;
-    for key in [&revoked, &ended_and_revoked] {
-        home.keys().unwrap().revoke(key.id).await.unwrap();
+    let ended = tenants[0].ended_api_key().await;
+    let revoked = tenants[1].another_api_key().await;
+    let ended_and_revoked = tenants[1].ended_api_key().await;
+    let in_force = tenants[1].another_api_key().await;
+    for key in [revoked, ended_and_revoked] {
+        home.commands().revoke(key).await.unwrap();
     }
     let list = async |filter: ApiKeyFilter, order| {
         let page = |request| home.store().api_keys(filter.clone(), request);
@@ -293,21 +285,21 @@ async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home
         assert_eq!(list(filter.clone(), Order::Newest).await, expected, "{filter:?}");
     };
     let [first, second] = [tenants[0].api_key, tenants[1].api_key];
-    let all = vec![first, second, ended.id, revoked.id, ended_and_revoked.id, in_force.id];
+    let all = vec![first, second, ended, revoked, ended_and_revoked, in_force];
     check(None, None, all).await;
-    check(Some(tenants[0].wallet), None, vec![first, ended.id]).await;
-    let revoked_ones = vec![revoked.id, ended_and_revoked.id];
+    check(Some(tenants[0].wallet), None, vec![first, ended]).await;
+    let revoked_ones = vec![revoked, ended_and_revoked];
     check(None, Some(ApiKeyState::Revoked), revoked_ones).await;
-    check(None, Some(ApiKeyState::Ended), vec![ended.id]).await;
-    check(None, Some(ApiKeyState::InForce), vec![first, second, in_force.id]).await;
+    check(None, Some(ApiKeyState::Ended), vec![ended]).await;
+    check(None, Some(ApiKeyState::InForce), vec![first, second, in_force]).await;
     check(None, Some(ApiKeyState::Suspended), vec![]).await;
     let of_second = Some(tenants[1].wallet);
-    check(of_second, Some(ApiKeyState::InForce), vec![second, in_force.id]).await;
+    check(of_second, Some(ApiKeyState::InForce), vec![second, in_force]).await;
     let nobody = Some(sample::fresh());
     check(nobody, None, vec![]).await;
 
     let store = home.store();
-    assert_eq!(store.api_key(ended.id).await.unwrap().as_ref(), Some(&ended));
+    let ended = store.api_key(ended).await.unwrap().filter(|key| key.id == ended).unwrap();
     assert_eq!(store.api_keys_named(&ended.name, None).await.unwrap(), [ended]);
     assert_eq!(store.api_key(sample::fresh()).await.unwrap(), None);
     assert_eq!(store.api_keys_named("of nobody", None).await.unwrap(), []);
@@ -327,7 +319,7 @@ async fn api_keys_are_filtered_by_a_model_that_they_may_use(home: &impl Home) {
         let grant = Grant { models, ..Grant::default() };
         let (wallet, name) = (tenant.wallet, format!("of {id}"));
         let key = NewApiKey { id, wallet, name, external_id: None, grant };
-        home.keys().unwrap().issue(&key, &credential(id)).await.unwrap();
+        home.commands().issue(&key, &credential(id)).await.unwrap();
         id
     };
     let (one, two) = (issue(&["a/b"]).await, issue(&["a/b", "c/d"]).await);
@@ -360,7 +352,7 @@ async fn credentials_in_force_are_listed_with_their_api_key(home: &impl Home) {
     for one in &listed {
         assert_eq!(one.credentials, of(one.api_key.id));
     }
-    home.keys().unwrap().revoke(other_key).await.unwrap();
+    home.commands().revoke(other_key).await.unwrap();
     let with_some: BTreeSet<_> = whole(Order::Newest, page)
         .await
         .into_iter()

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use holdfast_domain::operation::{Change, Operation, Phase};
+use holdfast_domain::operation::{Operation, Phase, Transition};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, Journal};
 use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
@@ -15,7 +15,7 @@ use crate::scratch::Home;
 use crate::server::Server;
 
 /// An operation that this process has just let run, and its end as it is judged now.
-async fn running(tenant: &Tenant<'_>) -> (Operation, Arc<Change>) {
+async fn running(tenant: &Tenant<'_>) -> (Operation, Arc<Transition>) {
     let operation = tenant.admit(&tenant.claim().build()).await;
     let end = judged(&tenant.load(operation.id).await, finish(&operation, 10, 10));
     (operation, end)

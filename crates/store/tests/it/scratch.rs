@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::limits::Limits;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 use holdfast_store::{DatabaseUrl, OpenError, Options, ServeLock, Store, migrate};
-use holdfast_testkit::laws::{LimitEdits, Lists, Stores};
+use holdfast_testkit::laws::{Commands, Lists, Stores};
 use tempfile::TempDir;
 
+use crate::list;
 use crate::raw::Raw;
-use crate::{administration, list};
 
 /// The URL of a file.
 pub(crate) fn url(file: &Path) -> DatabaseUrl {
@@ -150,15 +149,8 @@ impl Stores for Scratch {
         Some(self)
     }
 
-    fn limit_edits(&self) -> Option<&dyn LimitEdits> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl LimitEdits for Scratch {
-    async fn edit_limits(&self, api_key: ApiKeyId, limits: Limits) {
-        administration::edit_limits(&self.store, api_key, limits).await;
+    fn commands(&self) -> &dyn Commands {
+        &self.store
     }
 }
 

@@ -5,17 +5,16 @@ use std::time::UNIX_EPOCH;
 
 use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::limits::Limits;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
-use holdfast_testkit::laws::{LimitEdits, Lists, Stores};
+use holdfast_testkit::laws::{Commands, Lists, Stores};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
+use crate::list;
 use crate::raw::Raw;
 use crate::scratch::Home;
-use crate::{administration, list};
 
 /// The URL of a server whose role may make databases, without one: `postgres://USER@HOST:PORT`, and
 /// what stands behind a `?`.
@@ -173,15 +172,8 @@ impl Stores for Server {
         Some(self)
     }
 
-    fn limit_edits(&self) -> Option<&dyn LimitEdits> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl LimitEdits for Server {
-    async fn edit_limits(&self, api_key: ApiKeyId, limits: Limits) {
-        administration::edit_limits(&self.store, api_key, limits).await;
+    fn commands(&self) -> &dyn Commands {
+        &self.store
     }
 }
 

@@ -52,7 +52,8 @@ async fn fill(opened: &dyn Stores) {
     }
     let mut euros = Tenant::new(opened, 0).await;
     euros.wallet = sample::fresh::<WalletId>();
-    opened.wallets().create(euros.wallet, "=euros", "EUR".parse().unwrap()).await.unwrap();
+    let euro = "EUR".parse().unwrap();
+    opened.commands().create_wallet(euros.wallet, "=euros", euro).await.unwrap();
     euros.api_key = euros.another_api_key().await;
     euros.post(PostingKind::Deposit, 1_000).await.unwrap();
     let id = PriceVersionId::from_stored("a/b/EUR/2026-01-01T00:00:00Z");

@@ -155,7 +155,8 @@ impl Book {
         Tenant::new(home, 0).await;
         let mut euros = Tenant::new(home, 0).await;
         euros.wallet = sample::fresh::<WalletId>();
-        home.wallets().create(euros.wallet, "=euros", "EUR".parse().unwrap()).await.unwrap();
+        let euro = "EUR".parse().unwrap();
+        home.commands().create_wallet(euros.wallet, "=euros", euro).await.unwrap();
         euros.another_api_key().await;
         let wallets = home.lists().unwrap().all_wallets().await;
         let owner = |key: ApiKey| {

@@ -339,7 +339,7 @@ async fn sealed_bytes_show_their_shape_and_no_more(home: &impl Home) {
     let result = |set: &str| format!("UPDATE results SET {set} WHERE op_seq = 3");
     let of = async |set: &str, told: &str| finds(home, &result(set), "operation", told).await;
     // A service that embeds the store has a layout of its own, and the shape of that is its business.
-    let own = "format = 0, sealed = zeroblob(1)";
+    let own = "format = 0, sealed = zeroblob(1), credential_id = zeroblob(16)";
     finds_all(home, &result(own), "operation", &[]).await;
     let known =
         "format = 0, credential_id = (SELECT c.id FROM credentials AS c JOIN operations AS o

@@ -24,7 +24,7 @@ use holdfast_domain::admin::{Administration as _, Deliveries as _, Webhooks as _
 use holdfast_domain::operation::Node;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{EventId, NodeName, Timestamp, WalletId, Wallets as _, WebhookId};
+use holdfast_domain::{EventId, NodeName, Timestamp, WalletId, WebhookId};
 use holdfast_testkit::join::join_all;
 use holdfast_testkit::sample;
 
@@ -91,7 +91,7 @@ async fn create(
 
 async fn wallet(home: &impl Home, name: &str) -> WalletId {
     let id = sample::fresh();
-    home.store().create(id, name, sample::usd()).await.unwrap();
+    home.commands().create_wallet(id, name, sample::usd()).await.unwrap();
     id
 }
 

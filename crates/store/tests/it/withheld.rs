@@ -3,7 +3,7 @@
 use holdfast_domain::{Journal, OperationId};
 use holdfast_store::{Options, Store};
 use holdfast_testkit::laws::Stores;
-use holdfast_testkit::laws::tenant::{Tenant, answer, finish};
+use holdfast_testkit::laws::tenant::{Tenant, answer_for, finish};
 use holdfast_testkit::sample;
 
 use crate::scratch::Scratch;
@@ -13,7 +13,7 @@ async fn check(stores: &dyn Stores, options: Options) {
     let tenant = Tenant::new(stores, 10_000).await;
     let operation = tenant.admit(&tenant.claim().build()).await;
     let ended = tenant.step(operation.id, finish(&operation, 20, 10)).await;
-    let whole = answer();
+    let whole = answer_for(tenant.api_key);
     for (bytes_max, withheld) in
         [(whole.sealed.len() - 1, whole.sealed.len()), (whole.sealed.len(), 0)]
     {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use holdfast_domain::limits::{Counter, CounterReadings, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{
-    Change, Claim, Disown, Operation, Phase, Receipt, SendStatus, Transition,
+    Claim, Disown, Operation, Phase, Receipt, SendStatus, Transition,
 };
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, Micros, OperationId, Timestamp};
@@ -283,7 +283,7 @@ pub async fn a_correction_goes_to_the_window_of_the_admission(stores: &dyn Store
         let long_ago = Timestamp::from_micros(first.admitted_at.as_micros() - DAYS_40);
         // Forty days ago is another minute, day and month, whatever the store's clock says.
         let late = Transition { admitted_at: Some(long_ago), ..operation_change(&settled).clone() };
-        stores.journal().commit(Arc::new(Change::Operation(late))).await.unwrap();
+        stores.journal().commit(Arc::new(late)).await.unwrap();
         (tenant.offer(&claim(90)).await, tenant.offer(&claim(1)).await)
     })
     .await;

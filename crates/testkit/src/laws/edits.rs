@@ -10,8 +10,8 @@ use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Micros, OperationId};
 
+use super::Stores;
 use super::tenant::{Tenant, finish, give_up, not_run, record, refuse};
-use super::{LimitEdits, Stores};
 use crate::dice::Dice;
 
 /// Rounds of the random law.
@@ -21,19 +21,18 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// A claim by limits that were read before an edit would miss the counter that the edit has begun: it is refused, and
 /// leaves no trace. By limits that are read anew it passes.
 pub async fn a_claim_by_limits_of_before_an_edit_is_refused(stores: &dyn Stores) {
-    let Some(edits) = stores.limit_edits() else { return };
     let tenant = Tenant::new(stores, 10_000).await;
     let before = revision(&tenant).await;
     tenant.admit(&tenant.claim().limits_revision(before).build()).await;
     let limits = Limits { spend: Some(spend(500, SpendWindow::Month)), ..Limits::default() };
-    edits.edit_limits(tenant.api_key, limits).await;
+    edit(&tenant, limits).await;
     // Every edit moves it, of a limit that counts on as well.
     let seen = revision(&tenant).await;
     let lower = Limits { spend: Some(spend(400, SpendWindow::Month)), ..limits };
-    edits.edit_limits(tenant.api_key, lower).await;
+    edit(&tenant, lower).await;
     assert_ne!(revision(&tenant).await, seen);
-    edits.edit_limits(tenant.api_key, Limits::default()).await;
-    edits.edit_limits(tenant.api_key, limits).await;
+    edit(&tenant, Limits::default()).await;
+    edit(&tenant, limits).await;
     let claim = tenant.claim().limits_revision(before);
     let refused = tenant.offer(&claim.clone().build()).await;
     assert!(matches!(refused, Err(CommitError::LimitsEdited)), "{refused:?}");
@@ -51,9 +50,8 @@ pub async fn a_claim_by_limits_of_before_an_edit_is_refused(stores: &dyn Stores)
 /// Operations begin, end, are recorded, settled and reopened while limits are set, changed and taken away: the
 /// counters of the limits in force are the sums over all operations of their windows.
 pub async fn counters_are_sums_over_all_rows_whatever_limits_were_set_when(stores: &dyn Stores) {
-    let Some(edits) = stores.limit_edits() else { return };
     for seed in 0..2 {
-        let mut history = History::begin(stores, edits, seed).await;
+        let mut history = History::begin(stores, seed).await;
         history.end_on_another_day().await;
         for _round in 0..ROUNDS {
             history.step().await;
@@ -65,29 +63,28 @@ pub async fn counters_are_sums_over_all_rows_whatever_limits_were_set_when(store
 /// Random history of an API key.
 struct History<'a> {
     tenant: Tenant<'a>,
-    edits: &'a dyn LimitEdits,
     dice: Dice,
     limits: Limits,
     operations: Vec<OperationId>,
 }
 
 impl<'a> History<'a> {
-    async fn begin(stores: &'a dyn Stores, edits: &'a dyn LimitEdits, seed: u64) -> Self {
+    async fn begin(stores: &'a dyn Stores, seed: u64) -> Self {
         let mut tenant = Tenant::new(stores, 1_000_000).await;
         // Live for longer than all turns take.
         tenant.lease.ends_at = tenant.lease.ends_at.after(HOUR.saturating_mul(100_000));
         let (limits, operations) = (Limits::default(), Vec::new());
-        Self { tenant, edits, dice: Dice::new(seed), limits, operations }
+        Self { tenant, dice: Dice::new(seed), limits, operations }
     }
 
     /// The charge of an operation counts on the day of its admission, whenever it has ended.
     async fn end_on_another_day(&mut self) {
         let operation = self.tenant.admit(&self.tenant.claim().build()).await;
         self.operations.push(operation.id);
-        let _is_turned = self.edits.turn(HOUR.saturating_mul(30));
+        let _is_turned = self.tenant.stores.commands().turn(HOUR.saturating_mul(30));
         self.tenant.step(operation.id, finish(&operation, 20, 10)).await;
         self.limits.spend = Some(spend(100_000, SpendWindow::Day));
-        self.edits.edit_limits(self.tenant.api_key, self.limits).await;
+        edit(&self.tenant, self.limits).await;
         self.compare().await;
     }
 
@@ -100,7 +97,7 @@ impl<'a> History<'a> {
             3..=6 => self.move_one().await,
             7 => {
                 let hours = u32::try_from(self.dice.roll(30)).unwrap();
-                let _is_turned = self.edits.turn(HOUR.saturating_mul(hours));
+                let _is_turned = self.tenant.stores.commands().turn(HOUR.saturating_mul(hours));
             }
             _ => self.edit().await,
         }
@@ -152,7 +149,7 @@ impl<'a> History<'a> {
             requests_per_minute: (self.dice.roll(2) == 0).then_some(900),
             tokens_per_minute: (self.dice.roll(2) == 0).then_some(900_000),
         };
-        self.edits.edit_limits(self.tenant.api_key, self.limits).await;
+        edit(&self.tenant, self.limits).await;
     }
 
     /// Counters by the minute are left out: rows do not tell all of what earlier generations left there.
@@ -184,6 +181,11 @@ fn left_by(operation: &Operation, counter: Counter) -> i64 {
         Phase::Completed { usage, .. } => usage.charge.get(),
         Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => 0,
     }
+}
+
+async fn edit(tenant: &Tenant<'_>, limits: Limits) {
+    let commands = tenant.stores.commands();
+    commands.edit_limits(tenant.api_key, tenant.wallet, limits).await.unwrap();
 }
 
 const fn spend(micros: i64, window: SpendWindow) -> SpendLimit {

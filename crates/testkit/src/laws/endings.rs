@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::operation::{
-    Change, Disown, Effect, Operation, Phase, Receipt, SendStatus, Snapshot, Transition, Version,
+    Disown, Effect, Operation, Phase, Receipt, SendStatus, Snapshot, Transition, Version,
 };
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, OperationId, Refusal, Timestamp, decide};
@@ -241,7 +241,7 @@ pub async fn concurrent_endings_settle_once(stores: &dyn Stores) {
     let changes = events.map(|event| judged(&seen, event));
     let verdicts =
         join_all(changes.iter().map(|change| stores.journal().commit(Arc::clone(change)))).await;
-    let won: Vec<(&Arc<Change>, &Receipt)> = changes
+    let won: Vec<(&Arc<Transition>, &Receipt)> = changes
         .iter()
         .zip(&verdicts)
         .filter_map(|(change, verdict)| Some((change, verdict.as_ref().ok()?)))
@@ -310,18 +310,18 @@ pub async fn receipts_carry_the_version_and_a_clock_that_never_goes_back(stores:
     assert_eq!(last.operation.unwrap().phase.finished_at(), Some(clock));
 }
 
-async fn conflicts(tenant: &Tenant<'_>, change: &Arc<Change>) {
+async fn conflicts(tenant: &Tenant<'_>, change: &Arc<Transition>) {
     let refused = changes_nothing(tenant, change).await;
     assert!(matches!(refused, CommitError::Conflict), "{refused:?}");
 }
 
 async fn assert_collision(tenant: &Tenant<'_>, transition: Transition) {
     assert!(!matches!(transition.effect, Effect::Admit(_)), "that would be a conflict");
-    let refused = changes_nothing(tenant, &Arc::new(Change::Operation(transition))).await;
+    let refused = changes_nothing(tenant, &Arc::new(transition)).await;
     assert!(matches!(refused, CommitError::Collision), "{refused:?}");
 }
 
-async fn changes_nothing(tenant: &Tenant<'_>, change: &Arc<Change>) -> CommitError {
+async fn changes_nothing(tenant: &Tenant<'_>, change: &Arc<Transition>) -> CommitError {
     let id = operation_change(change).operation;
     let seen = |snapshot: Snapshot| (snapshot.operation, snapshot.result);
     let before = (seen(tenant.load(id).await), tenant.entries().await, tenant.balances().await);

@@ -7,11 +7,14 @@
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use holdfast_domain::admin::AccountRefusal;
+use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::credential::{Credential, Grant};
 use holdfast_domain::ledger::{Account, Posting, PostingKind};
 use holdfast_domain::operation::{
-    Change, Claim, Finish, Lease, Operation, Receipt, SealedResult, Snapshot, Transition,
+    Claim, Finish, Lease, Operation, Receipt, SealedResult, Snapshot, Transition,
 };
 use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, LedgerEntry, NewApiKey};
 use holdfast_domain::secret::{ServerSecretId, Verifier};
@@ -50,7 +53,8 @@ impl<'a> Tenant<'a> {
     pub async fn new(stores: &'a dyn Stores, funds: i64) -> Self {
         let name = Uuid::new_v4().simple().to_string();
         let wallet: WalletId = sample::fresh();
-        stores.wallets().create(wallet, &format!("wallet-{name}"), sample::usd()).await.unwrap();
+        let wallet_name = format!("wallet-{name}");
+        stores.commands().create_wallet(wallet, &wallet_name, sample::usd()).await.unwrap();
         if let Some(prices) = stores.prices() {
             // Pinned as a gateway does at its start: most claims meet a price that is known.
             prices.pin(&[sample::price()]).await.unwrap();
@@ -76,10 +80,40 @@ impl<'a> Tenant<'a> {
         self.issue().await.0
     }
 
+    /// Another API key of the wallet, which is past its end.
+    pub async fn ended_api_key(&self) -> ApiKeyId {
+        let mut span = Duration::from_millis(20);
+        loop {
+            let ends_at = self.stores.journal().clock().await.unwrap().after(span);
+            let id: ApiKeyId = sample::fresh();
+            let new = NewApiKey {
+                id,
+                wallet: self.wallet,
+                name: format!("ended-{}", Uuid::new_v4().simple()),
+                external_id: None,
+                grant: Grant { ends_at: Some(ends_at), ..Grant::default() },
+            };
+            let Err(refused) = self.stores.commands().issue(&new, &credential(id)).await else {
+                let _is_turned = self.stores.commands().turn(span);
+                // Of a clock that nobody turns, until it has passed.
+                while self.stores.journal().clock().await.unwrap() < ends_at {}
+                return id;
+            };
+            assert!(
+                matches!(refused, CommandError::Refused(AccountRefusal::EndPassed)),
+                "{refused:?}"
+            );
+            // A slow store: its clock has passed the end before the command was judged.
+            span = span.saturating_mul(2);
+        }
+    }
+
     async fn issue(&self) -> (ApiKeyId, CredentialId) {
         let id: ApiKeyId = sample::fresh();
-        let credential = credential(id);
-        if let Some(keys) = self.stores.keys() {
+        // Of the key's bytes, so that endings can seal for it.
+        let credential_id = CredentialId::from_bytes(id.to_bytes());
+        let credential = Credential { id: credential_id, ..credential(id) };
+        if self.stores.keys().is_some() {
             let name = format!("key-{}", Uuid::new_v4().simple());
             let new = NewApiKey {
                 id,
@@ -88,7 +122,7 @@ impl<'a> Tenant<'a> {
                 external_id: None,
                 grant: Grant::default(),
             };
-            keys.issue(&new, &credential).await.unwrap();
+            self.stores.commands().issue(&new, &credential).await.unwrap();
         }
         (id, credential.id)
     }
@@ -134,7 +168,11 @@ impl<'a> Tenant<'a> {
     }
 
     /// Commits a change and checks that the rows are as it says.
-    pub async fn commit_as_predicted(&self, before: &Snapshot, change: &Arc<Change>) -> Operation {
+    pub async fn commit_as_predicted(
+        &self,
+        before: &Snapshot,
+        change: &Arc<Transition>,
+    ) -> Operation {
         let transition = operation_change(change);
         // Before the commit: what is compared is what this change moved, and not where it came to.
         let (wallet, entries) = (self.wallet().await, self.entries().await);
@@ -168,10 +206,10 @@ impl<'a> Tenant<'a> {
     }
 
     /// Posts money.
-    pub async fn post(&self, kind: PostingKind, amount: i64) -> Result<PostingId, CommitError> {
+    pub async fn post(&self, kind: PostingKind, amount: i64) -> Result<PostingId, CommandError> {
         let id: PostingId = sample::fresh();
         let posting = Posting { id, wallet: self.wallet, kind, amount: Micros::new(amount) };
-        self.stores.journal().commit(Arc::new(Change::Posting(posting))).await?;
+        self.stores.commands().post(&posting).await?;
         Ok(id)
     }
 
@@ -224,19 +262,15 @@ pub fn credential(api_key: ApiKeyId) -> Credential {
 
 /// Change that an event makes of a row that allows it.
 #[must_use]
-pub fn judged(snapshot: &Snapshot, event: Event) -> Arc<Change> {
-    Arc::new(Change::Operation(decide(snapshot, event).unwrap()))
+pub fn judged(snapshot: &Snapshot, event: Event) -> Arc<Transition> {
+    Arc::new(decide(snapshot, event).unwrap())
 }
 
 /// The change of an operation.
 #[must_use]
 #[track_caller]
-pub fn operation_change(change: &Change) -> &Transition {
-    let transition = match change {
-        Change::Operation(transition) => Some(transition),
-        Change::Posting(_) => None,
-    };
-    transition.unwrap()
+pub fn operation_change(change: &Transition) -> &Transition {
+    change
 }
 
 /// T2 by the owner of this operation.
@@ -263,7 +297,7 @@ pub fn refuse(operation: &Operation) -> Event {
     Event::Refuse {
         claim: operation.owner.claim,
         refusal: holdfast_domain::operation::ProviderRefusal::ContextLength,
-        result: answer(),
+        result: answer_for(operation.api_key),
         attempts: sample::attempts(),
     }
 }
@@ -280,11 +314,17 @@ pub fn answer() -> SealedResult {
     SealedResult { sealed: (0..=u8::MAX).collect(), ..sample::result("") }
 }
 
+/// The answer, sealed for the first credential of an API key of a tenant.
+#[must_use]
+pub fn answer_for(api_key: ApiKeyId) -> SealedResult {
+    SealedResult { credential: CredentialId::from_bytes(api_key.to_bytes()), ..answer() }
+}
+
 fn finish_event(operation: &Operation, input: u64, output: u64) -> Finish {
     Finish {
         claim: operation.owner.claim,
         metered: sample::metered(input, output),
-        result: answer(),
+        result: answer_for(operation.api_key),
         attempts: sample::attempts(),
     }
 }

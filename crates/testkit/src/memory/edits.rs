@@ -1,15 +1,10 @@
 //! Edits of limits: a counter that begins to count is set to what the operations of the API key make of its window.
 
-use std::time::Duration;
-
-use async_trait::async_trait;
-use holdfast_domain::limits::{Counter, Limits};
+use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
 
 use super::{JournalState, MemoryJournal};
-use crate::join::step_back;
-use crate::laws::LimitEdits;
 
 impl MemoryJournal {
     /// Revision of the limits of this wallet's API keys.
@@ -26,37 +21,12 @@ impl MemoryJournal {
     }
 }
 
-#[async_trait]
-impl LimitEdits for MemoryJournal {
-    async fn edit_limits(&self, api_key: ApiKeyId, limits: Limits) {
-        step_back().await;
-        let mut state = self.state();
-        let now = state.tick();
-        let Some(key) = state.api_keys.iter_mut().find(|key| key.id == api_key) else { return };
-        let before = std::mem::replace(&mut key.grant.limits, limits);
-        let wallet = key.wallet;
-        if limits == before {
-            return;
-        }
-        let revision = state.limits_revisions.entry(wallet).or_insert(0);
-        *revision = revision.saturating_add(1);
-        for counter in limits.seeded_since(&before) {
-            state.seed(api_key, counter, now);
-        }
-    }
-
-    fn turn(&self, span: Duration) -> bool {
-        self.advance(span);
-        true
-    }
-}
-
 impl JournalState {
     pub(super) fn limits_revision(&self, wallet: WalletId) -> u64 {
         self.limits_revisions.get(&wallet).copied().unwrap_or(0)
     }
 
-    fn seed(&mut self, api_key: ApiKeyId, counter: Counter, now: Timestamp) {
+    pub(super) fn seed(&mut self, api_key: ApiKeyId, counter: Counter, now: Timestamp) {
         let start = counter.window(now);
         let mut used: i64 = 0;
         for row in self.operations.values_mut().map(|row| &mut row.operation) {

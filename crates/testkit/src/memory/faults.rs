@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdfast_domain::WalletId;
-use holdfast_domain::operation::Change;
+use holdfast_domain::operation::Transition;
 use holdfast_domain::ports::Cause;
 
 /// Fate of a commit.
@@ -33,7 +33,7 @@ pub(super) struct Faults {
     pub(super) next: VecDeque<Fault>,
     pub(super) loads: u32,
     pub(super) broken: BTreeSet<WalletId>,
-    pub(super) late: Vec<Arc<Change>>,
+    pub(super) late: Vec<Arc<Transition>>,
     pub(super) offers: u64,
     pub(super) result_bytes_max: Option<usize>,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
-    Change, GenerationStart, Node, Operation, Phase, Receipt, Snapshot, Version,
+    GenerationStart, Node, Operation, Phase, Receipt, Snapshot, Transition,
 };
 use holdfast_domain::ports::{CommitError, LeasedOperation, Unavailable};
 use holdfast_domain::{Journal, OperationId, Timestamp};
@@ -42,7 +42,7 @@ impl Journal for MemoryJournal {
         Ok(self.state().tick())
     }
 
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         step_back().await;
         let mut state = self.state();
         state.faults.offers = state.faults.offers.saturating_add(1);
@@ -52,10 +52,7 @@ impl Journal for MemoryJournal {
             // Whatever became of it: nobody waits for its answer.
             drop(state.write(&late));
         }
-        let bytes = match &*change {
-            Change::Operation(transition) => transition.result().map_or(0, |it| it.sealed.len()),
-            Change::Posting(_) => 0,
-        };
+        let bytes = change.result().map_or(0, |it| it.sealed.len());
         // Before the next fault, which stays for a commit that the store would take in.
         if state.faults.result_bytes_max.is_some_and(|most| bytes > most) {
             return Err(CommitError::TooLarge);
@@ -123,20 +120,10 @@ impl Journal for MemoryJournal {
 
 impl JournalState {
     /// Judges a change and writes all of it, or nothing.
-    fn write(&mut self, change: &Change) -> Result<Receipt, CommitError> {
+    fn write(&mut self, change: &Transition) -> Result<Receipt, CommitError> {
         let at = self.tick();
         judge(self, change, at)?;
-        let transition = match change {
-            Change::Operation(transition) => transition,
-            Change::Posting(posting) => {
-                self.write_posting(posting, at);
-                return Ok(Receipt {
-                    version: Version::FIRST,
-                    at,
-                    counters: CounterReadings::default(),
-                });
-            }
-        };
+        let transition = change;
         let mut receipt =
             Receipt { version: transition.version(), at, counters: CounterReadings::default() };
         let before = self.operations.get(&transition.operation);

@@ -1,29 +1,17 @@
 //! The three things that a store enforces, in their order: the version, the bounds, the permanent
 //! ids. Nothing else is looked at.
 
-use holdfast_domain::ledger::{BalanceChange, Funds, Posting, PostingKind};
+use holdfast_domain::ledger::{BalanceChange, Funds, PostingKind};
 use holdfast_domain::limits::{CounterMove, ReachedLimit};
-use holdfast_domain::operation::{Change, Phase, Transition};
+use holdfast_domain::operation::{Phase, Transition};
 use holdfast_domain::ports::{CommitError, LedgerSource};
 use holdfast_domain::price::PriceVersion;
-use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Micros, OperationId, Timestamp, WalletId};
 
 use super::JournalState;
 
 /// Judges a change as a store does: conflict, limits, funds, permanent ids, in this order.
 pub(super) fn judge(
-    state: &JournalState,
-    change: &Change,
-    at: Timestamp,
-) -> Result<(), CommitError> {
-    match change {
-        Change::Operation(transition) => check_transition(state, transition, at),
-        Change::Posting(posting) => check_posting(state, posting),
-    }
-}
-
-fn check_transition(
     state: &JournalState,
     transition: &Transition,
     at: Timestamp,
@@ -73,33 +61,6 @@ fn check_transition(
     if repeats { Err(CommitError::Collision) } else { Ok(()) }
 }
 
-fn check_posting(state: &JournalState, posting: &Posting) -> Result<(), CommitError> {
-    if state.postings.contains_key(&posting.id) {
-        return Err(CommitError::Conflict);
-    }
-    if let PostingKind::Refund(operation) = &posting.kind {
-        let refunded = refunds(state, *operation).plus(posting.amount);
-        let charge = captured(state, *operation, posting.wallet);
-        if refunded.is_none_or(|refunded| refunded > charge) {
-            return Err(CommitError::InsufficientFunds);
-        }
-    }
-    if !posting.kind.allows(posting.amount) {
-        return Err(CommitError::InsufficientFunds);
-    }
-    within_bounds(
-        state,
-        posting.wallet,
-        BalanceChange { available: posting.amount, held: Micros::ZERO },
-    )?;
-    // What is held may come back: there must be room for it.
-    let whole = |wallet: &Wallet| wallet.available.plus(wallet.held)?.plus(posting.amount);
-    match state.wallet(posting.wallet).and_then(whole) {
-        Some(_) => Ok(()),
-        None => Err(CommitError::InsufficientFunds),
-    }
-}
-
 fn within_bounds(
     state: &JournalState,
     id: WalletId,
@@ -128,20 +89,7 @@ fn funds_held(state: &JournalState, transition: &Transition) -> Option<CommitErr
     is_covered.then_some(CommitError::FundsHeld { available, held })
 }
 
-/// Charge that an operation paid. One that is recorded and not settled is not paid.
-fn captured(state: &JournalState, operation: OperationId, wallet: WalletId) -> Micros {
-    state.operations.get(&operation).map_or(Micros::ZERO, |row| match &row.operation.phase {
-        Phase::Completed { usage, .. } if row.operation.wallet == wallet => usage.charge,
-        Phase::Completed { .. }
-        | Phase::Leased
-        | Phase::Recorded(_)
-        | Phase::Open
-        | Phase::Refused { .. }
-        | Phase::Abandoned { .. } => Micros::ZERO,
-    })
-}
-
-fn refunds(state: &JournalState, operation: OperationId) -> Micros {
+pub(super) fn refunds(state: &JournalState, operation: OperationId) -> Micros {
     let of_operation = PostingKind::Refund(operation);
     let refunds = state.postings.values().filter(|posting| posting.kind == of_operation);
     refunds.fold(Micros::ZERO, |sum, refund| sum.plus(refund.amount).unwrap_or(Micros::MAX))

@@ -1,27 +1,23 @@
 //! The smaller ports in memory: nodes, keys, wallets, prices.
 //!
 //! Calls that write take the state's lock once, so that calls that race are in some order and none
-//! sees half of another. Names and ids are looked up under the same lock that writes them: of two
-//! that take one name at once, the second is refused.
-//!
-//! Money moves nowhere in here. Wallets are made empty, and the journal fills them.
+//! sees half of another. Wallets and keys are made by commands, and money moves nowhere in here.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{
-    CounterSnapshot, CreateError, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry,
-    NewApiKey, PinError, RotateError, Rotation, Unavailable,
+    CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry, PinError,
+    Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, Currency, Micros, NodeAddress, Nodes, PostingId, Prices,
-    Timestamp, WalletId, Wallets,
+    ApiKeyId, ApiKeys, CredentialId, NodeAddress, Nodes, PostingId, Prices, WalletId, Wallets,
 };
 
 use super::MemoryJournal;
@@ -95,49 +91,6 @@ impl ApiKeys for MemoryJournal {
         Ok(known)
     }
 
-    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
-        step_back().await;
-        let mut state = self.state();
-        let created_at = state.tick();
-        if state.wallet(key.wallet).is_none() {
-            return Err(CreateError::NoWallet);
-        }
-        let taken = state
-            .api_keys
-            .iter()
-            .any(|k| k.id == key.id || k.wallet == key.wallet && k.name == key.name);
-        if taken || state.credentials.contains_key(&credential.id) {
-            return Err(CreateError::NameTaken);
-        }
-        let api_key = key.clone().issued_at(created_at);
-        state.api_keys.push(api_key.clone());
-        state.credentials.insert(credential.id, credential.clone());
-        Ok(api_key)
-    }
-
-    async fn rotate(
-        &self,
-        credential: &Credential,
-        grace: Duration,
-    ) -> Result<Rotation, RotateError> {
-        step_back().await;
-        let mut state = self.state();
-        let now = state.tick();
-        let key = state.api_keys.iter().find(|key| key.id == credential.api_key);
-        let api_key = key.ok_or(RotateError::NoKey)?.clone();
-        if api_key.has_ended(now) {
-            return Err(RotateError::Ended);
-        }
-        if state.credentials.contains_key(&credential.id) {
-            return Err(RotateError::Taken);
-        }
-        let others_end_at = now.after(grace);
-        // Before the new one is there: it is not one of the others.
-        state.end_credentials(api_key.id, others_end_at);
-        state.credentials.insert(credential.id, credential.clone());
-        Ok(Rotation { api_key, others_end_at })
-    }
-
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
         step_back().await;
         // Let go of at once: the readings below take the same lock, which nobody may take twice.
@@ -145,37 +98,10 @@ impl ApiKeys for MemoryJournal {
         let used = |counter| (counter, self.counter(api_key, counter, now));
         Ok(CounterSnapshot { counters: Counter::ALL.into_iter().map(used).collect(), now })
     }
-
-    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
-        step_back().await;
-        let mut state = self.state();
-        let now = state.tick();
-        state.end_credentials(api_key, now);
-        let key = state.api_keys.iter_mut().find(|key| key.id == api_key);
-        Ok(key.map(|key| *key.revoked_at.get_or_insert(now)))
-    }
 }
 
 #[async_trait]
 impl Wallets for MemoryJournal {
-    async fn create(
-        &self,
-        id: WalletId,
-        name: &str,
-        currency: Currency,
-    ) -> Result<Wallet, CreateError> {
-        step_back().await;
-        let mut state = self.state();
-        if state.wallets.iter().any(|wallet| wallet.id == id || wallet.name == name) {
-            return Err(CreateError::NameTaken);
-        }
-        let (available, held) = (Micros::ZERO, Micros::ZERO);
-        let name = name.to_owned();
-        let wallet = Wallet { id, name, currency, available, held, suspended_at: None };
-        state.wallets.push(wallet.clone());
-        Ok(wallet)
-    }
-
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         step_back().await;
         Ok(self.wallet(id))

@@ -1,5 +1,6 @@
 //! Every law can fail: for each there is a journal with one defect, and on it the law does.
 
+mod commands;
 mod defect;
 mod journal;
 mod ports;

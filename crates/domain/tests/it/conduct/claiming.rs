@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending, Rebinding};
 use holdfast_domain::limits::{Counter, Limits};
 use holdfast_domain::model::FingerprintTerms;
-use holdfast_domain::operation::{Change, Claim, Lease, Node, Operation, Receipt, Snapshot};
+use holdfast_domain::operation::{Claim, Lease, Node, Operation, Receipt, Snapshot, Transition};
 use holdfast_domain::ports::{CommitError, LeaseMode, LeasedOperation, Unavailable};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ClaimId, Journal, Nodes, OperationId, Timestamp};
@@ -314,7 +314,7 @@ struct ContestedJournal<'a>(&'a MemoryJournal);
 
 #[async_trait::async_trait]
 impl Journal for ContestedJournal<'_> {
-    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+    async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         let operation = claimed(self.0, &lasting(sample::fresh())).await;
         conduct(self.0).conclude(&operation, &Ending::NotRun, &[]).await;
         self.0.advance(Duration::from_secs(60));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use holdfast_domain::operation::{
-    Change, Claim, Finish, Operation, Phase, ProviderRefusal, Receipt, SealedResult, Snapshot,
+    Claim, Finish, Operation, Phase, ProviderRefusal, Receipt, SealedResult, Snapshot, Transition,
 };
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, OperationId, decide};
@@ -25,11 +25,11 @@ pub(super) struct Task {
 #[derive(Debug)]
 pub(super) enum Stage {
     /// Its claim is under way.
-    Claiming { change: Arc<Change>, before: Option<Box<Operation>>, was_lost: bool },
+    Claiming { change: Arc<Transition>, before: Option<Box<Operation>>, was_lost: bool },
     /// The claim was committed: it may send.
     Owning(Box<Operation>),
     /// It sends no more, and wants the store to know how it ended.
-    Concluding { row: Box<Operation>, ending: Event, pending: Option<Arc<Change>> },
+    Concluding { row: Box<Operation>, ending: Event, pending: Option<Arc<Transition>> },
     /// It has returned, or was lost.
     Gone,
 }
@@ -81,7 +81,7 @@ impl World {
     async fn offer_claim(
         &mut self,
         n: usize,
-        change: Arc<Change>,
+        change: Arc<Transition>,
         before: Option<Box<Operation>>,
         was_lost: bool,
     ) -> Stage {
@@ -171,7 +171,7 @@ impl World {
         n: usize,
         row: Box<Operation>,
         ending: Event,
-        pending: Option<Arc<Change>>,
+        pending: Option<Arc<Transition>>,
     ) -> Stage {
         let was_lost = pending.is_some();
         let change = match pending {
@@ -180,7 +180,7 @@ impl World {
                 let now = row.admitted_at;
                 let operation = Some(row.as_ref().clone());
                 let over = Snapshot { operation, result: None, lease: None, now };
-                Arc::new(Change::Operation(decide(&over, ending.clone()).unwrap()))
+                Arc::new(decide(&over, ending.clone()).unwrap())
             }
         };
         match self.offer(&change).await {
@@ -240,18 +240,12 @@ impl World {
     }
 }
 
-fn applied(change: &Change, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
-    match change {
-        Change::Operation(transition) => transition.apply(before, receipt),
-        Change::Posting(_) => None,
-    }
+fn applied(change: &Transition, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
+    change.apply(before, receipt)
 }
 
-fn content(change: &Change) -> Option<SealedResult> {
-    match change {
-        Change::Operation(transition) => transition.result().cloned(),
-        Change::Posting(_) => None,
-    }
+fn content(change: &Transition) -> Option<SealedResult> {
+    change.result().cloned()
 }
 
 fn unsettled(ending: Event) -> Event {

@@ -8,16 +8,16 @@ use std::time::Duration;
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{
-    Change, Claim, Disown, Effect, Finish, Lease, Node, Operation, Phase, ProviderRefusal, Receipt,
-    SealedResult, SendStatus, Snapshot,
+    Claim, Disown, Effect, Finish, Lease, Node, Operation, Phase, ProviderRefusal, Receipt,
+    SealedResult, SendStatus, Snapshot, Transition,
 };
 use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, LeasedOperation};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Incarnation, Journal, Micros, Nodes, OperationId, PostingId,
-    Timestamp, WalletId, Wallets, decide,
+    Timestamp, WalletId, decide,
 };
 use holdfast_testkit::laws::Lists as _;
-use holdfast_testkit::{Dice, Fault, MemoryJournal, sample};
+use holdfast_testkit::{Commands as _, Dice, Fault, MemoryJournal, sample};
 
 use super::invariants::Ghost;
 use super::tasks::{Stage, Task};
@@ -53,7 +53,7 @@ pub(super) struct World {
     pub(super) trail: Vec<String>,
     /// What came of it.
     pub(super) happened: BTreeSet<String>,
-    offered: Vec<Arc<Change>>,
+    offered: Vec<Arc<Transition>>,
     /// Operations as somebody saw them once.
     seen: BTreeMap<OperationId, Snapshot>,
     ids: u128,
@@ -95,7 +95,7 @@ impl World {
     pub(super) async fn new(seed: u64) -> Self {
         let journal = MemoryJournal::new();
         for (wallet, name) in wallets().into_iter().zip(["first", "second"]) {
-            drop(Wallets::create(&journal, wallet, name, sample::usd()).await.unwrap());
+            journal.create_wallet(wallet, name, sample::usd()).await.unwrap();
         }
         let mut world = Self {
             journal,
@@ -256,7 +256,7 @@ impl World {
     async fn begin(&mut self, claim: Claim, snapshot: Snapshot) {
         match decide(&snapshot, Event::Claim(Box::new(claim.clone()))) {
             Ok(transition) => {
-                let change = Arc::new(Change::Operation(transition));
+                let change = Arc::new(transition);
                 let before = snapshot.operation.map(Box::new);
                 let stage = Stage::Claiming { change, before, was_lost: false };
                 self.tasks.push(Task { claim, stage, has_sent: false });
@@ -380,7 +380,10 @@ impl World {
         let posting = Posting { id, wallet, kind, amount: Micros::new(amount) };
         self.say(&format!("{posting:?}"));
         // Refused or lost: whoever posts looks at the wallet.
-        drop(self.offer(&Arc::new(Change::Posting(posting))).await);
+        let posted = self.journal.post(&posting).await;
+        if posted.is_ok_and(|done| !done.replayed) {
+            self.happened.insert(label_of(&posting.kind).to_owned());
+        }
     }
 
     async fn offer_again(&mut self) {
@@ -394,7 +397,7 @@ impl World {
     /// Judges an event and offers what follows; whether that was committed.
     pub(super) async fn judge(&mut self, snapshot: &Snapshot, event: Event) -> bool {
         match decide(snapshot, event) {
-            Ok(transition) => self.offer(&Arc::new(Change::Operation(transition))).await.is_ok(),
+            Ok(transition) => self.offer(&Arc::new(transition)).await.is_ok(),
             Err(refusal) => {
                 self.note(format!("{refusal:?}"));
                 false
@@ -403,7 +406,7 @@ impl World {
     }
 
     /// Offers a change, and keeps it to be offered again.
-    pub(super) async fn offer(&mut self, change: &Arc<Change>) -> Result<Receipt, CommitError> {
+    pub(super) async fn offer(&mut self, change: &Arc<Transition>) -> Result<Receipt, CommitError> {
         if self.offered.len() == OFFERED_KEPT {
             drop(self.offered.remove(0));
         }
@@ -473,24 +476,25 @@ impl World {
     }
 }
 
-fn label(change: &Change) -> &'static str {
-    match change {
-        Change::Posting(posting) => match posting.kind {
-            PostingKind::Deposit => "Deposit",
-            PostingKind::Refund(_) => "Refund",
-            PostingKind::Adjustment(_) => "Adjustment",
-        },
-        Change::Operation(transition) => match transition.effect {
-            Effect::Admit(_) => "Admit",
-            Effect::Reopen(_) => "Reopen",
-            Effect::Complete { .. } => "Complete",
-            Effect::Record { .. } => "Record",
-            Effect::Settle => "Settle",
-            Effect::AskCancel => "AskCancel",
-            Effect::Cancel => "Cancel",
-            Effect::Open { .. } => "Open",
-            Effect::Refuse { .. } => "Refuse",
-            Effect::Abandon { .. } => "Abandon",
-        },
+fn label(change: &Transition) -> &'static str {
+    match change.effect {
+        Effect::Admit(_) => "Admit",
+        Effect::Reopen(_) => "Reopen",
+        Effect::Complete { .. } => "Complete",
+        Effect::Record { .. } => "Record",
+        Effect::Settle => "Settle",
+        Effect::AskCancel => "AskCancel",
+        Effect::Cancel => "Cancel",
+        Effect::Open { .. } => "Open",
+        Effect::Refuse { .. } => "Refuse",
+        Effect::Abandon { .. } => "Abandon",
+    }
+}
+
+const fn label_of(kind: &PostingKind) -> &'static str {
+    match kind {
+        PostingKind::Deposit => "Deposit",
+        PostingKind::Refund(_) => "Refund",
+        PostingKind::Adjustment(_) => "Adjustment",
     }
 }

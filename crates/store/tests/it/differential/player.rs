@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::limits::{Counter, CounterMove, ReachedLimit};
-use holdfast_domain::operation::{
-    Change, Disown, Effect, Finish, Lease, Operation, Receipt, Transition,
-};
+use holdfast_domain::operation::{Disown, Effect, Finish, Lease, Operation, Receipt, Transition};
 use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, NewApiKey};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Micros, OperationId, Phase, Snapshot, Timestamp, WalletId, decide,
 };
+use holdfast_testkit::commands::CommandResult;
 use holdfast_testkit::laws::tenant::answer;
 use holdfast_testkit::{Stores, sample};
 
@@ -31,8 +31,8 @@ pub(super) struct Player<'a> {
     last: Option<Timestamp>,
     leases: BTreeMap<usize, Lease>,
     seen: BTreeMap<OperationId, Snapshot>,
-    offered: VecDeque<Arc<Change>>,
-    committed: VecDeque<Arc<Change>>,
+    offered: VecDeque<Arc<Transition>>,
+    committed: VecDeque<Arc<Transition>>,
 }
 
 impl<'a> Player<'a> {
@@ -71,7 +71,8 @@ impl<'a> Player<'a> {
             HistoryStep::Post { id, wallet, kind, amount } => {
                 let (kind, amount) = (kind.clone(), Micros::new(*amount));
                 let posting = Posting { id: *id, wallet: *wallet, kind, amount };
-                self.offer(Arc::new(Change::Posting(posting))).await
+                let posted = self.stores.commands().post(&posting).await;
+                self.told(posted)
             }
             HistoryStep::Beat { node, span, entry } => self.beat(*node, *span, *entry).await,
             HistoryStep::Leave(node) => {
@@ -91,16 +92,14 @@ impl<'a> Player<'a> {
                 format!("{} purged", self.stores.journal().purge(*age, *limit).await.unwrap())
             }
             HistoryStep::Create { wallet, name } => {
-                let created = self.stores.wallets().create(*wallet, name, sample::usd()).await;
-                format!("{created:?}")
+                let commands = self.stores.commands();
+                let created = commands.create_wallet(*wallet, name, sample::usd()).await;
+                self.told(created)
             }
             HistoryStep::Issue { key, wallet, name } => self.issue(*key, *wallet, name).await,
             HistoryStep::Revoke(key) => {
-                let since = self.stores.keys().unwrap().revoke(*key).await.unwrap();
-                if let Some(since) = since.filter(|since| !self.moments.contains(since)) {
-                    self.stamped(since);
-                }
-                format!("revoked since {:?}", since.map(|since| self.place(since)))
+                let revoked = self.stores.commands().revoke(*key).await;
+                self.told(revoked)
             }
             HistoryStep::Pin(versions) => {
                 format!("{:?}", self.stores.prices().unwrap().pin(versions).await)
@@ -116,12 +115,19 @@ impl<'a> Player<'a> {
             external_id: None,
             grant: Grant::default(),
         };
-        match self.stores.keys().unwrap().issue(&new, &super::rows::credential_of(id)).await {
-            Ok(key) => {
-                self.stamped(key.created_at);
-                "issued".to_owned()
+        let issued = self.stores.commands().issue(&new, &super::rows::credential_of(id)).await;
+        self.told(issued)
+    }
+
+    /// Verdict on a command. A row that a table refuses is a failure, in each store's own words.
+    fn told(&mut self, done: CommandResult) -> String {
+        match done {
+            Ok(receipt) => {
+                self.stamped(receipt.at);
+                format!("{:?}, replayed: {}", receipt.things, receipt.replayed)
             }
-            Err(error) => format!("{error:?}"),
+            Err(CommandError::Refused(refusal)) => format!("{refusal:?}"),
+            Err(CommandError::Unavailable(_) | CommandError::Uncertain(_)) => "failed".to_owned(),
         }
     }
 
@@ -166,10 +172,10 @@ impl<'a> Player<'a> {
                 .hold(0)
                 .build();
             let admission = sample::admission(&claim);
-            let Change::Operation(transition) = &*admission else { return None };
+            let transition = &*admission;
             let counters = vec![CounterMove { counter, amount: 0, bound: Some(bound) }];
             let probe = Transition { counters, ..transition.clone() };
-            Some(self.stores.journal().commit(Arc::new(Change::Operation(probe))).await)
+            Some(self.stores.journal().commit(Arc::new(probe)).await)
         };
         let below = offer(used - 1).await;
         matches!(below, Some(Err(CommitError::LimitReached(_))))
@@ -221,7 +227,7 @@ impl<'a> Player<'a> {
         }
         match decide(&snapshot, event) {
             Ok(transition) => {
-                let change = Arc::new(Change::Operation(transition));
+                let change = Arc::new(transition);
                 self.offered.push_front(Arc::clone(&change));
                 self.offered.truncate(CHANGES_KEPT);
                 self.offer(change).await
@@ -231,32 +237,26 @@ impl<'a> Player<'a> {
     }
 
     /// A permanent id that exists stops its effect even where the version is right.
-    async fn bend(&mut self, change: &Change) -> String {
-        let Change::Operation(transition) = change else { return "a posting".to_owned() };
+    async fn bend(&mut self, change: &Transition) -> String {
+        let transition = change;
         let row = self.stores.journal().load(transition.operation).await.unwrap().operation;
         let is_new = matches!(transition.effect, Effect::Admit(_));
         if is_new || transition.funds.transfers().next().is_none() {
             return "nothing permanent".to_owned();
         }
         let expected = row.map(|row| row.version);
-        self.offer(Arc::new(Change::Operation(Transition { expected, ..transition.clone() }))).await
+        self.offer(Arc::new(Transition { expected, ..transition.clone() })).await
     }
 
-    async fn offer(&mut self, change: Arc<Change>) -> String {
+    async fn offer(&mut self, change: Arc<Transition>) -> String {
         match self.stores.journal().commit(Arc::clone(&change)).await {
             Ok(Receipt { version, at, counters: tally }) => {
                 self.stamped(at);
                 self.committed.push_front(Arc::clone(&change));
                 self.committed.truncate(CHANGES_KEPT);
-                let told = match &*change {
-                    Change::Operation(transition) => {
-                        let admitted_at = transition.admitted_at.map(|at| self.place(at));
-                        let transition = Transition { admitted_at, ..transition.clone() };
-                        format!("{transition:?}")
-                    }
-                    Change::Posting(posting) => format!("{posting:?}"),
-                };
-                format!("{version:?}, {tally:?}: {told}")
+                let admitted_at = change.admitted_at.map(|at| self.place(at));
+                let told = Transition { admitted_at, ..(*change).clone() };
+                format!("{version:?}, {tally:?}: {told:?}")
             }
             Err(CommitError::LimitReached(reached)) => {
                 format!("{:?}", ReachedLimit { at: Timestamp::from_micros(0), ..reached })

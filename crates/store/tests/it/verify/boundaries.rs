@@ -7,7 +7,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record};
 use holdfast_testkit::sample;
 
 use super::{fill, finds, finds_all};
-use crate::raw::Raw;
+use crate::raw::{FORGET_TRAIL, Raw};
 use crate::scratch::Home;
 
 /// What the audit says of a book.
@@ -20,7 +20,9 @@ async fn told(home: &impl Home) -> Vec<String> {
 async fn finds_only<H: Home>(_: &H, sql: &str, sentences: &[&str]) {
     let home = H::make().await;
     fill(&home).await;
-    Raw::reckless(&home).await.run(sql).await;
+    let mut raw = Raw::reckless(&home).await;
+    raw.run(FORGET_TRAIL).await;
+    raw.run(sql).await;
     let told = told(&home).await;
     assert_eq!(told.len(), sentences.len(), "{sql}: {told:#?}");
     for (told, sentence) in told.iter().zip(sentences) {

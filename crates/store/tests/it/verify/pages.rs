@@ -9,7 +9,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish};
 
 use super::fill;
 use crate::administration::{issue, make_wallet, secret};
-use crate::raw::Raw;
+use crate::raw::{FORGET_TRAIL, Raw};
 use crate::scratch::Home;
 
 /// More rows of each kind than a page has, made of the first ones.
@@ -57,7 +57,9 @@ const COUNTED: &str = "
 
 async fn counters_are_compared_in_passes(home: &impl Home) {
     fill(home).await;
-    Raw::reckless(home).await.run(COUNTED).await;
+    let mut raw = Raw::reckless(home).await;
+    raw.run(FORGET_TRAIL).await;
+    raw.run(COUNTED).await;
     let mut told = Vec::new();
     let tell = |Progress { part, done, of }: Progress| told.push((part, done, of));
     let options = AuditOptions::keeping(Duration::MAX);
@@ -135,6 +137,7 @@ const RETRIED: &str = "
 async fn a_key_that_was_retried_thousands_of_times_is_read_in_pages(home: &impl Home) {
     fill(home).await;
     let mut raw = Raw::reckless(home).await;
+    raw.run(FORGET_TRAIL).await;
     raw.run(RETRIED).await;
     let options = AuditOptions::keeping(Duration::MAX);
     let mut told = Vec::new();

@@ -60,7 +60,7 @@ async fn postings_that_were_changed_with_their_balances_are_found(home: &impl Ho
     // The last one: there is no gap behind it.
     let gone = "DELETE FROM postings WHERE kind = 'refund';
         UPDATE wallets SET available = available - 5 WHERE name <> 'acme'";
-    finds(home, gone, "row 4 of the trail made it, and it is not there").await;
+    finds(home, gone, "row 7 of the trail made it, and it is not there").await;
 }
 
 async fn refunds_that_were_moved_where_they_fit_are_found(home: &impl Home) {
@@ -174,7 +174,7 @@ async fn what_administration_never_made_is_found(home: &impl Home) {
         let is_of = |it: &String| it.starts_with(subject) && it.contains(sentence);
         assert!(told.iter().any(is_of), "{gone}: {told:#?}");
     }
-    let sealed = "UPDATE operations SET api_key_id = (SELECT id FROM api_keys WHERE name = 'one')";
+    let sealed = "UPDATE results SET credential_id = zeroblob(16)";
     finds_any(home, sealed, "its result is sealed for a credential that is nobody's").await;
 }
 

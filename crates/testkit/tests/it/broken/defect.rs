@@ -120,7 +120,7 @@ defects! {
     StandingsHaveGaps breaks "keys::a_standing_shows_every_counter_in_the_window_of_now";
     /// All API keys stand together.
     StandingsAreMixedUp breaks "keys::a_standing_shows_every_counter_in_the_window_of_now";
-    /// Revoking again moves the moment.
+    /// The moment of a revocation moves.
     RevokingAgainCounts breaks "keys::a_revoked_key_stays_revoked";
     /// The credentials of a revoked key go on.
     CredentialsOutliveKeys breaks "keys::a_revoked_key_stays_revoked";

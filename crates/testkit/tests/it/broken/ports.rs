@@ -3,23 +3,20 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::credential::{ApiKey, Credential, Grant};
+use holdfast_domain::credential::{ApiKey, Grant};
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::limits::{Counter, CounterReadings, Limits};
-use holdfast_domain::operation::{Node, Phase};
+use holdfast_domain::limits::{Counter, CounterReadings};
+use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{
-    CounterSnapshot, CreateError, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry,
-    NewApiKey, PinError, RotateError, Rotation, Unavailable,
+    CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry, PinError,
+    Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, Currency, NodeAddress, Nodes, PostingId, Prices, Timestamp,
-    WalletId, Wallets,
+    ApiKeyId, ApiKeys, CredentialId, NodeAddress, Nodes, PostingId, Prices, WalletId, Wallets,
 };
-
-use holdfast_testkit::laws::{LimitEdits, Lists};
-use holdfast_testkit::sample;
+use holdfast_testkit::laws::Lists;
 
 use super::BrokenJournal;
 use super::defect::Defect;
@@ -77,32 +74,6 @@ impl Nodes for BrokenJournal {
 }
 
 #[async_trait]
-impl LimitEdits for BrokenJournal {
-    async fn edit_limits(&self, api_key: ApiKeyId, limits: Limits) {
-        self.inner.edit_limits(api_key, limits).await;
-        let Some(spend) = limits.spend.filter(|_limit| self.has(Defect::SeedsGoByEndings)) else {
-            return;
-        };
-        let (counter, now) = (spend.window.counter(), self.inner.now());
-        let mut used = 0;
-        for row in self.inner.operations().into_iter().filter(|row| row.api_key == api_key) {
-            let at = row.phase.finished_at().unwrap_or(row.admitted_at);
-            let amount = match &row.phase {
-                Phase::Leased | Phase::Recorded(_) => row.hold.get(),
-                Phase::Completed { usage, .. } => usage.charge.get(),
-                Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => 0,
-            };
-            used += if counter.window(at) == counter.window(now) { amount } else { 0 };
-        }
-        self.inner.set_counter(api_key, counter, used);
-    }
-
-    fn turn(&self, span: Duration) -> bool {
-        self.inner.turn(span)
-    }
-}
-
-#[async_trait]
 impl ApiKeys for BrokenJournal {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let mut known = self.inner.credential(id).await?;
@@ -113,57 +84,12 @@ impl ApiKeys for BrokenJournal {
             if self.has(Defect::CredentialsOutliveKeys) {
                 credential.ends_at = None;
             }
+            if self.has(Defect::RevokingAgainCounts) {
+                let now = self.inner.now();
+                api_key.revoked_at = api_key.revoked_at.map(|_first| now);
+            }
         }
         Ok(known)
-    }
-
-    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
-        if self.has(Defect::KeysMakeWallets) {
-            self.make(key.wallet).await;
-        }
-        let listed = self.inner.all_api_keys().await;
-        let seems_free = !listed.iter().any(|known| known.name == key.name);
-        let issued = self.inner.issue(key, credential).await;
-        let is_given_again = self.has(Defect::NamesOfKeysRepeat)
-            || (self.has(Defect::NamesOfKeysRace) && seems_free);
-        if matches!(issued, Err(CreateError::NameTaken)) && is_given_again {
-            let name = format!("{}, {}", key.name, key.id);
-            return self.inner.issue(&NewApiKey { name, ..key.clone() }, credential).await;
-        }
-        issued
-    }
-
-    async fn rotate(
-        &self,
-        credential: &Credential,
-        grace: Duration,
-    ) -> Result<Rotation, RotateError> {
-        let old_ones = Duration::from_secs(1 << 40);
-        let given = if self.has(Defect::OldCredentialsStay) { old_ones } else { grace };
-        let mut rotated = self.inner.rotate(credential, given).await;
-        let others_end_at = self.inner.now().after(grace);
-        match &mut rotated {
-            Ok(rotation) if self.has(Defect::OldCredentialsStay) => {
-                rotation.others_end_at = others_end_at;
-            }
-            Err(RotateError::Ended) if self.has(Defect::EndedKeysAreRotated) => {
-                let listed = self.inner.all_api_keys().await;
-                let api_key = listed.into_iter().find(|key| key.id == credential.api_key).unwrap();
-                return Ok(Rotation { api_key, others_end_at });
-            }
-            Err(RotateError::Taken) if self.has(Defect::RefusedRotationsEnd) => {
-                let another = Credential { id: sample::fresh(), ..credential.clone() };
-                self.inner.rotate(&another, grace).await.unwrap();
-            }
-            Ok(_)
-            | Err(
-                RotateError::NoKey
-                | RotateError::Ended
-                | RotateError::Taken
-                | RotateError::Unavailable(_),
-            ) => {}
-        }
-        rotated
     }
 
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
@@ -181,12 +107,6 @@ impl ApiKeys for BrokenJournal {
             }
         }
         Ok(CounterSnapshot { counters, now })
-    }
-
-    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
-        let since = self.inner.revoke(api_key).await?;
-        let now = self.inner.now();
-        Ok(if self.has(Defect::RevokingAgainCounts) { since.map(|_first| now) } else { since })
     }
 }
 
@@ -207,20 +127,6 @@ impl Lists for BrokenJournal {
 
 #[async_trait]
 impl Wallets for BrokenJournal {
-    async fn create(
-        &self,
-        id: WalletId,
-        name: &str,
-        currency: Currency,
-    ) -> Result<Wallet, CreateError> {
-        let created = self.inner.create(id, name, currency).await;
-        if matches!(created, Err(CreateError::NameTaken)) && self.has(Defect::NamesOfWalletsRepeat)
-        {
-            return self.inner.create(id, &format!("{name}, {id}"), currency).await;
-        }
-        created
-    }
-
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         self.inner.find(id).await
     }

@@ -1,0 +1,148 @@
+//! Wallets, API keys and deposits: commands of administration, each under a request key of the caller.
+//!
+//! A request key is for ever: the command again is answered with what it made first, after a restart too.
+
+use holdfast_domain::admin::ports::CommandError;
+use holdfast_domain::admin::{
+    AccountAction, AccountCommand, AccountReceipt, ActorId, Administration as _, NewPosting,
+    PostingDetails, RequestBinding, Thing, WalletBounds, WalletRecord,
+};
+use holdfast_domain::credential::{Bearer, Credential, Grant, NewApiKey};
+use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
+use holdfast_domain::secret::CredentialSecret;
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, PostingId, Timestamp, WalletId};
+use uuid::Uuid;
+
+use crate::Holdfast;
+
+/// An API key, as its command made it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct IssuedKey {
+    /// The key: the scope of request keys.
+    pub id: ApiKeyId,
+    /// Its first credential; `None` if an earlier command made the key, because no secret is kept.
+    pub bearer: Option<Bearer>,
+}
+
+/// Reason why nothing was deposited.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DepositError {
+    /// The amount is none of a deposit.
+    #[error(transparent)]
+    Amount(#[from] BadPosting),
+    /// The command was not done.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+}
+
+impl Holdfast {
+    /// Makes an empty wallet, once for this request key.
+    ///
+    /// # Errors
+    ///
+    /// A [`CommandError`].
+    pub async fn create_wallet(
+        &self,
+        key: CommandKey,
+        name: &str,
+        currency: Currency,
+    ) -> Result<WalletId, CommandError> {
+        let id = WalletId::from(Uuid::new_v4());
+        let (available, held) = (Micros::ZERO, Micros::ZERO);
+        let wallet =
+            Wallet { id, name: name.to_owned(), currency, available, held, suspended_at: None };
+        let record = WalletRecord {
+            wallet,
+            external_id: None,
+            low_balance: None,
+            key_spend: None,
+            edited: 0,
+            created_at: Timestamp::from_micros(0),
+            closed_at: None,
+        };
+        let asked = format!("wallet {currency} {name}");
+        let made = self.administer(key, &asked, AccountAction::CreateWallet(record)).await?;
+        // Another one if an earlier command made it.
+        Ok(if let [Thing::Wallet(made)] = made.things.as_slice() { *made } else { id })
+    }
+
+    /// Issues an API key of a wallet, once for this request key.
+    ///
+    /// # Errors
+    ///
+    /// A [`CommandError`].
+    pub async fn issue_key(
+        &self,
+        key: CommandKey,
+        wallet: WalletId,
+        name: &str,
+        grant: Grant,
+    ) -> Result<IssuedKey, CommandError> {
+        let id = ApiKeyId::from(Uuid::new_v4());
+        let asked = format!("api key {wallet} {grant:?} {name}");
+        let mut bits = [0; 32];
+        // Two identifiers, of which six bits each are fixed: 244 random bits.
+        let halves = [Uuid::new_v4(), Uuid::new_v4()].into_iter().flat_map(Uuid::into_bytes);
+        bits.iter_mut().zip(halves).for_each(|(bit, random)| *bit = random);
+        let bearer = Bearer { id: Uuid::new_v4().into(), secret: CredentialSecret::new(bits) };
+        let secret = &self.inner.secret;
+        let credential = Credential {
+            id: bearer.id,
+            api_key: id,
+            verifier: secret.verifier(&bearer.secret),
+            server_secret: secret.id(),
+            ends_at: None,
+        };
+        let new = NewApiKey { id, wallet, name: name.to_owned(), external_id: None, grant };
+        let keys = vec![(new, credential)];
+        let issue = AccountAction::IssueApiKeys { wallet, keys, is_bounded: false };
+        let made = self.administer(key, &asked, issue).await?;
+        let id = if let [Thing::ApiKey(made)] = made.things.as_slice() { *made } else { id };
+        Ok(IssuedKey { id, bearer: (!made.replayed).then_some(bearer) })
+    }
+
+    /// Deposits money, once for this request key, which is the id of the posting.
+    ///
+    /// # Errors
+    ///
+    /// A [`DepositError`].
+    pub async fn deposit(
+        &self,
+        key: CommandKey,
+        wallet: WalletId,
+        amount: Micros,
+    ) -> Result<(), DepositError> {
+        let id = PostingId::from_bytes(key.to_bytes());
+        let posting = Posting::new(id, wallet, PostingKind::Deposit, amount)?;
+        let details = PostingDetails::default();
+        let new = NewPosting { posting, details, allowance: None, currency: None };
+        let asked = format!("deposit {wallet} {}", amount.get());
+        self.administer(key, &asked, AccountAction::Post(new)).await?;
+        Ok(())
+    }
+
+    /// Does a command of the actor `local`, bound to the text of what was asked.
+    async fn administer(
+        &self,
+        key: CommandKey,
+        asked: &str,
+        action: AccountAction,
+    ) -> Result<AccountReceipt, CommandError> {
+        let secret = &self.inner.secret;
+        // Under a key of its own: no API key is zero.
+        let digest = secret.body_digest_key(ApiKeyId::from_u128(0)).digest(asked.as_bytes());
+        let request = RequestBinding { key, digest: digest.to_bytes(), canonical: None };
+        let command = AccountCommand {
+            actor: ActorId::Local,
+            address: None,
+            request,
+            reason: None,
+            bounds: WalletBounds::DEFAULT,
+            action,
+        };
+        self.store().administer(&command, secret).await
+    }
+}

@@ -1,0 +1,156 @@
+//! Sale of work in a process of another service: one key, one run, at most one charge.
+//!
+//! ```text
+//! open ─▶ create_wallet ─▶ issue_key ─▶ deposit        commands of administration, actor `local`
+//! sell(key, request, price, hold, work) ─▶ hold ─▶ work, at most once ─▶ charge and answer, one commit
+//!        └ the same key again ─▶ the same answer; another request under the key ─▶ a conflict
+//! ```
+//!
+//! [`Holdfast`] has all that runs beside a sale: the lease of this process, its heartbeat, and the reconciler that
+//! gives up what a dead process left. Each future of it may be dropped at any await and may move to another thread.
+//!
+//! | an embedder | by |
+//! |---|---|
+//! | opens a database, on a file or a server | [`Holdfast::open`] |
+//! | makes wallets, keys and deposits, each once for its request key | [`Holdfast::create_wallet`], [`Holdfast::issue_key`], [`Holdfast::deposit`] |
+//! | prices what is sold: things each, or units by the million | [`Price`] |
+//! | sells, and reads what became of a sale | [`Holdfast::sell`], [`Work`], [`Sale`] |
+//! | seals answers, so that the database alone shows none | [`Seal`] |
+//! | reads and audits the book | [`Holdfast::store`] |
+//! | ends, once every sale has ended | [`Holdfast::close`] |
+//!
+//! `tests/examples/thumbnails` is a whole service. Not in here: HTTP, callers' secrets, retries of the work.
+#![warn(missing_docs)]
+
+mod accounts;
+mod membership;
+mod price;
+mod sale;
+mod seal;
+
+use std::fmt;
+use std::sync::Arc;
+
+use holdfast_domain::NodeName;
+use holdfast_domain::operation::Node;
+use holdfast_domain::ports::{LeaseMode, Nodes as _, Unavailable};
+pub use holdfast_domain::secret::ServerSecret;
+pub use holdfast_store::DatabaseUrl;
+use holdfast_store::{LockError, OpenError, Options, SchemaError, ServeLock, Store, migrate};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+pub use crate::accounts::{DepositError, IssuedKey};
+use crate::membership::Membership;
+pub use crate::price::{BadPrice, Price};
+pub use crate::sale::{Sale, SaleKey, SellError, Work};
+pub use crate::seal::{NoCipher, Seal};
+
+/// A database that this process sells through. Clones share it.
+#[derive(Clone)]
+pub struct Holdfast {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    membership: Arc<Membership>,
+    secret: ServerSecret,
+    seal: Arc<dyn Seal>,
+    /// Sales and background tasks: waited for at the end.
+    tasks: TaskTracker,
+    /// End of the background tasks, at the latest with the last clone.
+    background: DropGuard,
+}
+
+/// Reason why a database was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The schema is of another program, or cannot be written.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Another process serves the file.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The store does not work.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// Another process has the name of this one.
+    #[error("another process has the name {0}")]
+    NameTaken(NodeName),
+}
+
+impl Holdfast {
+    /// Opens a database, whose tables are made first, and takes a lease for this process. Whoever has the secret can
+    /// confirm requests: it is the same at every start, and not in the database. Answers are kept as they are.
+    ///
+    /// # Errors
+    ///
+    /// A [`StartError`].
+    pub async fn open(url: &DatabaseUrl, secret: ServerSecret) -> Result<Self, StartError> {
+        Self::open_sealed(url, secret, Arc::new(NoCipher)).await
+    }
+
+    /// Opens a database as [`Self::open`] does, and has answers sealed.
+    ///
+    /// # Errors
+    ///
+    /// A [`StartError`].
+    pub async fn open_sealed(
+        url: &DatabaseUrl,
+        secret: ServerSecret,
+        seal: Arc<dyn Seal>,
+    ) -> Result<Self, StartError> {
+        migrate::up(url).await?;
+        let lock = Some(Arc::new(ServeLock::take(url)?));
+        let store = Store::open(Options { lock, ..Options::new(url.clone()) }).await?;
+        // The lock of a file proves that nobody else has the name; beside a server each start has a name of its own.
+        let (name, mode) = match url.file() {
+            Some(_) => ("embedded".to_owned(), LeaseMode::Take),
+            None => (format!("embedded-{}", Uuid::new_v4().as_simple()), LeaseMode::TakeExpired),
+        };
+        let name = NodeName::try_from(name.as_str()).map_err(|bad| Unavailable(Box::new(bad)))?;
+        let node = Node { name: name.clone(), incarnation: Uuid::new_v4().into() };
+        let entered = Membership::enter(store, node, mode).await?;
+        let membership = Arc::new(entered.ok_or(StartError::NameTaken(name))?);
+        let (tasks, ends) = (TaskTracker::new(), CancellationToken::new());
+        tasks.spawn(Arc::clone(&membership).beat(ends.clone()));
+        tasks.spawn(Arc::clone(&membership).reconcile(ends.clone()));
+        let background = ends.drop_guard();
+        Ok(Self { inner: Arc::new(Inner { membership, secret, seal, tasks, background }) })
+    }
+
+    /// The store, for reads and the audit.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.inner.membership.store
+    }
+
+    /// Waits for the sales that run, gives the lease back and closes the database. A clone sells no more.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be closed. Nothing is lost by that.
+    pub async fn close(self) -> Result<(), Unavailable> {
+        self.inner.membership.end();
+        let Inner { tasks, membership, background, .. } = &*self.inner;
+        // Sales first, while the heartbeat holds the lease of their operations.
+        membership.sales.close();
+        membership.sales.wait().await;
+        background.token().cancel();
+        tasks.close();
+        tasks.wait().await;
+        membership.store.leave(&membership.node).await?;
+        membership.store.clone().close().await
+    }
+}
+
+impl fmt::Debug for Holdfast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Holdfast({})", self.inner.membership.node.name)
+    }
+}

@@ -1,0 +1,154 @@
+//! Lease of this process, renewed by a heartbeat, and the reconciler of what others left.
+//!
+//! ```text
+//! heartbeat   every third of the lease: renew ─┬─ held ─▶ sales may begin until it ends
+//!                                              └─ lost ─▶ no sale begins any more
+//! reconciler  with every heartbeat: due operations ─▶ settled or given up
+//! ```
+//!
+//! An operation whose sale runs here is left alone, whatever the clock of the database says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::conduct::Conduct;
+use holdfast_domain::operation::{Lease, Node};
+use holdfast_domain::ports::{HeartbeatOutcome, Journal as _, LeaseMode, Nodes as _, Unavailable};
+use holdfast_domain::{ClaimId, ErrorChain, OperationId, Timestamp};
+use holdfast_store::Store;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Length of the lease, and the interval of heartbeats.
+const LEASE: Duration = Duration::from_secs(15);
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Time after the end of a dead lease for which its operations are left alone.
+const ORPHAN_GRACE: Duration = Duration::from_secs(45);
+/// Operations that one look takes.
+const OPERATIONS_PER_LOOK: u32 = 256;
+
+pub(crate) struct Membership {
+    pub(crate) store: Store,
+    pub(crate) node: Node,
+    /// Sales that run: whoever ends the process waits for them.
+    pub(crate) sales: TaskTracker,
+    beat: Mutex<Option<Beat>>,
+    running: Mutex<HashMap<OperationId, ClaimId>>,
+}
+
+/// Last heartbeat that was acknowledged.
+#[derive(Clone)]
+struct Beat {
+    lease: Lease,
+    now: Timestamp,
+    sent: Instant,
+}
+
+impl Membership {
+    /// Takes the name of the node; `None` if another process has it.
+    pub(crate) async fn enter(
+        store: Store,
+        node: Node,
+        mode: LeaseMode,
+    ) -> Result<Option<Self>, Unavailable> {
+        let sales = TaskTracker::new();
+        let (beat, running) = (Mutex::new(None), Mutex::new(HashMap::new()));
+        let membership = Self { store, node, sales, beat, running };
+        let is_held = membership.beat_once(mode).await?;
+        Ok(is_held.then_some(membership))
+    }
+
+    /// The lease, with the latest moment that the clock of the database can show; `None` once it is lost.
+    pub(crate) fn lease(&self) -> Option<(Lease, Timestamp)> {
+        let beat = locked(&self.beat).clone()?;
+        let now = beat.now.after(beat.sent.elapsed());
+        Some((beat.lease, now))
+    }
+
+    /// Begins no sale any more.
+    pub(crate) fn end(&self) {
+        *locked(&self.beat) = None;
+    }
+
+    pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<OperationId, ClaimId>> {
+        locked(&self.running)
+    }
+
+    /// Conduct over the store. Leases of others are believed dead only while the own one is live.
+    pub(crate) fn conduct<'a>(&'a self, pause: &'a Pause) -> Conduct<'a> {
+        let is_live = self.lease().is_some_and(|(lease, now)| now < lease.ends_at);
+        let orphan_grace = is_live.then_some(ORPHAN_GRACE);
+        Conduct { journal: &self.store, pause, orphan_grace }
+    }
+
+    /// Renews the lease until the end.
+    pub(crate) async fn beat(self: Arc<Self>, ends: CancellationToken) {
+        let mut ticks = interval(HEARTBEAT);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while next(&mut ticks, &ends).await {
+            match self.beat_once(LeaseMode::Renew).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::error!(node = %self.node.name, "another process has the name");
+                    return;
+                }
+                Err(error) => tracing::warn!(error = %ErrorChain(&error), "heartbeat failed"),
+            }
+        }
+    }
+
+    async fn beat_once(&self, mode: LeaseMode) -> Result<bool, Unavailable> {
+        // Before it is sent: the lease begins no earlier.
+        let sent = Instant::now();
+        let mut beat = match self.store.heartbeat(&self.node, LEASE, mode).await? {
+            HeartbeatOutcome::Held { lease, now } => Some(Beat { lease, now, sent }),
+            HeartbeatOutcome::Lost { .. } => None,
+        };
+        let is_held = beat.is_some();
+        // One that has ended meanwhile does not begin again by a late answer.
+        if mode == LeaseMode::Renew && locked(&self.beat).is_none() {
+            beat = None;
+        }
+        *locked(&self.beat) = beat;
+        Ok(is_held)
+    }
+
+    /// Settles and gives up what is due until the end.
+    pub(crate) async fn reconcile(self: Arc<Self>, ends: CancellationToken) {
+        let mut ticks = interval(HEARTBEAT);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while next(&mut ticks, &ends).await {
+            if let Err(error) = self.reconcile_once().await {
+                tracing::warn!(error = %ErrorChain(&error), "reconciling failed");
+            }
+        }
+    }
+
+    async fn reconcile_once(&self) -> Result<(), Unavailable> {
+        for operation in self.store.due(OPERATIONS_PER_LOOK).await? {
+            let alive = self.running().get(&operation).copied();
+            self.conduct(&PAUSE).reconcile_while_running(operation, alive).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Pause between two offers.
+pub(crate) type Pause = fn(u32) -> tokio::time::Sleep;
+
+pub(crate) const PAUSE: Pause =
+    |attempt| tokio::time::sleep(Duration::from_millis(50).saturating_mul(attempt.min(40)));
+
+/// Waits for the next tick; false at the end.
+async fn next(ticks: &mut tokio::time::Interval, ends: &CancellationToken) -> bool {
+    tokio::select! {
+        _ = ticks.tick() => true,
+        () = ends.cancelled() => false,
+    }
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

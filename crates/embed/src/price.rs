@@ -1,0 +1,69 @@
+//! Prices of what is sold: things each, or units by the million.
+
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
+use holdfast_domain::usage::MeterKind;
+use holdfast_domain::{Currency, Micros};
+
+/// Price of one product from a moment on. Another price has another moment: rows keep the prices that they were
+/// charged by.
+#[derive(Debug, Clone)]
+pub struct Price {
+    pub(crate) product: PublicModelId,
+    pub(crate) version: PriceVersion,
+}
+
+/// Reason why a price is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadPrice {
+    /// The product is not named as `publisher/name`.
+    #[error("a product is named publisher/name")]
+    Product,
+    /// The amount is below zero, or too large to compute with.
+    #[error("a rate is from 0 to {} micros", UnitPrices::RATE_MAX)]
+    Rate,
+}
+
+impl Price {
+    /// A price for each thing.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPrice`] for another product or rate than there can be.
+    pub fn each(
+        product: &str,
+        currency: Currency,
+        effective_from: &str,
+        rate: Micros,
+    ) -> Result<Self, BadPrice> {
+        Self::of(product, (currency, effective_from), (MeterKind::THING, rate))
+    }
+
+    /// A price for a million units: seconds, bytes or pages.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPrice`] for another product or rate than there can be.
+    pub fn per_million(
+        product: &str,
+        currency: Currency,
+        effective_from: &str,
+        rate: Micros,
+    ) -> Result<Self, BadPrice> {
+        Self::of(product, (currency, effective_from), (MeterKind::UNIT, rate))
+    }
+
+    fn of(
+        product: &str,
+        (currency, effective_from): (Currency, &str),
+        (metered, rate): (MeterKind, Micros),
+    ) -> Result<Self, BadPrice> {
+        let product = PublicModelId::try_from(product).map_err(|_bad| BadPrice::Product)?;
+        let rate = u64::try_from(rate.get()).map_err(|_negative| BadPrice::Rate)?;
+        let rates = UnitPrices::from_fn(|kind| if kind == metered { rate } else { 0 });
+        let rates = rates.ok_or(BadPrice::Rate)?;
+        let id = PriceVersionId::new(&product, currency, effective_from);
+        Ok(Self { product, version: PriceVersion { id, currency, tariff: rates.into() } })
+    }
+}
