@@ -4,14 +4,14 @@
 
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
-    AccountAction, AccountCommand, AccountReceipt, ActorId, Administration as _, NewPosting,
-    PostingDetails, RequestBinding, Thing, WalletBounds, WalletRecord,
+    AccountAction, AccountCommand, AccountReceipt, ActorId, Administration as _, ApiKeyAction,
+    NewPosting, PostingDetails, RequestBinding, Thing, WalletAction, WalletBounds, WalletPatch,
+    WalletRecord,
 };
 use holdfast_domain::credential::{Bearer, Credential, Grant, NewApiKey};
 use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
 use holdfast_domain::secret::CredentialSecret;
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, PostingId, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, PostingId, WalletId};
 use uuid::Uuid;
 
 use crate::Holdfast;
@@ -51,20 +51,12 @@ impl Holdfast {
         currency: Currency,
     ) -> Result<WalletId, CommandError> {
         let id = WalletId::from(Uuid::new_v4());
-        let (available, held) = (Micros::ZERO, Micros::ZERO);
-        let wallet =
-            Wallet { id, name: name.to_owned(), currency, available, held, suspended_at: None };
-        let record = WalletRecord {
-            wallet,
-            external_id: None,
-            low_balance: None,
-            key_spend: None,
-            edited: 0,
-            created_at: Timestamp::from_micros(0),
-            closed_at: None,
-        };
+        let settings = WalletPatch::default();
+        let record = WalletRecord::new(id, name.to_owned(), currency, settings);
         let asked = format!("wallet {currency} {name}");
-        let made = self.administer(key, &asked, AccountAction::CreateWallet(record)).await?;
+        let made = self
+            .administer(key, &asked, AccountAction::Wallet(WalletAction::Create(record)))
+            .await?;
         // Another one if an earlier command made it.
         Ok(if let [Thing::Wallet(made)] = made.things.as_slice() { *made } else { id })
     }
@@ -98,7 +90,7 @@ impl Holdfast {
         };
         let new = NewApiKey { id, wallet, name: name.to_owned(), external_id: None, grant };
         let keys = vec![(new, credential)];
-        let issue = AccountAction::IssueApiKeys { wallet, keys, is_bounded: false };
+        let issue = AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, is_bounded: false });
         let made = self.administer(key, &asked, issue).await?;
         let id = if let [Thing::ApiKey(made)] = made.things.as_slice() { *made } else { id };
         Ok(IssuedKey { id, bearer: (!made.replayed).then_some(bearer) })

@@ -13,14 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::admin::ports::{Administration, CommandError};
 use holdfast_domain::admin::{
-    AccountAction, AccountCommand, AccountReceipt, ActorId, ApiKeyPatch, NewPosting,
-    PostingDetails, RequestBinding, WalletBounds, WalletRecord,
+    AccountAction, AccountCommand, AccountReceipt, ActorId, ApiKeyAction, ApiKeyPatch, NewPosting,
+    PostingDetails, RequestBinding, WalletAction, WalletBounds, WalletPatch, WalletRecord,
 };
 use holdfast_domain::credential::{Credential, NewApiKey};
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::limits::Limits;
-use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, Currency, WalletId};
 
 use crate::sample;
 
@@ -40,14 +39,25 @@ pub trait Commands: Send + Sync {
 
     /// Makes an empty wallet.
     async fn create_wallet(&self, id: WalletId, name: &str, currency: Currency) -> CommandResult {
-        self.administer(AccountAction::CreateWallet(empty_wallet(id, name, currency))).await
+        self.administer(AccountAction::Wallet(WalletAction::Create(WalletRecord::new(
+            id,
+            name.to_owned(),
+            currency,
+            WalletPatch::default(),
+        ))))
+        .await
     }
 
     /// Issues an API key with its first credential.
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> CommandResult {
         let keys = vec![(key.clone(), credential.clone())];
         let wallet = key.wallet;
-        self.administer(AccountAction::IssueApiKeys { wallet, keys, is_bounded: false }).await
+        self.administer(AccountAction::ApiKey(ApiKeyAction::Issue {
+            wallet,
+            keys,
+            is_bounded: false,
+        }))
+        .await
     }
 
     /// Adds a credential to an API key of this wallet, and ends its other ones after the grace.
@@ -58,13 +68,18 @@ pub trait Commands: Send + Sync {
         grace: Duration,
     ) -> CommandResult {
         let credential = credential.clone();
-        let rotate = AccountAction::RotateApiKey { credential, wallet, grace, is_bounded: false };
+        let rotate = AccountAction::ApiKey(ApiKeyAction::Rotate {
+            credential,
+            wallet,
+            grace,
+            is_bounded: false,
+        });
         self.administer(rotate).await
     }
 
     /// Ends an API key for good.
     async fn revoke(&self, api_key: ApiKeyId) -> CommandResult {
-        self.administer(AccountAction::RevokeApiKey(api_key)).await
+        self.administer(AccountAction::ApiKey(ApiKeyAction::Revoke(api_key))).await
     }
 
     /// Posts money.
@@ -93,8 +108,14 @@ pub trait Commands: Send + Sync {
             ..ApiKeyPatch::default()
         };
         let (expected, is_bounded) = (None, false);
-        self.administer(AccountAction::EditApiKey { api_key, wallet, patch, expected, is_bounded })
-            .await
+        self.administer(AccountAction::ApiKey(ApiKeyAction::Edit {
+            api_key,
+            wallet,
+            patch,
+            expected,
+            is_bounded,
+        }))
+        .await
     }
 }
 
@@ -102,21 +123,6 @@ pub trait Commands: Send + Sync {
 impl<T: Administration> Commands for T {
     async fn administer(&self, action: AccountAction) -> CommandResult {
         Administration::administer(self, &command(action), &sample::secret()).await
-    }
-}
-
-/// A wallet with nothing on it.
-#[must_use]
-pub fn empty_wallet(id: WalletId, name: &str, currency: Currency) -> WalletRecord {
-    let (name, available, held) = (name.to_owned(), Micros::ZERO, Micros::ZERO);
-    WalletRecord {
-        wallet: Wallet { id, name, currency, available, held, suspended_at: None },
-        external_id: None,
-        low_balance: None,
-        key_spend: None,
-        edited: 0,
-        created_at: Timestamp::from_micros(0),
-        closed_at: None,
     }
 }
 

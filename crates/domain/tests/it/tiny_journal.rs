@@ -6,7 +6,7 @@ mod example;
 use async_trait::async_trait;
 use holdfast_domain::admin::ports::CommandError::Unavailable;
 use holdfast_domain::admin::{
-    AccountAction, AccountReceipt, AccountRefusal, NewPosting, Thing, WalletRecord,
+    AccountAction, AccountReceipt, AccountRefusal, NewPosting, Thing, WalletAction, WalletRecord,
 };
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 use holdfast_testkit::commands::CommandResult;
@@ -56,7 +56,7 @@ impl Commands for TinyJournal {
     async fn administer(&self, action: AccountAction) -> CommandResult {
         let at = self.clock().await.unwrap();
         let done = |thing, replayed| AccountReceipt { things: vec![thing], at, replayed };
-        if let AccountAction::CreateWallet(WalletRecord { wallet, .. }) = action {
+        if let AccountAction::Wallet(WalletAction::Create(WalletRecord { wallet, .. })) = action {
             self.open(wallet.id, &wallet.name, wallet.currency);
             return Ok(done(Thing::Wallet(wallet.id), false));
         }

@@ -4,23 +4,29 @@
 //! [`decide`]'s; an id that is taken fails as the unique index of a database would. There is no trail, and an action
 //! that no law needs is not done.
 
-use std::collections::BTreeSet;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_domain::admin::job::JobState;
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
-    AccountAction, AccountFacts, AccountReceipt, AccountWrite, KnownPosting, NewPosting,
-    PostingDetails, RefundableOperation, WalletRecord, decide,
+    AccountAction, AccountEffect, AccountReceipt, AccountRefusal, AccountWrite, ActorId, AdminKey,
+    Authority, Count, EmailAddress, Facts, FoundPerson, KnownPosting, NameScope, Names, NewPosting,
+    Owners, PersonBy, PostingDetails, RefundableOperation, Rejection, TakenNames, WalletPatch,
+    WalletRecord, WebhookRecord, decide,
 };
 use holdfast_domain::credential::ApiKey;
-use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::Phase;
-use holdfast_domain::{ApiKeyId, OperationId, Timestamp, WalletId};
+use holdfast_domain::{
+    AdminKeyId, ApiKeyId, JobId, Micros, OperationId, PersonId, Timestamp, WalletId, WebhookId,
+};
 
 use super::judge::refunds;
 use super::{JournalState, MemoryJournal};
-use crate::commands::{CommandResult, Commands, command, empty_wallet};
+use crate::commands::{CommandResult, Commands, command};
 use crate::join::step_back;
 
 /// Reason why a row of the fake is not written.
@@ -34,10 +40,7 @@ impl Commands for MemoryJournal {
         step_back().await;
         let mut state = self.state();
         let now = state.tick();
-        let Some(facts) = state.facts(&action, now) else {
-            return Err(unwritten("this action is of no law"));
-        };
-        let effect = decide(&command(action), &facts)?;
+        let effect = JournalFacts { state: &state, now }.judge(action)?;
         // All of them before the first is written.
         if let Some(taken) = effect.writes.iter().find_map(|write| state.is_refused(write)) {
             return Err(unwritten(taken));
@@ -59,65 +62,167 @@ fn unwritten(why: &'static str) -> CommandError {
     CommandError::Unavailable(Box::new(Unwritten(why)))
 }
 
-impl JournalState {
-    /// Facts of an action; `None` for one that is not done here.
-    fn facts(&self, action: &AccountAction, now: Timestamp) -> Option<AccountFacts> {
-        let mut facts = AccountFacts::at(now);
-        match action {
-            AccountAction::CreateWallet(record) => {
-                let others = self.wallets.iter().filter(|it| it.id != record.wallet.id);
-                facts.taken_names = others.map(|it| it.name.clone()).collect();
-            }
-            AccountAction::Post(new) => {
-                facts.wallet = self.record(new.posting.wallet);
-                facts.posting = self.known_posting(new);
-                if let PostingKind::Refund(operation) = new.posting.kind {
-                    facts.operation = self.refundable(operation);
-                }
-            }
-            AccountAction::IssueApiKeys { wallet, .. } => {
-                facts.wallet = self.record(*wallet);
-                facts.taken_names = self.names_of_keys(*wallet);
-            }
-            AccountAction::EditApiKey { api_key, .. } | AccountAction::RevokeApiKey(api_key) => {
-                facts.api_key = self.api_key(*api_key).cloned();
-            }
-            AccountAction::RotateApiKey { credential, .. } => {
-                facts.api_key = self.api_key(credential.api_key).cloned();
-            }
-            AccountAction::EditWallet { .. }
-            | AccountAction::SuspendWallet(_)
-            | AccountAction::ResumeWallet(_)
-            | AccountAction::CloseWallet(_)
-            | AccountAction::SuspendApiKey(_)
-            | AccountAction::ResumeApiKey(_)
-            | AccountAction::AskOperation { .. }
-            | AccountAction::StartJob { .. }
-            | AccountAction::CancelJob(_)
-            | AccountAction::ExcludeCosts { .. }
-            | AccountAction::NoteRead(..)
-            | AccountAction::NoteFailedSignIns { .. }
-            | AccountAction::IssueAdminKey(..)
-            | AccountAction::RotateAdminKey { .. }
-            | AccountAction::RevokeAdminKey(_)
-            | AccountAction::Person(_)
-            | AccountAction::Webhook(_) => return None,
+/// Failure of a judgement.
+#[derive(Debug)]
+struct JudgementError(CommandError);
+
+impl From<AccountRefusal> for JudgementError {
+    fn from(refusal: AccountRefusal) -> Self {
+        Self(refusal.into())
+    }
+}
+
+impl From<Rejection> for JudgementError {
+    fn from(rejection: Rejection) -> Self {
+        rejection.refusal.into()
+    }
+}
+
+/// Facts of the journal at a moment. A fact that no law needs cannot be read.
+struct JournalFacts<'s> {
+    state: &'s JournalState,
+    now: Timestamp,
+}
+
+impl JournalFacts<'_> {
+    /// Judges an action. Nothing is waited for: every fact is in memory.
+    fn judge(mut self, action: AccountAction) -> Result<AccountEffect, CommandError> {
+        let command = command(action);
+        let judgement = pin!(decide(&command, &mut self));
+        match judgement.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(judged) => judged.map_err(|JudgementError(error)| error),
+            Poll::Pending => Err(unwritten("a fact was waited for")),
         }
-        Some(facts)
+    }
+}
+
+fn missing<T>() -> Result<T, JudgementError> {
+    Err(JudgementError(unwritten("this fact is of no law")))
+}
+
+impl Facts for JournalFacts<'_> {
+    type Error = JudgementError;
+
+    fn now(&self) -> Timestamp {
+        self.now
     }
 
+    async fn wallet(&mut self, id: WalletId) -> Result<Option<WalletRecord>, JudgementError> {
+        Ok(self.state.record(id))
+    }
+
+    async fn taken(
+        &mut self,
+        scope: NameScope,
+        _among: Names<'_>,
+    ) -> Result<TakenNames, JudgementError> {
+        let names = match scope {
+            NameScope::Wallets(but) => {
+                let others = self.state.wallets.iter().filter(|it| it.id != but);
+                others.map(|it| it.name.clone()).collect()
+            }
+            NameScope::ApiKeys(wallet, but) => {
+                let others = self.state.api_keys.iter().filter(|it| Some(it.id) != but);
+                others.filter(|key| key.wallet == wallet).map(|key| key.name.clone()).collect()
+            }
+        };
+        Ok(TakenNames { names, ..TakenNames::default() })
+    }
+
+    async fn api_key(&mut self, id: ApiKeyId) -> Result<Option<ApiKey>, JudgementError> {
+        Ok(self.state.api_key(id).cloned())
+    }
+
+    async fn api_keys_of(&mut self, _wallet: WalletId) -> Result<Vec<ApiKey>, JudgementError> {
+        missing()
+    }
+
+    async fn admin_key(&mut self, _id: AdminKeyId) -> Result<Option<AdminKey>, JudgementError> {
+        missing()
+    }
+
+    async fn namesake(&mut self, _name: &str) -> Result<Option<AdminKey>, JudgementError> {
+        missing()
+    }
+
+    async fn owners(&mut self, _but: (AdminKeyId, PersonId)) -> Result<Owners, JudgementError> {
+        missing()
+    }
+
+    async fn posting(&mut self, new: &NewPosting) -> Result<Option<KnownPosting>, JudgementError> {
+        Ok(self.state.known_posting(new))
+    }
+
+    async fn referenced(&mut self, _new: &NewPosting) -> Result<Option<Posting>, JudgementError> {
+        // No law gives a deposit a reference.
+        Ok(None)
+    }
+
+    async fn refundable(
+        &mut self,
+        id: OperationId,
+    ) -> Result<Option<RefundableOperation>, JudgementError> {
+        Ok(self.state.refundable(id))
+    }
+
+    async fn refunded_today(&mut self, _wallet: WalletId) -> Result<Micros, JudgementError> {
+        missing()
+    }
+
+    async fn person(&mut self, _of: PersonBy<'_>) -> Result<Option<FoundPerson>, JudgementError> {
+        missing()
+    }
+
+    async fn has_email(
+        &mut self,
+        _email: &EmailAddress,
+        _but: PersonId,
+    ) -> Result<bool, JudgementError> {
+        missing()
+    }
+
+    async fn authorities(&mut self, _actor: ActorId) -> Result<Vec<Authority>, JudgementError> {
+        missing()
+    }
+
+    async fn webhook(&mut self, _id: WebhookId) -> Result<Option<WebhookRecord>, JudgementError> {
+        missing()
+    }
+
+    async fn pending_job(&mut self) -> Result<Option<JobId>, JudgementError> {
+        missing()
+    }
+
+    async fn job(&mut self, _id: JobId) -> Result<Option<JobState>, JudgementError> {
+        missing()
+    }
+
+    async fn count(&mut self, of: Count<'_>) -> Result<u32, JudgementError> {
+        match of {
+            // No law comes near a bound.
+            Count::ApiKeys(..) | Count::Credentials(_) => Ok(0),
+            Count::AdminKeys(..)
+            | Count::People(..)
+            | Count::AdminCredentials(_)
+            | Count::WebhooksOf(..)
+            | Count::WebhooksBeside(_)
+            | Count::RecentTests(_)
+            | Count::Deliveries(..) => missing(),
+        }
+    }
+}
+
+impl JournalState {
     fn record(&self, id: WalletId) -> Option<WalletRecord> {
         let wallet = self.wallet(id)?.clone();
-        Some(WalletRecord { wallet, ..empty_wallet(id, "", crate::sample::usd()) })
+        Some(WalletRecord {
+            wallet,
+            ..WalletRecord::new(id, String::new(), crate::sample::usd(), WalletPatch::default())
+        })
     }
 
     fn api_key(&self, id: ApiKeyId) -> Option<&ApiKey> {
         self.api_keys.iter().find(|key| key.id == id)
-    }
-
-    fn names_of_keys(&self, wallet: WalletId) -> BTreeSet<String> {
-        let keys = self.api_keys.iter().filter(|key| key.wallet == wallet);
-        keys.map(|key| key.name.clone()).collect()
     }
 
     fn known_posting(&self, new: &NewPosting) -> Option<KnownPosting> {

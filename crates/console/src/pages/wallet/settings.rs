@@ -6,10 +6,10 @@ use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
 use holdfast_domain::admin::{UseCase, WalletPatch, WalletRecord};
 
 use crate::failure::Failure;
+use crate::kit::ask::SentFields;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
-use crate::kit::ask::SentFields;
 use crate::kit::value::{spend, threshold, windows};
 use crate::kit::visit::Visit;
 use crate::pages::parts::wallet::{form_page, opened};

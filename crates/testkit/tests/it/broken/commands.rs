@@ -5,7 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
-    AccountAction, AccountReceipt, AccountRefusal, ApiKeyPatch, NewPosting, Thing,
+    AccountAction, AccountReceipt, AccountRefusal, ApiKeyAction, ApiKeyPatch, NewPosting, Thing,
+    WalletAction,
 };
 use holdfast_domain::credential::{Credential, NewApiKey};
 use holdfast_domain::ledger::{Posting, PostingKind};
@@ -21,25 +22,30 @@ use super::defect::Defect;
 #[async_trait]
 impl Commands for BrokenJournal {
     async fn administer(&self, action: AccountAction) -> CommandResult {
-        if let AccountAction::IssueApiKeys { wallet, keys, .. } = &action {
+        if let AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, .. }) = &action {
             return self.issued(*wallet, keys, action.clone()).await;
         }
-        if let AccountAction::RotateApiKey { credential, wallet, grace, .. } = &action {
+        if let AccountAction::ApiKey(ApiKeyAction::Rotate { credential, wallet, grace, .. }) =
+            &action
+        {
             return self.rotated(credential, *wallet, *grace).await;
         }
-        if let AccountAction::EditApiKey { api_key, patch, .. } = &action {
+        if let AccountAction::ApiKey(ApiKeyAction::Edit { api_key, patch, .. }) = &action {
             return self.edited(*api_key, patch, action.clone()).await;
         }
         if let AccountAction::Post(NewPosting { posting, .. }) = &action {
             return self.posted(posting, action.clone()).await;
         }
         let done = self.inner.administer(action.clone()).await;
-        if let AccountAction::CreateWallet(mut record) = action
+        if let AccountAction::Wallet(WalletAction::Create(mut record)) = action
             && self.has(Defect::NamesOfWalletsRepeat)
             && matches!(done, Err(CommandError::Refused(AccountRefusal::NameTaken(_))))
         {
             record.wallet.name = format!("{}, {}", record.wallet.name, record.wallet.id);
-            return self.inner.administer(AccountAction::CreateWallet(record)).await;
+            return self
+                .inner
+                .administer(AccountAction::Wallet(WalletAction::Create(record)))
+                .await;
         }
         done
     }
