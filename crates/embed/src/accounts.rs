@@ -5,13 +5,14 @@
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, ActorId, Administration as _, ApiKeyAction,
-    NewPosting, PostingDetails, RequestBinding, Thing, WalletAction, WalletBounds, WalletPatch,
-    WalletRecord,
+    NewPosting, PostingDetails, RequestBinding, Thing, TrailFields as _, WalletAction,
+    WalletBounds, WalletPatch, WalletRecord,
 };
 use holdfast_domain::credential::{Bearer, Credential, Grant, NewApiKey};
 use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
 use holdfast_domain::secret::CredentialSecret;
-use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, PostingId, WalletId};
+use holdfast_domain::text::normal_form;
+use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, PostingId, Timestamp, WalletId};
 use uuid::Uuid;
 
 use crate::Holdfast;
@@ -52,13 +53,15 @@ impl Holdfast {
     ) -> Result<WalletId, CommandError> {
         let id = WalletId::from(Uuid::new_v4());
         let settings = WalletPatch::default();
-        let record = WalletRecord::new(id, name.to_owned(), currency, settings);
+        let record =
+            WalletRecord::new(id, normal_form(name.trim()).into_owned(), currency, settings);
         let asked = format!("wallet {currency} {name}");
         let made = self
             .administer(key, &asked, AccountAction::Wallet(WalletAction::Create(record)))
             .await?;
         // Another one if an earlier command made it.
-        Ok(if let [Thing::Wallet(made)] = made.things.as_slice() { *made } else { id })
+        let [Thing::Wallet(made)] = made.things.as_slice() else { return Err(no_receipt()) };
+        Ok(*made)
     }
 
     /// Issues an API key of a wallet, once for this request key.
@@ -74,7 +77,6 @@ impl Holdfast {
         grant: Grant,
     ) -> Result<IssuedKey, CommandError> {
         let id = ApiKeyId::from(Uuid::new_v4());
-        let asked = format!("api key {wallet} {grant:?} {name}");
         let mut bits = [0; 32];
         // Two identifiers, of which six bits each are fixed: 244 random bits.
         let halves = [Uuid::new_v4(), Uuid::new_v4()].into_iter().flat_map(Uuid::into_bytes);
@@ -88,11 +90,13 @@ impl Holdfast {
             server_secret: secret.id(),
             ends_at: None,
         };
-        let new = NewApiKey { id, wallet, name: name.to_owned(), external_id: None, grant };
+        let name = normal_form(name.trim()).into_owned();
+        let new = NewApiKey { id, wallet, name, external_id: None, grant };
+        let asked = asked_of_key(&new);
         let keys = vec![(new, credential)];
         let issue = AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, is_bounded: false });
         let made = self.administer(key, &asked, issue).await?;
-        let id = if let [Thing::ApiKey(made)] = made.things.as_slice() { *made } else { id };
+        let [Thing::ApiKey(id)] = *made.things.as_slice() else { return Err(no_receipt()) };
         Ok(IssuedKey { id, bearer: (!made.replayed).then_some(bearer) })
     }
 
@@ -137,4 +141,21 @@ impl Holdfast {
         };
         self.store().administer(&command, secret).await
     }
+}
+
+/// A receipt of another kind than its command's: a fault of the store.
+fn no_receipt() -> CommandError {
+    CommandError::Unavailable("the receipt names no resource of the command".into())
+}
+
+/// Text that an issue is bound to: the fields that the audit log has of the key, each with its length. A version with
+/// more of them writes the same text for a key that has none of the new ones.
+fn asked_of_key(new: &NewApiKey) -> String {
+    let key = new.clone().issued_at(Timestamp::from_micros(0));
+    key.trail_fields().into_iter().fold("api key".to_owned(), |mut text, (field, value)| {
+        if let Some(value) = value {
+            text.push_str(&format!(" {field} {} {value}", value.len()));
+        }
+        text
+    })
 }

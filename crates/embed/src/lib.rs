@@ -105,8 +105,9 @@ impl Holdfast {
         secret: ServerSecret,
         seal: Arc<dyn Seal>,
     ) -> Result<Self, StartError> {
-        migrate::up(url).await?;
+        // First: a file that another process serves is not migrated under it.
         let lock = Some(Arc::new(ServeLock::take(url)?));
+        migrate::up(url).await?;
         let store = Store::open(Options { lock, ..Options::new(url.clone()) }).await?;
         // The lock of a file proves that nobody else has the name; beside a server each start has a name of its own.
         let (name, mode) = match url.file() {
@@ -144,8 +145,8 @@ impl Holdfast {
         background.token().cancel();
         tasks.close();
         tasks.wait().await;
-        membership.store.leave(&membership.node).await?;
-        membership.store.clone().close().await
+        let left = membership.store.leave(&membership.node).await;
+        membership.store.clone().close().await.and(left)
     }
 }
 

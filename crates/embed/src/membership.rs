@@ -6,7 +6,8 @@
 //! reconciler  with every heartbeat: due operations ─▶ settled or given up
 //! ```
 //!
-//! An operation whose sale runs here is left alone, whatever the clock of the database says.
+//! An operation whose sale runs here is left alone, whatever the clock of the database says. Leases of others are believed
+//! dead only after a whole lease in touch with the database: its outage looks like the death of all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,8 @@ use tokio_util::task::TaskTracker;
 /// Length of the lease, and the interval of heartbeats.
 const LEASE: Duration = Duration::from_secs(15);
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Time before the end of the lease from which no work begins.
+const MARGIN: Duration = Duration::from_secs(5);
 /// Time after the end of a dead lease for which its operations are left alone.
 const ORPHAN_GRACE: Duration = Duration::from_secs(45);
 /// Operations that one look takes.
@@ -44,6 +47,8 @@ struct Beat {
     lease: Lease,
     now: Timestamp,
     sent: Instant,
+    /// Heartbeats were acknowledged without a gap of a lease since then.
+    in_touch_since: Instant,
 }
 
 impl Membership {
@@ -76,10 +81,20 @@ impl Membership {
         locked(&self.running)
     }
 
-    /// Conduct over the store. Leases of others are believed dead only while the own one is live.
+    /// True if work may begin: the lease lasts for longer than [`MARGIN`].
+    pub(crate) fn may_begin(&self) -> bool {
+        let beat = locked(&self.beat);
+        beat.as_ref().is_some_and(|beat| beat.sent.elapsed() < LEASE.saturating_sub(MARGIN))
+    }
+
+    /// Conduct over the store. Leases of others are believed dead only while the own one is live, and after a whole
+    /// lease in touch.
     pub(crate) fn conduct<'a>(&'a self, pause: &'a Pause) -> Conduct<'a> {
-        let is_live = self.lease().is_some_and(|(lease, now)| now < lease.ends_at);
-        let orphan_grace = is_live.then_some(ORPHAN_GRACE);
+        let beat = locked(&self.beat);
+        let believes = beat.as_ref().is_some_and(|beat| {
+            beat.sent.elapsed() < LEASE && beat.in_touch_since.elapsed() >= LEASE
+        });
+        let orphan_grace = believes.then_some(ORPHAN_GRACE);
         Conduct { journal: &self.store, pause, orphan_grace }
     }
 
@@ -91,7 +106,7 @@ impl Membership {
             match self.beat_once(LeaseMode::Renew).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    tracing::error!(node = %self.node.name, "another process has the name");
+                    tracing::error!(node = %self.node.name, "the lease of this process is lost: it sells no more");
                     return;
                 }
                 Err(error) => tracing::warn!(error = %ErrorChain(&error), "heartbeat failed"),
@@ -102,16 +117,21 @@ impl Membership {
     async fn beat_once(&self, mode: LeaseMode) -> Result<bool, Unavailable> {
         // Before it is sent: the lease begins no earlier.
         let sent = Instant::now();
-        let mut beat = match self.store.heartbeat(&self.node, LEASE, mode).await? {
-            HeartbeatOutcome::Held { lease, now } => Some(Beat { lease, now, sent }),
-            HeartbeatOutcome::Lost { .. } => None,
-        };
-        let is_held = beat.is_some();
+        let outcome = self.store.heartbeat(&self.node, LEASE, mode).await?;
+        let mut held = locked(&self.beat);
         // One that has ended meanwhile does not begin again by a late answer.
-        if mode == LeaseMode::Renew && locked(&self.beat).is_none() {
-            beat = None;
+        let has_ended = mode == LeaseMode::Renew && held.is_none();
+        let (beat, is_held) = match outcome {
+            HeartbeatOutcome::Held { lease, now } => {
+                let before = held.as_ref().filter(|before| before.sent.elapsed() < LEASE);
+                let in_touch_since = before.map_or(sent, |before| before.in_touch_since);
+                (Some(Beat { lease, now, sent, in_touch_since }), true)
+            }
+            HeartbeatOutcome::Lost { .. } => (None, false),
+        };
+        if !has_ended {
+            *held = beat;
         }
-        *locked(&self.beat) = beat;
         Ok(is_held)
     }
 

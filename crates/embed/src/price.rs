@@ -5,8 +5,8 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros};
 
-/// Price of one product from a moment on. Another price has another moment: rows keep the prices that they were
-/// charged by.
+/// Price of one product. Its version is named by the moment from which the service charges it: another price has
+/// another moment, because rows keep the prices that they were charged by. No moment is compared with a clock.
 #[derive(Debug, Clone)]
 pub struct Price {
     pub(crate) product: PublicModelId,

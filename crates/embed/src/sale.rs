@@ -1,17 +1,21 @@
 //! A sale: claim, work and ending of one operation, on a task that nobody drops.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use holdfast_domain::admin::Directory as _;
 use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Ending, Rebinding};
-use holdfast_domain::credential::ApiKey;
+use holdfast_domain::limits::Limits;
 use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Binding, Claim, Operation, Owner, Phase, Snapshot};
-use holdfast_domain::ports::{PinError, Prices as _, Unavailable, Wallets as _};
+use holdfast_domain::ports::{
+    CommitError, Journal as _, PinError, Prices as _, Unavailable, Wallets as _,
+};
 use holdfast_domain::usage::{MeterReading, Meters, MetersSource, UsageReasons};
-use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey};
+use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, WalletId};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::membership::{Membership, PAUSE};
@@ -20,8 +24,12 @@ use crate::{Holdfast, Inner, Price};
 
 /// Version of the normal form of requests, which is the request itself here.
 const FINGERPRINT_VERSION: u16 = 1;
-/// Span from the hold to the moment after which anybody may give the operation up.
-const TIME: Duration = Duration::from_secs(3_600);
+/// Time of the work. Longer work is ended, and its sale is lost.
+const WORK_MAX: Duration = Duration::from_secs(3_600);
+/// Span from the hold to the moment after which any process may give the operation up: the work has ended by then.
+const TIME: Duration = Duration::from_secs(3_600 + 60);
+/// Offers of a claim whose limits were edited meanwhile.
+const OFFERS_MAX: u32 = 4;
 
 /// Identity of a sale: the same pair is the same sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +41,6 @@ pub struct SaleKey {
 }
 
 /// Ending of the work.
-#[derive(Debug)]
 pub enum Work {
     /// Done: charged by these meters at the price, at most the hold.
     Done {
@@ -49,15 +56,15 @@ pub enum Work {
 }
 
 /// State of a sale.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Sale {
     /// Sold, and paid once.
     Sold {
-        /// The answer; `None` once it was deleted.
+        /// The answer; `None` once it was deleted, or if the cipher does not open it.
         answer: Option<Vec<u8>>,
         /// The charge.
         charge: Micros,
-        /// True if this call brought it there, and its work ran.
+        /// True if the work of this call ran.
         is_new: bool,
     },
     /// Perhaps run, without an answer: nobody pays, and it never runs again.
@@ -70,7 +77,38 @@ pub enum Sale {
     OtherRequest,
 }
 
-/// Reason why nothing was sold. The request key is as it was.
+impl fmt::Debug for Work {
+    /// Never the answer: it may be sealed in the database.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done { meters, answer } => {
+                let mut shown = f.debug_struct("Done");
+                shown.field("meters", meters).field("answer_bytes", &answer.len()).finish()
+            }
+            Self::NotRun => f.write_str("NotRun"),
+            Self::Unknown => f.write_str("Unknown"),
+        }
+    }
+}
+
+impl fmt::Debug for Sale {
+    /// Never the answer: it may be sealed in the database.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sold { answer, charge, is_new } => {
+                let mut shown = f.debug_struct("Sold");
+                shown.field("answer_bytes", &answer.as_ref().map(Vec::len));
+                shown.field("charge", charge).field("is_new", is_new).finish()
+            }
+            Self::Lost => f.write_str("Lost"),
+            Self::NotRun(wait) => f.debug_tuple("NotRun").field(wait).finish(),
+            Self::InProgress => f.write_str("InProgress"),
+            Self::OtherRequest => f.write_str("OtherRequest"),
+        }
+    }
+}
+
+/// Reason why nothing was sold. The request key is as it was, but for [`SellError::Task`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SellError {
@@ -80,6 +118,15 @@ pub enum SellError {
     /// The wallet of the API key is suspended or closed.
     #[error("the wallet is suspended")]
     Wallet,
+    /// The allow-list of the API key does not have the product.
+    #[error("the API key may not buy this product")]
+    Product,
+    /// The price is in another currency than the wallet.
+    #[error("the wallet has another currency than the price")]
+    Currency,
+    /// The hold is below zero.
+    #[error("a hold is not below zero")]
+    Hold,
     /// The lease of this process is lost, or it has ended.
     #[error("this process has no lease")]
     NoLease,
@@ -99,7 +146,8 @@ pub enum SellError {
 
 impl Holdfast {
     /// Sells the work for this request, once for this key: holds the amount, has the work run, and charges what it
-    /// metered. The work is called at most once, after the hold was committed. A dropped future stops nothing.
+    /// metered. The work is called at most once, after the hold was committed, and has an hour. A dropped future stops
+    /// nothing. A request that was sold is answered whatever became of its API key, wallet or price since.
     ///
     /// # Errors
     ///
@@ -147,64 +195,143 @@ struct Order {
     hold: Micros,
 }
 
+/// Payer of a sale, with its limits as they were read.
+struct Payer {
+    wallet: WalletId,
+    limits: Limits,
+    limits_revision: Option<u64>,
+}
+
+impl Payer {
+    /// The payer of an operation that is bound: its hold is made, and counts nothing anew.
+    fn of_bound(wallet: WalletId) -> Self {
+        Self { wallet, limits: Limits::default(), limits_revision: None }
+    }
+}
+
 impl Inner {
     async fn sell<W, F>(&self, order: Order, work: W) -> Result<Sale, SellError>
     where
         W: FnOnce() -> F + Send + 'static,
         F: Future<Output = Work> + Send + 'static,
     {
+        if order.hold < Micros::ZERO {
+            return Err(SellError::Hold);
+        }
         let membership = &*self.membership;
-        let api_key = self.payer(order.key.api_key).await?;
-        membership.store.pin(std::slice::from_ref(&order.price.version)).await?;
-        let (lease, now) = membership.lease().ok_or(SellError::NoLease)?;
         let id = OperationId::of(order.key.api_key, order.key.request_key);
-        let claim = Claim {
+        let found = membership.store.load(id).await?;
+        let bound = found.operation.clone().filter(|row| !matches!(row.phase, Phase::Open));
+        let payer = match &bound {
+            Some(row) if !row.binding.is_same_request(&order.binding) => {
+                return Ok(Sale::OtherRequest);
+            }
+            Some(row) => match row.phase {
+                Phase::Leased if membership.running().contains_key(&id) => {
+                    return Ok(Sale::InProgress);
+                }
+                // Left by a process that has ended, perhaps: the claim judges it, and runs nothing.
+                Phase::Leased | Phase::Recorded(_) => Payer::of_bound(row.wallet),
+                Phase::Open
+                | Phase::Completed { .. }
+                | Phase::Refused { .. }
+                | Phase::Abandoned { .. } => return Ok(self.ended(found, false)),
+            },
+            None => self.payer(&order).await?,
+        };
+        if bound.is_none() {
+            membership.store.pin(std::slice::from_ref(&order.price.version)).await?;
+        }
+        self.claim(id, order, payer, work).await
+    }
+
+    async fn claim<W, F>(
+        &self,
+        id: OperationId,
+        order: Order,
+        payer: Payer,
+        work: W,
+    ) -> Result<Sale, SellError>
+    where
+        W: FnOnce() -> F + Send + 'static,
+        F: Future<Output = Work> + Send + 'static,
+    {
+        let membership = &*self.membership;
+        let (lease, mut now) = membership.lease().ok_or(SellError::NoLease)?;
+        let mut claim = Claim {
             api_key: order.key.api_key,
             request_key: order.key.request_key,
-            wallet: api_key.wallet,
+            wallet: payer.wallet,
             binding: order.binding,
-            model: order.price.product,
+            model: order.price.product.clone(),
             alias: None,
-            price: order.price.version,
+            price: order.price.version.clone(),
             hold: order.hold,
             tokens: 0,
-            limits: api_key.grant.limits,
-            limits_revision: None,
+            limits: payer.limits,
+            limits_revision: payer.limits_revision,
             time: TIME,
             owner: Owner { claim: ClaimId::from(Uuid::new_v4()), node: lease.node.clone() },
             lease,
         };
-        let offer = ClaimOffer { claim: &claim, now, rebind: &|_older| Rebinding::Lost };
-        let running = RunningSale::begin(membership, id, claim.owner.claim);
-        let seal = Arc::clone(&self.seal);
-        let run = async |operation: Arc<Operation>| {
-            // On a task of its own: work that panics has perhaps run, and its hold does not stay behind.
-            let mut tasks = JoinSet::new();
-            tasks.spawn(async move { work().await });
-            let worked = tasks.join_next().await.and_then(Result::ok).unwrap_or(Work::Unknown);
-            (ending(&*seal, &operation, worked), Vec::new())
-        };
-        let claimed = membership.conduct(&PAUSE).perform(&offer, run).await?;
-        drop(running);
-        Ok(self.told(claimed))
+        let (running, has_run) = (OnceLock::new(), AtomicBool::new(false));
+        let (seal, mut work) = (Arc::clone(&self.seal), Some(work));
+        for offer in 1..=OFFERS_MAX {
+            let owner = claim.owner.claim;
+            let run = async |operation: Arc<Operation>| {
+                // From here on the claim is this sale's, until its ending is committed.
+                running.get_or_init(|| RunningSale::begin(membership, id, owner));
+                let work = work.take().filter(|_work| membership.may_begin());
+                let Some(work) = work else { return (Ending::NotRun, Vec::new()) };
+                has_run.store(true, Ordering::Relaxed);
+                let seal = Arc::clone(&seal);
+                // On a task of its own: work or a cipher that panics has perhaps run, and its hold does not stay behind.
+                let mut tasks = JoinSet::new();
+                tasks.spawn(async move {
+                    let worked = timeout(WORK_MAX, work()).await.unwrap_or(Work::Unknown);
+                    ending(&*seal, &operation, worked)
+                });
+                let ended = tasks.join_next().await.and_then(Result::ok);
+                (ended.unwrap_or(Ending::Unknown), Vec::new())
+            };
+            let rebind = |_older: &Operation| Rebinding::Lost;
+            let offered = ClaimOffer { claim: &claim, now, rebind: &rebind };
+            let claimed = membership.conduct(&PAUSE).perform(&offered, run).await;
+            let is_outdated = matches!(claimed, Err(ClaimError::Commit(CommitError::LimitsEdited)));
+            if !is_outdated || offer == OFFERS_MAX {
+                return Ok(self.told(claimed?, has_run.into_inner()));
+            }
+            let payer = self.payer(&order).await?;
+            (claim.limits, claim.limits_revision) = (payer.limits, payer.limits_revision);
+            now = membership.lease().ok_or(SellError::NoLease)?.1;
+        }
+        Ok(Sale::InProgress)
     }
 
-    /// The API key of a sale, if it may buy now.
-    async fn payer(&self, id: ApiKeyId) -> Result<ApiKey, SellError> {
+    /// The payer of a sale that is not made yet, if it may buy now.
+    async fn payer(&self, order: &Order) -> Result<Payer, SellError> {
         let store = &self.membership.store;
-        let key = store.api_key(id).await?.ok_or(SellError::Key)?;
+        let found = store.api_key_at_revision(order.key.api_key).await?;
+        let (key, revision) = found.ok_or(SellError::Key)?;
         let (_, now) = self.membership.lease().ok_or(SellError::NoLease)?;
         if key.has_ended(now) || key.suspended_at.is_some() {
             return Err(SellError::Key);
         }
-        let wallet = store.find(key.wallet).await?;
-        let may_pay = wallet.is_some_and(|wallet| wallet.suspended_at.is_none());
-        if may_pay { Ok(key) } else { Err(SellError::Wallet) }
+        if !key.grant.allows(&order.price.product) {
+            return Err(SellError::Product);
+        }
+        let wallet = store.find(key.wallet).await?.filter(|wallet| wallet.suspended_at.is_none());
+        let wallet = wallet.ok_or(SellError::Wallet)?;
+        if wallet.currency != order.price.version.currency {
+            return Err(SellError::Currency);
+        }
+        let (limits, limits_revision) = (key.grant.limits, Some(revision));
+        Ok(Payer { wallet: wallet.id, limits, limits_revision })
     }
 
-    fn told(&self, claimed: ClaimOutcome) -> Sale {
+    fn told(&self, claimed: ClaimOutcome, has_run: bool) -> Sale {
         match claimed {
-            ClaimOutcome::Ended(found) => self.ended(found.snapshot, found.moved),
+            ClaimOutcome::Ended(found) => self.ended(found.snapshot, found.moved && has_run),
             ClaimOutcome::TooSoon(snapshot) => self.ended(*snapshot, false),
             ClaimOutcome::Mine(..) | ClaimOutcome::InProgress(_) | ClaimOutcome::Recorded(_) => {
                 Sale::InProgress
@@ -257,8 +384,7 @@ struct RunningSale<'a> {
 
 impl<'a> RunningSale<'a> {
     fn begin(membership: &'a Membership, operation: OperationId, claim: ClaimId) -> Self {
-        // The first stays: of two sales of one key, one has the claim and the other one waits for it.
-        membership.running().entry(operation).or_insert(claim);
+        membership.running().insert(operation, claim);
         Self { membership, operation, claim }
     }
 }

@@ -60,8 +60,9 @@ impl Seal for NoCipher {
 
 /// An answer as the store keeps it, in a format that is the service's own and for no credential of the ledger.
 pub(crate) fn result(seal: &dyn Seal, operation: &Operation, answer: Vec<u8>) -> SealedResult {
-    let random = uuid::Uuid::new_v4().into_bytes();
-    let [nonce @ .., _, _, _, _] = random;
+    let [a, b, c, d, e, f, _, g, _, h, i, j, k, l, ..] = uuid::Uuid::new_v4().into_bytes();
+    // Without the two bytes that have fixed bits.
+    let nonce = [a, b, c, d, e, f, g, h, i, j, k, l];
     let sealed: Arc<[u8]> = seal.seal(operation, nonce, answer).into();
     let (credential, format) = (CredentialId::from_u128(0), OWN_RESULT_FORMAT);
     SealedResult { credential, format, nonce, sealed, withheld: 0 }

@@ -54,6 +54,30 @@ impl ApiKeys for Store {
     }
 }
 
+impl Store {
+    /// An API key, with the revision of its wallet's limits in the same read.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub async fn api_key_at_revision(
+        &self,
+        id: ApiKeyId,
+    ) -> Result<Option<(ApiKey, u64)>, Unavailable> {
+        let sql = format!(
+            "SELECT {}, (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id)
+             FROM api_keys AS k WHERE k.id = $1",
+            ApiKey::COLUMNS
+        );
+        let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
+        let read = |row: &QueryResult| -> Result<(ApiKey, u64), BadRow> {
+            let mut cells = Cells::new(row);
+            Ok((ApiKey::from_cells(&mut cells)?, cells.small()?))
+        };
+        rows.first().map(read).transpose().map_err(unavailable)
+    }
+}
+
 fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
     let mut cells = Cells::new(row);
     let now = cells.timestamp()?;

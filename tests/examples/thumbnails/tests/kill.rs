@@ -63,10 +63,14 @@ async fn a_sale_is_answered_again_after_a_restart() {
     let picture = folder.path().join("cat.png");
     fs::write(&picture, [7; 65]).unwrap();
     let first = run(&database, &picture);
-    let sold = "Sold { answer: Some([7, 7]), charge: Micros(2000), is_new: true }";
+    let sold = "Sold { answer_bytes: Some(2), charge: Micros(2000), is_new: true }";
     assert_eq!(first, format!("at work\n{sold}\n"));
     let again = run(&database, &picture);
     assert_eq!(again, first.replace("at work\n", "").replace("true", "false"));
+    // Another request under the key is a conflict, and nothing runs.
+    let other = folder.path().join("dog.png");
+    fs::write(&other, [8; 65]).unwrap();
+    assert_eq!(run(&database, &other), "OtherRequest\n");
     let (transfers, available) = book(&database).await;
     assert_eq!(transfers, ["deposit", "hold", "settle"]);
     assert_eq!(available, Micros::new(9_998_000));
