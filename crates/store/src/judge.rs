@@ -159,8 +159,11 @@ impl From<Rejection> for CommitError {
 impl Book {
     /// Judges one change; `now` is the transaction's clock. A change that passes counts for all
     /// that are judged after it. No two changes of one book concern the same operation.
-    pub fn judge(&mut self, change: &Transition, now: Timestamp) -> Result<Acceptance, Rejection> {
-        let transition = change;
+    pub fn judge(
+        &mut self,
+        transition: &Transition,
+        now: Timestamp,
+    ) -> Result<Acceptance, Rejection> {
         let row = self.operations.get(&transition.operation).copied();
         if !transition.matches_row(row.map(|row| (row.version, row.claim))) {
             return Err(Rejection::Conflict);

@@ -61,7 +61,7 @@ pub enum AccountAction {
     Webhook(WebhookAction),
 }
 
-/// What an action makes that no other request has made.
+/// New resource or secret of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creation {
     /// Nothing.

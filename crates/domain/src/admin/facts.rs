@@ -30,7 +30,7 @@ pub trait Facts {
     /// A wallet: locked.
     async fn wallet(&mut self, id: WalletId) -> Result<Option<WalletRecord>, Self::Error>;
 
-    /// Those of these names and external ids that other resources of the scope have.
+    /// Names and external ids, of these, that other resources of the scope have.
     async fn taken(
         &mut self,
         scope: NameScope,
@@ -144,7 +144,7 @@ pub enum Count<'a> {
 pub struct Owners {
     /// All of them.
     pub all: u32,
-    /// Those that have no end, as no person has.
+    /// Owners without an end, as every person is.
     pub lasting: u32,
 }
 

@@ -141,11 +141,12 @@ fn check_result(
             StoredResult::Result { finished_at, api_key, is_nobodys, shape },
         ) => {
             // A service that embeds the store lays its results out itself, for no credential of the ledger.
-            let is_own = shape.format == i64::from(OWN_RESULT_FORMAT) && api_key.is_none();
+            let is_of_format = shape.format == i64::from(OWN_RESULT_FORMAT);
+            let is_own = is_of_format && api_key.is_none() && !is_nobodys;
             if !is_own {
                 check_shape(shape, wrong);
             }
-            if is_nobodys && !is_own {
+            if is_nobodys {
                 wrong.push("its result is sealed for a credential that is nobody's".to_owned());
             }
             if finished_at != operation.phase.finished_at() {

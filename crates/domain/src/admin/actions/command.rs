@@ -10,7 +10,7 @@ use crate::admin::{ActorId, CanonicalDigest, RequestBinding, Thing, WalletBounds
 /// Command of an administrator: one change, and all that the trail keeps of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountCommand {
-    /// Whoever asks. Authorization was judged before.
+    /// Actor, already authorized. Authorization was judged before.
     pub actor: ActorId,
     /// Network address of the actor, where there is one. It is kept beside the trail for a while.
     pub address: Option<String>,

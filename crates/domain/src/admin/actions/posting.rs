@@ -88,8 +88,9 @@ fn post(
     if let PostingKind::Refund(_) = posting.kind {
         refuse_overrefund(posting, facts)?;
     }
-    if let (Some(allowance), Some(refunded)) = (new.allowance, facts.refunded_today) {
-        // Read after the head's lock: no other refund of the actor comes between.
+    if let Some(allowance) = new.allowance {
+        // Read after the head's lock: no other refund of the actor comes between. Unread, nothing is left.
+        let refunded = facts.refunded_today.unwrap_or(allowance);
         let left = allowance.minus(refunded).unwrap_or(Micros::ZERO).max(Micros::ZERO);
         if posting.amount > left {
             return Err(AccountRefusal::AllowanceSpent { allowance, left }.into());

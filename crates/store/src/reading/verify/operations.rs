@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::ledger::Transfer;
-use holdfast_domain::{ApiKeyId, Micros, OperationId, Timestamp, WalletId};
+use holdfast_domain::operation::OWN_RESULT_FORMAT;
+use holdfast_domain::{ApiKeyId, CredentialId, Micros, OperationId, Timestamp, WalletId};
 use sea_orm::QueryResult;
 
 use super::{PageBounds, has_row, number, report_gap, wide, wide_sum};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, blob};
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::transfers::{AuditEntry, Transfers};
@@ -23,6 +24,8 @@ use crate::verify::{
     Verification, rules,
 };
 
+/// Credential of results that a service lays out itself.
+const NO_CREDENTIAL: CredentialId = CredentialId::from_u128(0);
 /// Operations read at once.
 const PAGE: usize = 1_000;
 /// Transfers read at once.
@@ -54,7 +57,8 @@ pub(super) async fn check(
 ) -> Result<Option<i64>, ReadError> {
     let kept = retention(db, &options).await?;
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-    let page = db.query(&operations(db), [after.into(), until.into(), limit.into()]).await?;
+    let bounds = [after.into(), until.into(), limit.into(), blob(NO_CREDENTIAL.to_bytes())];
+    let page = db.query(&operations(db), bounds).await?;
     let last = page.last().filter(|_| page.len() == PAGE).map(number).transpose()?;
     let end = last.unwrap_or(until);
     let mut refunds = refunds(db, after, end).await?;
@@ -96,6 +100,7 @@ fn operations(db: &ReadTransaction) -> String {
         "SELECT o.seq, CASE WHEN {} THEN CAST(1 AS bigint) ELSE 0 END, r.op_seq, r.finished_at,
          c.api_key_id, r.format, CAST(length(r.nonce) AS bigint), CAST(length(r.sealed) AS bigint),
          CASE WHEN r.op_seq IS NULL OR c.id IS NOT NULL THEN 0
+              WHEN r.format = {OWN_RESULT_FORMAT} AND r.credential_id = $4 THEN 0
               WHEN {of_administration} THEN CAST(1 AS bigint) ELSE 0 END,
          k.wallet_id, w.currency, o.released, {}
          FROM operations AS o
