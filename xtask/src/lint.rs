@@ -25,6 +25,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("clippy", |it| check(it, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("doc", check_doc),
     ("deny", check_deny),
+    ("portable", check_portable),
     ("advisories", check_advisories),
     ("machete", check_machete),
 ];
@@ -116,11 +117,11 @@ fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     // Its few crates meet none of the layers that `.cargo/deny.toml` names.
     let quiet = ["--allow", "unused-wrapper", "--allow", "license-not-encountered"];
     let of_fuzz = deny(workspace, FUZZ, &[&quiet, ARGS].concat())?;
-    Ok(judge(of_ours && of_fuzz && is_portable(workspace)?))
+    Ok(judge(of_ours && of_fuzz))
 }
 
-/// True if the domain depends on no source of randomness and on no runtime, by any crate between.
-fn is_portable(workspace: &Workspace) -> Result<bool> {
+/// The domain depends on no source of randomness and on no runtime, by any crate between.
+fn check_portable(workspace: &Workspace) -> Result<CheckVerdict> {
     let args = ["tree", "--package", "holdfast-domain", "--edges", "normal", "--prefix", "none"];
     let tree = shell::printed(cargo(&workspace.root).args(args))?;
     let names = tree.lines().filter_map(|line| line.split(' ').next());
@@ -128,7 +129,7 @@ fn is_portable(workspace: &Workspace) -> Result<bool> {
     if !found.is_empty() {
         say(&format!("holdfast-domain depends on {}", found.join(", ")))?;
     }
-    Ok(found.is_empty())
+    Ok(judge(found.is_empty()))
 }
 
 fn check_advisories(workspace: &Workspace) -> Result<CheckVerdict> {

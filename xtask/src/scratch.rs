@@ -19,7 +19,9 @@ const ROOM_MIN: u64 = 8 << 30;
 /// The folder for a database server of the tests and for the files of the tests themselves.
 pub(crate) fn folder() -> PathBuf {
     match env::var_os("TMPDIR") {
-        None if has_room(Path::new(MEMORY)) && runs_programs(&mounts()) => MEMORY.into(),
+        None if has_room(Path::new(MEMORY)) && has_memory() && runs_programs(&mounts()) => {
+            MEMORY.into()
+        }
         None | Some(_) => env::temp_dir(),
     }
 }
@@ -28,6 +30,18 @@ fn has_room(folder: &Path) -> bool {
     // A folder without `df`'s answer has no room.
     let heard = hear(Command::new("df").args(["--block-size=1", "--output=avail"]).arg(folder));
     heard.is_ok_and(|heard| room(&heard.stdout).is_some_and(|room| room >= ROOM_MIN))
+}
+
+/// The file system's room is a quota: its files need memory that is free.
+fn has_memory() -> bool {
+    // Without a figure there is none.
+    fs::read_to_string("/proc/meminfo").is_ok_and(|text| memory(&text) >= Some(ROOM_MIN))
+}
+
+/// Bytes that programs can have, from the line `MemAvailable:   19852340 kB`.
+fn memory(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1_024)
 }
 
 /// Bytes that are free, from the last line of `df`.
@@ -59,6 +73,13 @@ mod tests {
     fn room_is_the_number_below_the_heading() {
         assert_eq!(room("     Avail\n25111109632\n"), Some(25_111_109_632));
         assert_eq!(room("     Avail\n"), None);
+    }
+
+    #[test]
+    fn memory_is_what_is_available() {
+        let text = "MemTotal:       24683656 kB\nMemAvailable:   19852340 kB\n";
+        assert_eq!(memory(text), Some(19_852_340 << 10));
+        assert_eq!(memory("MemTotal: 1 kB\n"), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod tally;
 
 use std::{
     cmp::Reverse,
+    env,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -120,6 +121,8 @@ struct Suite {
     name: &'static str,
     tally: TestTally,
     took: Duration,
+    /// Clock of the time: the wall's, or the sum over tests that ran beside each other.
+    clock: &'static str,
     tests: Vec<FinishedTest>,
 }
 
@@ -198,7 +201,7 @@ fn time(name: &'static str, run: impl FnOnce() -> Result<TestRun>) -> Result<Sui
     let TestRun { tally, tests } = run()?;
     let took = started.elapsed();
     say(&format!("suite {name}: {tally} in {}", spell(took)))?;
-    Ok(Suite { name, tally, took, tests })
+    Ok(Suite { name, tally, took, clock: "", tests })
 }
 
 /// A run that has counts alone.
@@ -220,10 +223,15 @@ fn together(
             let tally = TestTally::of_package(&all.tests, package);
             let tests: Vec<_> =
                 all.tests.iter().filter(|test| test.is_of(package)).cloned().collect();
-            Suite { name, tally, took: tests.iter().map(|test| test.took).sum(), tests }
+            let took = tests.iter().map(|test| test.took).sum();
+            Suite { name, tally, took, clock: " of tests", tests }
         })
         .collect();
     let sum = suites.iter().fold(TestTally::default(), |sum, suite| sum + suite.tally);
+    for suite in suites.iter_mut().filter(|suite| suite.tests.is_empty()) {
+        say(&format!("suite {}: it has no test", suite.name))?;
+        suite.tally = TestTally::NOT_RUN;
+    }
     if sum != all.tally {
         say(&format!("suite {UNITS}: its tests are {sum}, its summary is {}", all.tally))?;
         suites.push(Suite { tally: TestTally::NOT_RUN, tests: Vec::new(), ..all });
@@ -268,7 +276,8 @@ fn with_gateway(
     let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
         return Ok(TestRun::not_run());
     };
-    let mut env = vec![("HOLDFAST_BIN", gateway)];
+    // It measures a disk, and callgrind is asked by pipes in the folder that all processes share.
+    let mut env = vec![("HOLDFAST_BIN", gateway), ("TMPDIR", env::temp_dir())];
     let mut skip = Vec::new();
     match server {
         Some(server) => env.extend(server.env()),
@@ -390,8 +399,8 @@ fn in_a_browser(
 
 fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
     say("")?;
-    for Suite { name, tally, took, tests: _ } in suites {
-        say(&format!("{name:<10} {tally} in {}", spell(*took)))?;
+    for Suite { name, tally, took, clock, tests: _ } in suites {
+        say(&format!("{name:<10} {tally} in {}{clock}", spell(*took)))?;
     }
     let mut tests: Vec<&FinishedTest> = suites.iter().flat_map(|suite| &suite.tests).collect();
     tests.sort_by_key(|test| Reverse(test.took));
@@ -436,6 +445,7 @@ mod tests {
             name,
             tally: TestTally { skipped, ..TestTally::default() },
             took: Duration::ZERO,
+            clock: "",
             tests: Vec::new(),
         };
         let suites = [suite("wire", 1), suite("store", 0), suite(END_TO_END, 2)];

@@ -106,6 +106,8 @@ impl Runner {
             }
         }
         command.args(only).arg("--").args(skip.iter().flat_map(|pattern| ["--skip", pattern]));
+        // The counter is a part of each line that is read.
+        command.env("NEXTEST_SHOW_PROGRESS", "counter");
         command
             .env("TMPDIR", scratch::folder())
             .envs(env.iter().map(|(name, value)| (name, value)));

@@ -22,7 +22,7 @@ impl TestTally {
         // From the end: a test may print such a line itself.
         let lines = heard.stderr.lines().rev();
         let summary = lines.filter_map(|line| line.trim_start().strip_prefix(SUMMARY)).next();
-        summary.and_then(nextest_summary).unwrap_or_default().unless_silent(heard)
+        summary.and_then(nextest_summary).unwrap_or(Self::NOT_RUN)
     }
 
     /// Of the tests of one package.
@@ -258,7 +258,7 @@ mod tests {
     fn a_runner_that_fails_without_a_count_is_a_failure() {
         check_nextest(1, "error: could not compile", tally(0, 1, 0));
         assert_eq!(TestTally::of_libtest(&heard(101, "", "")), tally(0, 1, 0));
-        check_nextest(0, "", tally(0, 0, 0));
+        check_nextest(0, "", tally(0, 1, 0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{
 };
 
 const PAGES: &str = "crates/console/src/pages/";
-const KIT: &str = "crates/console/src/kit/";
+const KIT: &str = "crates/console/src/kit";
 /// Module of what several pages show.
 const PARTS: &str = "parts";
 
@@ -40,6 +40,7 @@ fn pages_named<'a>(all: &[Token<'a>], at: usize, depth: usize) -> Vec<Token<'a>>
     let is_begin = at == 0 || word(at - 1) != "super";
     let after = match (word(at), word(at + 1)) {
         ("crate", "pages") => 2,
+        ("{" | ",", "pages") if in_braces_of_crate(all, at) => 2,
         ("super", _) if is_begin && supers == depth.saturating_add(1) => supers,
         _ => return Vec::new(),
     };
@@ -64,6 +65,24 @@ fn pages_named<'a>(all: &[Token<'a>], at: usize, depth: usize) -> Vec<Token<'a>>
         }
     }
     found
+}
+
+/// True if the braces around this place follow `crate`.
+fn in_braces_of_crate(all: &[Token<'_>], at: usize) -> bool {
+    let mut depth = 0_usize;
+    for (place, token) in all.iter().enumerate().take(at + 1).rev() {
+        match token.text {
+            "}" => depth += 1,
+            "{" if depth == 0 => {
+                let before = place.checked_sub(1).and_then(|before| all.get(before));
+                return before.is_some_and(|token| token.text == "crate");
+            }
+            "{" => depth -= 1,
+            ";" => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -100,6 +119,7 @@ mod tests {
         check_file("crates/console/src/pages/wallet/close.rs", "use super::statement;", &[]);
         let group = "use crate::pages::{keys::{self, HEAD}, parts::wallet, people, wallet::usage};";
         check_file(path, group, &["keys", "people"]);
+        check_file(path, "use crate::{kit::{form, page::Page}, pages::keys};", &["keys"]);
     }
 
     #[test]
