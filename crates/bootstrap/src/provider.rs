@@ -6,20 +6,16 @@ use std::sync::Arc;
 
 use holdfast_config::ProviderKind;
 use holdfast_domain::Provider;
-use holdfast_providers::kinds::{HttpOptions, Kind};
+use holdfast_providers::kinds::HttpOptions;
 use holdfast_providers::{ChainProvider, HttpProvider, Simulator};
 
 /// A provider that has not connected yet.
 pub fn build(name: &str, kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
     Ok(match kind {
         ProviderKind::Simulated => Arc::new(Simulator::new()),
-        ProviderKind::Http(options) => match &options.kind {
-            Kind::Holdfast(kind) => Arc::new(ChainProvider::new(name, client(options)?, *kind)),
-            Kind::OpenAi(_)
-            | Kind::Anthropic(_)
-            | Kind::Gemini(_)
-            | Kind::AzureOpenAi(_)
-            | Kind::Bedrock(_) => Arc::new(client(options)?),
+        ProviderKind::Http(options) => match options.kind.chain() {
+            Some(kind) => Arc::new(ChainProvider::new(name, client(options)?, *kind)),
+            None => Arc::new(client(options)?),
         },
     })
 }

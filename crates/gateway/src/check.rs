@@ -12,7 +12,6 @@ use std::time::Duration;
 use anyhow::Context;
 use holdfast_domain::model::Contract;
 use holdfast_engine::Model;
-use holdfast_providers::kinds::Kind;
 use holdfast_providers::{ChainProvider, HttpProvider, KeyUse};
 use serde::Serialize;
 
@@ -228,16 +227,9 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
             ProviderKind::Http(options) => {
                 let client = client(options).with_context(about)?;
                 let view = probe(provider, &client).await;
-                match &options.kind {
-                    Kind::Holdfast(kind) if view.ok => {
-                        keys(view, &ChainProvider::new(name, client, *kind)).await
-                    }
-                    Kind::Holdfast(_)
-                    | Kind::OpenAi(_)
-                    | Kind::Anthropic(_)
-                    | Kind::Gemini(_)
-                    | Kind::AzureOpenAi(_)
-                    | Kind::Bedrock(_) => view,
+                match options.kind.chain().filter(|_kind| view.ok) {
+                    Some(kind) => keys(view, &ChainProvider::new(name, client, *kind)).await,
+                    None => view,
                 }
             }
         });

@@ -46,6 +46,19 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The gateway of this kind, which is asked again under the same key.
+    #[must_use]
+    pub const fn chain(&self) -> Option<&Holdfast> {
+        match self {
+            Self::Holdfast(kind) => Some(kind),
+            Self::OpenAi(_)
+            | Self::Anthropic(_)
+            | Self::Gemini(_)
+            | Self::AzureOpenAi(_)
+            | Self::Bedrock(_) => None,
+        }
+    }
+
     pub(crate) fn into_adapter(self) -> Arc<dyn Adapter> {
         match self {
             Self::OpenAi(kind) => Arc::new(kind),
