@@ -3,7 +3,7 @@
 //! | bound | members |
 //! |---|---|
 //! | [`LIMIT`] | `requests_per_minute`, `tokens_per_minute`, `concurrency` |
-//! | [`AMOUNT`] | `spend_micros`, `key_spend_micros`, `amount_micros` of deposits and refunds |
+//! | [`AMOUNT`] | `spend_micros`, `key_spend_micros` |
 //! | [`THRESHOLD`] | `low_balance_micros` |
 //! | [`SPAN_SECONDS`] | `ends_in_seconds` |
 //! | [`GRACE_SECONDS`] | `grace_seconds` |

@@ -218,7 +218,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// An [`AccountsError`] if the wallet cannot be looked up.
+    /// An [`AccountsError`](crate::AccountsError) if the wallet cannot be looked up.
     pub(crate) async fn note_read(
         &self,
         principal: &Principal,
@@ -250,7 +250,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// An [`AccountsError`]: notes that were not written wait for the next call.
+    /// An [`AccountsError`](crate::AccountsError): notes that were not written wait for the next call.
     pub async fn write_notes(&self, is_last: bool) -> Result<Vec<FailedSignIns>> {
         if self.notes.is_empty() {
             return Ok(Vec::new());

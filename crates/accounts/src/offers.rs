@@ -29,7 +29,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// [`AccountsError::Forbidden`].
+    /// [`AccountsError::Forbidden`](crate::AccountsError::Forbidden).
     pub fn models(&self, principal: &Principal) -> Result<OfferedModels> {
         principal.authorize(UseCase::ModelRead)?;
         let mut models = self.offers.as_ref().map(|offers| offers.models()).unwrap_or_default();

@@ -50,7 +50,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// [`AccountsError::Unavailable`]: it is written with the next ones.
+    /// [`AccountsError::Unavailable`](crate::AccountsError::Unavailable): it is written with the next ones.
     pub async fn write_refused(&self) -> Result<Vec<RefusedAttempts>> {
         let refused = self.refusals.take();
         if refused.is_empty() {

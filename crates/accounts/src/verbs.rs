@@ -164,7 +164,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// [`AccountsError::Forbidden`], [`AccountsError::NotFound`] or [`AccountsError::Unavailable`].
+    /// [`AccountsError::Forbidden`](crate::AccountsError::Forbidden), [`AccountsError::NotFound`](crate::AccountsError::NotFound) or [`AccountsError::Unavailable`](crate::AccountsError::Unavailable).
     pub async fn subject(&self, principal: &Principal, verb: &Verb, id: Uuid) -> Result<Subject> {
         principal.authorize(verb.use_case)?;
         let name = Reference::Id(id);

@@ -6,8 +6,7 @@
 use std::net::SocketAddr;
 
 use holdfast_admin::AdminOptions;
-use holdfast_net::AdminUrl;
-use holdfast_net::Network;
+use holdfast_net::{AdminUrl, Network};
 
 use crate::document::Table;
 use crate::listen::ListenAddress;

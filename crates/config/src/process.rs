@@ -22,8 +22,7 @@ use holdfast_domain::admin::webhook::Origin;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::CoolDown;
 use holdfast_http::AllowedOrigin;
-use holdfast_net::AdminUrl;
-use holdfast_net::Network;
+use holdfast_net::{AdminUrl, Network};
 use holdfast_store::DatabaseUrl;
 
 use crate::document::{Field, Table};

@@ -1,4 +1,4 @@
-//! The kit: the parts that pages are made of. No part has anything of one page.
+//! The kit: the parts that pages are made of. Pages use it, and it uses no page.
 //!
 //! | module | contents |
 //! |---|---|

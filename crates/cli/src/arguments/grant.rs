@@ -17,7 +17,7 @@ use super::value::{Amount, BadAmount, PeriodBound};
 /// Largest limit.
 const COUNT_MAX: u64 = *fields::LIMIT.end();
 /// No span is longer: a hundred years.
-const SPAN_MAX: Duration = Duration::from_secs(*fields::GRACE_SECONDS.end());
+const SPAN_MAX: Duration = Duration::from_secs(*fields::SPAN_SECONDS.end());
 
 /// Reads a limit that is counted: at least one, or nothing would ever run.
 pub fn count(text: &str) -> Result<u64, BadCount> {

@@ -31,9 +31,6 @@ use crate::kit::cell::Tone;
 use crate::kit::moment::second;
 use crate::kit::section::Notice;
 
-/// Time for which a page waits for a report, which leaves as much again for all else on it. Tests of pages share
-/// their machine with others, and want the page that waited.
-const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 10_000 } else { 150 });
 /// Time for which a report is kept that took longer.
 const KEPT: Duration = Duration::from_secs(30);
 /// Most reports that are known at once, in the making or kept.
@@ -92,13 +89,16 @@ pub(crate) struct CountLimits {
     /// Reports that are being read, by their reader.
     pub(crate) of_readers: InFlight,
     of_process: Arc<Semaphore>,
+    /// Time for which a page waits for a report.
+    patience: Duration,
 }
 
 impl CountLimits {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(patience: Duration) -> Self {
         Self {
             of_readers: InFlight::of_reports(),
             of_process: Arc::new(Semaphore::new(REPORTS_AT_ONCE.into())),
+            patience,
         }
     }
 }
@@ -128,7 +128,7 @@ where
         let is_new = found.is_none();
         let begun = found.or_else(|| self.begin(principal, asked, count()));
         let Some(mut outcome) = begun else { return Ok(ReportView::Absent(Absence::Counting)) };
-        let waited = timeout(PATIENCE, outcome.wait_for(Option::is_some)).await;
+        let waited = timeout(self.limits.patience, outcome.wait_for(Option::is_some)).await;
         let outcome = match waited {
             Ok(Ok(outcome)) => outcome.clone(),
             // Its task is gone without a word.

@@ -1,6 +1,7 @@
 //! The desk: what every handler has at hand, and where the console is served to whom.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_accounts::{Accounts, InFlight, Place, Reference, StatementPage, UsageReport};
 use holdfast_admin::AdminOptions;
@@ -35,7 +36,7 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
-        let (reports, relays) = (CountLimits::new(), InFlight::of_relays());
+        let (reports, relays) = (CountLimits::new(options.patience), InFlight::of_relays());
         let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports.clone()));
         let (options, sessions) = (Arc::new(options), Arc::default());
         Self { accounts, options, usage, statements, reports, relays, sessions }
@@ -113,4 +114,11 @@ pub struct ConsoleOptions {
     pub base_url: String,
     /// Way to the public API for the playground; unset: there is none.
     pub playground: Option<Arc<dyn ApiRelay>>,
+    /// Time for which a page waits for a report before it is shown without.
+    pub patience: Duration,
+}
+
+impl ConsoleOptions {
+    /// Patience of a gateway: a page has as much time again for all else on it.
+    pub const PATIENCE: Duration = Duration::from_millis(150);
 }

@@ -118,7 +118,7 @@ impl FormField {
         Self { is_required: false, ..Self::new(name, label, kind) }
     }
 
-    /// The reason of a change, which nobody has to give.
+    /// Optional reason for a change.
     pub(crate) fn reason() -> Self {
         Self::optional("reason", "Reason", FieldKind::Text)
     }

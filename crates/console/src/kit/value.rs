@@ -40,7 +40,7 @@ pub(crate) fn spend(
 ) -> Result<Option<SpendLimit>, Failure> {
     let Some(micros) = sent.read::<Micros>(name)? else { return Ok(None) };
     if !fields::AMOUNT.contains(&micros.get()) {
-        return Err(Failure::field(name, "Write an amount of more than nothing, or nothing."));
+        return Err(Failure::field(name, "Enter an amount above 0, or leave the field empty."));
     }
     let chosen = sent.get(window).and_then(fields::window);
     let window = chosen.ok_or_else(|| Failure::field(window, "Choose one of these."))?;

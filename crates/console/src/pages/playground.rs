@@ -6,7 +6,7 @@
 //!        └▶ POST /playground/operation ▶ what became of the request key
 //! ```
 //!
-//! Submission again under the same key, a request gets the same answer and is not charged again; while it runs, another
+//! Sent again under the same key, a request gets the same answer and is not charged again; while it runs, another
 //! tab joins its stream.
 //!
 //! Never: the API key in an address, in a page, in a log, or anywhere after the answer. Nothing of the session goes

@@ -35,7 +35,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(|record| row(record, &visit.visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];
-    let empty = "Nobody is told what happens. Make a webhook: your own system is told then.";
+    let empty = "No webhooks. Make one to receive events.";
     Ok(Table::new("Newest first", &head, rows, empty).next(next))
 }
 

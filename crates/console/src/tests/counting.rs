@@ -18,6 +18,8 @@ use crate::kit::counting::{Absence, CountLimits, Counts, ReportView};
 
 /// Report that the database does not read in its time.
 const UNREAD: u8 = 255;
+/// Of a page that no report keeps waiting unless its gate is shut.
+const PATIENCE: Duration = Duration::from_secs(10);
 const AT: Timestamp = Timestamp::from_micros(7);
 
 /// Reports that end when somebody lets them.
@@ -30,7 +32,7 @@ struct Reports {
 impl Reports {
     fn new() -> Self {
         let (begun, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
-        Self { counts: Counts::new(CountLimits::new()), begun, gate }
+        Self { counts: Counts::new(CountLimits::new(PATIENCE)), begun, gate }
     }
 
     async fn read(&self, principal: &Principal, asked: u8) -> Result<ReportView<u8>, Failure> {

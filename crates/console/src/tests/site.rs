@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -47,7 +48,9 @@ impl ApiRelay for NoApi {
 /// Options of a console whose playground gets no answer.
 pub(crate) fn options(address: AdminOptions, audience: Audience) -> ConsoleOptions {
     let base_url = "https://api.example.com/v1".to_owned();
-    ConsoleOptions { address, audience, base_url, playground: Some(Arc::new(NoApi)) }
+    // Tests of pages share their machine with others, and want the page that waited.
+    let patience = Duration::from_secs(10);
+    ConsoleOptions { address, audience, base_url, playground: Some(Arc::new(NoApi)), patience }
 }
 
 /// Options of the console that [`World::new`] has.

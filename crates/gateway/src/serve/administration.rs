@@ -119,6 +119,7 @@ impl App {
             audience,
             base_url: self.base_url(),
             playground: self.config.console.playground.then(relay),
+            patience: ConsoleOptions::PATIENCE,
         };
         let console = Console::new(self.accounts.clone(), options);
         let refusals = console.refusals();

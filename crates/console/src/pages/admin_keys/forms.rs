@@ -20,6 +20,9 @@ use crate::pages::parts::reference::{self, WALLET};
 
 const ROLE: &str = "role";
 const GRACE: &str = "grace_seconds";
+/// Spans for which an earlier secret stays, in seconds.
+const GRACES: [(u64, &str); 3] =
+    [(0, "at once"), (3_600, "after an hour"), (86_400, "after a day")];
 
 /// The form that issues, with the roles that its visitor may give.
 pub(crate) struct IssueAdminKey(Vec<Role>);
@@ -83,8 +86,7 @@ impl FormPage for RotateAdminKey {
     }
 
     fn frame(&self) -> FormFrame {
-        let graces = [("0", "at once"), ("3600", "after an hour"), ("86400", "after a day")];
-        let graces = graces.map(|(value, label)| Choice::new(value, label)).to_vec();
+        let graces = GRACES.map(|(span, label)| Choice::new(span.to_string(), label)).to_vec();
         let grace = FormField::new(GRACE, "The old secret ends", FieldKind::Select(graces));
         let intro = "It gets a new secret, which is told once. What it may do and its id stay.";
         let fields = vec![grace.value("86400"), FormField::reason()];
@@ -92,9 +94,11 @@ impl FormPage for RotateAdminKey {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        // A choice of the form, and not any number.
-        let seconds: u32 = sent.fields.want(GRACE)?;
-        let (accounts, grace) = (visit.accounts(), Duration::from_secs(u64::from(seconds)));
+        let seconds: u64 = sent.fields.want(GRACE)?;
+        if !GRACES.iter().any(|(span, _)| *span == seconds) {
+            return Err(Failure::field(GRACE, "Choose one of these."));
+        }
+        let (accounts, grace) = (visit.accounts(), Duration::from_secs(seconds));
         let id = self.0.id;
         let rotated =
             accounts.rotate_admin_key(visit.principal(), &sent.request, id, grace).await?;

@@ -39,7 +39,7 @@ impl FormPage for Cancellation {
         let intro = "It is asked to end. What it has used until then is charged; if it has ended, \
             it stays as it is.";
         let reason = FormField::new("reason", "Reason", FieldKind::Text);
-        let fields = vec![reason.hint("It stands in the trail.")];
+        let fields = vec![reason.hint("Recorded in the audit log.")];
         let page = page(&self.0, "Cancel").intro(intro);
         FormFrame::new(page, fields, "Cancel the operation").grave()
     }

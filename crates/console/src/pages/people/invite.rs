@@ -45,8 +45,8 @@ impl FormPage for Invite {
             fields.push(FormField::optional(WALLET, "Wallet", FieldKind::Text).hint(hint));
         }
         let page = Page::new("Invite somebody").below("People", "/people").intro(
-                "Nothing is sent: you get a link, and hand it over. Who is there already signs in and accepts \
-                 the role.",
+                "No e-mail is sent: hand over the link that follows. A person who is there already signs in and \
+                 accepts the role.",
             );
         FormFrame::new(page, fields, "Invite")
     }

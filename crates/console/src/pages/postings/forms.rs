@@ -37,9 +37,9 @@ impl FormPage for Deposit {
             FormField::optional(SOURCE, "Came through", FieldKind::Text)
                 .hint("The system that took the money, like stripe or bank."),
             FormField::optional(REFERENCE, "Reference there", FieldKind::Text)
-                .hint("Id of the payment there: one payment is booked once, by whoever and however often."),
+                .hint("Id of the payment there: a payment is credited only once."),
             FormField::optional("note", "Note", FieldKind::Text)
-                .hint("For whoever reads the statement: an invoice, a bank transfer."),
+                .hint("Shown on the statement: an invoice, a bank transfer."),
         ];
         FormFrame::new(wallet::form_page("Deposit to", &self.0), fields, "Deposit")
     }
@@ -89,7 +89,7 @@ impl FormPage for Adjust {
         let page = page.section(Facts::new("", vec![("Available", available)]));
         let fields = vec![
             amount_field(wallet.currency)
-                .hint("Less than nothing takes from the wallet, like -2.50."),
+                .hint("A negative amount, such as -2.50, reduces the balance."),
             FormField::new("reason", "Reason", FieldKind::Text)
                 .hint("It stands on the wallet's statement, for its holder too."),
             FormField::optional("note", "Note", FieldKind::Text),
@@ -146,7 +146,7 @@ impl FormPage for Refund {
             left => amount_field(currency).value(left.to_string()),
         };
         let note = FormField::optional("note", "Note", FieldKind::Text);
-        let note = note.hint("For whoever reads the statement: a ticket, a conversation.");
+        let note = note.hint("Shown on the statement: a ticket, a conversation.");
         FormFrame::new(page, vec![amount, FormField::reason(), note], "Refund")
     }
 

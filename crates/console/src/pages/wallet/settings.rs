@@ -101,8 +101,9 @@ fn fields() -> [FormField; 5] {
         FormField::new("name", "Name", FieldKind::Text).hint("Your customer's, unique."),
         FormField::optional("external_id", "External id", FieldKind::Text)
             .hint("Id that your own system has for the customer, unique."),
-        FormField::optional("low_balance", "Runs low below", FieldKind::Amount)
-            .hint("An event tells it once the wallet has less. 0 tells that it is empty."),
+        FormField::optional("low_balance", "Runs low below", FieldKind::Amount).hint(
+            "Sends wallet.low when the balance falls below this amount. 0: when it is empty.",
+        ),
         FormField::optional(key_spend, "A key may spend at most", FieldKind::Amount).hint(
             "Bound of keys that are issued by others than an owner or the holder's administrator. \
              Without one they issue none.",
