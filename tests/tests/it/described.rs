@@ -27,15 +27,12 @@ fn world() -> World {
     let allow = "allow = [\"file_id\", \"audio.id\", \"voice.id\", \"store\", \"service_tier\", \
                  \"web_search_options\", \"moderation\", \"prompt_cache_retention\"]";
     let contract = "contract = 1\n";
-    let world = World::simulated(|config| {
-        config.replace(
-            contract,
-            &format!(
-                "{contract}{allow}
-"
-            ),
-        )
-    });
+    let allowed = [
+        contract, allow, "
+",
+    ]
+    .concat();
+    let world = World::simulated(|config| config.replace(contract, &allowed));
     drop(world.site.json(&["wallet", "deposit", &world.account.wallet, "1000000.00"]));
     world
 }

@@ -19,8 +19,8 @@ use crate::world::World;
 const MANUAL: &str = include_str!("../../../docs/metrics.md");
 const CHARGE: i64 = 367;
 
-/// A gateway that has answered a completion and a stream, with a cost on its route.
 impl World {
+    /// A gateway that has answered a completion and a stream, with a cost on its route.
     fn metered() -> Self {
         let streamed = Streaming::saying(&["Good ", "day"]).reply();
         let reply = Reply::as_wanted(streamed, Reply::saying("Good day"));
@@ -187,6 +187,7 @@ fn postgres_a_scrape_answers_while_the_database_does_not() {
         AND relation = 'operations'::regclass";
     until("the rows are locked", || (!database.execute(waiting).is_empty()).then_some(()));
     assert!(metrics(&gateway).contains("holdfast_holds_outstanding 0"));
+    assert!(!database.execute(waiting).is_empty(), "the answer came while they were");
 }
 
 #[test]
