@@ -64,15 +64,14 @@ impl Shop {
         W: FnOnce() -> F + Send + 'static,
         F: Future<Output = Work> + Send + 'static,
     {
-        self.sell_at(key, request, &price(), PRICE, work)
+        self.sell_at(key, request, (&price(), PRICE), work)
     }
 
     pub(crate) fn sell_at<W, F>(
         &self,
         key: u8,
         request: &str,
-        price: &Price,
-        hold: i64,
+        (price, hold): (&Price, i64),
         work: W,
     ) -> impl Future<Output = Result<Sale, SellError>> + Send + use<W, F>
     where
