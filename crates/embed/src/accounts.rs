@@ -23,7 +23,7 @@ use crate::Holdfast;
 pub struct IssuedKey {
     /// The key: the scope of request keys.
     pub id: ApiKeyId,
-    /// Its first credential; `None` if an earlier command made the key, because no secret is kept.
+    /// First credential of the key; `None` if an earlier command made the key, because no secret is kept.
     pub bearer: Option<Bearer>,
 }
 

@@ -202,13 +202,6 @@ struct Payer {
     limits_revision: Option<u64>,
 }
 
-impl Payer {
-    /// The payer of an operation that is bound: its hold is made, and counts nothing anew.
-    fn of_bound(wallet: WalletId) -> Self {
-        Self { wallet, limits: Limits::default(), limits_revision: None }
-    }
-}
-
 impl Inner {
     async fn sell<W, F>(&self, order: Order, work: W) -> Result<Sale, SellError>
     where
@@ -221,27 +214,18 @@ impl Inner {
         let membership = &*self.membership;
         let id = OperationId::of(order.key.api_key, order.key.request_key);
         let found = membership.store.load(id).await?;
-        let bound = found.operation.clone().filter(|row| !matches!(row.phase, Phase::Open));
-        let payer = match &bound {
-            Some(row) if !row.binding.is_same_request(&order.binding) => {
+        if let Some(row) = found.operation.as_ref().filter(|row| row.phase != Phase::Open) {
+            if !row.binding.is_same_request(&order.binding) {
                 return Ok(Sale::OtherRequest);
             }
-            Some(row) => match row.phase {
-                Phase::Leased if membership.running().contains_key(&id) => {
-                    return Ok(Sale::InProgress);
-                }
-                // Left by a process that has ended, perhaps: the claim judges it, and runs nothing.
-                Phase::Leased | Phase::Recorded(_) => Payer::of_bound(row.wallet),
-                Phase::Open
-                | Phase::Completed { .. }
-                | Phase::Refused { .. }
-                | Phase::Abandoned { .. } => return Ok(self.ended(found, false)),
-            },
-            None => self.payer(&order).await?,
-        };
-        if bound.is_none() {
-            membership.store.pin(std::slice::from_ref(&order.price.version)).await?;
+            // Reaped or settled where that is allowed. No claim is offered: the operation may open meanwhile, and its
+            // payer is not judged here.
+            let alive = membership.running().get(&id).copied();
+            let found = membership.conduct(&PAUSE).reconcile_while_running(id, alive).await?;
+            return Ok(self.ended(found.snapshot, false));
         }
+        let payer = self.payer(&order).await?;
+        membership.store.pin(std::slice::from_ref(&order.price.version)).await?;
         self.claim(id, order, payer, work).await
     }
 
