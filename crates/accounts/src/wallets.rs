@@ -25,7 +25,7 @@ pub struct NewWallet {
     pub name: Name,
     /// Currency, for ever.
     pub currency: Currency,
-    /// Its other settings.
+    /// Settings beside the name and the currency.
     pub settings: WalletPatch,
 }
 

@@ -18,7 +18,7 @@ use crate::kit::counting::{Absence, CountLimits, Counts, ReportView};
 
 /// Report that the database does not read in its time.
 const UNREAD: u8 = 255;
-/// Of a page that no report keeps waiting unless its gate is shut.
+/// Patience of a page, longer than any report here takes whose gate is open.
 const PATIENCE: Duration = Duration::from_secs(10);
 const AT: Timestamp = Timestamp::from_micros(7);
 

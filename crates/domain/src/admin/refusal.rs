@@ -12,7 +12,7 @@ use crate::{Currency, JobId, Micros, PostingId};
 pub struct Rejection {
     /// The refusal.
     pub refusal: AccountRefusal,
-    /// Its event, if it has one.
+    /// Event of the refusal, if it has one.
     pub event: Option<Box<NewEvent>>,
 }
 

@@ -130,7 +130,7 @@ impl TrailFields for WebhookRecord {
         Thing::Webhook(self.id)
     }
 
-    /// Of the URL its origin and a digest.
+    /// Fields with the origin and a digest of the URL, and not the URL.
     fn trail_fields(&self) -> Fields {
         let digest = blake3::hash(self.url.as_bytes()).to_hex();
         let kinds = self

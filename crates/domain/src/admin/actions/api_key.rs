@@ -31,7 +31,7 @@ pub enum ApiKeyAction {
     Edit {
         /// The key.
         api_key: ApiKeyId,
-        /// Its wallet, within which names are unique.
+        /// Wallet of the key, within which names are unique.
         wallet: WalletId,
         /// The edit.
         patch: ApiKeyPatch,

@@ -15,7 +15,7 @@ pub enum JobAction {
         job: JobId,
         /// Name of its kind.
         kind: &'static str,
-        /// What it starts from, as its actor wrote it.
+        /// Starting point, as the actor wrote it.
         since: Option<String>,
     },
     /// Take a queued one back.

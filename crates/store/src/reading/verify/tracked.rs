@@ -1,5 +1,5 @@
-//! Resources beside the audit log, a page by their numbers: what their rows have is what was last said of them there.
-//! Nothing else in the book says it a second time.
+//! Resources beside the audit log, a page by their numbers: each row equals the latest entry of the audit log about it.
+//! The book has no third copy.
 //!
 //! | resource | made by | compared |
 //! |---|---|---|
