@@ -66,7 +66,7 @@ const CORE: &[MutationTarget] = &[
     MutationTarget {
         name: "judge",
         package: "holdfast-store",
-        files: &["crates/store/src/judge.rs"],
+        files: &["crates/store/src/batch/judge.rs"],
         targets: &["--lib"],
         chosen: &["judge::"],
     },

@@ -22,27 +22,19 @@
 //! rows, which lock nobody out either, nor the summing, which has a connection of its own. Changes go
 //! through one queue of `Options::commit_queue` to one writer.
 
-pub mod backup;
-mod dialect;
-mod entity;
-mod errand;
-mod event;
-mod exchange;
-mod job;
-#[doc(hidden)]
-pub mod judge;
+mod admin;
+mod audit;
+mod batch;
+mod lock;
 mod metrics;
 pub mod migrate;
-mod outbox;
-mod ports;
 mod postgres;
 mod reading;
-pub mod report;
 mod rows;
+mod sale;
+mod schema;
 mod sqlite;
-mod url;
-pub mod usage;
-pub mod verify;
+mod transaction;
 
 use std::io;
 use std::path::PathBuf;
@@ -56,16 +48,21 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::dialect::Dialect;
-pub use crate::event::SharedInterest;
+pub use crate::audit::verify;
+#[doc(hidden)]
+pub use crate::batch::judge;
+pub use crate::lock::identity::FileLost;
+pub use crate::lock::{LockError, ServeLock};
 pub use crate::migrate::SchemaError;
-use crate::ports::JournalStatements;
 use crate::postgres::{ConnectionPool, Postgres};
+pub use crate::reading::{report, usage};
+use crate::sale::journal::JournalStatements;
+use crate::schema::Dialect;
+use crate::schema::url::DatabaseLocation;
+pub use crate::schema::url::{BadDatabaseUrl, DatabaseUrl};
 use crate::sqlite::Sqlite;
-pub use crate::sqlite::identity::FileLost;
-pub use crate::sqlite::lock::{LockError, ServeLock};
-use crate::url::DatabaseLocation;
-pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
+pub use crate::sqlite::backup;
+pub use crate::transaction::event::SharedInterest;
 
 /// The longest time by which an operation may have been created before one with a lower number. A
 /// batch on a server reads the clock, then takes its numbers in another statement, while other batches
@@ -239,8 +236,7 @@ impl Store {
         metrics::begin();
         // Before any connection: SQLite makes a log that is not there anew, for a read as well.
         if let (None, DatabaseLocation::File(file)) = (&options.lock, options.url.place()) {
-            sqlite::lock::check_served(file)
-                .map_err(|lost| OpenError::Lock(LockError::Lost(lost)))?;
+            lock::check_served(file).map_err(|lost| OpenError::Lock(LockError::Lost(lost)))?;
         }
         // First: nothing of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
@@ -263,7 +259,7 @@ impl Store {
         let result_bytes_max = options.result_bytes_max;
         let inner = Inner {
             dialect,
-            errands: Arc::new(Semaphore::new(errand::WAITING_MAX)),
+            errands: Arc::new(Semaphore::new(transaction::errand::WAITING_MAX)),
             readers,
             glances,
             audits,

@@ -18,11 +18,6 @@
 //! agreed to lose, nor the tables of a node whose lease is live. Waits for writers end after
 //! `BUSY`.
 
-#[cfg(test)]
-mod frozen;
-mod loss;
-mod steps;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,13 +27,12 @@ use sea_orm::{
     SqliteTransactionMode, TransactionOptions, TransactionTrait,
 };
 
-pub use self::loss::{IfFilled, Loss};
-#[cfg(test)]
-pub(crate) use self::steps::schema;
-use self::steps::{MIGRATIONS, Migration};
 use crate::ConnectError;
-use crate::dialect::Dialect;
-use crate::url::{DatabaseLocation, DatabaseUrl};
+use crate::schema::Dialect;
+pub use crate::schema::loss::{IfFilled, Loss};
+pub use crate::schema::steps::MigrationStatus;
+use crate::schema::steps::{MIGRATIONS, Migration};
+use crate::schema::url::{DatabaseLocation, DatabaseUrl};
 use crate::{postgres, sqlite};
 
 /// Marks a file as ours: `HFDB`.
@@ -48,17 +42,6 @@ const BUSY: Duration = Duration::from_secs(5);
 /// Advisory lock of a server's database, held until the end of each step's transaction; its number
 /// is `HFDB`, too.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
-
-/// A migration and whether the database has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MigrationStatus {
-    /// Number of the migration, from one on: the order in which they are applied.
-    pub version: u32,
-    /// Name of the migration, as in its file name.
-    pub name: String,
-    /// Moment at which it was applied, by the database's clock; none if it was not.
-    pub applied_at: Option<Timestamp>,
-}
 
 /// Refusal of a schema that this program does not work with, or failure to read or write one.
 #[derive(Debug, thiserror::Error)]

@@ -48,8 +48,8 @@ use self::lock_worker::LockQueueWorker;
 pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
 use self::session::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
 use self::writer::Writer;
-use crate::event::SharedInterest;
-use crate::job::{Job, WriterEnded};
+use crate::batch::job::{Job, WriterEnded};
+use crate::transaction::event::SharedInterest;
 use crate::{AUDITS, GLANCES, OpenError, Options, SUMMING};
 
 /// Connections for what is written beside the changes: administration, price versions, purges.

@@ -10,19 +10,18 @@
 
 mod administration;
 mod event;
-mod facts;
 mod list;
 mod operation;
+mod outstanding;
 mod page;
 mod person;
 #[cfg(test)]
 mod plans;
-mod report;
+pub mod report;
 mod reports;
 mod row;
 pub(crate) mod statement;
-pub(crate) mod usage;
-mod verify;
+pub mod usage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,16 +37,16 @@ use sea_orm::{
 };
 use tokio::task::JoinError;
 
-use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
 use crate::postgres::session::READ_STATEMENT;
 use crate::rows::FromCells;
 use crate::rows::{BadRow, Cells};
+use crate::schema::Dialect;
 use crate::{Readers, Store, unavailable};
 
 /// A read that was not finished.
 #[derive(Debug, thiserror::Error)]
-enum ReadError {
+pub(crate) enum ReadError {
     #[error("the rows cannot be read")]
     Read(#[source] Cause),
     #[error("a row cannot be understood")]
@@ -59,7 +58,7 @@ enum ReadError {
 }
 
 /// A transaction that reads.
-enum ReadTransaction {
+pub(crate) enum ReadTransaction {
     /// A deferred transaction, which sees the rows as its first read saw them.
     Sqlite(DatabaseTransaction),
     Postgres(PgReadTransaction),
@@ -101,7 +100,7 @@ impl Store {
         self.read_through(Self::summing, READ_STATEMENT, work).await
     }
 
-    async fn read_through<T, W>(
+    pub(crate) async fn read_through<T, W>(
         &self,
         readers: fn(&Self) -> &Readers,
         statement: Duration,
@@ -147,14 +146,14 @@ async fn begin(readers: &Readers, statement: Duration) -> Result<ReadTransaction
 }
 
 impl ReadTransaction {
-    const fn dialect(&self) -> Dialect {
+    pub(crate) const fn dialect(&self) -> Dialect {
         match self {
             Self::Sqlite(_) => Dialect::Sqlite,
             Self::Postgres(_) => Dialect::Postgres,
         }
     }
 
-    async fn query<const N: usize>(
+    pub(crate) async fn query<const N: usize>(
         &self,
         sql: &str,
         binds: [Value; N],
@@ -163,7 +162,7 @@ impl ReadTransaction {
     }
 
     /// Reads what a built query selects.
-    async fn select<T: FromCells>(
+    pub(crate) async fn select<T: FromCells>(
         &self,
         query: &impl StatementBuilder,
     ) -> Result<Vec<T>, ReadError> {
@@ -172,7 +171,7 @@ impl ReadTransaction {
     }
 
     /// The database's clock.
-    async fn now(&self) -> Result<Timestamp, ReadError> {
+    pub(crate) async fn now(&self) -> Result<Timestamp, ReadError> {
         let rows = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
         let row = rows.first().ok_or_else(|| read(sqlx::Error::RowNotFound))?;
         Cells::new(row).timestamp().map_err(ReadError::Row)
@@ -222,10 +221,10 @@ fn writes_nothing() -> DbErr {
     DbErr::Exec(RuntimeErr::Internal("a read transaction writes nothing".to_owned()))
 }
 
-fn from_row<T: FromCells>(row: &QueryResult) -> Result<T, BadRow> {
+pub(crate) fn from_row<T: FromCells>(row: &QueryResult) -> Result<T, BadRow> {
     T::from_cells(&mut Cells::new(row))
 }
 
-fn read(error: impl std::error::Error + Send + Sync + 'static) -> ReadError {
+pub(crate) fn read(error: impl std::error::Error + Send + Sync + 'static) -> ReadError {
     ReadError::Read(Box::new(error))
 }

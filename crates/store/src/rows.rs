@@ -7,7 +7,9 @@
 
 mod cell;
 mod cells;
+pub(crate) mod entity;
 pub(crate) mod job;
+pub(crate) mod late_cost;
 pub(crate) mod person;
 mod posting;
 mod row;

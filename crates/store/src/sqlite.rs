@@ -2,14 +2,13 @@
 //! ports' statements that write.
 
 mod administration;
+pub mod backup;
 mod batch;
 mod checkpoint;
 mod clock;
 pub(crate) mod connect;
 mod endings;
-pub(crate) mod identity;
 mod journal;
-pub(crate) mod lock;
 mod nodes;
 mod notifier;
 #[cfg(test)]
@@ -39,8 +38,9 @@ use self::clock::Clock;
 use self::connect::DatabaseFile;
 use self::queue::Queue;
 use self::write_task::{WriteError, WriteTask};
-use crate::event::SharedInterest;
-use crate::job::{Job, WriterEnded};
+use crate::batch::job::{Job, WriterEnded};
+use crate::lock;
+use crate::transaction::event::SharedInterest;
 use crate::{AUDITS, GLANCES, OpenError, Options, SUMMING, unavailable};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.

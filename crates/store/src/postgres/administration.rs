@@ -10,9 +10,9 @@ use super::Postgres;
 use super::error::is_taken;
 use super::pool::read;
 use super::session::CLOCK;
-use crate::errand::{Errand, OfferError, Tx, Verdict};
-use crate::exchange::{Exchange, ExchangeError};
 use crate::rows::{BadRow, Cells};
+use crate::transaction::errand::{Errand, OfferError, Tx, Verdict};
+use crate::transaction::exchange::{Exchange, ExchangeError};
 
 /// A transaction on a connection of the errands.
 struct ServerTx<'c>(&'c mut PgConnection);

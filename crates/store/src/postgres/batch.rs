@@ -42,10 +42,10 @@ use super::reads::{PRICES, RECORDED_HOLDS};
 use super::row_cache::RowCache;
 use super::session::{answered, rollback};
 use super::statements::{ExpectedCounts, PARTS, StatementTexts, expected_counts};
-use crate::event::SharedInterest;
-use crate::judge::{Acceptance, Rejection, resolve_holds, uncovered_wallets};
+use crate::batch::judge::{Acceptance, Rejection, resolve_holds, uncovered_wallets};
 use crate::metrics;
 use crate::rows::{self, Cells};
+use crate::transaction::event::SharedInterest;
 
 /// Statements of one batch, for the metrics: BEGIN, the lock of the wallets, the clock, the writing
 /// statement, COMMIT. Reads do not count: a batch may have none, and all count as one or two.

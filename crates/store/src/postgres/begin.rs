@@ -35,7 +35,7 @@ use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 use super::error::{has_code, is_refusal};
 use super::reads::{COUNTER_ROW, COUNTERS, HELD, NUMBERS_ROW, OPERATION_ROW, OPERATIONS, lock};
 use super::session::{ANSWER, CLOCK, answered, rollback, within};
-use crate::judge::{Book, OperationRow, WalletBalance, windows};
+use crate::batch::judge::{Book, OperationRow, WalletBalance, windows};
 use crate::rows;
 
 /// Begin of the transaction, with its isolation said whatever the server's default is: a statement

@@ -10,9 +10,9 @@ use sqlx::AssertSqlSafe;
 
 use super::Postgres;
 use super::session::CLOCK;
-use crate::dialect::Dialect;
-use crate::errand::trail::BESIDE_TRAIL;
-use crate::event::may_go;
+use crate::schema::Dialect;
+use crate::transaction::errand::trail::BESIDE_TRAIL;
+use crate::transaction::event::may_go;
 use crate::unavailable;
 
 /// Counters of minutes are kept so long. An operation that ends later than that corrects a minute

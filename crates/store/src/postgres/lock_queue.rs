@@ -16,7 +16,7 @@ use holdfast_domain::WalletId;
 use holdfast_domain::ports::CommitError;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::job::Job;
+use crate::batch::job::Job;
 
 /// Writer's end of the queue: takes changes of locked wallets, and never waits.
 pub(super) struct LockQueue {

@@ -21,8 +21,8 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::lock_queue::LockedJobs;
 use super::writer::{BatchOutcome, UnreachableServer, Writer, reject_alone, split_half};
-use crate::event::SharedInterest;
-use crate::job::{Job, answer_all, take_batch};
+use crate::batch::job::{Job, answer_all, take_batch};
+use crate::transaction::event::SharedInterest;
 
 /// Longest wait of one try for one wallet, before it is the turn of another wallet.
 const TURN: Duration = Duration::from_secs(1);

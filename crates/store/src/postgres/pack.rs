@@ -28,9 +28,9 @@ use holdfast_domain::{ClaimId, Micros, Timestamp};
 
 use super::arrays::Rows;
 use super::statements::Writes;
-use crate::event::unfinished;
-use crate::judge::{Acceptance, BookDeltas};
+use crate::batch::judge::{Acceptance, BookDeltas};
 use crate::rows;
+use crate::transaction::event::unfinished;
 
 /// Makes the rows of every part, with room for so many changes.
 pub(super) fn writes<'c>(

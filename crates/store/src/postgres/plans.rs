@@ -10,9 +10,9 @@ use super::connect::tests::server;
 use super::reads::{COUNTERS, OPERATIONS, PRICES, RECORDED_HOLDS, lock};
 use super::session::BY_INDEX;
 use super::statements::StatementTexts;
-use crate::dialect::Dialect;
-use crate::errand::reads::REFUNDED_SINCE;
-use crate::migrate;
+use crate::schema::Dialect;
+use crate::schema::steps;
+use crate::transaction::errand::reads::REFUNDED_SINCE;
 
 /// States of the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
 /// little, with an operation that runs.
@@ -84,7 +84,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         let mut connection = server().connect().await.unwrap();
         // All of it is undone when the connection ends.
         connection.execute("BEGIN; CREATE SCHEMA plans; SET search_path = plans").await.unwrap();
-        let schema = migrate::schema(Dialect::Postgres);
+        let schema = steps::schema(Dialect::Postgres);
         for sql in [&schema, BYTES, state, BY_INDEX] {
             connection.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
         }

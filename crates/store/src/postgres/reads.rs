@@ -1,5 +1,5 @@
 //! The statements by which a batch locks its wallets and reads what its changes touch. Statements
-//! only; what becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
+//! only; what becomes of the rows is in [`super::begin`], judging is in [`crate::batch::judge`].
 //!
 //! Each has one text, however much is read, so that the driver prepares it once in a connection and
 //! the server plans it once. A row that is named is compared by `= ANY`, see [`super::statements`].

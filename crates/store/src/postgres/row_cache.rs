@@ -21,7 +21,7 @@ use std::mem;
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::Transition;
 
-use crate::judge::{Acceptance, OperationRow};
+use crate::batch::judge::{Acceptance, OperationRow};
 
 /// Rows of a generation: when the newer one has so many, it becomes the older one, whose rows go.
 const ROOM: usize = 4_096;

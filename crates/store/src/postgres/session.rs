@@ -19,7 +19,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor, Row as _};
 
 use crate::CREATION_DISORDER;
-use crate::dialect::Dialect;
+use crate::schema::Dialect;
 
 /// The server's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Postgres.clock();

@@ -1,5 +1,5 @@
 //! The statement by which a batch writes everything. Statements only; judging is in
-//! [`crate::judge`], and the order of things in [`super::batch`].
+//! [`crate::batch::judge`], and the order of things in [`super::batch`].
 //!
 //! Everything that is written goes in one statement, whose parts see the rows as they were before
 //! it and do not see each other. A part that has nothing to do is left out. The constants of a

@@ -39,9 +39,9 @@ use super::connect;
 use super::error::{BatchError, has_code, is_lost, is_row_mismatch};
 use super::lock_queue::LockQueue;
 use super::session::{rollback, within};
-use crate::event::SharedInterest;
-use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
+use crate::batch::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
+use crate::transaction::event::SharedInterest;
 
 /// Turns that callers get before a batch is closed: enough for those who were just answered to come
 /// again, without a timer.

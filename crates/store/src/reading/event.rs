@@ -11,7 +11,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryTrait};
 use super::page::{Window, page, sparse_page};
 use super::{ReadError, ReadTransaction};
 use crate::Store;
-use crate::entity::event::{Column, Entity};
+use crate::rows::entity::event::{Column, Entity};
 
 #[async_trait]
 impl Events for Store {

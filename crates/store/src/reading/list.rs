@@ -20,13 +20,13 @@ use sea_orm::{
 };
 
 use super::operation::operations;
+use super::outstanding::{in_force, is_in_force, refunds};
 use super::page::{Window, page, sparse_page};
-use super::report::{in_force, is_in_force, refunds};
 use super::{ReadError, ReadTransaction, administration, person};
-use crate::dialect::{Dialect, blob};
-use crate::entity::{admin_key, api_key, credential, node, price, wallet};
 use crate::rows::Cells;
-use crate::usage::late_cost::LATE_COST;
+use crate::rows::entity::{admin_key, api_key, credential, node, price, wallet};
+use crate::rows::late_cost::LATE_COST;
+use crate::schema::{Dialect, blob};
 use crate::{Store, unavailable};
 use holdfast_domain::admin::listing::LiveCredential;
 use holdfast_domain::admin::listing::{

@@ -15,16 +15,16 @@ use sea_orm::{
     RelationTrait, Select,
 };
 
+use super::outstanding::refunds;
 use super::page::{Window, first_at, numbers, page, sparse_page};
-use super::report::refunds;
 use super::{ReadError, ReadTransaction};
 use crate::CREATION_DISORDER;
-use crate::dialect::Dialect;
-use crate::entity::operation::{Column, Entity, Relation};
-use crate::entity::{api_key, node, price};
 use crate::rows::FromCells;
+use crate::rows::entity::operation::{Column, Entity, Relation};
+use crate::rows::entity::{api_key, node, price};
+use crate::rows::late_cost::LATE_COST;
 use crate::rows::{self, BadRow, Cells};
-use crate::usage::late_cost::LATE_COST;
+use crate::schema::Dialect;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::listing::{
     OperationFilter, OperationListing, Page, PageRequest, ROWS_READ_MAX, SCATTERED_ROWS_READ_MAX,

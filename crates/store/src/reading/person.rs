@@ -12,8 +12,8 @@ use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, Quer
 
 use super::page::page;
 use super::{ReadError, ReadTransaction};
-use crate::entity::person_grant::GrantRow;
-use crate::entity::{
+use crate::rows::entity::person_grant::GrantRow;
+use crate::rows::entity::{
     person, person_grant, person_invitation, person_link, person_password, person_wallet_link,
 };
 use crate::rows::{self, BadRow, Cells, FromCells};

@@ -9,8 +9,8 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statem
 
 use super::operation::{OperationRow, select, window};
 use super::page::{page, sparse_page};
-use crate::dialect::Dialect;
-use crate::entity::operation::Column;
+use crate::rows::entity::operation::Column;
+use crate::schema::Dialect;
 use crate::sqlite::plans::{ledger, plan};
 use holdfast_domain::admin::listing::{
     OperationFilter, Order, Page, PageCursor, PageRequest, Scope,

@@ -1,135 +1,51 @@
-//! The queries behind [`crate::report`].
+//! Reports for a person or a gauge: outstanding holds, facts of the database, connections. Nothing in
+//! here shows a result.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_domain::admin::listing::LiveCredential;
-use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{Currency, Micros, Timestamp};
-use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement};
-use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect,
-    QueryTrait, RelationTrait, Select,
-};
 
-use crate::Store;
-use crate::entity::{api_key, credential, operation, posting, price};
-use crate::report::OutstandingHolds;
-use crate::rows::FromCells;
-use crate::rows::{self, BadRow, Cells};
-
-impl Store {
-    /// Every credential that is in force, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn live_credentials(&self) -> Result<Vec<LiveCredential>, Unavailable> {
-        self.read_transaction(move |db| {
-            Box::pin(async move {
-                let now = db.now().await?.as_micros();
-                db.select(in_force(now).as_query()).await
-            })
-        })
-        .await
-    }
-
-    /// Sums over the holds of running operations.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn outstanding(&self) -> Result<OutstandingHolds, Unavailable> {
-        use operation::Column;
-        let held = operation::Entity::find()
-            .select_only()
-            .column(price::Column::Currency)
-            .expr(Expr::cust(self.dialect().clock()))
-            .expr(Column::Seq.count())
-            .exprs(wide_total(&Column::Hold.into_expr()))
-            .expr(Column::AdmittedAt.min())
-            .join(JoinType::InnerJoin, operation::Relation::Price.def())
-            .filter(Expr::cust(self.dialect().is_running("operations")))
-            .group_by(price::Column::Currency);
-        let mut outstanding = OutstandingHolds::default();
-        for held in self.select::<HeldRow>(held.as_query()).await? {
-            outstanding.count = outstanding.count.saturating_add(held.count);
-            outstanding.amounts.insert(held.currency, held.amount);
-            let age = held.now.as_micros().saturating_sub(held.oldest.as_micros());
-            let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
-            outstanding.oldest_age = outstanding.oldest_age.max(age);
-        }
-        Ok(outstanding)
-    }
+/// Sums over the holds of running operations.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct OutstandingHolds {
+    /// Number of operations that hold something.
+    pub count: u64,
+    /// Held micros by currency; only currencies that anything is held of.
+    pub amounts: BTreeMap<Currency, Micros>,
+    /// Time since the oldest of them was admitted, by the database's clock.
+    pub oldest_age: Duration,
 }
 
-/// Sum of the refunds of one operation, of which `id` is the id.
-pub(super) fn refunds(id: impl Into<Expr>) -> Expr {
-    use posting::Column;
-    let sum = Query::select()
-        .expr(total(Column::Amount.into_expr()))
-        .from(posting::Entity)
-        .and_where(Column::OperationId.into_expr().eq(id.into()))
-        .take();
-    subquery(sum)
+/// Facts of the database that gauges tell, the same whichever process looks.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct DatabaseFacts {
+    /// Open wallets that have less than their threshold.
+    pub low_wallets: u64,
+    /// Events that are not fanned out.
+    pub events: u64,
+    /// Deliveries that have not ended.
+    pub deliveries: u64,
+    /// Last verification of the book that came to its end.
+    pub verification: Option<VerificationFacts>,
 }
 
-/// Sum of 64 bits, or an error of the database.
-fn total(of: Expr) -> Expr {
-    // Said, since a sum of bigint is NUMERIC on PostgreSQL, which is not read as 64 bits.
-    Expr::from(Func::coalesce([of.sum(), 0.into()])).cast_as("bigint")
+/// Outcome of a verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerificationFacts {
+    /// Moment of its end.
+    pub finished_at: Timestamp,
+    /// Number of its mismatches, those that are not listed too.
+    pub mismatches: u64,
 }
 
-/// Sum in two halves of 64 bits, which no number of rows overflows; read by [`Cells::wide`].
-pub(super) fn wide_total(of: &Expr) -> [Expr; 2] {
-    // Of 64 bits: a number of a statement has 32 on PostgreSQL, and is not moved by as many.
-    let wide = || of.clone().cast_as("bigint");
-    [total(wide().right_shift(32)), total(wide().bit_and(4_294_967_295_i64))]
-}
-
-pub(super) fn subquery(select: SelectStatement) -> Expr {
-    Expr::SubQuery(None, Box::new(select.into()))
-}
-
-/// Credentials in force of API keys in force, the oldest first.
-pub(super) fn in_force(now: i64) -> Select<credential::Entity> {
-    use credential::Column;
-    let columns =
-        [Column::Id, Column::ApiKeyId, Column::ServerSecret, Column::CreatedAt, Column::EndsAt];
-    credential::Entity::find()
-        .select_only()
-        .columns(columns)
-        .join(JoinType::InnerJoin, credential::Relation::ApiKey.def())
-        .filter(is_in_force(now))
-        .filter(Column::EndsAt.is_null().or(Column::EndsAt.gt(now)))
-        .order_by_asc(Column::CreatedAt)
-        .order_by_asc(Column::Id)
-}
-
-/// Condition: an API key is neither revoked nor past its end.
-pub(super) fn is_in_force(now: i64) -> Condition {
-    use api_key::Column;
-    let has_time = Column::EndsAt.is_null().or(Column::EndsAt.gt(now));
-    Condition::all().add(Column::RevokedAt.is_null()).add(has_time)
-}
-
-/// Holds of one currency.
-struct HeldRow {
-    currency: Currency,
-    now: Timestamp,
-    count: u64,
-    amount: Micros,
-    oldest: Timestamp,
-}
-
-impl FromCells for HeldRow {
-    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        Ok(Self {
-            currency: rows::currency(cells)?,
-            now: cells.timestamp()?,
-            count: cells.small()?,
-            // More than an amount can be only over several wallets.
-            amount: Micros::saturating_from(u128::try_from(cells.wide()?).unwrap_or(0)),
-            oldest: cells.timestamp()?,
-        })
-    }
+/// Connections of one pool at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolReading {
+    /// Purpose of the pool.
+    pub name: &'static str,
+    /// Open connections that nobody uses.
+    pub idle: usize,
+    /// Connections in use.
+    pub used: usize,
 }

@@ -8,8 +8,8 @@ use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 
-use crate::event;
 use crate::rows::{BadRow, Cells, FromCells};
+use crate::transaction::event;
 use holdfast_domain::admin::listing::LiveCredential;
 
 /// A row for SeaORM's cursor.

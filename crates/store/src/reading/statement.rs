@@ -21,8 +21,8 @@ use holdfast_domain::{Micros, OperationId, PostingId};
 use sea_orm::{QueryResult, Value};
 
 use super::{ReadError, ReadTransaction};
-use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
+use crate::schema::blob;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{EntryPlace, Statement, StatementBalance, StatementLine};
 

@@ -7,7 +7,7 @@
 //! ended late       |--------------------------------------------|      operations that are noted
 //! ```
 //!
-//! Every operation that has finished is in one of the three ([`summing`]), and so is every refund.
+//! Every operation that has finished is in one of the three (`summing`), and so is every refund.
 //! All is read in one transaction: what is summed meanwhile is neither missed nor read twice.
 //! Operations are read page by page, so that no more than a page is ever sorted or held. Of each
 //! statement no more groups are read than the report may have and one: the one more ends it.
@@ -16,25 +16,44 @@ mod check;
 mod exclusion;
 pub(crate) mod facts;
 mod summing;
+mod sums;
 
 use std::ops::Range;
 
 use holdfast_domain::limits::Counter;
-use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, OperationId, Timestamp, WalletId};
 use sea_orm::sea_query::SelectStatement;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
 
-pub(super) use self::check::mismatches;
+pub(crate) use self::check::mismatches;
 use self::facts::{HOUR, Scope, Selection};
 use super::page::numbers;
 use super::{ReadError, ReadTransaction};
-use crate::entity::{api_key, operation, posting, wallet};
+use crate::reading::usage::sums::{GroupKey, Names, Sums};
 use crate::rows::FromCells;
+use crate::rows::entity::{api_key, operation, posting, wallet};
 use crate::rows::{self, BadRow, Cells};
-use crate::usage::hour::{self, SummingPosition};
-use crate::usage::{GroupKey, Names, Sums};
+use crate::transaction::hour::{self, SummingPosition};
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{GroupBy, UsageFilter, UsageQuery, UsageRow};
+
+/// Operations whose cost no run can have caused, and which are not noted as excluded yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AbsurdCosts {
+    /// The first of them.
+    pub first: OperationId,
+    /// Number of them.
+    pub operations: u64,
+}
+
+/// Progress of summing what has finished, which makes reports fast and changes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SummingProgress {
+    /// A step was made, by this process or another; there may be more to sum.
+    Step,
+    /// Everything that is old enough is summed.
+    Done,
+}
 
 /// Operations that are summed at once.
 const PAGE: usize = 20_000;

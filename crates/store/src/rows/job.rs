@@ -9,7 +9,7 @@ use holdfast_domain::{Incarnation, JobId, NodeName, Timestamp};
 use sea_orm::{Statement, Value};
 
 use super::{BadRow, Cells, signed};
-use crate::dialect::{Dialect, blob};
+use crate::schema::{Dialect, blob};
 
 /// The columns that [`job`] reads, of `jobs`.
 pub(crate) const JOB: &str = "id, kind, state, step_done, step_of, step_place, report, owner, \

@@ -3,7 +3,7 @@
 use sea_orm::{Statement, Value};
 
 use super::{BadRow, Cells};
-use crate::dialect::Dialect;
+use crate::schema::Dialect;
 
 /// A value that is read of the columns of a row.
 pub(crate) trait FromCells: Sized {
@@ -13,7 +13,7 @@ pub(crate) trait FromCells: Sized {
 /// Names and values of columns.
 pub(crate) type Columns = Vec<(&'static str, Value)>;
 
-/// A value that is a row of a table, by the macro `row!` of [`entity`](crate::entity).
+/// A value that is a row of a table, by the macro `row!` of [`entity`](crate::rows::entity).
 pub(crate) trait Row: FromCells {
     const TABLE: &'static str;
     /// The columns that [`FromCells::from_cells`] reads, under the alias of the table.

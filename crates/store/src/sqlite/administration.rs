@@ -10,9 +10,9 @@ use sea_orm::{Statement, Value};
 
 use super::Sqlite;
 use super::write_task::WriteError;
-use crate::errand::{Errand, OfferError, Tx, Verdict};
-use crate::exchange::{Exchange, ExchangeError};
 use crate::rows::{BadRow, Cells};
+use crate::transaction::errand::{Errand, OfferError, Tx, Verdict};
+use crate::transaction::exchange::{Exchange, ExchangeError};
 
 /// A transaction of the writer, on its thread: no future of it waits.
 struct FileTx<'t> {

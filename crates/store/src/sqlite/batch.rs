@@ -24,11 +24,11 @@ use super::clock::Clock;
 use super::connect::{CONSTRAINT, ERROR, TOO_BIG};
 use super::statements::Statements;
 use super::write_task::WriteError;
-use crate::event::SharedInterest;
-use crate::judge::{
+use crate::batch::judge::{
     Acceptance, Book, OperationRow, Rejection, resolve_holds, uncovered_wallets, windows,
 };
 use crate::metrics;
+use crate::transaction::event::SharedInterest;
 
 /// Rows that the writer keeps from batch to batch.
 #[derive(Debug)]

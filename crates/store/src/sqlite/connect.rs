@@ -23,9 +23,9 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
 
-use super::lock::{self, ServeLock, create_folder};
 use crate::ConnectError;
-use crate::dialect::Dialect;
+use crate::lock::{self, ServeLock, create_folder};
+use crate::schema::Dialect;
 
 /// SQLite's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Sqlite.clock();

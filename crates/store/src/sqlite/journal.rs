@@ -7,9 +7,9 @@ use holdfast_domain::admin::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 
 use super::Sqlite;
-use crate::dialect::Dialect;
-use crate::errand::trail::BESIDE_TRAIL;
-use crate::event::may_go;
+use crate::schema::Dialect;
+use crate::transaction::errand::trail::BESIDE_TRAIL;
+use crate::transaction::event::may_go;
 use crate::unavailable;
 
 /// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends

@@ -6,7 +6,7 @@
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::task::TaskTracker;
 
-use crate::job::{CommitResult, Job};
+use crate::batch::job::{CommitResult, Job};
 
 /// Answers on behalf of a thread.
 #[derive(Debug)]

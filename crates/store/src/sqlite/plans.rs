@@ -9,17 +9,18 @@ use sea_orm::DbBackend;
 
 use super::journal;
 use super::statements::Statements;
-use crate::dialect::Dialect;
-use crate::errand::reads;
-use crate::migrate;
-use crate::ports::{JournalStatements, STANDING};
 use crate::reading::statement;
 use crate::reading::usage::facts::{Scope, Selection};
+use crate::sale::journal::JournalStatements;
+use crate::sale::keys::STANDING;
+use crate::schema::Dialect;
+use crate::schema::steps;
+use crate::transaction::errand::reads;
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 
 pub(crate) fn ledger() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
-    connection.execute_batch(&migrate::schema(Dialect::Sqlite)).unwrap();
+    connection.execute_batch(&steps::schema(Dialect::Sqlite)).unwrap();
     connection
 }
 

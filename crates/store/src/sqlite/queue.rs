@@ -18,7 +18,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use holdfast_domain::ports::CommitError;
 
 use super::write_task::WriteTask;
-use crate::job::{BATCH_MAX, Job};
+use crate::batch::job::{BATCH_MAX, Job};
 
 /// Changes and write tasks that callers have put in and the writer has not taken out.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! The statements of a batch, prepared once for a connection: one row each, constants in the text.
-//! [`super::batch`] runs them, [`crate::judge`] judges. Single rows are cheapest here: on the
+//! [`super::batch`] runs them, [`crate::batch::judge`] judges. Single rows are cheapest here: on the
 //! writer's own thread there is no hop to save, and prepared statements are not parsed again.
 //!
 //! A statement that changes another number of rows than one has failed: the row is not the one that was judged.
@@ -22,9 +22,9 @@ use super::endings::{
 };
 use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
 use super::write_task::WriteError;
-use crate::event::unfinished;
-use crate::judge::{Acceptance, OperationRow, WalletBalance, Window};
+use crate::batch::judge::{Acceptance, OperationRow, WalletBalance, Window};
 use crate::rows;
+use crate::transaction::event::unfinished;
 
 const WALLET: &str = "SELECT available, held, low_balance, limits_revision, entries
     FROM wallets WHERE id = ?1";

@@ -35,7 +35,7 @@ use super::notifier::VerdictNotifier;
 use super::queue::{Backlog, Queue};
 use super::statements::Statements;
 use super::write_task::{ConnectionState, WriteError};
-use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
+use crate::batch::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
 /// Yields before a batch is closed, at most; the first one that brings nothing ends them.
@@ -280,14 +280,14 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::dialect::Dialect;
-    use crate::migrate;
+    use crate::schema::Dialect;
+    use crate::schema::steps;
     use crate::{DatabaseUrl, Options};
 
     async fn store() -> (TempDir, Sqlite) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("holdfast.db");
-        Connection::open(&path).unwrap().execute_batch(&migrate::schema(Dialect::Sqlite)).unwrap();
+        Connection::open(&path).unwrap().execute_batch(&steps::schema(Dialect::Sqlite)).unwrap();
         let url = DatabaseUrl::parse(&format!("sqlite://{}", path.display())).unwrap();
         let (store, _readers) =
             Sqlite::open(&path, &Options::new(url), &TaskTracker::new()).await.unwrap();

@@ -17,7 +17,7 @@ use super::summing::KEYS;
 use super::{pages, summed};
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::{BadRow, Cells};
-use crate::usage::hour::{HourKey, SUM_COLUMNS, SUMS};
+use crate::transaction::hour::{HourKey, SUM_COLUMNS, SUMS};
 use holdfast_domain::admin::report::UsageFilter;
 
 /// Hours whose mismatches are told; more are counted. Fewer than an audit lists, so that the count is listed.
@@ -48,7 +48,7 @@ struct Difference {
 struct Differences(BTreeMap<i64, Difference>);
 
 /// Sentences about the book, one for each hour whose sums are not those of its operations.
-pub(in crate::reading) async fn mismatches(db: &ReadTransaction) -> Result<Vec<String>, ReadError> {
+pub(crate) async fn mismatches(db: &ReadTransaction) -> Result<Vec<String>, ReadError> {
     let filter = UsageFilter::default();
     let summed = summed(db).await?;
     let summed_to = summed.operations_to;

@@ -13,12 +13,12 @@ use sea_orm::ConnectionTrait;
 use super::facts::{Scope, Selection};
 use super::summing::{KEYS, hours};
 use super::{PAGE, pages, summed};
-use crate::entity::operation;
 use crate::reading::page::numbers;
+use crate::reading::usage::AbsurdCosts;
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
-use crate::usage::AbsurdCosts;
-use crate::usage::hour::{CostExclusion, HourSums};
+use crate::rows::entity::operation;
+use crate::transaction::hour::{CostExclusion, HourSums};
 use crate::{Store, metrics};
 use holdfast_domain::admin::report::UsageFilter;
 

@@ -18,12 +18,12 @@ use sea_orm::ColumnTrait;
 use sea_orm::JoinType;
 use sea_orm::sea_query::{Alias, Expr, ExprTrait as _, Func, Query, SelectStatement};
 
-use crate::dialect::Dialect;
-use crate::entity::operation::{self, Column};
-use crate::entity::{posting, usage_hour, wallet};
-use crate::reading::report::wide_total;
-use crate::usage::hour::{SUM_COLUMNS, SUMS};
-use crate::usage::late_cost;
+use crate::reading::outstanding::wide_total;
+use crate::rows::entity::operation::{self, Column};
+use crate::rows::entity::{posting, usage_hour, wallet};
+use crate::rows::late_cost;
+use crate::schema::Dialect;
+use crate::transaction::hour::{SUM_COLUMNS, SUMS};
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 use holdfast_domain::billing::COST_MAX;
 

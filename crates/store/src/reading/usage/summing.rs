@@ -31,13 +31,13 @@ use sea_orm::sea_query::SelectStatement;
 use super::facts::{Scope, Selection};
 use super::{pages, summed};
 use crate::CREATION_DISORDER;
-use crate::dialect::Dialect;
-use crate::entity::{operation, posting};
 use crate::reading::page::{first_at, numbers};
+use crate::reading::usage::SummingProgress;
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
-use crate::usage::SummingProgress;
-use crate::usage::hour::{self, HourKey, HourSums, SummingPosition, SummingStep, WideSums};
+use crate::rows::entity::{operation, posting};
+use crate::schema::Dialect;
+use crate::transaction::hour::{self, HourKey, HourSums, SummingPosition, SummingStep, WideSums};
 use crate::{Store, WriteBackend, metrics};
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 

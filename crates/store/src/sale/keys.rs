@@ -1,0 +1,87 @@
+//! API keys and their credentials.
+
+use async_trait::async_trait;
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::limits::{Counter, CounterReadings};
+use holdfast_domain::ports::{CounterSnapshot, KnownCredential, Unavailable};
+use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId};
+use sea_orm::{QueryResult, Value};
+
+use crate::rows::{self, BadRow, Cells, FromCells, Row as _};
+use crate::schema::blob;
+use crate::{Store, unavailable};
+
+pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
+    AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
+    ($12, $13))";
+
+#[async_trait]
+impl ApiKeys for Store {
+    async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
+        let sql = format!(
+            "SELECT {}, {}, {},
+             (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id) FROM credentials AS c
+             JOIN api_keys AS k ON k.id = c.api_key_id WHERE c.id = $1",
+            self.dialect().clock(),
+            rows::CREDENTIAL,
+            ApiKey::COLUMNS
+        );
+        let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
+        let known = rows.first().map(known).transpose().map_err(unavailable)?;
+        Ok(known.map(|known| KnownCredential { now: self.seen(known.now), ..known }))
+    }
+
+    async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
+        // The clock first: it says which windows are asked for.
+        let clock = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
+        let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);
+        let id = blob(api_key.to_bytes());
+        let windows = Counter::ALL.map(|counter| {
+            let window = counter.window(now).as_micros();
+            (Value::from(rows::counter_code(counter)), Value::from(window))
+        });
+        let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
+        let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;
+        let nothing: CounterReadings =
+            Counter::ALL.into_iter().map(|counter| (counter, 0)).collect();
+        let tally = rows.iter().try_fold(nothing, |tally, row| {
+            let mut cells = Cells::new(row);
+            let counter = rows::counter(cells.int()?).ok_or(BadRow::Value(0))?;
+            Ok(tally.with(counter, cells.int()?))
+        });
+        Ok(CounterSnapshot { counters: tally.map_err(|bad: BadRow| unavailable(bad))?, now })
+    }
+}
+
+impl Store {
+    /// An API key, with the revision of its wallet's limits in the same read.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub async fn api_key_at_revision(
+        &self,
+        id: ApiKeyId,
+    ) -> Result<Option<(ApiKey, u64)>, Unavailable> {
+        let sql = format!(
+            "SELECT {}, (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id)
+             FROM api_keys AS k WHERE k.id = $1",
+            ApiKey::COLUMNS
+        );
+        let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
+        let read = |row: &QueryResult| -> Result<(ApiKey, u64), BadRow> {
+            let mut cells = Cells::new(row);
+            Ok((ApiKey::from_cells(&mut cells)?, cells.small()?))
+        };
+        rows.first().map(read).transpose().map_err(unavailable)
+    }
+}
+
+fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
+    let mut cells = Cells::new(row);
+    let now = cells.timestamp()?;
+    let credential = rows::credential(&mut cells)?;
+    let api_key = ApiKey::from_cells(&mut cells)?;
+    Ok(KnownCredential { credential, api_key, limits_revision: cells.small()?, now })
+}

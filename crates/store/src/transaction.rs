@@ -1,0 +1,16 @@
+//! Transactions beside the batches of changes, each written once for both databases: statements, readers of their
+//! rows, and what follows from those. A database's own part sends them.
+//!
+//! | module | transaction |
+//! |---|---|
+//! | [`errand`] | a command of administration, with its entry of the audit log |
+//! | [`exchange`] | at most one statement that reads, and those that follow from its rows |
+//! | [`event`] | events, written with the change that they are of |
+//! | [`outbox`] | deliveries of events: their leases, and their ends |
+//! | [`hour`] | a step of the summing of usage |
+
+pub(crate) mod errand;
+pub(crate) mod event;
+pub(crate) mod exchange;
+pub(crate) mod hour;
+pub(crate) mod outbox;

@@ -1,0 +1,99 @@
+//! Transactions that are written once for both databases: a statement that reads, and those that follow
+//! from its rows. Each database's own part only sends them.
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::ports::{Cause, Unavailable};
+use sea_orm::Statement;
+
+use crate::rows::{BadRow, Cells};
+use crate::transaction::errand::Tx;
+use crate::{Store, WriteBackend};
+
+/// A transaction: at most one statement that reads, and those that follow from its rows.
+pub(crate) struct Exchange<R, T> {
+    pub(crate) read: Option<ReadAt>,
+    row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+    judge: Judge<R, T>,
+}
+
+/// Statement of a moment.
+type ReadAt = Box<dyn FnOnce(Timestamp) -> Statement + Send>;
+/// Judgement of the rows of an exchange at a moment.
+type Judge<R, T> = Box<dyn FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send>;
+
+/// Failure of an exchange: nothing was written, unless it is of COMMIT.
+pub(crate) struct ExchangeError {
+    /// True if a row was refused because another one has its name or id.
+    pub(crate) is_taken: bool,
+    pub(crate) cause: Cause,
+}
+
+impl From<ExchangeError> for Unavailable {
+    fn from(error: ExchangeError) -> Self {
+        Self(error.cause)
+    }
+}
+
+impl<R, T> Exchange<R, T> {
+    pub(crate) fn new(
+        read: impl FnOnce(Timestamp) -> Statement + Send + 'static,
+        row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
+        judge: impl FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send + 'static,
+    ) -> Self {
+        Self { read: Some(Box::new(read)), row, judge: Box::new(judge) }
+    }
+
+    pub(crate) async fn run<X: Tx>(self, tx: &mut X, now: Timestamp) -> Result<T, X::Error> {
+        let found = match self.read {
+            Some(read) => tx.query(read(now), self.row).await?,
+            None => Vec::new(),
+        };
+        let (statements, value) = (self.judge)(found, now);
+        for statement in statements {
+            tx.execute(statement).await?;
+        }
+        Ok(value)
+    }
+}
+
+impl Exchange<(), ()> {
+    /// The statements of a moment, and none that reads.
+    pub(crate) fn of(
+        statements: impl FnOnce(Timestamp) -> Vec<Statement> + Send + 'static,
+    ) -> Self {
+        let judge = move |_rows: Vec<()>, now| (statements(now), ());
+        Self { read: None, row: |_cells| Ok(()), judge: Box::new(judge) }
+    }
+}
+
+impl Store {
+    pub(crate) async fn try_exchange<R, T>(
+        &self,
+        exchange: Exchange<R, T>,
+    ) -> Result<T, ExchangeError>
+    where
+        R: Send + 'static,
+        T: Send + 'static,
+    {
+        match self.writing() {
+            WriteBackend::Sqlite(sqlite) => sqlite.exchange(exchange).await,
+            WriteBackend::Postgres(postgres) => postgres.exchange(exchange).await,
+        }
+    }
+
+    pub(crate) async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, Unavailable>
+    where
+        R: Send + 'static,
+        T: Send + 'static,
+    {
+        Ok(self.try_exchange(exchange).await?)
+    }
+
+    /// Runs the statements of a moment, in one transaction.
+    pub(crate) async fn run(
+        &self,
+        statements: impl FnOnce(Timestamp) -> Vec<Statement> + Send + 'static,
+    ) -> Result<(), Unavailable> {
+        self.exchange(Exchange::of(statements)).await
+    }
+}
