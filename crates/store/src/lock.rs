@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use self::identity::{FileIds, FileLost, HoldError, Identity, compare_all, one_name};
+use self::identity::{FileIds, HoldError, Identity, compare_all, one_name};
+use crate::error::{FileLost, LockError};
 use crate::schema::url::DatabaseUrl;
 
 /// Attempts at the lock: a command that looks at it has it for a moment.
@@ -43,20 +44,6 @@ struct FileLock {
     /// Taken when the file is there: at once, or when the store opens what was made meanwhile.
     identity: OnceLock<Identity>,
     beside: File,
-}
-
-/// A right to serve that was not given.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// Another process serves this file.
-    #[error("another `holdfast serve` uses {0}")]
-    Taken(PathBuf),
-    /// The file has several names.
-    #[error(transparent)]
-    Lost(FileLost),
-    /// The lock file cannot be made or locked.
-    #[error("{0} cannot be locked")]
-    Failed(PathBuf, #[source] io::Error),
 }
 
 impl ServeLock {
@@ -174,6 +161,14 @@ pub(crate) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockErr
             let file = file.map_err(|error| LockError::Failed(named.to_owned(), error))?;
             one_name(named, &file).and_then(|()| check_served(named)).map_err(LockError::Lost)
         }
+    }
+}
+
+/// Refuses where another process serves the database, unless this one has the right to.
+pub(crate) fn check_unserved(url: &DatabaseUrl, lock: Option<&ServeLock>) -> Result<(), LockError> {
+    match (lock, url.file()) {
+        (None, Some(file)) => check_served(file).map_err(LockError::Lost),
+        (Some(_), _) | (None, None) => Ok(()),
     }
 }
 

@@ -18,7 +18,6 @@
 //! agreed to lose, nor the tables of a node whose lease is live. Waits for writers end after
 //! `BUSY`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;
@@ -27,13 +26,14 @@ use sea_orm::{
     SqliteTransactionMode, TransactionOptions, TransactionTrait,
 };
 
-use crate::ConnectError;
+use crate::backend;
+use crate::error::ConnectError;
+pub use crate::error::SchemaError;
 use crate::schema::Dialect;
 pub use crate::schema::loss::{IfFilled, Loss};
 pub use crate::schema::steps::MigrationStatus;
 use crate::schema::steps::{MIGRATIONS, Migration};
-use crate::schema::url::{DatabaseLocation, DatabaseUrl};
-use crate::{postgres, sqlite};
+use crate::schema::url::DatabaseUrl;
 
 /// Marks a file as ours: `HFDB`.
 const APPLICATION_ID: i64 = 0x4846_4442;
@@ -43,51 +43,6 @@ const BUSY: Duration = Duration::from_secs(5);
 /// is `HFDB`, too.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
 
-/// Refusal of a schema that this program does not work with, or failure to read or write one.
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// There is no such file.
-    #[error("there is no database at {0}: run `holdfast migrate up`")]
-    Missing(PathBuf),
-    /// The server has no such database.
-    #[error("there is no database {0}: make it with `createdb`, then run `holdfast migrate up`")]
-    NotMade(DatabaseUrl),
-    /// An empty database, or one that an older version of the program wrote.
-    #[error(
-        "the database is at schema {found} and this program needs {needed}: run `holdfast migrate up`"
-    )]
-    Older {
-        /// Version of the last migration that the database has; zero for none.
-        found: u32,
-        /// Version of the last migration that this program has.
-        needed: u32,
-    },
-    /// A newer version of the program wrote it.
-    #[error("the database is at schema {0}, which this program does not know: use a newer one")]
-    Newer(u32),
-    /// A migration that was applied is not the one that this program has.
-    #[error("migration {0} of the database is not this program's")]
-    Changed(u32),
-    /// Somebody else's tables are in it, or it is no database.
-    #[error("{0} is not a Holdfast database")]
-    Foreign(String),
-    /// There is nothing to take back.
-    #[error("no migration is applied")]
-    NothingApplied,
-    /// A gateway works with it.
-    #[error("node {0} is running on it")]
-    InUse(String),
-    /// Rows would go with it.
-    #[error("it would delete {0}")]
-    Filled(Loss),
-    /// A file that cannot be opened, or a server that cannot be connected to.
-    #[error("the database cannot be opened")]
-    Connect(#[source] ConnectError),
-    /// A statement failed.
-    #[error("the schema cannot be read or written")]
-    Failed(#[source] DbErr),
-}
-
 /// Applies every migration that is missing, each in a transaction, and says which. Makes the file
 /// if there is none. Not cancel safe between migrations; what is dropped halfway is rolled back.
 ///
@@ -95,9 +50,7 @@ pub enum SchemaError {
 ///
 /// Where the database is not ours or is newer, or a migration fails.
 pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> {
-    if let DatabaseLocation::File(file) = url.place() {
-        sqlite::connect::create(file).map_err(SchemaError::Connect)?;
-    }
+    backend::create(url).map_err(SchemaError::Connect)?;
     let db = open(url).await?;
     let mut applied = Vec::new();
     let outcome = loop {
@@ -145,13 +98,8 @@ pub async fn status(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaErr
 /// that cannot write where there are such: a file that is refused stays as it is.
 pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
     exists(url)?;
-    let db = match url.place() {
-        DatabaseLocation::File(file) => {
-            let reader = sqlite::connect::readers(file, busy_timeout, 1).await;
-            reader.map_err(|error| refused(error, url))?
-        }
-        DatabaseLocation::Server(_) => open(url).await?,
-    };
+    let waited = if url.file().is_some() { busy_timeout } else { BUSY };
+    let db = backend::look(url, waited).await.map_err(|error| refused(error, url))?;
     let found = applied(&db, url).await.map(|applied| applied.last().map_or(0, |(last, _)| *last));
     let found = close(db, found).await?;
     let needed = MIGRATIONS.last().map_or(0, |migration| migration.version);
@@ -177,29 +125,22 @@ fn name(url: &DatabaseUrl) -> String {
 }
 
 async fn open(url: &DatabaseUrl) -> Result<DatabaseConnection, SchemaError> {
-    match url.place() {
-        DatabaseLocation::File(file) => {
-            // Asked before the settings are written: a foreign file stays as it is.
-            let reader = sqlite::connect::readers(file, BUSY, 1).await;
-            let reader = reader.map_err(|error| refused(error, url))?;
-            let ours = inspect(&reader, url).await;
-            close(reader, ours).await?;
-            sqlite::connect::writers(file, BUSY).await.map_err(SchemaError::Connect)
-        }
-        DatabaseLocation::Server(server) => {
-            let db = postgres::connect::connect_single(server.options(), BUSY).await;
-            db.map_err(|error| refused(error, url))
-        }
+    if url.file().is_some() {
+        // Asked before the settings are written: a foreign file stays as it is.
+        let reader = backend::look(url, BUSY).await.map_err(|error| refused(error, url))?;
+        let ours = inspect(&reader, url).await;
+        close(reader, ours).await?;
     }
+    backend::migrate(url, BUSY).await.map_err(|error| refused(error, url))
 }
 
 /// Tells a file or name that is no database apart from one that cannot be reached.
 fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
     match error {
-        ConnectError::Open(_, cause) if sqlite::connect::is_no_database(&cause) => {
+        ConnectError::Open(_, cause) if backend::is_no_database(url, &cause) => {
             SchemaError::Foreign(name(url))
         }
-        ConnectError::Server(cause) if postgres::error::is_no_database(&cause) => {
+        ConnectError::Server(cause) if backend::is_no_database(url, &cause) => {
             SchemaError::NotMade(url.clone())
         }
         other @ (ConnectError::Create(..)
@@ -216,7 +157,7 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
 /// A statement fails on a file that is no database; everything else that fails is a failure.
 fn failed(url: &DatabaseUrl) -> impl Fn(DbErr) -> SchemaError {
     move |error| {
-        if sqlite::connect::is_no_database(&error) {
+        if url.file().is_some() && backend::is_no_database(url, &error) {
             SchemaError::Foreign(name(url))
         } else {
             SchemaError::Failed(error)

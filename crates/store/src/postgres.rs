@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use holdfast_domain::operation::{Receipt, Transition};
-use holdfast_domain::ports::CommitError;
+use holdfast_domain::ports::{CommitError, Unavailable};
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -46,11 +46,12 @@ use tokio_util::task::TaskTracker;
 
 use self::lock_worker::LockQueueWorker;
 pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
-use self::session::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
+use self::session::{BY_INDEX, ERRAND_STATEMENT, Session};
 use self::writer::Writer;
 use crate::batch::job::{Job, WriterEnded};
+use crate::error::{OpenError, unavailable};
+use crate::options::{AUDITS, GLANCES, Options, READ_STATEMENT, SUMMING};
 use crate::transaction::event::SharedInterest;
-use crate::{AUDITS, GLANCES, OpenError, Options, SUMMING};
 
 /// Connections for what is written beside the changes: administration, price versions, purges.
 const ERRANDS: u32 = 2;
@@ -120,10 +121,11 @@ impl Postgres {
     }
 
     /// Closes the connections, once nothing uses them any more.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self) -> Result<(), Unavailable> {
         for line in [&self.errands, &self.beats] {
-            line.close().await;
+            line.close().await.map_err(unavailable)?;
         }
+        Ok(())
     }
 
     /// Takes in nothing more; the writer ends when what waits is committed.

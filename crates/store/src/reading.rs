@@ -23,26 +23,22 @@ mod row;
 pub(crate) mod statement;
 pub mod usage;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::report::AmountOverflow;
 use holdfast_domain::ports::{Cause, Unavailable};
-use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
-    Statement, StatementBuilder, TransactionTrait, Value,
-};
+use sea_orm::{ConnectionTrait, QueryResult, StatementBuilder, Value};
 use tokio::task::JoinError;
 
-use crate::postgres::PgReadTransaction;
-use crate::postgres::session::READ_STATEMENT;
+pub(crate) use crate::backend::ReadTransaction;
+use crate::backend::{Pools, Readers};
+use crate::error::unavailable;
+use crate::options::READ_STATEMENT;
 use crate::rows::FromCells;
 use crate::rows::{BadRow, Cells};
-use crate::schema::Dialect;
-use crate::{Readers, Store, unavailable};
+use crate::store::Store;
 
 /// A read that was not finished.
 #[derive(Debug, thiserror::Error)]
@@ -57,13 +53,6 @@ pub(crate) enum ReadError {
     Stopped(#[source] JoinError),
 }
 
-/// A transaction that reads.
-pub(crate) enum ReadTransaction {
-    /// A deferred transaction, which sees the rows as its first read saw them.
-    Sqlite(DatabaseTransaction),
-    Postgres(PgReadTransaction),
-}
-
 impl Store {
     /// Reads in one transaction, for lists: pages of rows. A server ends a statement that takes too long.
     async fn read_transaction<T, W>(&self, work: W) -> Result<T, Unavailable>
@@ -73,7 +62,7 @@ impl Store {
             + Send
             + 'static,
     {
-        self.read_through(Self::readers, READ_STATEMENT, work).await
+        self.read_through(|pools| &pools.readers, READ_STATEMENT, work).await
     }
 
     /// Reads in one transaction of those that are for reports: what others read never waits for it.
@@ -86,7 +75,7 @@ impl Store {
             + Send
             + 'static,
     {
-        self.read_through(Self::reports, READ_STATEMENT, work).await
+        self.read_through(|pools| &pools.reports, READ_STATEMENT, work).await
     }
 
     /// The same on the connection of the summing.
@@ -97,12 +86,12 @@ impl Store {
             + Send
             + 'static,
     {
-        self.read_through(Self::summing, READ_STATEMENT, work).await
+        self.read_through(|pools| &pools.summing, READ_STATEMENT, work).await
     }
 
     pub(crate) async fn read_through<T, W>(
         &self,
-        readers: fn(&Self) -> &Readers,
+        readers: fn(&Pools) -> &Readers,
         statement: Duration,
         work: W,
     ) -> Result<T, Unavailable>
@@ -115,9 +104,11 @@ impl Store {
         let store = self.clone();
         // A task of its own: a caller that goes away must not leave a transaction open.
         let reading = self.spawn(async move {
-            let mut read = begin(readers(&store), statement).await?;
-            let found = work(&mut read).await;
-            read.end().await?;
+            let pools = &store.inner.pools;
+            let cause = |Unavailable(cause)| ReadError::Read(cause);
+            let mut transaction = readers(pools).moment(statement).await.map_err(cause)?;
+            let found = work(&mut transaction).await;
+            transaction.end().await.map_err(cause)?;
             found
         });
         reading.await.map_err(ReadError::Stopped).flatten().map_err(unavailable)
@@ -128,31 +119,12 @@ impl Store {
         &self,
         query: &impl StatementBuilder,
     ) -> Result<Vec<T>, Unavailable> {
-        let rows = self.readers().query(query.build(&self.dialect().backend())).await?;
+        let rows = self.inner.pools.readers.query(query.build(&self.dialect().backend())).await?;
         rows.iter().map(from_row).collect::<Result<_, _>>().map_err(unavailable)
     }
 }
 
-/// Begins a transaction that reads, of which a server lets each statement run for so long.
-async fn begin(readers: &Readers, statement: Duration) -> Result<ReadTransaction, ReadError> {
-    match readers {
-        Readers::Sqlite(readers) => {
-            readers.begin().await.map(ReadTransaction::Sqlite).map_err(read)
-        }
-        Readers::Postgres(line) => {
-            line.moment(statement).await.map(ReadTransaction::Postgres).map_err(read)
-        }
-    }
-}
-
 impl ReadTransaction {
-    pub(crate) const fn dialect(&self) -> Dialect {
-        match self {
-            Self::Sqlite(_) => Dialect::Sqlite,
-            Self::Postgres(_) => Dialect::Postgres,
-        }
-    }
-
     pub(crate) async fn query<const N: usize>(
         &self,
         sql: &str,
@@ -176,49 +148,6 @@ impl ReadTransaction {
         let row = rows.first().ok_or_else(|| read(sqlx::Error::RowNotFound))?;
         Cells::new(row).timestamp().map_err(ReadError::Row)
     }
-
-    async fn end(self) -> Result<(), ReadError> {
-        match self {
-            Self::Sqlite(transaction) => transaction.rollback().await.map_err(read),
-            Self::Postgres(moment) => {
-                moment.end().await;
-                Ok(())
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl ConnectionTrait for ReadTransaction {
-    fn get_database_backend(&self) -> DbBackend {
-        self.dialect().backend()
-    }
-
-    async fn execute_raw(&self, _statement: Statement) -> Result<ExecResult, DbErr> {
-        Err(writes_nothing())
-    }
-
-    async fn execute_unprepared(&self, _sql: &str) -> Result<ExecResult, DbErr> {
-        Err(writes_nothing())
-    }
-
-    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        Ok(self.query_all_raw(statement).await?.into_iter().next())
-    }
-
-    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        match self {
-            Self::Sqlite(transaction) => transaction.query_all_raw(statement).await,
-            Self::Postgres(moment) => {
-                let failed = |error| DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)));
-                moment.query(statement).await.map_err(failed)
-            }
-        }
-    }
-}
-
-fn writes_nothing() -> DbErr {
-    DbErr::Exec(RuntimeErr::Internal("a read transaction writes nothing".to_owned()))
 }
 
 pub(crate) fn from_row<T: FromCells>(row: &QueryResult) -> Result<T, BadRow> {

@@ -15,6 +15,7 @@ mod notifier;
 pub(crate) mod plans;
 mod prices;
 mod queue;
+mod readers;
 mod recorded;
 mod statements;
 mod usage;
@@ -29,7 +30,6 @@ use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use rusqlite::Transaction;
-use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,11 +37,13 @@ use tokio_util::task::TaskTracker;
 use self::clock::Clock;
 use self::connect::DatabaseFile;
 use self::queue::Queue;
+pub(crate) use self::readers::{FileReadTransaction, FileReaders};
 use self::write_task::{WriteError, WriteTask};
 use crate::batch::job::{Job, WriterEnded};
+use crate::error::{OpenError, unavailable};
 use crate::lock;
+use crate::options::{AUDITS, GLANCES, Options, SUMMING};
 use crate::transaction::event::SharedInterest;
-use crate::{AUDITS, GLANCES, OpenError, Options, SUMMING, unavailable};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
 const ERRANDS_MAX: usize = 64;
@@ -68,7 +70,7 @@ impl Sqlite {
         path: &Path,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [DatabaseConnection; 5]), OpenError> {
+    ) -> Result<(Self, [FileReaders; 5]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
@@ -98,7 +100,7 @@ impl Sqlite {
         let summing = connections(SUMMING).await;
         let [readers, glances, audits, reports, summing] =
             [readers, glances, audits, reports, summing]
-                .map(|some| some.map_err(OpenError::Connect));
+                .map(|some| some.map(FileReaders::new).map_err(OpenError::Connect));
         Ok((opened, [readers?, glances?, audits?, reports?, summing?]))
     }
 

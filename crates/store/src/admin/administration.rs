@@ -15,11 +15,12 @@ use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{CommandKey, CredentialId, WalletId};
 use holdfast_failpoint::{Step, reach};
 
+use crate::error::unavailable;
 use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::schema::blob;
+use crate::store::Store;
 use crate::transaction::errand::seed::EndedSums;
 use crate::transaction::errand::{Errand, Mode, OfferError, WAITING_MAX, admin_key, reads, trail};
-use crate::{Store, WriteBackend, unavailable};
 
 /// Offers of one command to a database that gave no verdict.
 const OFFERS_MAX: u32 = 3;
@@ -102,7 +103,7 @@ async fn offer(
     mode: Mode,
 ) -> Result<AccountReceipt, CommandError> {
     // Refused and not queued: whoever sent it has a request key, and sends it again.
-    let place = Arc::clone(store.errands()).try_acquire_owned();
+    let place = Arc::clone(&store.inner.errands).try_acquire_owned();
     let place = place.map_err(|_full| CommandError::Unavailable(Box::new(TooManyCommands)))?;
     let errand = Errand::new(store.dialect(), command, secret, (mode, place));
     let errand = errand.with_interest(store.inner.interest.get());
@@ -111,11 +112,7 @@ async fn offer(
         errand.with_ended(ended.map_err(|error| CommandError::Unavailable(Box::new(error)))?);
     let mut lost: Option<Cause> = None;
     for _offer in 0..OFFERS_MAX {
-        let offered = match store.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.administer(errand.clone()).await,
-            WriteBackend::Postgres(postgres) => postgres.administer(errand.clone()).await,
-        };
-        match offered {
+        match store.inner.backend.administer(errand.clone()).await {
             Ok(Some(Ok(receipt))) => {
                 reach(Step::CommandCommitted);
                 return Ok(errand.told(receipt, lost.is_some()));
@@ -173,7 +170,7 @@ async fn ended_sums(
     }
     let mut ended = EndedSums::new(*id, &counters, store.seen(now));
     loop {
-        let rows = store.summing().query(ended.chunk(store.dialect())).await?;
+        let rows = store.inner.pools.summing.query(ended.chunk(store.dialect())).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         if ended.add(&mut Cells::new(row)).map_err(unavailable)? {
             return Ok(Some(Arc::new(ended)));

@@ -7,7 +7,7 @@ use holdfast_domain::admin::event::{EventKinds, NewEvent};
 use holdfast_domain::admin::ports::EventOutbox;
 use holdfast_domain::ports::Unavailable;
 
-use crate::Store;
+use crate::store::Store;
 use crate::transaction::event;
 
 impl Store {

@@ -5,10 +5,12 @@ use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::ports::Unavailable;
 
 use crate::audit::verify::Verification;
+use crate::backend::Readers;
+use crate::error::unavailable;
 use crate::reading::report::{DatabaseFacts, PoolReading, VerificationFacts};
 use crate::rows::{BadRow, Cells};
 use crate::schema::Dialect;
-use crate::{Readers, Store, unavailable};
+use crate::store::Store;
 
 impl Store {
     /// Looks the facts up.
@@ -40,33 +42,11 @@ impl Store {
     /// Connections of each pool that reads. No look at the database.
     #[must_use]
     pub fn pools(&self) -> Vec<PoolReading> {
-        let inner = &self.inner;
-        let pools = [
-            ("readers", &inner.readers),
-            ("glances", &inner.glances),
-            ("audits", &inner.audits),
-            ("reports", &inner.reports),
-            ("summing", &inner.summing),
-        ];
         let reading = |(name, readers): (_, &Readers)| {
             let (idle, used) = readers.counts();
             PoolReading { name, idle, used }
         };
-        pools.map(reading).into()
-    }
-}
-
-impl Readers {
-    /// Connections that are open and not in use, and those in use.
-    fn counts(&self) -> (usize, usize) {
-        match self {
-            Self::Sqlite(readers) => {
-                let pool = readers.get_sqlite_connection_pool();
-                let idle = pool.num_idle();
-                (idle, usize::try_from(pool.size()).unwrap_or(0).saturating_sub(idle))
-            }
-            Self::Postgres(pool) => pool.counts(),
-        }
+        self.inner.pools.named().map(reading).into()
     }
 }
 

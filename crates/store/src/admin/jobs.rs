@@ -12,11 +12,12 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Unavailable;
 
 use crate::audit::verify::Verification;
+use crate::error::unavailable;
 use crate::rows::job::{JOB, JobWrite, job};
 use crate::rows::{BadRow, Cells};
 use crate::schema::blob;
+use crate::store::Store;
 use crate::transaction::exchange::Exchange;
-use crate::{Store, unavailable};
 
 /// Job that was queued and that nobody finds: somebody deleted it at once.
 #[derive(Debug, thiserror::Error)]

@@ -20,15 +20,16 @@ use holdfast_domain::secret::TokenHash;
 use holdfast_domain::{LinkId, PersonId, SessionId, Timestamp};
 use sea_orm::{Statement, Value};
 
+use crate::error::unavailable;
 use crate::rows::entity::person_grant::GrantRow;
 use crate::rows::person::{
     BROWSER_MARK, LINK_TABLES, PASSWORD, SESSION, browser_mark, of_email, password, session,
 };
 use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::schema::{Dialect, blob};
+use crate::store::Store;
 use crate::transaction::errand::admin_key::wallet_of;
 use crate::transaction::exchange::Exchange;
-use crate::{Store, unavailable};
 
 const DELETE_ENDED: &str = "DELETE FROM sessions WHERE created_at <= $1 OR last_seen_at <= $2";
 const DELETE_OLDEST: &str = "DELETE FROM sessions WHERE person_id = $1 AND id NOT IN
@@ -98,7 +99,7 @@ impl Store {
         );
         let backend = self.dialect().backend();
         let statement = Statement::from_sql_and_values(backend, sql, binds);
-        let rows = self.readers().query(statement).await?;
+        let rows = self.inner.pools.readers.query(statement).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let known = password(&mut Cells::new(row)).map_err(unavailable)?;
         let grants = self.grants_of(known.person).await?;

@@ -12,11 +12,12 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{EventId, WalletId, WebhookId};
 use sea_orm::{QueryResult, Value};
 
+use crate::error::unavailable;
 use crate::rows::webhook::{DELIVERY, delivery};
 use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::schema::blob;
+use crate::store::Store;
 use crate::transaction::outbox::{self, finish};
-use crate::{Store, unavailable};
 
 impl Store {
     /// Has whoever looks into the outbox know who is sent what. Every kind is written until the first

@@ -33,14 +33,14 @@ use futures_util::future::BoxFuture;
 use holdfast_domain::ports::Unavailable;
 use sea_orm::QueryResult;
 
-use crate::Store;
 use crate::audit::verify::{
     AuditOptions, AuditPage, AuditPosition, Progress, Subject, Verification,
 };
-use crate::postgres::session::AUDIT_STATEMENT;
+use crate::options::AUDIT_STATEMENT;
 use crate::reading::{ReadError, ReadTransaction, from_row, usage};
 use crate::rows::{BadRow, Cells};
 use crate::schema::Dialect;
+use crate::store::Store;
 
 /// The parts of an audit, in their order.
 const PARTS: [Part; 9] = [
@@ -163,9 +163,11 @@ impl Store {
         options: AuditOptions,
         position: Option<AuditPosition>,
     ) -> Result<AuditPage, Unavailable> {
-        self.read_through(Self::audits, AUDIT_STATEMENT, move |db| {
-            Box::pin(page(db, options, position))
-        })
+        self.read_through(
+            |pools| &pools.audits,
+            AUDIT_STATEMENT,
+            move |db| Box::pin(page(db, options, position)),
+        )
         .await
     }
 }

@@ -27,27 +27,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
-/// A file that is not, or is no longer, the one that was opened.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum FileLost {
-    /// The name leads to no file any more.
-    #[error(
-        "the database {0} was removed while it was served: what was committed since is not there"
-    )]
-    Removed(PathBuf),
-    /// Another file has the name now.
-    #[error("the database {0} is another file than the one that is served: it was replaced")]
-    Replaced(PathBuf),
-    /// The file has more names than this one, each with a log of its own.
-    #[error("the database {0} has {1} names (hard links): delete all others but leave this one")]
-    Linked(PathBuf, u64),
-    /// The log, or its index, is not there any more.
-    #[error("{0} was removed while its database was served: no commit is acknowledged any more")]
-    LogRemoved(PathBuf),
-    /// Another file has the name of the log or of its index.
-    #[error("{0} is another file than the one that the served database uses: it was replaced")]
-    LogReplaced(PathBuf),
-}
+use crate::error::FileLost;
 
 /// A file that was not taken hold of.
 #[derive(Debug)]

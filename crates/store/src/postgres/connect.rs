@@ -18,7 +18,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor, Row as _};
 use super::session::{
     BY_INDEX, MIGRATION_STATEMENT, Session, WRITE_STATEMENT, is_healthy, set, within,
 };
-use crate::ConnectError;
+use crate::error::ConnectError;
 
 /// Oldest version that the tests run on: nobody knows what an older one does with the statements.
 const VERSION_MIN: u32 = 150_000;

@@ -10,10 +10,10 @@ use sqlx::AssertSqlSafe;
 
 use super::Postgres;
 use super::session::CLOCK;
+use crate::error::unavailable;
 use crate::schema::Dialect;
 use crate::transaction::errand::trail::BESIDE_TRAIL;
 use crate::transaction::event::may_go;
-use crate::unavailable;
 
 /// Counters of minutes are kept so long. An operation that ends later than that corrects a minute
 /// that nobody looks at any more. Days and months are few, and stay. So are the rows of nodes that

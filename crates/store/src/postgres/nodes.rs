@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::Postgres;
 use super::administration::execute;
 use super::session::CLOCK;
-use crate::unavailable;
+use crate::error::unavailable;
 
 // An address goes with its incarnation: the one of a process that is gone would lead relays astray. So
 // does the digest of its settings.

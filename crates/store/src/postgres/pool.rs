@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
-use sea_orm::{QueryResult, Statement, Values};
+use sea_orm::{DbErr, QueryResult, RuntimeErr, Statement, Values};
 use sea_query_sqlx::SqlxValues;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
@@ -200,7 +200,7 @@ impl ConnectionPool {
     }
 
     /// Closes the connections, once nothing uses them any more.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self) -> Result<(), sqlx::Error> {
         // First, so that no caller takes a place, and nothing is kept from here on.
         self.shared.room.close();
         let idle = std::mem::take(&mut *self.shared.idle());
@@ -209,6 +209,7 @@ impl ConnectionPool {
                 tracing::debug!(%error, "a connection did not close");
             }
         }
+        Ok(())
     }
 }
 
@@ -254,21 +255,20 @@ impl PoolInner {
 }
 
 impl PgReadTransaction {
-    pub(crate) async fn query(
-        &self,
-        statement: Statement,
-    ) -> Result<Vec<QueryResult>, sqlx::Error> {
+    pub(crate) async fn query(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         let mut taken = self.taken.lock().await;
-        within(self.patience, read(&mut taken.connection, statement)).await
+        let found = within(self.patience, read(&mut taken.connection, statement)).await;
+        found.map_err(|error| DbErr::Query(RuntimeErr::SqlxError(Arc::new(error))))
     }
 
     /// Ends the snapshot. A connection on which that fails is not used again.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn end(self) -> Result<(), sqlx::Error> {
         let mut taken = self.taken.into_inner();
         match within(END, taken.connection.execute("ROLLBACK")).await {
             Ok(_) => self.shared.release(taken),
             Err(error) => tracing::debug!(%error, "a read did not end"),
         }
+        Ok(())
     }
 }
 

@@ -18,18 +18,14 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor, Row as _};
 
-use crate::CREATION_DISORDER;
+use crate::options::CREATION_DISORDER;
 use crate::schema::Dialect;
 
 /// The server's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Postgres.clock();
 
-/// Limit of a statement that a caller waits for, and of each of a list or a report.
-pub(crate) const READ_STATEMENT: Duration = Duration::from_secs(10);
 /// Limit of a statement of administration, or of a purge.
 pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
-/// Limit of a statement of an audit, which goes through all there is.
-pub(crate) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
 /// Limit of a statement of a migration, which may rewrite or index all there is.
 pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
 /// Limit of a statement of the writer, which touches no row that it does not name.

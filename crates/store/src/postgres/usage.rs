@@ -7,8 +7,8 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
+use crate::error::unavailable;
 use crate::transaction::hour::{HourSums, SUM_COLUMNS, SUMS, SummingStep, additions};
-use crate::unavailable;
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = $2, postings_to = $3
     WHERE steps = $1";

@@ -20,10 +20,10 @@ use sea_orm::{
 
 use super::page::{Window, page, sparse_page};
 use super::{ReadError, ReadTransaction};
-use crate::Store;
 use crate::rows::entity::posting_details::DetailsRow;
 use crate::rows::entity::{admin_key, audit, audit_address, posting, posting_details, webhook};
 use crate::rows::{self, BadRow, Cells, FromCells};
+use crate::store::Store;
 
 /// A posting and the moment at which it was made.
 struct PostingRow {

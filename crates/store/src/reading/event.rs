@@ -10,8 +10,8 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryTrait};
 
 use super::page::{Window, page, sparse_page};
 use super::{ReadError, ReadTransaction};
-use crate::Store;
 use crate::rows::entity::event::{Column, Entity};
+use crate::store::Store;
 
 #[async_trait]
 impl Events for Store {

@@ -23,11 +23,12 @@ use super::operation::operations;
 use super::outstanding::{in_force, is_in_force, refunds};
 use super::page::{Window, page, sparse_page};
 use super::{ReadError, ReadTransaction, administration, person};
+use crate::error::unavailable;
 use crate::rows::Cells;
 use crate::rows::entity::{admin_key, api_key, credential, node, price, wallet};
 use crate::rows::late_cost::LATE_COST;
 use crate::schema::{Dialect, blob};
-use crate::{Store, unavailable};
+use crate::store::Store;
 use holdfast_domain::admin::listing::LiveCredential;
 use holdfast_domain::admin::listing::{
     AdminKeyState, ApiKeyFilter, ApiKeyListing, ApiKeyState, NodeListing, OperationFilter,

@@ -18,7 +18,7 @@ use sea_orm::{
 use super::outstanding::refunds;
 use super::page::{Window, first_at, numbers, page, sparse_page};
 use super::{ReadError, ReadTransaction};
-use crate::CREATION_DISORDER;
+use crate::options::CREATION_DISORDER;
 use crate::rows::FromCells;
 use crate::rows::entity::operation::{Column, Entity, Relation};
 use crate::rows::entity::{api_key, node, price};

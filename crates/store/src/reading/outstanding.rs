@@ -11,11 +11,11 @@ use sea_orm::{
     QueryTrait, RelationTrait, Select,
 };
 
-use crate::Store;
 use crate::reading::report::OutstandingHolds;
 use crate::rows::FromCells;
 use crate::rows::entity::{api_key, credential, operation, posting, price};
 use crate::rows::{self, BadRow, Cells};
+use crate::store::Store;
 
 impl Store {
     /// Every credential that is in force, the oldest first.

@@ -10,7 +10,7 @@ use holdfast_domain::ports::Unavailable;
 
 use super::statement::{self, StatementSpan};
 use super::usage;
-use crate::Store;
+use crate::store::Store;
 
 #[async_trait]
 impl Reports for Store {

@@ -7,9 +7,10 @@ use holdfast_domain::ports::{CounterSnapshot, KnownCredential, Unavailable};
 use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId};
 use sea_orm::{QueryResult, Value};
 
+use crate::error::unavailable;
 use crate::rows::{self, BadRow, Cells, FromCells, Row as _};
 use crate::schema::blob;
-use crate::{Store, unavailable};
+use crate::store::Store;
 
 pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
     AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),

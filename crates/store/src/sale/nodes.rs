@@ -9,9 +9,10 @@ use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{NodeAddress, Nodes};
 use sea_orm::{Statement, Value};
 
+use crate::error::unavailable;
 use crate::rows::Cells;
 use crate::schema::blob;
-use crate::{Store, WriteBackend, unavailable};
+use crate::store::Store;
 
 impl Store {
     /// Writes into the row of a process, if it is still this incarnation's, a digest of the settings that
@@ -38,13 +39,6 @@ impl Store {
         let own = [name.as_str().into(), blob(incarnation.to_bytes())];
         Statement::from_sql_and_values(self.dialect().backend(), sql, own.into_iter().chain(binds))
     }
-
-    async fn touch(&self, statement: Statement) -> Result<(), Unavailable> {
-        match self.writing() {
-            WriteBackend::Sqlite(_) => self.run(move |_now| vec![statement]).await,
-            WriteBackend::Postgres(postgres) => postgres.touch(statement).await,
-        }
-    }
 }
 
 #[async_trait]
@@ -55,19 +49,19 @@ impl Nodes for Store {
         lease: Duration,
         entry: LeaseMode,
     ) -> Result<HeartbeatOutcome, Unavailable> {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.beat(node, lease, entry).await,
-            WriteBackend::Postgres(postgres) => postgres.beat(node, lease, entry).await,
-        }
+        self.inner.backend.beat(node, lease, entry).await
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
-        self.touch(self.of_node("DELETE FROM nodes", node, [])).await
+        self.inner.backend.touch(self.of_node("DELETE FROM nodes", node, [])).await
     }
 
     async fn advertise(&self, node: &Node, address: &NodeAddress) -> Result<(), Unavailable> {
         let address = address.as_str().into();
-        self.touch(self.of_node("UPDATE nodes SET address = $3", node, [address])).await
+        self.inner
+            .backend
+            .touch(self.of_node("UPDATE nodes SET address = $3", node, [address]))
+            .await
     }
 
     async fn address(&self, node: &Node) -> Result<Option<NodeAddress>, Unavailable> {

@@ -8,9 +8,9 @@ use holdfast_domain::ports::PinError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use sea_orm::{Statement, Value};
 
-use crate::Store;
 use crate::rows::{FromCells, Row};
 use crate::schema::Dialect;
+use crate::store::Store;
 use crate::transaction::exchange::Exchange;
 
 /// Attempts to look versions up again after another process was faster.

@@ -6,10 +6,11 @@ use holdfast_domain::ports::{LedgerEntry, Unavailable};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{PostingId, WalletId, Wallets};
 
+use crate::error::unavailable;
 use crate::reading::statement::{self, EntryBounds};
 use crate::rows::{self, Cells};
 use crate::schema::blob;
-use crate::{Store, unavailable};
+use crate::store::Store;
 
 #[async_trait]
 impl Wallets for Store {

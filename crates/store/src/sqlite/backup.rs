@@ -25,9 +25,10 @@ use holdfast_domain::{OperationId, Timestamp};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 
+use crate::error::ConnectError;
+use crate::error::LockError;
 use crate::lock;
 use crate::sqlite::connect;
-use crate::{ConnectError, LockError};
 
 /// Pages that are copied between two words of progress: 8 MiB at 4 KiB a page.
 const STEP: i32 = 2_048;

@@ -23,7 +23,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
 
-use crate::ConnectError;
+use crate::error::ConnectError;
 use crate::lock::{self, ServeLock, create_folder};
 use crate::schema::Dialect;
 

@@ -7,10 +7,10 @@ use holdfast_domain::admin::event::EventKinds;
 use holdfast_domain::ports::Unavailable;
 
 use super::Sqlite;
+use crate::error::unavailable;
 use crate::schema::Dialect;
 use crate::transaction::errand::trail::BESIDE_TRAIL;
 use crate::transaction::event::may_go;
-use crate::unavailable;
 
 /// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends
 /// later than that corrects a minute that nobody looks at any more. Days and months are few, and stay.

@@ -6,10 +6,12 @@ use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
 use holdfast_domain::{Incarnation, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction};
+use sea_orm::Statement;
 
 use super::Sqlite;
 use super::write_task::WriteError;
-use crate::unavailable;
+use crate::error::unavailable;
+use crate::transaction::exchange::Exchange;
 
 // An address goes with its incarnation: the one of a process that is gone would lead relays astray. So
 // does the digest of its settings.
@@ -26,6 +28,11 @@ const TAKE_EXPIRED: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUE
 const RENEW: &str = "UPDATE nodes SET ends_at = ?3 WHERE name = ?1 AND incarnation = ?2";
 
 impl Sqlite {
+    /// Runs one statement, which is a transaction of its own.
+    pub(crate) async fn touch(&self, statement: Statement) -> Result<(), Unavailable> {
+        Ok(self.exchange(Exchange::of(move |_now| vec![statement])).await?)
+    }
+
     pub(crate) async fn beat(
         &self,
         node: &Node,

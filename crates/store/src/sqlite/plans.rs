@@ -11,10 +11,10 @@ use super::journal;
 use super::statements::Statements;
 use crate::reading::statement;
 use crate::reading::usage::facts::{Scope, Selection};
-use crate::sale::journal::JournalStatements;
 use crate::sale::keys::STANDING;
 use crate::schema::Dialect;
 use crate::schema::steps;
+use crate::store::JournalStatements;
 use crate::transaction::errand::reads;
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 

@@ -8,8 +8,8 @@ use rusqlite::{Transaction, params_from_iter};
 
 use super::Sqlite;
 use super::write_task::WriteError;
+use crate::error::unavailable;
 use crate::transaction::hour::{HourKey, SUM_COLUMNS, SUMS, SummingStep, additions};
-use crate::unavailable;
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = ?2, postings_to = ?3
     WHERE steps = ?1";

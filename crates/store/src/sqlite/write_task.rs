@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::clock::Clock;
 use super::connect::{CLOCK, CONSTRAINT, DatabaseFile};
-use crate::lock::identity::FileLost;
+use crate::error::FileLost;
 use crate::rows::BadRow;
 
 type WriteFn = dyn FnOnce(&Connection, &Clock, &DatabaseFile) -> ConnectionState + Send;

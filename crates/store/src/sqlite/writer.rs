@@ -280,9 +280,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::options::Options;
     use crate::schema::Dialect;
     use crate::schema::steps;
-    use crate::{DatabaseUrl, Options};
+    use crate::schema::url::DatabaseUrl;
 
     async fn store() -> (TempDir, Sqlite) {
         let folder = tempfile::tempdir().unwrap();

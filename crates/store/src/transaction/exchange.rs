@@ -7,7 +7,6 @@ use sea_orm::Statement;
 
 use crate::rows::{BadRow, Cells};
 use crate::transaction::errand::Tx;
-use crate::{Store, WriteBackend};
 
 /// A transaction: at most one statement that reads, and those that follow from its rows.
 pub(crate) struct Exchange<R, T> {
@@ -63,37 +62,5 @@ impl Exchange<(), ()> {
     ) -> Self {
         let judge = move |_rows: Vec<()>, now| (statements(now), ());
         Self { read: None, row: |_cells| Ok(()), judge: Box::new(judge) }
-    }
-}
-
-impl Store {
-    pub(crate) async fn try_exchange<R, T>(
-        &self,
-        exchange: Exchange<R, T>,
-    ) -> Result<T, ExchangeError>
-    where
-        R: Send + 'static,
-        T: Send + 'static,
-    {
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.exchange(exchange).await,
-            WriteBackend::Postgres(postgres) => postgres.exchange(exchange).await,
-        }
-    }
-
-    pub(crate) async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, Unavailable>
-    where
-        R: Send + 'static,
-        T: Send + 'static,
-    {
-        Ok(self.try_exchange(exchange).await?)
-    }
-
-    /// Runs the statements of a moment, in one transaction.
-    pub(crate) async fn run(
-        &self,
-        statements: impl FnOnce(Timestamp) -> Vec<Statement> + Send + 'static,
-    ) -> Result<(), Unavailable> {
-        self.exchange(Exchange::of(statements)).await
     }
 }

@@ -7,7 +7,8 @@ use std::task::Poll;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use sqlx::AssertSqlSafe;
 
-use crate::postgres::session::{AUDIT_STATEMENT, READ_STATEMENT, begin_snapshot};
+use crate::options::{AUDIT_STATEMENT, READ_STATEMENT};
+use crate::postgres::session::begin_snapshot;
 
 use super::*;
 

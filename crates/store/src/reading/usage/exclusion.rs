@@ -13,13 +13,14 @@ use sea_orm::ConnectionTrait;
 use super::facts::{Scope, Selection};
 use super::summing::{KEYS, hours};
 use super::{PAGE, pages, summed};
+use crate::metrics;
 use crate::reading::page::numbers;
 use crate::reading::usage::AbsurdCosts;
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
 use crate::rows::entity::operation;
+use crate::store::Store;
 use crate::transaction::hour::{CostExclusion, HourSums};
-use crate::{Store, metrics};
 use holdfast_domain::admin::report::UsageFilter;
 
 /// Operations that one correction is of.

@@ -30,15 +30,16 @@ use sea_orm::sea_query::SelectStatement;
 
 use super::facts::{Scope, Selection};
 use super::{pages, summed};
-use crate::CREATION_DISORDER;
+use crate::metrics;
+use crate::options::CREATION_DISORDER;
 use crate::reading::page::{first_at, numbers};
 use crate::reading::usage::SummingProgress;
 use crate::reading::{ReadError, ReadTransaction, read};
 use crate::rows::Cells;
 use crate::rows::entity::{operation, posting};
 use crate::schema::Dialect;
+use crate::store::Store;
 use crate::transaction::hour::{self, HourKey, HourSums, SummingPosition, SummingStep, WideSums};
-use crate::{Store, WriteBackend, metrics};
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 
 /// Age at which an operation is summed: nobody is still committing one that is older.
@@ -102,10 +103,7 @@ impl Store {
         let step = self.summing_transaction(move |db| Box::pin(step(db, age))).await?;
         let Some(step) = step else { return Ok(SummingProgress::Done) };
         let excluded = step.excluded.len();
-        match self.writing() {
-            WriteBackend::Sqlite(sqlite) => sqlite.sum_usage(step).await?,
-            WriteBackend::Postgres(postgres) => postgres.sum_usage(step).await?,
-        }
+        self.inner.backend.sum_usage(step).await?;
         if excluded > 0 {
             metrics::costs_excluded(excluded);
             tracing::error!(
@@ -120,7 +118,7 @@ impl Store {
         let age = i64::try_from(CREATION_DISORDER.as_micros()).unwrap_or(i64::MAX);
         let rows = self.query(LONG_WRITES, [age.into()]).await?;
         let count = rows.first().map_or(Ok(0), |row| Cells::new(row).int());
-        Ok(count.map_err(crate::unavailable)? > 0)
+        Ok(count.map_err(crate::error::unavailable)? > 0)
     }
 }
 
