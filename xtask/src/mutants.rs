@@ -55,6 +55,7 @@ const CORE: &[MutationTarget] = &[
             "crates/domain/src/operation/decide.rs",
             "crates/domain/src/ledger.rs",
             "crates/domain/src/limits.rs",
+            "crates/domain/src/limits/reservation.rs",
             "crates/domain/src/hold.rs",
             "crates/domain/src/price.rs",
             "crates/domain/src/usage.rs",
