@@ -1,20 +1,29 @@
 //! API keys and their credentials.
 
+use std::sync::LazyLock;
+
 use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::limits::{Counter, CounterReadings};
 use holdfast_domain::ports::{CounterSnapshot, KnownCredential, Unavailable};
 use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId};
-use sea_orm::{QueryResult, Value};
+use sea_orm::{QueryResult, Statement, Value};
 
 use crate::error::unavailable;
 use crate::rows::{self, BadRow, Cells, FromCells, Row as _};
 use crate::schema::blob;
 use crate::store::Store;
 
-pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
-    AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
-    ($12, $13))";
+/// Reads the counters of an API key, each in a window: after the key come the code and the window of each counter.
+pub(crate) static STANDING: LazyLock<String> = LazyLock::new(|| {
+    let places = (2..).step_by(2).take(Counter::ALL.len());
+    let pairs = places.map(|code| format!("(${code}, ${})", code + 1)).collect::<Vec<_>>();
+    format!(
+        "SELECT counter, used FROM counters WHERE api_key_id = $1
+         AND (counter, window_start) IN (VALUES {})",
+        pairs.join(", ")
+    )
+});
 
 #[async_trait]
 impl ApiKeys for Store {
@@ -37,13 +46,14 @@ impl ApiKeys for Store {
         let clock = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
         let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);
-        let id = blob(api_key.to_bytes());
-        let windows = Counter::ALL.map(|counter| {
-            let window = counter.window(now).as_micros();
-            (Value::from(rows::counter_code(counter)), Value::from(window))
-        });
-        let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
-        let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;
+        let window = |counter: Counter| {
+            [rows::counter_code(counter), counter.window(now).as_micros()].map(Value::from)
+        };
+        let id = std::iter::once(blob(api_key.to_bytes()));
+        let binds = id.chain(Counter::ALL.into_iter().flat_map(window));
+        let backend = self.dialect().backend();
+        let read = Statement::from_sql_and_values(backend, STANDING.as_str(), binds);
+        let rows = self.inner.pools.readers.query(read).await?;
         let nothing: CounterReadings =
             Counter::ALL.into_iter().map(|counter| (counter, 0)).collect();
         let tally = rows.iter().try_fold(nothing, |tally, row| {

@@ -56,7 +56,7 @@ fn no_statement_of_a_request_reads_a_whole_table() {
     // Would look for operations of a price that was missing; there are none, and it knows that.
     statements.retain(|sql| !sql.starts_with("INSERT INTO prices"));
     let texts = JournalStatements::of(Dialect::Sqlite);
-    let others = [texts.load.as_str(), &texts.due, &texts.leased_to, STANDING];
+    let others = [texts.load.as_str(), &texts.due, &texts.leased_to, STANDING.as_str()];
     statements.extend(others.map(str::to_owned));
     let others = [
         journal::PURGE,

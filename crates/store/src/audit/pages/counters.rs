@@ -9,8 +9,8 @@
 
 use std::ops::RangeInclusive;
 
+use holdfast_domain::ApiKeyId;
 use holdfast_domain::limits::Counter;
-use holdfast_domain::{ApiKeyId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
 use super::{PageBounds, id, number, report_gap, tracked, wide, wide_sum};
@@ -43,8 +43,7 @@ pub(super) async fn check(
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
     let mut expected = ExpectedCounters::new(db.now().await?);
-    let recent = expected.recent().as_micros();
-    let keys = keys(db, after, until, recent).await?;
+    let keys = keys(db, after, until, &is_compared(&expected)).await?;
     let is_last = keys.len() < KEYS;
     let (keys, rest) = keys.split_at(split(&keys, WINDOWS_MAX));
     let end = keys.last().map_or(after, |key| key.seq);
@@ -98,13 +97,12 @@ async fn keys(
     db: &ReadTransaction,
     after: i64,
     until: i64,
-    recent: i64,
+    is_compared: &str,
 ) -> Result<Vec<AuditedKey>, ReadError> {
     let sql = format!(
         "SELECT k.seq, k.id, w.seq, (SELECT count(*) FROM counters AS c WHERE c.api_key_id = k.id
-         AND {}) FROM api_keys AS k LEFT JOIN wallets AS w ON w.id = k.wallet_id
-         WHERE k.seq > $1 AND k.seq <= $2 ORDER BY k.seq LIMIT $3",
-        is_compared(recent)
+         AND {is_compared}) FROM api_keys AS k LEFT JOIN wallets AS w ON w.id = k.wallet_id
+         WHERE k.seq > $1 AND k.seq <= $2 ORDER BY k.seq LIMIT $3"
     );
     let limit = i64::try_from(KEYS).unwrap_or(i64::MAX);
     let key = |row: &QueryResult| {
@@ -119,10 +117,14 @@ async fn keys(
 }
 
 /// Condition: the counter `c` is one that operations tell.
-fn is_compared(recent: i64) -> String {
-    format!(
-        "(c.counter BETWEEN 2 AND 5 OR c.counter BETWEEN 0 AND 1 AND c.window_start >= {recent})"
-    )
+fn is_compared(expected: &ExpectedCounters) -> String {
+    let is_one = |counter: Counter| {
+        let is_it = format!("c.counter = {}", rows::counter_code(counter));
+        expected.since(counter).map_or(is_it.clone(), |since| {
+            format!("{is_it} AND c.window_start >= {}", since.as_micros())
+        })
+    };
+    format!("({})", Counter::ALL.map(is_one).join(" OR "))
 }
 
 /// Sums over all operations of the keys with these numbers but for the first.
@@ -138,7 +140,7 @@ async fn sum(
     };
     let bounds = bounds.first().map_or(Ok(None), bound).map_err(ReadError::Row)?;
     let Some((first, last)) = bounds else { return Ok(()) };
-    let texts = Texts::of(expected.recent());
+    let texts = Texts::of(expected);
     let mut after = first.saturating_sub(1);
     while after < last {
         let end = after.saturating_add(OPERATIONS);
@@ -173,8 +175,9 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(recent: Timestamp) -> Self {
-        let recent = recent.as_micros();
+    fn of(expected: &ExpectedCounters) -> Self {
+        let (recent, since) =
+            (expected.recent().as_micros(), expected.reopened_since().as_micros());
         let tables = "FROM operations AS o CROSS JOIN api_keys AS k";
         let page =
             "o.seq > $1 AND o.seq <= $2 AND k.id = o.api_key_id AND k.seq > $3 AND k.seq <= $4";
@@ -190,7 +193,7 @@ impl Texts {
              {tables} WHERE {page} AND (o.reserved_counters <> 0
                 OR EXISTS (SELECT 1 FROM counters AS c WHERE c.api_key_id = k.id)) GROUP BY 1, 2, 3, 4, 5"
         );
-        let reopened = format!("{page} AND o.generation > 2 AND o.admitted_at >= {recent}");
+        let reopened = format!("{page} AND o.generation > 2 AND o.admitted_at >= {since}");
         let between = "t.op_seq = o.seq AND t.leg >= 16 AND t.leg < o.generation * 8
             AND (t.leg & 7) = 0";
         let untold = format!(
@@ -201,7 +204,7 @@ impl Texts {
             "SELECT m.api_key_id, m.minute, count(*) FROM (
                 SELECT o.api_key_id, t.created_at - t.created_at % 60000000 AS minute
                 {tables} CROSS JOIN transfers AS t
-                WHERE {reopened} AND {between} AND t.created_at >= {recent}) AS m
+                WHERE {reopened} AND {between} AND t.created_at >= {since}) AS m
              GROUP BY m.api_key_id, m.minute"
         );
         Self { sums, reopened, untold }
@@ -240,7 +243,7 @@ async fn compare(
         "SELECT c.api_key_id, c.counter, c.window_start, c.used
          FROM api_keys AS k CROSS JOIN counters AS c
          WHERE k.seq >= $1 AND k.seq <= $2 AND c.api_key_id = k.id AND {}",
-        is_compared(expected.recent().as_micros())
+        is_compared(expected)
     );
     for row in db.query(&sql, [(*keys.start()).into(), (*keys.end()).into()]).await? {
         let (window, used) = counter(&row).map_err(ReadError::Row)?;
@@ -266,9 +269,9 @@ async fn orphans(db: &ReadTransaction, found: &mut Verification) -> Result<(), R
         format!("NOT EXISTS (SELECT 1 FROM api_keys AS k WHERE k.id = {table}.api_key_id)")
     };
     let lengths = " OR length(verifier) <> 32 OR length(server_secret) <> 8";
-    for (table, also) in
-        [("counters", " OR counters.counter NOT BETWEEN 0 AND 5"), ("credentials", lengths)]
-    {
+    let codes = Counter::ALL.map(|counter| rows::counter_code(counter).to_string()).join(", ");
+    let unknown = format!(" OR counters.counter NOT IN ({codes})");
+    for (table, also) in [("counters", unknown.as_str()), ("credentials", lengths)] {
         let sql = format!("SELECT count(*) FROM {table} WHERE {}{also}", of_nobody(table));
         let rows = db.query(&sql, []).await?;
         let count = rows.first().map(number).transpose()?.unwrap_or(0);

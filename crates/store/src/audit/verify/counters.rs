@@ -1,7 +1,7 @@
 //! Expected counters of API keys, by sums over their operations' rows.
 //!
-//! Counters of days, months and all time are exact. Those of minutes are looked at for an hour
-//! only: the next minute forgets them, and they are deleted after two days. Rows do not tell two
+//! Counters of spend and of what runs are exact. Counters of requests and tokens are looked at in the windows of the
+//! last hour only: the next window forgets them, and those of minutes are deleted after two days. Rows do not tell two
 //! things of them: whether what was abandoned had been sent to anybody, and which limits an earlier
 //! generation had. So these have bounds.
 //!
@@ -13,20 +13,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::limits::{Counter, Reservation, Span, Unit};
+use holdfast_domain::limits::{Counter, Reservation, Unit};
 use holdfast_domain::{ApiKeyId, Timestamp};
 
 use crate::batch::judge::Window;
 
-/// Minutes that began before this are not looked at.
+/// Windows of requests and tokens that ended before this are not looked at.
 const RECENT_MICROS: i64 = 3_600 * 1_000_000;
 
 /// Ranges in which counters should stand, by window.
 #[derive(Debug)]
 pub(crate) struct ExpectedCounters {
-    recent: Timestamp,
+    hour_ago: Timestamp,
     windows: BTreeMap<Window, CountRange>,
-    /// API keys whose minutes cannot be known: a generation that held nothing left no trace.
+    /// API keys whose requests and tokens cannot be known: a generation that held nothing left no trace.
     untold: BTreeSet<ApiKeyId>,
 }
 
@@ -85,14 +85,25 @@ impl Ending {
 impl ExpectedCounters {
     pub(crate) fn new(now: Timestamp) -> Self {
         let hour_ago = Timestamp::from_micros(now.as_micros().saturating_sub(RECENT_MICROS));
-        // A whole minute: half of one could not be compared.
-        let recent = Counter::Requests.window(hour_ago);
-        Self { recent, windows: BTreeMap::new(), untold: BTreeSet::new() }
+        Self { hour_ago, windows: BTreeMap::new(), untold: BTreeSet::new() }
     }
 
     /// Begin of the first minute that is looked at.
-    pub(crate) const fn recent(&self) -> Timestamp {
-        self.recent
+    pub(crate) fn recent(&self) -> Timestamp {
+        Counter::Requests.window(self.hour_ago)
+    }
+
+    /// Begin of the first window of a counter that is looked at; `None` if all are.
+    pub(crate) fn since(&self, counter: Counter) -> Option<Timestamp> {
+        // A whole window: half of one could not be compared.
+        is_of_runs(counter).then(|| counter.window(self.hour_ago))
+    }
+
+    /// Begin of the first window of requests that is looked at, of all counters of requests.
+    pub(crate) fn reopened_since(&self) -> Timestamp {
+        let counters = Counter::ALL.into_iter().filter(|counter| counter.unit() == Unit::Requests);
+        let first = counters.map(|counter| counter.window(self.hour_ago)).min();
+        first.unwrap_or(self.hour_ago)
     }
 
     pub(crate) fn operations(&mut self, sums: &OperationSums) {
@@ -107,10 +118,13 @@ impl ExpectedCounters {
     /// Counts so many generations, between the first and the last of their operations, that were
     /// admitted in this minute.
     pub(crate) fn reopened(&mut self, api_key: ApiKeyId, minute: Timestamp, count: i128) {
-        self.add(api_key, Counter::Requests, minute, CountRange { low: 0, high: count });
+        let counters = Counter::ALL.into_iter().filter(|counter| counter.unit() == Unit::Requests);
+        for counter in counters {
+            self.add(api_key, counter, minute, CountRange { low: 0, high: count });
+        }
     }
 
-    /// Notes an API key whose minutes cannot be known.
+    /// Notes an API key whose requests and tokens cannot be known.
     pub(crate) fn untold(&mut self, api_key: ApiKeyId) {
         self.untold.insert(api_key);
     }
@@ -120,8 +134,8 @@ impl ExpectedCounters {
         let (api_key, counter, start) = window;
         // Taken out: what is left when all rows were compared should be counted and is not.
         let CountRange { low, high } = self.windows.remove(&window).unwrap_or_default();
-        let is_known =
-            !is_of_minutes(counter) || (start >= self.recent && !self.untold.contains(&api_key));
+        let is_known = !is_of_runs(counter)
+            || (!self.is_forgotten(counter, start) && !self.untold.contains(&api_key));
         if !is_known || (low..=high).contains(&i128::from(used)) {
             return None;
         }
@@ -135,7 +149,7 @@ impl ExpectedCounters {
     /// Counters that should be there and are not, after all counters were compared.
     pub(crate) fn missing_counters(&self) -> impl Iterator<Item = (ApiKeyId, String)> + '_ {
         let missing = self.windows.iter().filter(|((api_key, counter, _), span)| {
-            span.low != 0 && !(is_of_minutes(*counter) && self.untold.contains(api_key))
+            span.low != 0 && !(is_of_runs(*counter) && self.untold.contains(api_key))
         });
         missing.map(|((api_key, counter, _), span)| {
             let label = counter.label();
@@ -145,12 +159,17 @@ impl ExpectedCounters {
 
     fn add(&mut self, api_key: ApiKeyId, counter: Counter, at: Timestamp, more: CountRange) {
         let window = counter.window(at);
-        if (is_of_minutes(counter) && window < self.recent) || more == CountRange::default() {
+        if self.is_forgotten(counter, window) || more == CountRange::default() {
             return;
         }
         let span = self.windows.entry((api_key, counter, window)).or_default();
         span.low += more.low;
         span.high += more.high;
+    }
+
+    /// True for a window that is not looked at.
+    fn is_forgotten(&self, counter: Counter, start: Timestamp) -> bool {
+        self.since(counter).is_some_and(|first| start < first)
     }
 }
 
@@ -172,7 +191,7 @@ impl OperationSums {
             (_, Unit::Requests | Unit::Tokens) => reserved,
         };
         // What was given up may have been proven not to have run: a row does not tell.
-        let may_be_sent = self.end == Ending::Abandoned && is_of_minutes(counter);
+        let may_be_sent = self.end == Ending::Abandoned && is_of_runs(counter);
         CountRange { low: if may_be_sent { 0 } else { used }, high: used }
     }
 
@@ -186,9 +205,12 @@ impl OperationSums {
     }
 }
 
-/// True for counters whose windows are minutes.
-fn is_of_minutes(counter: Counter) -> bool {
-    counter.span() == Span::Minute
+/// True for counters of requests and tokens, which count runs whatever comes of them.
+const fn is_of_runs(counter: Counter) -> bool {
+    match counter.unit() {
+        Unit::Requests | Unit::Tokens => true,
+        Unit::Running | Unit::Micros => false,
+    }
 }
 
 #[cfg(test)]
@@ -270,7 +292,7 @@ mod tests {
                 let range = sums.range(counter);
                 let label = (operation.phase.label(), counter.label());
                 assert_eq!(range.high, sums.reserved(counter) + moved, "{label:?}");
-                let is_bounded = sums.end == Ending::Abandoned && is_of_minutes(counter);
+                let is_bounded = sums.end == Ending::Abandoned && is_of_runs(counter);
                 assert_eq!(range.low, if is_bounded { 0 } else { range.high }, "{label:?}");
             }
         }
