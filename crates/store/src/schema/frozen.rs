@@ -115,6 +115,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "acfd2a98910b4dac819bdceb400138d46a4ad89c248f566dd1bbb33c31bb6c7d",
         "acfd2a98910b4dac819bdceb400138d46a4ad89c248f566dd1bbb33c31bb6c7d",
     ),
+    (
+        "0022_limits_of_every_edit",
+        "bc4b5ec04a541a0d7244cd5179da165ec87b42b600ddb0f14a8dd1c59e7c3a1e",
+        "1635d258ace39953574c1f22ea623888bdb1128619a886187280cb97b6fbbc26",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -198,6 +198,16 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         // Indices alone.
         loss: &[],
     },
+    Migration {
+        version: 22,
+        name: "limits_of_every_edit",
+        texts: [
+            files!("sqlite/0022_limits_of_every_edit"),
+            files!("postgres/0022_limits_of_every_edit"),
+        ],
+        // A trigger alone.
+        loss: &[],
+    },
 ];
 
 /// Schema that all migrations make together, for tests that look at it without a store.

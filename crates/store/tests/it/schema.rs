@@ -126,7 +126,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "browser_marks",
             "person_wallets",
             "model_aliases",
-            "in_force"
+            "in_force",
+            "limits_of_every_edit"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use holdfast_domain::Event;
+use holdfast_domain::admin::{AccountAction, ApiKeyAction};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::ports::CommitError;
@@ -39,6 +40,11 @@ pub async fn a_claim_by_limits_of_before_an_edit_is_refused(stores: &dyn Stores)
     assert_eq!(tenant.balances().await, (9_900, 100), "nothing is held");
     let after = revision(&tenant).await;
     assert_ne!(before, after);
+    let commands = tenant.stores.commands();
+    for standing in [ApiKeyAction::Suspend(tenant.api_key), ApiKeyAction::Resume(tenant.api_key)] {
+        commands.administer(AccountAction::ApiKey(standing)).await.unwrap();
+        assert_eq!(revision(&tenant).await, after, "a suspension is no edit of limits");
+    }
     let operation = tenant.admit(&claim.limits_revision(after).limits(limits).build()).await;
     assert_eq!(used(&tenant, Counter::SpendMonth).await, 200);
     // A row that is there is the answer, whatever was edited: a lost commit may be its own.
